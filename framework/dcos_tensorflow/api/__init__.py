@@ -1,0 +1,1 @@
+"""The HTTP API: the DC/OS SDK's routes, and more beside them."""

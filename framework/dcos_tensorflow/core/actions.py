@@ -1,0 +1,135 @@
+"""Everything the core can ask for, as frozen values, and the Decision that carries it.
+
+The scheduler commits ``writes`` first, then performs ``actions`` in order: write before act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.spec import Container, Uri
+
+
+@dataclass(frozen=True)
+class LaunchTask:
+    """One task of an ACCEPT, complete but for the wire format.
+
+    ``secret_env`` is sent as Mesos secrets of type VALUE, so that it shows in no task listing.
+    """
+
+    task_id: str
+    name: str
+    agent_id: str
+    resources: Resources
+    ports: tuple[int, ...]
+    command: str
+    env: Mapping[str, str]
+    secret_env: Mapping[str, str] = field(default_factory=dict)
+    uris: tuple[Uri, ...] = ()
+    container: Container | None = None
+    user: str = ""
+    kill_grace_seconds: float = 10.0
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Accept:
+    """Launch tasks on one agent, using offers of one Mesos role; the rest is declined by it."""
+
+    offer_ids: tuple[str, ...]
+    agent_id: str
+    launches: tuple[LaunchTask, ...]
+    refuse_seconds: float
+
+
+@dataclass(frozen=True)
+class Decline:
+    """Hand offers back, not to be offered again for ``refuse_seconds``."""
+
+    offer_ids: tuple[str, ...]
+    refuse_seconds: float
+
+
+@dataclass(frozen=True)
+class Suppress:
+    """Ask for no more offers."""
+
+    mesos_roles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Revive:
+    """Ask for offers again, and drop all filters."""
+
+    mesos_roles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Ask for a task's end: SIGTERM, and SIGKILL ``grace_seconds`` later."""
+
+    task_id: str
+    agent_id: str
+    grace_seconds: float
+
+
+@dataclass(frozen=True)
+class Reconcile:
+    """Ask for the state of tasks (task id, agent id); empty means implicit: all of them."""
+
+    tasks: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Acknowledge:
+    """Tell the agent that an update was handled; always the last of a Decision."""
+
+    agent_id: str
+    task_id: str
+    uuid: str
+
+
+@dataclass(frozen=True)
+class CollectEvidence:
+    """Read from an ended task's sandbox why it ended; answered by EvidenceFound."""
+
+    task_id: str
+    agent_id: str
+
+
+@dataclass(frozen=True)
+class Teardown:
+    """Remove the framework and kill all its tasks. Only an explicit uninstall, or a finished
+    run of ``dcos-tensorflow run``, ever asks for this."""
+
+
+@dataclass(frozen=True)
+class Exit:
+    """End the scheduler process. Tasks are left alone."""
+
+    code: int
+    message: str
+
+
+Action = (
+    Accept
+    | Decline
+    | Suppress
+    | Revive
+    | Kill
+    | Reconcile
+    | Acknowledge
+    | CollectEvidence
+    | Teardown
+    | Exit
+)
+
+
+@dataclass(frozen=True)
+class Write:
+    """One value of the state store; ``value`` None deletes. Paths are below the service's root."""
+
+    path: str
+    value: bytes | None

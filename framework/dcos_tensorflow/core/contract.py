@@ -1,0 +1,59 @@
+"""What the scheduler and the task runner agree on: names and numbers only.
+
+Plain data, shared by ``core`` (which writes it into a task) and ``task`` (which reads it inside
+the container). It must stay importable by Python 3.8 without anything installed.
+"""
+
+# The task runner's own environment.
+RUNNER_SPEC_VARIABLE = "TASK_RUNNER_SPEC"
+RUNNER_TOKEN_VARIABLE = "TASK_RUNNER_TOKEN"
+RUNNER_PORT_VARIABLE = "TASK_RUNNER_PORT"
+RUNNER_SPEC_VERSION = 1
+
+# What the user's process finds in its environment (docs/job-contract.md).
+TF_CONFIG = "TF_CONFIG"
+TF_EPOCH = "TF_EPOCH"
+LOG_DIR = "LOG_DIR"
+CHECKPOINT_DIR = "CHECKPOINT_DIR"
+JOB_CONTEXT = "JOB_CONTEXT"
+DATA_SHARD_INDEX = "DATA_SHARD_INDEX"
+DATA_SHARD_COUNT = "DATA_SHARD_COUNT"
+TASK_NAME = "TASK_NAME"
+SERVICE_NAME = "SERVICE_NAME"
+PROGRESS_FILE = "PROGRESS_FILE"
+
+# The runner's HTTP interface. Every request carries TOKEN_HEADER: the hex HMAC-SHA256 of
+# "<METHOD> <path>\n<unix seconds>\n<body>" under the task's token, and the seconds in TIME_HEADER.
+STATUS_PATH = "/v1/status"
+CLUSTER_PATH = "/v1/cluster"
+STOP_PATH = "/v1/stop"
+TOKEN_HEADER = "X-Task-Signature"
+TIME_HEADER = "X-Task-Time"
+TOKEN_MAX_AGE_SECONDS = 300
+
+# Job contracts, as the runner finds them.
+CONTRACT_AUTO = "auto"
+CONTRACT_FUNCTION = "function"
+CONTRACT_SCRIPT = "script"
+CONTRACT_COMMAND = "command"
+CONTRACT_TENSORBOARD = "tensorboard"
+
+# Exit codes with a meaning. Everything else is the user's process speaking.
+EXIT_SUCCESS = 0
+#: The job as given can never run (no such module, no main): sysexits.h EX_CONFIG. Not retried.
+EXIT_JOB_UNUSABLE = 78
+#: The runner itself could not work (its own port taken, no interpreter): sysexits.h EX_OSERR.
+EXIT_RUNNER_FAILED = 71
+#: TensorFlow could not listen on the task's port: another port, and no retry is charged.
+EXIT_PORT_TAKEN = 75
+#: PreemptionCheckpointHandler saved and left (TensorFlow guide: fault tolerance).
+EXIT_CHECKPOINTED = 42
+
+#: The runner writes here, in its working directory, why the user's process ended.
+EXIT_REPORT_FILE = "task-exit.json"
+
+# Mesos labels on everything that this framework creates.
+LABEL_FRAMEWORK_ID = "framework_id"
+LABEL_SERVICE = "dcos_tensorflow_service"
+LABEL_TASK = "dcos_tensorflow_task"
+LABEL_EPOCH = "dcos_tensorflow_epoch"

@@ -1,0 +1,133 @@
+"""Everything that can happen to a service, as frozen values.
+
+Mesos callbacks, timers, HTTP verbs, runner reports and the outcomes of actions all become one of
+these and go through one queue to ``core.service.step``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dcos_tensorflow.core.offers import Offer
+from dcos_tensorflow.core.task import TaskState
+
+
+@dataclass(frozen=True)
+class Registered:
+    """The master accepted our subscription."""
+
+    framework_id: str
+    master: str
+
+
+@dataclass(frozen=True)
+class Disconnected:
+    """The subscription ended; all offers are void (Mesos scheduler API, "Disconnections")."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class FrameworkRefused:
+    """The master will not have us: an ERROR event or a 4xx to SUBSCRIBE. Never retried blindly."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class OffersReceived:
+    """New offers."""
+
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True)
+class OfferRescinded:
+    """An offer is no longer valid."""
+
+    offer_id: str
+
+
+@dataclass(frozen=True)
+class TaskUpdate:
+    """A status update. ``uuid`` is empty for those that the master made: never acknowledged."""
+
+    task_id: str
+    state: TaskState
+    agent_id: str = ""
+    mesos_state: str = ""
+    source: str = ""
+    reason: str = ""
+    message: str = ""
+    uuid: str = ""
+    timestamp: float = 0.0
+    container_address: str = ""
+
+
+@dataclass(frozen=True)
+class AgentFailed:
+    """An agent was removed. A hint only: updates and reconciliation tell about its tasks."""
+
+    agent_id: str
+
+
+@dataclass(frozen=True)
+class CallFailed:
+    """A call to the master did not succeed.
+
+    ``ambiguous`` is true when the master may have acted on it all the same (bytes were sent and
+    no answer came): such an ACCEPT is reconciled, never repeated.
+    """
+
+    call: str
+    message: str
+    ambiguous: bool
+    offer_ids: tuple[str, ...] = ()
+    task_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunnerReported:
+    """What a task runner answered to GET /v1/status (docs/task-runner.md)."""
+
+    task_id: str
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EvidenceFound:
+    """Why a task ended, read from its sandbox after its end."""
+
+    task_id: str
+    summary: str
+    last_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StopRequested:
+    """Somebody asked for the job's end: Ctrl-C, an API verb, uninstall."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed."""
+
+
+Event = (
+    Registered
+    | Disconnected
+    | FrameworkRefused
+    | OffersReceived
+    | OfferRescinded
+    | TaskUpdate
+    | AgentFailed
+    | CallFailed
+    | RunnerReported
+    | EvidenceFound
+    | StopRequested
+    | Tick
+)

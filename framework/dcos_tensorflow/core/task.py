@@ -1,0 +1,131 @@
+"""A task: its record, its states, and the table of allowed transitions.
+
+The record is what the state store keeps per task. Each launch of a task is a new *attempt* with a
+new Mesos task id that is never used again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from dcos_tensorflow.core.spec import TaskRole
+
+
+class TaskState(StrEnum):
+    """Where one attempt of a task stands."""
+
+    #: Written to the store; the ACCEPT may or may not have reached the master.
+    LAUNCHING = "launching"
+    STAGING = "staging"
+    STARTING = "starting"
+    RUNNING = "running"
+    #: The agent does not answer the master; the task may still run (Mesos: TASK_UNREACHABLE).
+    UNREACHABLE = "unreachable"
+    FINISHED = "finished"
+    FAILED = "failed"
+    KILLED = "killed"
+    #: It never ran, or is gone for good: DROPPED, GONE, GONE_BY_OPERATOR, UNKNOWN, LOST, ERROR.
+    LOST = "lost"
+
+
+TERMINAL_STATES = frozenset(
+    {TaskState.FINISHED, TaskState.FAILED, TaskState.KILLED, TaskState.LOST}
+)
+
+#: (from, to) -> why this can happen. Any pair not listed is refused by ``advance``.
+TRANSITIONS: dict[tuple[TaskState, TaskState], str] = {
+    **{
+        (before, after): "the usual order of a launch; Mesos may skip states when updates merge"
+        for before, after in [
+            (TaskState.LAUNCHING, TaskState.STAGING),
+            (TaskState.LAUNCHING, TaskState.STARTING),
+            (TaskState.LAUNCHING, TaskState.RUNNING),
+            (TaskState.STAGING, TaskState.STARTING),
+            (TaskState.STAGING, TaskState.RUNNING),
+            (TaskState.STARTING, TaskState.RUNNING),
+        ]
+    },
+    **{
+        (before, after): "a live task ends"
+        for before in (
+            TaskState.LAUNCHING,
+            TaskState.STAGING,
+            TaskState.STARTING,
+            TaskState.RUNNING,
+            TaskState.UNREACHABLE,
+        )
+        for after in TERMINAL_STATES
+    },
+    **{
+        (before, TaskState.UNREACHABLE): "its agent stopped answering the master"
+        for before in (
+            TaskState.LAUNCHING,
+            TaskState.STAGING,
+            TaskState.STARTING,
+            TaskState.RUNNING,
+        )
+    },
+    **{
+        (TaskState.UNREACHABLE, after): "its agent came back with the task alive"
+        for after in (TaskState.STAGING, TaskState.STARTING, TaskState.RUNNING)
+    },
+}
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """One attempt of one task.
+
+    ``ports`` are the ports taken from the offer: the first is the gRPC port, the last the task
+    runner's. ``epoch`` is the ClusterSpec it was launched with. ``kill_reason`` is set when we
+    asked Mesos to kill it (and says why); ``killed_at`` when that call was last sent.
+    Times are unix seconds.
+    """
+
+    name: str
+    role: TaskRole
+    index: int
+    attempt: int
+    task_id: str
+    state: TaskState
+    epoch: int
+    agent_id: str
+    hostname: str
+    address: str
+    ports: tuple[int, ...]
+    launched_at: float
+    changed_at: float
+    source: str = ""
+    reason: str = ""
+    message: str = ""
+    kill_reason: str = ""
+    killed_at: float = 0.0
+
+    @property
+    def terminal(self) -> bool:
+        """Say whether this attempt has ended for good."""
+        return self.state in TERMINAL_STATES
+
+    def advance(self, state: TaskState, now: float, **fields: str) -> TaskRecord:
+        """Return the record in ``state``; unchanged when the table does not allow the step.
+
+        Mesos may repeat updates, deliver reconciliation answers behind newer ones, and report a
+        task again after its end: such steps are not in the table and change nothing.
+        """
+        if state is self.state or (self.state, state) not in TRANSITIONS:
+            return self
+        return replace(self, state=state, changed_at=now, **fields)  # type: ignore[arg-type]
+
+
+def mesos_task_id(service: str, task: str, unique: str) -> str:
+    """Return the Mesos task id ``<service>__<task>__<unique>``; ``/`` in a name becomes ``.``."""
+    return f"{service.strip('/').replace('/', '.')}__{task}__{unique}"
+
+
+def parse_task_id(task_id: str) -> tuple[str, str, str] | None:
+    """Return (service, task, unique) of a task id of ours; None when it is not of that form."""
+    parts = task_id.split("__")
+    if len(parts) < 3:
+        return None
+    return "__".join(parts[:-2]), parts[-2], parts[-1]

@@ -1,0 +1,1 @@
+"""The embedded cluster: a Mesos-compatible master and agents on one machine."""

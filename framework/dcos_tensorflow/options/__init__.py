@@ -1,0 +1,1 @@
+"""What the user asks for: the option models, their validation, and the ServiceSpec they become."""

@@ -1,0 +1,1 @@
+"""The state store: one interface; ZooKeeper and SQLite behind it."""
