@@ -1,0 +1,40 @@
+"""Fixtures for every test folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from zookeeper_server import ZooKeeperServer, available
+
+
+@pytest.fixture(scope="session")
+def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    """One running server for the whole session; each test keeps to a chroot of its own."""
+    yield from _running(tmp_path_factory.mktemp("zookeeper_server"))
+
+
+@pytest.fixture
+def own_zookeeper(tmp_path: Path) -> Iterator[ZooKeeperServer]:
+    """A running server of the test's own, to kill, freeze and restart."""
+    yield from _running(tmp_path)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a ZooKeeper server where none can be started, and say why."""
+    reason = available()
+    if reason is None:
+        return
+    for item in items:
+        if item.get_closest_marker("zookeeper"):
+            item.add_marker(pytest.mark.skip(reason=f"no ZooKeeper: {reason}"))
+
+
+def _running(folder: Path) -> Iterator[ZooKeeperServer]:
+    server = ZooKeeperServer(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.close()

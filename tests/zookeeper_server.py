@@ -1,0 +1,177 @@
+"""A real ZooKeeper server for tests: one JVM on a free port of the loopback interface.
+
+Any test folder may use it: ``from zookeeper_server import ZooKeeperServer``, or the fixtures
+``zookeeper_server`` and ``own_zookeeper`` of ``tests/conftest.py``. It starts Debian's
+``zookeeper`` package without its scripts, because those insist on ``/etc`` and ``/var/log``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+JAR = Path("/usr/share/java/zookeeper.jar")
+START_SECONDS = 60.0
+
+
+def available() -> str | None:
+    """The reason why no ZooKeeper server can be started here, or None when one can."""
+    if shutil.which("java") is None:
+        return "no java on the PATH (Debian: apt-get install zookeeper)"
+    if not JAR.is_file():
+        return f"{JAR} is missing (Debian: apt-get install zookeeper)"
+    return None
+
+
+class ZooKeeperServer:
+    """One server with its data in ``folder``, which is removed by :meth:`close`.
+
+    The port stays the same over kill and restart, and so does the data: that is what a session
+    that outlives its server needs. ``tickTime`` is short so that a session may last one second.
+    """
+
+    def __init__(self, folder: Path, *, fsync: bool = False, heap_mb: int = 128) -> None:
+        self.folder = folder / "zookeeper"
+        self.port = _free_port()
+        self._fsync = fsync
+        self._heap_mb = heap_mb
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def url(self, chroot: str = "", credentials: str = "") -> str:
+        """A ``zk://`` URL; ``credentials`` is ``user:password``, ``chroot`` begins with ``/``."""
+        return f"zk://{credentials + '@' if credentials else ''}{self.address}{chroot}"
+
+    def start(self) -> ZooKeeperServer:
+        """Start and wait until the server answers; raises RuntimeError with its log if not."""
+        reason = available()
+        if reason:
+            raise RuntimeError(reason)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        configuration = self.folder / "zoo.cfg"
+        configuration.write_text(self._configuration(), encoding="utf-8")
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    *("java", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC"),
+                    "-XX:TieredStopAtLevel=1",
+                    f"-Dzookeeper.forceSync={'yes' if self._fsync else 'no'}",
+                    "-Dzookeeper.preAllocSize=1024",
+                    *("-cp", str(JAR), "org.apache.zookeeper.server.quorum.QuorumPeerMain"),
+                    str(configuration),
+                ],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                preexec_fn=_die_with_parent,
+            )
+        self._wait_until_ready()
+        return self
+
+    def kill(self) -> None:
+        """SIGKILL, as the kernel does it to a process that ate the memory."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End the server in an orderly way; its data stays."""
+        self._end(signal.SIGTERM)
+
+    def restart(self) -> ZooKeeperServer:
+        """Start again on the same port with the same data; kills it first if it still runs."""
+        if self.running:
+            self.kill()
+        return self.start()
+
+    def close(self) -> None:
+        """End the server and remove its whole folder."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop the JVM in its tracks for a while: connections stay, answers do not come."""
+        assert self._process is not None, "not started"
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "server.log"
+
+    def _configuration(self) -> str:
+        lines = (
+            "tickTime=500",
+            f"dataDir={self.folder / 'data'}",
+            f"clientPort={self.port}",
+            "clientPortAddress=127.0.0.1",
+            "admin.enableServer=false",
+            "4lw.commands.whitelist=ruok,srvr,mntr",
+            "maxClientCnxns=0",
+            "minSessionTimeout=1000",
+            "maxSessionTimeout=60000",
+        )
+        return "\n".join(lines) + "\n"
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            assert self._process is not None
+            if self._process.poll() is not None:
+                break
+            if self._says_imok():
+                return
+            time.sleep(0.02)
+        tail = self._log.read_text(encoding="utf-8", errors="replace")[-4000:]
+        self.kill()
+        raise RuntimeError(f"ZooKeeper did not start on {self.address}:\n{tail}")
+
+    def _says_imok(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as connection:
+                connection.sendall(b"ruok")
+                return connection.recv(16) == b"imok"
+        except OSError:
+            return False
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.send_signal(how)
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _die_with_parent() -> None:
+    """Have the kernel end the JVM when the test process is killed without a goodbye."""
+    parent_death_signal = 1
+    ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
