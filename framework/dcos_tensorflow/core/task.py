@@ -80,7 +80,7 @@ class TaskRecord:
     ``ports`` are the ports taken from the offer: the first is the gRPC port, the last the task
     runner's. ``epoch`` is the ClusterSpec it was launched with. ``kill_reason`` is set when we
     asked Mesos to kill it (and says why); ``killed_at`` when that call was last sent.
-    Times are unix seconds.
+    ``failures`` counts the earlier attempts of a sidecar that failed. Times are unix seconds.
     """
 
     name: str
@@ -96,6 +96,7 @@ class TaskRecord:
     ports: tuple[int, ...]
     launched_at: float
     changed_at: float
+    failures: int = 0
     source: str = ""
     reason: str = ""
     message: str = ""

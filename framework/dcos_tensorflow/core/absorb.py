@@ -1,0 +1,205 @@
+"""The passive half of a step: mirror what the outside says, decide nothing.
+
+Called by ``core.service.step`` with the event, before ``core.advance`` and ``core.offer_use`` look at
+the whole state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dcos_tensorflow.core import events
+from dcos_tensorflow.core.actions import Acknowledge, Exit
+from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.service_state import Evidence, Reconciliation
+from dcos_tensorflow.core.task import TERMINAL_STATES, TaskRecord, TaskState
+
+#: How long an ended task's sandbox may take to tell why (seconds); the verdict waits for it.
+EVIDENCE_SECONDS = 10.0
+
+EXIT_REFUSED = 6
+EXIT_INTERRUPTED = 130
+
+
+def absorb(draft: Draft, event: events.Event) -> None:
+    """Let the draft's state mirror ``event``."""
+    match event:
+        case events.Registered():
+            _registered(draft, event)
+        case events.Disconnected():
+            draft.set(registered=False, offers={}, gang_since=0.0, suppressed=None)
+            draft.reasons.append(f"disconnected from the master: {event.why}")
+        case events.FrameworkRefused():
+            why = f"the master refused the framework: {event.message}"
+            draft.act(Exit(EXIT_REFUSED, why), why)
+        case events.OffersReceived():
+            _offers(draft, event)
+        case events.OfferRescinded():
+            _forget_offers(draft, (event.offer_id,))
+        case events.TaskUpdate():
+            _update(draft, event)
+        case events.CallFailed():
+            _call_failed(draft, event)
+        case events.RunnerReported():
+            _report(draft, event)
+        case events.EvidenceFound():
+            _evidence(draft, event)
+        case events.StopRequested():
+            _stop(draft, event)
+        case events.AgentFailed():
+            _agent_failed(draft, event)
+        case events.Tick():
+            pass
+
+
+def _registered(draft: Draft, event: events.Registered) -> None:
+    live = frozenset(record.task_id for record in draft.state.live_tasks)
+    draft.set(
+        registered=True,
+        master=event.master,
+        framework_id=event.framework_id,
+        offers={},
+        gang_since=0.0,
+        suppressed=None,
+        reconciliation=Reconciliation(
+            waiting=live, next_at=draft.now, round=0, implicit_at=draft.now
+        ),
+    )
+    draft.reasons.append(f"registered with {event.master} as {event.framework_id}")
+
+
+def _offers(draft: Draft, event: events.OffersReceived) -> None:
+    received = {o.offer_id: replace(o, received_at=draft.now) for o in event.offers}
+    draft.set(
+        offers={**draft.state.offers, **received},
+        offers_version=draft.state.offers_version + 1,
+    )
+
+
+def _forget_offers(draft: Draft, offer_ids: tuple[str, ...]) -> None:
+    gone = set(offer_ids)
+    left = {key: offer for key, offer in draft.state.offers.items() if key not in gone}
+    draft.set(offers=left, offers_version=draft.state.offers_version + 1)
+
+
+def _answered(draft: Draft, task_id: str) -> None:
+    reconciliation = draft.state.reconciliation
+    if task_id in reconciliation.waiting:
+        waiting = reconciliation.waiting - {task_id}
+        draft.set(reconciliation=replace(reconciliation, waiting=waiting))
+
+
+def _update(draft: Draft, event: events.TaskUpdate) -> None:
+    if event.uuid:
+        draft.acknowledgements.append(Acknowledge(event.agent_id, event.task_id, event.uuid))
+    _answered(draft, event.task_id)
+    record = draft.state.task_by_id(event.task_id)
+    if record is None:
+        _stray(draft, event)
+        return
+    after = record.advance(
+        event.state,
+        draft.now,
+        source=event.source,
+        reason=event.reason,
+        message=event.message,
+    )
+    if after is record:
+        return
+    draft.put(after)
+    draft.reasons.append(f"{record.name} is {after.state}" + _because(after))
+
+
+def _because(record: TaskRecord) -> str:
+    return f": {record.message or record.reason}" if record.terminal and record.message else ""
+
+
+def _stray(draft: Draft, event: events.TaskUpdate) -> None:
+    """Note a task that is not the current attempt of anything; ``core.advance`` kills it."""
+    strays = dict(draft.state.strays)
+    if event.state in TERMINAL_STATES or event.state is TaskState.UNREACHABLE:
+        if strays.pop(event.task_id, None) is None:
+            return
+    elif event.task_id in strays:
+        return
+    else:
+        strays[event.task_id] = (event.agent_id, 0.0)
+        draft.reasons.append(f"{event.task_id} runs but is not wanted")
+    draft.set(strays=strays)
+
+
+def _call_failed(draft: Draft, event: events.CallFailed) -> None:
+    draft.reasons.append(f"{event.call} failed: {event.message}")
+    if event.call in ("SUPPRESS", "REVIVE"):
+        draft.set(suppressed=None)
+    if event.call != "ACCEPT":
+        return
+    records = [r for r in map(draft.state.task_by_id, event.task_ids) if r is not None]
+    if not event.ambiguous:
+        for record in records:
+            message = f"the launch did not reach the master: {event.message}"
+            draft.put(
+                record.advance(
+                    TaskState.LOST, draft.now, reason="REASON_INVALID_OFFERS", message=message
+                )
+            )
+        return
+    # The master may have launched them: ask, and never send the ACCEPT again (design rule 4).
+    reconciliation = draft.state.reconciliation
+    waiting = reconciliation.waiting | {r.task_id for r in records}
+    draft.set(
+        reconciliation=replace(reconciliation, waiting=waiting, next_at=draft.now + 1.0, round=0)
+    )
+
+
+def _report(draft: Draft, event: events.RunnerReported) -> None:
+    if draft.state.task_by_id(event.task_id) is not None:
+        draft.set(reports={**draft.state.reports, event.task_id: event.report})
+
+
+def _evidence(draft: Draft, event: events.EvidenceFound) -> None:
+    wanted = {k: v for k, v in draft.state.evidence_wanted.items() if k != event.task_id}
+    found = {**draft.state.evidence, event.task_id: Evidence(event.summary, event.last_lines)}
+    draft.set(evidence=found, evidence_wanted=wanted)
+    job = draft.job
+    if not event.summary or not any(i.task_id == event.task_id for i in job.incidents):
+        return
+    incidents = tuple(
+        replace(i, summary=f"{i.summary}: {event.summary}") if i.task_id == event.task_id else i
+        for i in job.incidents
+    )
+    verdict = job.verdict
+    if verdict is not None and job.incidents[-1].task_id == event.task_id:
+        verdict = replace(verdict, summary=f"{verdict.summary}: {event.summary}")
+    draft.set_job(incidents=incidents, verdict=verdict)
+    draft.reasons.append(f"{incidents[-1].task} ended because: {event.summary}")
+
+
+def _stop(draft: Draft, event: events.StopRequested) -> None:
+    if draft.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+        return
+    draft.enter(
+        JobPhase.ENDING,
+        f"stopped: {event.why}",
+        verdict=Verdict(Outcome.STOPPED, EXIT_INTERRUPTED, event.why),
+        finished_at=draft.now,
+    )
+
+
+def _agent_failed(draft: Draft, event: events.AgentFailed) -> None:
+    gone = tuple(k for k, o in draft.state.offers.items() if o.agent_id == event.agent_id)
+    if gone:
+        _forget_offers(draft, gone)
+    # The event itself proves nothing about tasks (Mesos: no order is guaranteed): ask.
+    reconciliation = draft.state.reconciliation
+    doubtful = {r.task_id for r in draft.state.live_tasks if r.agent_id == event.agent_id}
+    if doubtful:
+        draft.set(
+            reconciliation=replace(
+                reconciliation,
+                waiting=reconciliation.waiting | doubtful,
+                next_at=draft.now + 1.0,
+                round=0,
+            )
+        )

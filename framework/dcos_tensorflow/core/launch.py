@@ -1,0 +1,157 @@
+"""From a placed task to the launch that an ACCEPT carries: command, environment, files.
+
+Called by ``core.service`` when a gang or a sidecar was placed. Everything a task needs is in its
+launch, so that it starts and trains with the scheduler away. Secrets never go into the visible
+environment or the command (design rule 11).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import shlex
+
+from dcos_tensorflow.core import cluster_spec, contract
+from dcos_tensorflow.core.actions import LaunchTask
+from dcos_tensorflow.core.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.service_state import LaunchSettings
+from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec, TaskRole, Uri
+from dcos_tensorflow.core.task import TaskRecord
+
+#: How long a process waits for those that must start before it; then it starts all the same.
+WAIT_SECONDS = 300
+
+#: Where the fetcher puts the runner, whatever its URI is called.
+RUNNER_FILE = "task-runner.pyz"
+
+
+def task_token(token_key: str, task_id: str) -> str:
+    """Return the secret that scheduler and runner of this attempt share."""
+    return hmac.new(bytes.fromhex(token_key), task_id.encode(), hashlib.sha256).hexdigest()
+
+
+def launch_command(python: str) -> str:
+    """Return the shell command that starts the runner.
+
+    ``python`` is an interpreter, a virtual environment's directory, or empty for ``python3``.
+    Which of the two a path is only the machine knows that runs the task, so the shell looks there.
+    """
+    wanted = shlex.quote(python) if python else "python3"
+    return (
+        f"python={wanted}; "
+        'if [ -d "$python" ]; then python="$python/bin/python"; fi; '
+        'if ! command -v "$python" >/dev/null 2>&1; then '
+        f'echo "no Python at $python on this machine: see the option service.python" >&2; '
+        f"exit {contract.EXIT_JOB_UNUSABLE}; fi; "
+        f'exec "$python" "${{MESOS_SANDBOX:-.}}/{RUNNER_FILE}"'
+    )
+
+
+def _job_contract(spec: ServiceSpec, role: TaskRole) -> str:
+    return contract.CONTRACT_TENSORBOARD if role is TaskRole.TENSORBOARD else spec.job.contract
+
+
+def runner_spec(spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec) -> str:
+    """Return the JSON text that tells the runner what to run (docs/task-runner.md)."""
+    job = spec.job
+    checkpoint_dir = job.checkpoint_dir or "checkpoints"
+    return json.dumps(
+        {
+            "version": contract.RUNNER_SPEC_VERSION,
+            "service": spec.name,
+            "task": record.name,
+            "role": str(record.role),
+            "index": record.index,
+            "attempt": record.attempt,
+            "cluster": cluster_spec.runner_cluster(spec, cluster, record.name),
+            "job": {
+                "contract": _job_contract(spec, record.role),
+                "name": job.name,
+                "path": job.path,
+                "command": job.command,
+                "context": job.context,
+                "tf1_compat": job.tf1_compat,
+                "legacy_keras": job.legacy_keras,
+            },
+            "log_dir": job.shared_filesystem or checkpoint_dir,
+            "checkpoint_dir": checkpoint_dir,
+            "shared_filesystem": job.shared_filesystem,
+            "cpus": role.resources.cpus,
+            "gpus": role.resources.gpus,
+            "grpc_port": record.ports[0],
+            "wait_seconds": WAIT_SECONDS,
+            "grace_seconds": spec.kill_grace_seconds,
+            "log_max_bytes": spec.log_max_bytes,
+            "log_keep": spec.log_keep,
+        },
+        sort_keys=True,
+    )
+
+
+def _environment(
+    spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec
+) -> dict[str, str]:
+    shard_index, shard_count = cluster_spec.data_shard(spec, record.name)
+    tf_config = cluster_spec.tf_config(spec, cluster, record.name)
+    env = {
+        **role.env,
+        contract.SERVICE_NAME: spec.name,
+        contract.TASK_NAME: record.name,
+        contract.TF_EPOCH: str(cluster.epoch),
+        contract.DATA_SHARD_INDEX: str(shard_index),
+        contract.DATA_SHARD_COUNT: str(shard_count),
+        contract.JOB_CONTEXT: spec.job.context,
+        contract.RUNNER_SPEC_VARIABLE: runner_spec(spec, role, record, cluster),
+        contract.RUNNER_PORT_VARIABLE: str(record.ports[-1]),
+    }
+    if tf_config is not None:
+        env[contract.TF_CONFIG] = json.dumps(tf_config, sort_keys=True)
+    return env
+
+
+def _uris(spec: ServiceSpec, settings: LaunchSettings) -> tuple[Uri, ...]:
+    runner = Uri(
+        settings.runner.value,
+        extract=False,
+        executable=settings.runner.executable,
+        cache=settings.runner.cache,
+        output_file=RUNNER_FILE,
+    )
+    job = settings.job or (Uri(spec.job.uri) if spec.job.uri else None)
+    return (runner, *((job,) if job else ()), *spec.job.extra_uris)
+
+
+def launch_task(
+    spec: ServiceSpec,
+    settings: LaunchSettings,
+    framework_id: str,
+    record: TaskRecord,
+    cluster: ClusterSpec,
+) -> LaunchTask:
+    """Return the launch of ``record``: everything but the wire format."""
+    role = spec.role(record.role)
+    if role is None:
+        raise ValueError(f"{record.name}: the service has no role {record.role}")
+    token = task_token(settings.token_key, record.task_id)
+    return LaunchTask(
+        task_id=record.task_id,
+        name=record.name,
+        agent_id=record.agent_id,
+        resources=role.resources,
+        ports=record.ports,
+        command=launch_command(role.python),
+        env=_environment(spec, role, record, cluster),
+        secret_env={contract.RUNNER_TOKEN_VARIABLE: token},
+        uris=_uris(spec, settings),
+        container=role.container,
+        user=spec.user,
+        # The runner escalates by itself after the grace; the agent's own is only the backstop.
+        kill_grace_seconds=spec.kill_grace_seconds + 5.0,
+        labels={
+            contract.LABEL_FRAMEWORK_ID: framework_id,
+            contract.LABEL_SERVICE: spec.name,
+            contract.LABEL_TASK: record.name,
+            contract.LABEL_EPOCH: str(record.epoch),
+        },
+    )

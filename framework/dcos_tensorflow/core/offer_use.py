@@ -1,0 +1,358 @@
+"""The active half of a step, part two: what is wanted, and what becomes of each offer.
+
+Called by ``core.service.step`` after ``core.advance``. A gang is placed all or none; offers that
+cannot help go back at once with a long filter; none is held longer than ``gang.hold_seconds``;
+when nothing is wanted the master is told (design rule 6). Every misfit keeps its reason (rule 7).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dcos_tensorflow.core.actions import Accept, Decline, Revive, Suppress
+from dcos_tensorflow.core.cluster_spec import ClusterSpec, address_of
+from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.launch import launch_task
+from dcos_tensorflow.core.placement import (
+    Assignment,
+    PlacedTask,
+    Placement,
+    TaskRequest,
+    place,
+)
+from dcos_tensorflow.core.recovery import spread
+from dcos_tensorflow.core.service_state import OfferLog, OfferVerdict
+from dcos_tensorflow.core.spec import (
+    GANG_ROLES,
+    Addressing,
+    RoleSpec,
+    TaskRole,
+    split_task_name,
+)
+from dcos_tensorflow.core.task import TaskRecord, TaskState, mesos_task_id
+
+#: Seconds. Nothing is wanted / this offer cannot help / something will be wanted soon.
+IDLE_REFUSE_SECONDS = 3600.0
+USELESS_REFUSE_SECONDS = 300.0
+SOON_REFUSE_SECONDS = 5.0
+#: REVIVE drops every filter of the role: not more often than this.
+REVIVE_SECONDS = 5.0
+VERDICTS_KEPT = 100
+#: gRPC (or TensorBoard) first, the task runner last.
+PORTS_PER_TASK = 2
+
+#: Phases in which nothing is wanted now, but will be in seconds.
+_SOON = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF})
+
+
+def use_offers(draft: Draft) -> None:
+    """Decide about every offer in hand."""
+    if not draft.state.registered:
+        return
+    gang = _wanted_gang(draft)
+    sidecars = _wanted_sidecars(draft)
+    if not gang and not sidecars:
+        _want_nothing(draft)
+        return
+    _ask_for_offers(draft)
+    if draft.state.offers:
+        _consider(draft, gang, sidecars)
+
+
+def _request(draft: Draft, role: RoleSpec, index: int) -> TaskRequest:
+    spec = draft.state.spec
+    by_name = spec.addressing is Addressing.DNS and role.role in GANG_ROLES
+    return TaskRequest(
+        name=f"{role.role}-{index}",
+        role=role.role,
+        resources=role.resources,
+        port_count=PORTS_PER_TASK,
+        preferred_port=role.port or None,
+        required_port=role.port if by_name else None,
+        constraints=role.constraints,
+        region=spec.region,
+    )
+
+
+def _wanted_gang(draft: Draft) -> tuple[TaskRequest, ...]:
+    """Return requests for the whole gang, or nothing while any of it may still run."""
+    if draft.job.phase is not JobPhase.PLACING:
+        return ()
+    alive = [
+        r
+        for r in draft.state.live_tasks
+        if r.role in GANG_ROLES and r.state is not TaskState.UNREACHABLE
+    ]
+    if alive:
+        return ()
+    return tuple(
+        _request(draft, role, index)
+        for role in draft.state.spec.roles
+        if role.role in GANG_ROLES
+        for index in range(role.count)
+    )
+
+
+def _wanted_sidecars(draft: Draft) -> tuple[TaskRequest, ...]:
+    if draft.job.phase not in (JobPhase.PLACING, JobPhase.STARTING, JobPhase.RUNNING):
+        return ()
+    return tuple(
+        _request(draft, role, index)
+        for role in draft.state.spec.roles
+        if role.role not in GANG_ROLES
+        for index in range(role.count)
+        if _sidecar_is_due(draft, f"{role.role}-{index}")
+    )
+
+
+def _sidecar_is_due(draft: Draft, name: str) -> bool:
+    record = draft.state.tasks.get(name)
+    if record is None:
+        return True
+    retry = draft.state.spec.retry
+    if not record.terminal or record.state is TaskState.FINISHED:
+        return False
+    if record.failures >= retry.limit:
+        return False
+    wait = retry.initial_backoff_seconds * retry.backoff_factor**record.failures
+    return draft.now >= record.changed_at + min(wait, retry.max_backoff_seconds)
+
+
+def _sidecar_is_pending(draft: Draft) -> bool:
+    limit = draft.state.spec.retry.limit
+    return draft.job.phase in (JobPhase.STARTING, JobPhase.RUNNING) and any(
+        r.terminal
+        and r.state is not TaskState.FINISHED
+        and r.role not in GANG_ROLES
+        and r.failures < limit
+        for r in draft.state.tasks.values()
+    )
+
+
+def _want_nothing(draft: Draft) -> None:
+    stopping = draft.job.phase is JobPhase.PLACING or draft.job.phase in _SOON
+    soon = stopping or _sidecar_is_pending(draft)
+    seconds = SOON_REFUSE_SECONDS if soon else IDLE_REFUSE_SECONDS
+    if draft.state.misfits or draft.state.gang_since:
+        draft.set(misfits=(), gang_since=0.0)
+    _decline(draft, tuple(draft.state.offers), seconds, "nothing is wanted now")
+    if not soon and draft.state.suppressed is not True:
+        draft.set(suppressed=True)
+        draft.act(Suppress((draft.state.spec.mesos_role,)), "nothing is wanted: no more offers")
+
+
+def _ask_for_offers(draft: Draft) -> None:
+    if draft.state.suppressed is False:
+        return
+    if draft.now - draft.state.revived_at < REVIVE_SECONDS:
+        return
+    draft.set(suppressed=False, revived_at=draft.now)
+    draft.act(Revive((draft.state.spec.mesos_role,)), "asking for offers")
+
+
+def _consider(
+    draft: Draft, gang: tuple[TaskRequest, ...], sidecars: tuple[TaskRequest, ...]
+) -> None:
+    key = (draft.state.offers_version, tuple(r.name for r in (*gang, *sidecars)))
+    if draft.state.considered != key:
+        offers = tuple(draft.state.offers.values())
+        placed = _placed(draft, gang)
+        result = place((*gang, *sidecars), offers, placed)
+        if gang and sidecars and not result.complete:
+            result = place(gang, offers, placed)
+        if gang and not result.complete:
+            _keep_waiting(draft, result, key)
+        else:
+            _launch(draft, result)
+    _hold_no_longer(draft, bool(gang))
+
+
+def _placed(draft: Draft, gang: Sequence[TaskRequest]) -> tuple[PlacedTask, ...]:
+    """Return what runs already: placement constraints count it."""
+    wanted = {request.name for request in gang}
+    return tuple(
+        PlacedTask(name=r.name, role=r.role, agent_id=r.agent_id, hostname=r.hostname)
+        for r in draft.state.live_tasks
+        if r.name not in wanted
+    )
+
+
+def _keep_waiting(draft: Draft, result: Placement, key: tuple[int, tuple[str, ...]]) -> None:
+    """Hold what helps, hand back what does not, and remember why."""
+    first = result.misfits[0].reason if result.misfits else "no offer fits"
+    more = f" (and {len(result.misfits) - 1} more tasks wait)" if len(result.misfits) > 1 else ""
+    if first + more != draft.job.why:
+        draft.set_job(why=first + more)
+    draft.set(misfits=result.misfits)
+    draft.reasons.append(first + more)
+    by_reason: dict[str, list[str]] = {}
+    for offer_id, reason in result.useless_offers.items():
+        by_reason.setdefault(reason, []).append(offer_id)
+    for reason, offer_ids in by_reason.items():
+        _decline(draft, tuple(offer_ids), USELESS_REFUSE_SECONDS, reason)
+    # What was declined changes nothing about what was considered.
+    draft.set(considered=(draft.state.offers_version, key[1]))
+
+
+def _hold_no_longer(draft: Draft, gang: bool) -> None:
+    """Hand every held offer back once the hold has lasted long enough."""
+    state = draft.state
+    if not state.offers:
+        if state.gang_since:
+            draft.set(gang_since=0.0)
+        return
+    if not gang:
+        _decline(draft, tuple(state.offers), SOON_REFUSE_SECONDS, "nothing fits here now")
+        return
+    since = state.gang_since or min(o.received_at for o in state.offers.values())
+    if draft.now - since < state.spec.gang.hold_seconds:
+        draft.set(gang_since=since)
+        return
+    rules = state.spec.gang
+    wait = min(rules.retry_seconds * 2 ** min(state.gang_rounds, 16), rules.max_retry_seconds)
+    seconds = wait * spread(f"{state.instance}/{state.gang_rounds}")
+    why = f"the gang was not complete within {rules.hold_seconds:g} s; others may use these"
+    _decline(draft, tuple(state.offers), seconds, why)
+    draft.set(gang_since=0.0, gang_rounds=state.gang_rounds + 1)
+
+
+def _launch(draft: Draft, result: Placement) -> None:
+    if not result.assignments:
+        return
+    attempt = draft.job.attempt + 1
+    by_task = {a.task: a for a in result.assignments}
+    gang = {n: a for n, a in by_task.items() if split_task_name(n)[0] in GANG_ROLES}
+    epoch = _next_epoch(draft, gang) if gang else draft.state.epoch
+    if epoch is None:
+        raise AssertionError("a sidecar is never placed before the first gang")
+    used: dict[str, list[str]] = {}
+    launched: dict[str, TaskRecord] = {}
+    launches: dict[tuple[str, str], list[TaskRecord]] = {}
+    for name, assignment in by_task.items():
+        record = _record(draft, assignment, attempt, epoch.epoch)
+        launched[name] = record
+        key = (assignment.agent_id, assignment.mesos_role)
+        launches.setdefault(key, []).append(record)
+        for offer_id in assignment.offer_ids:
+            used.setdefault(offer_id, []).append(name)
+    draft.set_job(attempt=attempt, started_at=draft.job.started_at or draft.now)
+    draft.set(epoch=epoch, tasks={**draft.state.tasks, **launched}, misfits=(), gang_since=0.0)
+    if gang:
+        draft.set(gang_rounds=0)
+        hosts = len({a.agent_id for a in gang.values()})
+        draft.enter(
+            JobPhase.STARTING,
+            f"all {len(gang)} tasks of the gang placed on {hosts} agents (epoch {epoch.epoch})",
+        )
+    for (agent_id, mesos_role), records in launches.items():
+        _accept(draft, agent_id, mesos_role, records, by_task, epoch)
+    left = tuple(o for o in draft.state.offers if o not in used)
+    pending = bool(_wanted_sidecars(draft))
+    seconds = SOON_REFUSE_SECONDS if pending else IDLE_REFUSE_SECONDS
+    _log(draft, tuple(used), True, "tasks launched", used)
+    taken = {k: o for k, o in draft.state.offers.items() if k not in used}
+    draft.set(offers=taken, offers_version=draft.state.offers_version + 1)
+    _decline(draft, left, seconds, "not needed: the gang is placed")
+
+
+def _next_epoch(draft: Draft, gang: dict[str, Assignment]) -> ClusterSpec:
+    spec = draft.state.spec
+    before = draft.state.epoch.epoch if draft.state.epoch is not None else 0
+    addresses = {}
+    for name, assignment in gang.items():
+        role, index = split_task_name(name)
+        role_spec = spec.role(role)
+        if role_spec is None:
+            raise AssertionError(f"{name} was placed but is not wanted")
+        addresses[name] = address_of(
+            spec, role_spec, index, assignment.address, assignment.ports[0]
+        )
+    return ClusterSpec(epoch=before + 1, addresses=addresses)
+
+
+def _record(draft: Draft, assignment: Assignment, attempt: int, epoch: int) -> TaskRecord:
+    state = draft.state
+    role, index = split_task_name(assignment.task)
+    unique = uuid.uuid5(uuid.NAMESPACE_OID, f"{state.instance}/{assignment.task}/{attempt}")
+    earlier = state.tasks.get(assignment.task)
+    failures = earlier.failures + 1 if earlier is not None and role not in GANG_ROLES else 0
+    return TaskRecord(
+        name=assignment.task,
+        role=TaskRole(role),
+        index=index,
+        attempt=attempt,
+        task_id=mesos_task_id(state.spec.name, assignment.task, str(unique)),
+        state=TaskState.LAUNCHING,
+        epoch=epoch,
+        agent_id=assignment.agent_id,
+        hostname=assignment.hostname,
+        address=assignment.address,
+        ports=assignment.ports,
+        launched_at=draft.now,
+        changed_at=draft.now,
+        failures=failures,
+    )
+
+
+def _accept(
+    draft: Draft,
+    agent_id: str,
+    mesos_role: str,
+    records: Sequence[TaskRecord],
+    by_task: dict[str, Assignment],
+    epoch: ClusterSpec,
+) -> None:
+    state = draft.state
+    offer_ids = tuple(
+        dict.fromkeys(offer for r in records for offer in by_task[r.name].offer_ids)
+    )
+    launches = tuple(
+        launch_task(state.spec, state.settings, state.framework_id, r, epoch) for r in records
+    )
+    names = ", ".join(r.name for r in records)
+    draft.act(
+        Accept(offer_ids, agent_id, launches, refuse_seconds=SOON_REFUSE_SECONDS),
+        f"launching {names} on {records[0].hostname} ({mesos_role})",
+    )
+
+
+def _decline(draft: Draft, offer_ids: tuple[str, ...], seconds: float, why: str) -> None:
+    if not offer_ids:
+        return
+    draft.act(
+        Decline(offer_ids, round(seconds, 3)),
+        f"declining {len(offer_ids)} offers for {seconds:.0f} s: {why}",
+    )
+    _log(draft, offer_ids, False, why, {})
+    gone = set(offer_ids)
+    left = {key: offer for key, offer in draft.state.offers.items() if key not in gone}
+    draft.set(offers=left, offers_version=draft.state.offers_version + 1)
+
+
+def _log(
+    draft: Draft, offer_ids: tuple[str, ...], passed: bool, why: str, used: dict[str, list[str]]
+) -> None:
+    log, offers = draft.state.offer_log, draft.state.offers
+    new = tuple(
+        OfferVerdict(
+            offer_id=offer_id,
+            agent_id=offers[offer_id].agent_id,
+            hostname=offers[offer_id].hostname,
+            at=draft.now,
+            passed=passed,
+            tasks=tuple(used.get(offer_id, ())),
+            explanation=why,
+        )
+        for offer_id in offer_ids[-VERDICTS_KEPT:]
+        if offer_id in offers
+    )
+    draft.set(
+        offer_log=OfferLog(
+            accepted=log.accepted + (len(offer_ids) if passed else 0),
+            rejected=log.rejected + (0 if passed else len(offer_ids)),
+            verdicts=(*log.verdicts, *new)[-VERDICTS_KEPT:],
+        )
+    )
