@@ -1,0 +1,138 @@
+"""Offers as a table: one row per agent and Mesos role, columns as numpy arrays.
+
+``core.placement`` builds one table per decision and asks it for whole columns, so that a decision
+over 10,000 agents is a few vector operations. Offers of the same agent and Mesos role are added
+up (Mesos offers freed resources of an agent as one more offer); offers of different Mesos roles
+are never combined, an ACCEPT of both would be refused whole. The table never changes and never
+decides anything.
+
+Rows are in the order of (agent id, Mesos role): nothing depends on the order of the offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcos_tensorflow.core.constraints import Column, field_value
+from dcos_tensorflow.core.offers import Offer
+from dcos_tensorflow.core.resources import PortRanges, Resources
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+#: Rows of the resource matrix. All but gpus in thousandths, Mesos' own fixed point.
+CPUS, MEM, DISK, GPUS = range(4)
+#: A loopback address is always this machine: agents there share its ports.
+_LOOPBACK = "127.0.0.0/8"
+
+
+def as_vector(resources: Resources) -> IntArray:
+    """Return ``resources`` as a column of the resource matrix: exact integers."""
+    return np.array(
+        [
+            round(resources.cpus * 1000),
+            round(resources.mem * 1000),
+            round(resources.disk * 1000),
+            resources.gpus,
+        ],
+        dtype=np.int64,
+    )
+
+
+@dataclass(frozen=True)
+class AgentTable:
+    """What every (agent, Mesos role) offers. All arrays have one entry per row.
+
+    ``offers`` holds one offer per row that speaks for its host name, address and attributes;
+    ``offer_ids`` all that were merged. ``free`` has a row per resource (CPUS, MEM, DISK, GPUS).
+    ``machine`` numbers the machines: rows with the same number share one set of ports.
+    ``range_*`` are all port ranges of all rows, flat: first and last port, and whose they are.
+    """
+
+    offers: tuple[Offer, ...]
+    offer_ids: tuple[tuple[str, ...], ...]
+    ports: tuple[PortRanges, ...]
+    free: IntArray
+    port_count: IntArray
+    machine: IntArray
+    range_first: IntArray
+    range_last: IntArray
+    range_row: IntArray
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.offers)
+
+    def column(self, field: str, more_values: Iterable[str] = ()) -> Column:
+        """Return ``field`` of every row; ``more_values`` are known besides those of the rows."""
+        found = [
+            field_value(field, offer.hostname, offer.attributes, offer.zone, offer.region)
+            for offer in self.offers
+        ]
+        values = tuple(sorted({value for value in found if value is not None} | set(more_values)))
+        code: dict[str | None, int] = {value: number for number, value in enumerate(values)}
+        code[None] = -1
+        codes = np.fromiter((code[value] for value in found), dtype=np.int64, count=len(found))
+        return Column(values, codes)
+
+    def offering_port(self, port: int) -> BoolArray:
+        """Say for every row whether ``port`` is among its free ports."""
+        rows = np.zeros(len(self), dtype=np.bool_)
+        rows[self.range_row[(self.range_first <= port) & (port <= self.range_last)]] = True
+        return rows
+
+
+def table_of(offers: Sequence[Offer]) -> AgentTable:
+    """Build the table. An offer given twice counts once."""
+    groups: dict[tuple[str, str], list[Offer]] = {}
+    for offer in {offer.offer_id: offer for offer in offers}.values():
+        groups.setdefault((offer.agent_id, offer.mesos_role), []).append(offer)
+    rows = [sorted(groups[key], key=lambda offer: offer.offer_id) for key in sorted(groups)]
+    resources = [_total(group) for group in rows]
+    ports = tuple(
+        group[0].ports if len(group) == 1 else sum((o.ports for o in group), PortRanges())
+        for group in rows
+    )
+    ranges = np.array(
+        [(first, last, row) for row, free in enumerate(ports) for first, last in free.ranges],
+        dtype=np.int64,
+    ).reshape(-1, 3)
+    sizes = ranges[:, 1] - ranges[:, 0] + 1
+    scalars = np.array([(r.cpus, r.mem, r.disk) for r in resources], dtype=np.float64)
+    free = np.empty((4, len(rows)), dtype=np.int64)
+    free[:GPUS] = np.rint(scalars.reshape(-1, 3).T * 1000)
+    free[GPUS] = [r.gpus for r in resources]
+    return AgentTable(
+        offers=tuple(group[0] for group in rows),
+        offer_ids=tuple(tuple(offer.offer_id for offer in group) for group in rows),
+        ports=ports,
+        free=free,
+        port_count=np.bincount(ranges[:, 2], weights=sizes, minlength=len(rows)).astype(np.int64),
+        machine=_machines([group[0] for group in rows]),
+        range_first=ranges[:, 0],
+        range_last=ranges[:, 1],
+        range_row=ranges[:, 2],
+    )
+
+
+def _total(group: Sequence[Offer]) -> Resources:
+    return sum((offer.resources for offer in group[1:]), group[0].resources)
+
+
+def _machines(offers: Sequence[Offer]) -> IntArray:
+    """Number the machines by address; all loopback addresses are one machine.
+
+    TensorFlow's gRPC server listens on all interfaces whatever its address says, so agents of
+    one machine cannot both use a port, though each may offer it.
+    """
+    numbers: dict[str, int] = {}
+    found = []
+    for offer in offers:
+        loopback = offer.address.startswith("127.")
+        machine = _LOOPBACK if loopback else offer.address or offer.agent_id
+        found.append(numbers.setdefault(machine, len(numbers)))
+    return np.array(found, dtype=np.int64)
