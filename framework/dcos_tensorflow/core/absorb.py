@@ -1,7 +1,7 @@
 """The passive half of a step: mirror what the outside says, decide nothing.
 
-Called by ``core.service.step`` with the event, before ``core.advance`` and ``core.offer_use`` look at
-the whole state.
+Called by ``core.service.step`` with the event, before ``core.advance`` and ``core.offer_use`` look
+at the whole state.
 """
 
 from __future__ import annotations

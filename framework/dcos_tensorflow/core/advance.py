@@ -83,7 +83,9 @@ def _watch_start(draft: Draft, gang: tuple[TaskRecord, ...]) -> None:
     if draft.now - max(r.launched_at for r in gang) > limit:
         record = min(late, key=lambda r: r.name)
         summary = f"{record.name} is still {record.state} {limit:g} s after its launch"
-        incident = Incident(record.name, record.task_id, draft.now, "start timed out", summary, True)
+        incident = Incident(
+            record.name, record.task_id, draft.now, "start timed out", summary, True
+        )
         _open_incident(draft, incident, False, record)
 
 
@@ -209,9 +211,7 @@ def _kill_unwanted(draft: Draft) -> None:
             continue
         why = record.kill_reason or f"the job is {draft.job.phase}"
         draft.put(replace(record, kill_reason=why, killed_at=draft.now))
-        draft.act(
-            Kill(record.task_id, record.agent_id, grace), f"killing {record.name}: {why}"
-        )
+        draft.act(Kill(record.task_id, record.agent_id, grace), f"killing {record.name}: {why}")
 
 
 def _kill_strays(draft: Draft) -> None:

@@ -1,6 +1,6 @@
 """Where the job stands: its phase, its failures, its verdict. Kept in the state store.
 
-``core.service`` moves a job from phase to phase; ``core.recovery`` and ``core.outcome`` decide when.
+``core.advance`` moves a job from phase to phase; ``core.recovery`` and ``core.outcome`` say when.
 """
 
 from __future__ import annotations

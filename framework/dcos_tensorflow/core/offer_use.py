@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import replace
 
 from dcos_tensorflow.core.actions import Accept, Decline, Revive, Suppress
 from dcos_tensorflow.core.cluster_spec import ClusterSpec, address_of
@@ -247,8 +246,8 @@ def _launch(draft: Draft, result: Placement) -> None:
             JobPhase.STARTING,
             f"all {len(gang)} tasks of the gang placed on {hosts} agents (epoch {epoch.epoch})",
         )
-    for (agent_id, mesos_role), records in launches.items():
-        _accept(draft, agent_id, mesos_role, records, by_task, epoch)
+    for records in launches.values():
+        _accept(draft, records, by_task, epoch)
     left = tuple(o for o in draft.state.offers if o not in used)
     pending = bool(_wanted_sidecars(draft))
     seconds = SOON_REFUSE_SECONDS if pending else IDLE_REFUSE_SECONDS
@@ -298,24 +297,18 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, epoch: int) -> T
 
 
 def _accept(
-    draft: Draft,
-    agent_id: str,
-    mesos_role: str,
-    records: Sequence[TaskRecord],
-    by_task: dict[str, Assignment],
-    epoch: ClusterSpec,
+    draft: Draft, records: Sequence[TaskRecord], by_task: dict[str, Assignment], epoch: ClusterSpec
 ) -> None:
+    """Launch the tasks of one agent, with offers of one Mesos role."""
     state = draft.state
-    offer_ids = tuple(
-        dict.fromkeys(offer for r in records for offer in by_task[r.name].offer_ids)
-    )
+    offer_ids = tuple(dict.fromkeys(offer for r in records for offer in by_task[r.name].offer_ids))
     launches = tuple(
         launch_task(state.spec, state.settings, state.framework_id, r, epoch) for r in records
     )
     names = ", ".join(r.name for r in records)
     draft.act(
-        Accept(offer_ids, agent_id, launches, refuse_seconds=SOON_REFUSE_SECONDS),
-        f"launching {names} on {records[0].hostname} ({mesos_role})",
+        Accept(offer_ids, records[0].agent_id, launches, refuse_seconds=SOON_REFUSE_SECONDS),
+        f"launching {names} on {records[0].hostname}",
     )
 
 

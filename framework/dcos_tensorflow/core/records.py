@@ -1,7 +1,7 @@
 """Frozen dataclasses <-> JSON: how the core's values are kept in the state store.
 
-Called by ``core.service`` (what to write) and ``core.restore`` (what was written). One generic codec
-driven by the type hints, so that a new field needs no code here. A field that is missing in stored
+Called by ``core.service_state``, for what is written and for what was. One generic codec driven
+by the type hints, so that a new field needs no code here. A field that is missing in stored
 JSON takes its default: an older scheduler's state stays readable. Unknown fields are an error,
 because silently dropping what a newer scheduler wrote would lose it at the next write.
 """
@@ -70,11 +70,16 @@ def _dataclass_from(kind: type, plain: Any, where: str) -> Any:
     unknown = sorted(set(plain) - set(fields))
     if unknown:
         raise RecordError(f"{where}: unknown field {unknown[0]!r}; written by a newer version?")
-    missing = sorted(name for name, (_, required) in fields.items() if required and name not in plain)
+    missing = sorted(
+        name for name, (_, required) in fields.items() if required and name not in plain
+    )
     if missing:
         raise RecordError(f"{where}: field {missing[0]!r} is missing")
     return kind(
-        **{name: from_plain(fields[name][0], item, f"{where}.{name}") for name, item in plain.items()}
+        **{
+            name: from_plain(fields[name][0], item, f"{where}.{name}")
+            for name, item in plain.items()
+        }
     )
 
 

@@ -83,7 +83,9 @@ def cause_of(record: TaskRecord) -> Cause:
         return Cause("interrupted", charged=False)
     if record.state is TaskState.LOST:
         # Mesos found the launch itself wrong (TASK_ERROR): the same launch would be refused again.
-        wrong = record.reason.startswith("REASON_TASK_") or record.reason.startswith("REASON_RESOURC")
+        wrong = record.reason.startswith("REASON_TASK_") or record.reason.startswith(
+            "REASON_RESOURC"
+        )
         return Cause("launch refused" if wrong else "lost", charged=wrong)
     code = exit_code(record.message)
     if code is not None and code in EXIT_CODES:

@@ -1,7 +1,7 @@
 """The one door of the core: ``step(state, event, now) -> Decision``.
 
-Called by the scheduler's event loop with every event, in the order of its queue. A step looks at the
-whole state, in this order:
+Called by the scheduler's event loop with every event, in the order of its queue. A step looks at
+the whole state, in this order:
 
 1. ``absorb``: the state mirrors what the event says;
 2. ``advance``: the job moves on, what should not run is killed;
@@ -43,7 +43,6 @@ def step(state: ServiceState, event: Event, now: float) -> Decision:
     absorb(draft, event)
     advance(draft)
     use_offers(draft)
-    # A launch or a decline may have moved the job; what that makes due is done in the same step.
     reconcile(draft)
     return Decision(
         state=draft.state,

@@ -35,17 +35,17 @@ TERMINAL_STATES = frozenset(
 
 #: (from, to) -> why this can happen. Any pair not listed is refused by ``advance``.
 TRANSITIONS: dict[tuple[TaskState, TaskState], str] = {
-    **{
-        (before, after): "the usual order of a launch; Mesos may skip states when updates merge"
-        for before, after in [
+    **dict.fromkeys(
+        [
             (TaskState.LAUNCHING, TaskState.STAGING),
             (TaskState.LAUNCHING, TaskState.STARTING),
             (TaskState.LAUNCHING, TaskState.RUNNING),
             (TaskState.STAGING, TaskState.STARTING),
             (TaskState.STAGING, TaskState.RUNNING),
             (TaskState.STARTING, TaskState.RUNNING),
-        ]
-    },
+        ],
+        "the usual order of a launch; Mesos may skip states when updates merge",
+    ),
     **{
         (before, after): "a live task ends"
         for before in (

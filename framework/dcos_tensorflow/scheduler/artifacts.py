@@ -1,0 +1,47 @@
+"""The files that tasks fetch: the task runner's zipapp, and a packed local job.
+
+Used by ``scheduler.Scheduler`` before anything is launched. Names carry the content's hash, so a
+fetcher cache or a running task never sees a file change under its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from dcos_tensorflow.core.spec import Uri
+from dcos_tensorflow.task.pack import build_zipapp
+
+
+def _publish(source: Path, directory: Path, stem: str) -> Path:
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    target = directory / f"{stem}-{digest}{''.join(source.suffixes[-2:])}"
+    if not target.exists():
+        handle, partial = tempfile.mkstemp(dir=directory)
+        os.close(handle)
+        shutil.copyfile(source, partial)
+        os.chmod(partial, 0o644)
+        os.replace(partial, target)
+    return target
+
+
+def publish_runner(directory: Path) -> Path:
+    """Pack the task runner into ``directory``; returns the file. Raises OSError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        return _publish(build_zipapp(Path(scratch) / "task-runner.pyz"), directory, "task-runner")
+
+
+def publish_job(job: Path, directory: Path) -> Path:
+    """Copy a packed local job into ``directory``; returns the file. Raises OSError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return _publish(job, directory, "job")
+
+
+def uri_of(file: Path, base_url: str | None, *, extract: bool) -> Uri:
+    """Return where the fetcher finds ``file``: below ``base_url``, or on the disk when None."""
+    value = f"{base_url}/v1/artifacts/{file.name}" if base_url else str(file.resolve())
+    return Uri(value, extract=extract)

@@ -1,0 +1,51 @@
+"""How one scheduler process is set up: which master, which state store, how tasks fetch from it.
+
+Made by the command line from file, environment and flags; read by ``scheduler.Scheduler``. What is
+to *run* is not here: that is the ServiceSpec.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+
+class ArtifactDelivery(StrEnum):
+    """How the task runner and a packed local job reach the tasks.
+
+    ``http``: Mesos' fetcher takes them from our API (any cluster). ``file``: it takes them from the
+    disk (agents on this machine only), so that tasks can start while the scheduler is away.
+    """
+
+    HTTP = "http"
+    FILE = "file"
+
+
+@dataclass(frozen=True)
+class SchedulerConfig:
+    """One scheduler process.
+
+    ``advertise`` is the host name or address under which the agents reach our API; empty means the
+    address that the API binds to, or this machine's name when it binds to all.
+    ``leadership_timeout_seconds`` None waits for ever while another scheduler serves the same
+    service, 0 gives up at once. ``fresh`` replaces a job that is done by a new one.
+    """
+
+    master: str
+    state: str
+    artifacts_dir: Path
+    principal: str = ""
+    secret: str = field(default="", repr=False)
+    ca_file: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+    verify: bool = True
+    api_host: str = "127.0.0.1"
+    api_port: int = 0
+    api_token: str = field(default="", repr=False)
+    advertise: str = ""
+    artifacts: str = ArtifactDelivery.HTTP
+    leadership_timeout_seconds: float | None = None
+    fresh: bool = False
+    tick_seconds: float = 0.25

@@ -1,0 +1,164 @@
+"""The one thread that owns the state: event in, step, commit, act, tell.
+
+Used by ``scheduler.Scheduler``; everybody else hands it events through ``submit``. It keeps the
+order of the design: write before act, acknowledge after write. It never sends TEARDOWN, whatever fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from dcos_tensorflow.core.actions import Action, Exit, Write
+from dcos_tensorflow.core.events import Event, Tick
+from dcos_tensorflow.core.service import Decision, step
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.state.errors import StateError, StateUnavailable
+
+log = logging.getLogger(__name__)
+
+EXIT_SOFTWARE = 70
+EXIT_STATE = 8
+_FIRST_RETRY_SECONDS = 0.2
+_MAX_RETRY_SECONDS = 5.0
+
+
+class Commits(Protocol):
+    """The part of a state store that the loop needs."""
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        """Write all or nothing; raises StateUnavailable when it may be tried again."""
+
+
+class EventLoop:
+    """Feeds events to ``core.service.step`` and carries out each Decision."""
+
+    def __init__(
+        self,
+        state: ServiceState,
+        store: Commits,
+        perform: Callable[[Action], None],
+        *,
+        tick_seconds: float,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._state = state
+        self._store = store
+        self._perform = perform
+        self._tick_seconds = tick_seconds
+        self._clock = clock
+        self._now = 0.0
+        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._watchers: list[Callable[[Decision], None]] = []
+        self._stopping = threading.Event()
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="event-loop", daemon=True)
+        self.exit: Exit | None = None
+
+    @property
+    def state(self) -> ServiceState:
+        """Return the newest state; immutable, so any thread may read it."""
+        return self._state
+
+    def submit(self, event: Event) -> None:
+        """Queue an event. Any thread."""
+        self._events.put(event)
+
+    def watch(self, callback: Callable[[Decision], None]) -> None:
+        """Call ``callback`` in the loop's thread after every step that said something."""
+        self._watchers.append(callback)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after the event in hand. Tasks are left alone."""
+        self._stopping.set()
+        self._events.put(None)
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def leave(self, code: int, message: str) -> None:
+        """End the loop with a reason; the first reason stays."""
+        if self.exit is None:
+            self.exit = Exit(code, message)
+            log.error("the scheduler ends: %s", message)
+        self._stopping.set()
+        self._events.put(None)
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait_for(
+        self, condition: Callable[[ServiceState], bool], timeout: float | None = None
+    ) -> bool:
+        """Wait until the state fits or the loop has left; True unless the time ran out."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: self.exit is not None or condition(self._state), timeout
+            )
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            event = self._next()
+            if event is None:
+                continue
+            try:
+                self._handle(event)
+            except StateError as error:
+                self.leave(EXIT_STATE, f"the state store refuses to go on: {error}")
+            except Exception as error:
+                # A bug must not become a zombie, and must not harm what runs: end, say so, and let
+                # whoever supervises this process start it again.
+                log.exception("step failed on %s", type(event).__name__)
+                self.leave(EXIT_SOFTWARE, f"internal error: {type(error).__name__}: {error}")
+
+    def _next(self) -> Event | None:
+        try:
+            return self._events.get(timeout=self._tick_seconds)
+        except queue.Empty:
+            return Tick()
+
+    def _handle(self, event: Event) -> None:
+        self._now = max(self._now, self._clock())
+        decision = step(self._state, event, self._now)
+        if not self._commit(decision):
+            return
+        self._state = decision.state
+        for action in decision.actions:
+            if isinstance(action, Exit):
+                self.leave(action.code, action.message)
+            else:
+                self._perform(action)
+        if decision.why:
+            log.info("%s", decision.why)
+        with self._changed:
+            self._changed.notify_all()
+        if decision.why or decision.writes:
+            self._tell(decision)
+
+    def _commit(self, decision: Decision) -> bool:
+        """Commit until it succeeds. Nothing is acted upon before; False when told to stop."""
+        wait = _FIRST_RETRY_SECONDS
+        while decision.writes:
+            try:
+                self._store.commit(decision.writes)
+            except StateUnavailable as error:
+                log.warning("the state store is unavailable, trying again: %s", error)
+                if self._stopping.wait(wait):
+                    return False
+                wait = min(wait * 2, _MAX_RETRY_SECONDS)
+            else:
+                break
+        return True
+
+    def _tell(self, decision: Decision) -> None:
+        for watcher in self._watchers:
+            try:
+                watcher(decision)
+            except Exception:
+                log.exception("a watcher of the event loop failed")
