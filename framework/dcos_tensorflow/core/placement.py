@@ -5,40 +5,28 @@ runs. The answer is a value: assignments, misfits each with its reason, and whic
 holding. Nothing is accepted, declined or remembered here. Made for 10,000 agents: agents are
 columns (``core.agent_table``), a task costs a few vector operations (``core.packing``).
 
-The most constrained tasks come first, each to the agent that suits it best. Such a greedy order
-can fail where another succeeds, so an incomplete attempt is followed by a bounded number of
-others (:func:`_other_ways`): largest first, scarcest first, failed tasks first, other values for
-``CLUSTER`` rules, and at last one agent for each task, by bipartite matching. What all of them
-together do not find: packings of several tasks per agent that need exact search (bin packing is
-NP-hard), and spreads over several counted rules at once. They are reported as misfits; with other
-offers the next call starts afresh.
+What is preferred is told in ``core.packing``, what is tried and what is not found in
+``core.attempts``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core import misfits as explanation
-from dcos_tensorflow.core.agent_table import GPUS, AgentTable, as_vector, table_of
+from dcos_tensorflow.core.agent_table import AgentTable, as_vector, table_of
+from dcos_tensorflow.core.attempts import Attempt, Wish, best_attempt
 from dcos_tensorflow.core.constraints import depends_on_counts, field_value
 from dcos_tensorflow.core.offers import AttributeValue, Offer
 from dcos_tensorflow.core.packing import Kind, Packing, Problem, columns_for, static_check
 from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import ConstraintOperator, PlacementConstraint, TaskRole
+from dcos_tensorflow.core.spec import PlacementConstraint, TaskRole
 
 BoolArray = NDArray[np.bool_]
-_Anchors = Mapping[tuple[TaskRole, str], int]
-
-#: How many times tasks that failed are moved to the front and all is tried again.
-_REPAIRS = 3
-#: How many other values are tried for rules such as ``rack:CLUSTER``.
-_CLUSTER_VALUES = 8
-#: One agent per task is worked out for gangs up to this size.
-_MATCHING_LIMIT = 200
 
 
 @dataclass(frozen=True)
@@ -136,31 +124,6 @@ class Placement:
         return not self.misfits
 
 
-@dataclass(frozen=True)
-class _Wish:
-    """A request beside its kind; ``size`` is its largest share of the largest agent."""
-
-    request: TaskRequest
-    kind: Kind
-    size: float
-
-
-@dataclass
-class _Attempt:
-    """One packing: where each wish went (None: nowhere), in the order of the requests."""
-
-    packing: Packing
-    rows: list[int | None]
-    ports: list[tuple[int, ...]]
-
-    @property
-    def complete(self) -> bool:
-        return None not in self.rows
-
-    def placed(self) -> int:
-        return sum(row is not None for row in self.rows)
-
-
 def place(
     requests: Sequence[TaskRequest],
     offers: Sequence[Offer],
@@ -181,7 +144,7 @@ def place(
     kinds = list({id(wish.kind): wish.kind for wish in wishes}.values())
     start = Packing(problem)
     fitting = {id(kind): start.fits(kind) for kind in kinds}
-    best = _best_attempt(problem, wishes, fitting)
+    best = best_attempt(problem, wishes, fitting)
     useful = np.logical_or.reduce([np.zeros(len(table), dtype=np.bool_), *fitting.values()])
     useless = explanation.useless_rows(start, kinds, useful, avoid or {})
     return Placement(
@@ -237,7 +200,7 @@ def _value_of(task: PlacedTask, name: str) -> str | None:
 
 def _wishes(
     table: AgentTable, requests: Sequence[TaskRequest], avoid: Mapping[str, str]
-) -> list[_Wish]:
+) -> list[Wish]:
     """Pair every request with its kind; requests that want the same share one."""
     allowed = np.array([offer.agent_id not in avoid for offer in table.offers], dtype=np.bool_)
     kinds: dict[object, Kind] = {}
@@ -272,7 +235,10 @@ def _wishes(
                 tuple(eligible),
                 tuple(c for c in request.constraints if depends_on_counts(c)),
             )
-        wishes.append(_Wish(request, kind, float((kind.need / largest).max())))
+        size = float((kind.need / largest).max())
+        wishes.append(
+            Wish(request.name, request.preferred_port, len(request.constraints), kind, size)
+        )
     return wishes
 
 
@@ -281,191 +247,16 @@ def _region_check(table: AgentTable, region: str) -> tuple[str, BoolArray]:
     return f"not in region {region}", there
 
 
-def _best_attempt(
-    problem: Problem, wishes: Sequence[_Wish], fitting: Mapping[int, BoolArray]
-) -> _Attempt:
-    """Try until all is placed or nothing is left to try; return the fullest, the first of those."""
-    order = sorted(range(len(wishes)), key=lambda i: _constrained_first(wishes[i]))
-    anchors = list(_anchors(problem, wishes, fitting))
-    best = _pack(problem, wishes, order, anchors[0])
-    hopeless = any(not fits.any() for fits in fitting.values()) or _too_much(problem, wishes)
-    if best.complete or hopeless:
-        return best
-    for way in _other_ways(problem, wishes, fitting, order, anchors):
-        best = _fuller(best, _pack(problem, wishes, *way))
-        if best.complete:
-            return best
-    for _ in range(_REPAIRS):
-        order = sorted(order, key=lambda i: best.rows[i] is not None)
-        best = _fuller(best, _pack(problem, wishes, order, anchors[0]))
-        if best.complete:
-            return best
-    return best
-
-
-def _fuller(one: _Attempt, other: _Attempt) -> _Attempt:
-    return other if other.placed() > one.placed() else one
-
-
-def _too_much(problem: Problem, wishes: Sequence[_Wish]) -> bool:
-    """Say whether all agents together have too little of some resource."""
-    if not wishes:
-        return False
-    total = np.sum([wish.kind.need for wish in wishes], axis=0)
-    return bool((total > problem.table.free.sum(axis=1)).any())
-
-
-def _other_ways(
-    problem: Problem,
-    wishes: Sequence[_Wish],
-    fitting: Mapping[int, BoolArray],
-    order: Sequence[int],
-    anchors: Sequence[_Anchors],
-) -> Iterator[tuple[Sequence[int], _Anchors, Sequence[int] | None]]:
-    """Yield (order, anchors, pins) to try after the first attempt, the most promising first."""
-    yield sorted(order, key=lambda i: -wishes[i].size), anchors[0], None
-    scarce = {key: int(fits.sum()) for key, fits in fitting.items()}
-    yield sorted(order, key=lambda i: scarce[id(wishes[i].kind)]), anchors[0], None
-    for others in anchors[1:]:
-        yield order, others, None
-    if len(wishes) <= _MATCHING_LIMIT:
-        pins = _one_agent_each(wishes, fitting)
-        if pins is not None:
-            yield order, anchors[0], pins
-
-
-def _constrained_first(wish: _Wish) -> tuple[object, ...]:
-    return (
-        -int(wish.kind.need[GPUS]),
-        wish.kind.required_port is None,
-        -len(wish.request.constraints),
-        -wish.size,
-    )
-
-
-def _pack(
-    problem: Problem,
-    wishes: Sequence[_Wish],
-    order: Iterable[int],
-    anchors: _Anchors,
-    pins: Sequence[int] | None = None,
-) -> _Attempt:
-    """Place the wishes in ``order``, each where it suits best, or where it is pinned to."""
-    packing = Packing(problem, anchors)
-    attempt = _Attempt(packing, [None] * len(wishes), [()] * len(wishes))
-    for number in order:
-        kind, request = wishes[number].kind, wishes[number].request
-        if pins is None:
-            row = packing.best_row(kind)
-        else:
-            row = pins[number] if packing.fits(kind)[pins[number]] else None
-        if row is not None:
-            attempt.rows[number] = row
-            attempt.ports[number] = packing.put(kind, row, request.name, request.preferred_port)
-    return attempt
-
-
-def _anchors(
-    problem: Problem, wishes: Sequence[_Wish], fitting: Mapping[int, BoolArray]
-) -> Iterator[_Anchors]:
-    """Yield values for the ``CLUSTER`` rules that no running task has decided, the best first.
-
-    The best value is the one that holds all tasks of the role with the least to spare, counted
-    in tasks of the first kind; after those that hold all come those that hold most.
-    """
-    ranked: dict[tuple[TaskRole, str], list[int]] = {}
-    for wish in wishes:
-        for constraint in wish.kind.counted:
-            key = (wish.kind.role, constraint.field)
-            undecided = not problem.counts[key].any()
-            clusters = constraint.operator is ConstraintOperator.CLUSTER
-            if clusters and undecided and key not in ranked:
-                wanted = sum(other.kind.role is wish.kind.role for other in wishes)
-                ranked[key] = _values_by_room(
-                    problem, wish.kind, constraint.field, fitting[id(wish.kind)], wanted
-                )
-    longest = max((len(values) for values in ranked.values()), default=1)
-    for rank in range(min(max(longest, 1), _CLUSTER_VALUES)):
-        yield {key: values[min(rank, len(values) - 1)] for key, values in ranked.items() if values}
-
-
-def _values_by_room(
-    problem: Problem, kind: Kind, name: str, fits: BoolArray, wanted: int
-) -> list[int]:
-    """Return the codes of a field's values, the one to try first in front."""
-    column = problem.columns[name]
-    asked = kind.need > 0
-    each = problem.table.free[asked] // kind.need[asked][:, np.newaxis]
-    room = each.min(axis=0) if asked.any() else np.full(len(problem.table), wanted)
-    usable = fits & (column.codes >= 0)
-    total = np.bincount(
-        column.codes[usable],
-        weights=np.minimum(room[usable], wanted),
-        minlength=len(column.values),
-    )
-    codes = [int(code) for code in np.flatnonzero(total > 0)]
-    return sorted(codes, key=lambda code: (total[code] < wanted, abs(total[code] - wanted), code))
-
-
-def _one_agent_each(wishes: Sequence[_Wish], fitting: Mapping[int, BoolArray]) -> list[int] | None:
-    """Return a row of its own for every wish, or None when there is no such way.
-
-    Bipartite matching by augmenting paths. Of each kind's rows the first n are enough for n wishes.
-    """
-    rows_of = {key: np.flatnonzero(fits)[: len(wishes)].tolist() for key, fits in fitting.items()}
-    owner: dict[int, int] = {}
-    for wish in range(len(wishes)):
-        if not _augment(wish, wishes, rows_of, owner):
-            return None
-    pins = [0] * len(wishes)
-    for row, wish in owner.items():
-        pins[wish] = row
-    return pins
-
-
-def _augment(
-    wish: int,
-    wishes: Sequence[_Wish],
-    rows_of: Mapping[int, Sequence[int]],
-    owner: dict[int, int],
-) -> bool:
-    """Find ``wish`` a row, moving others along an augmenting path; breadth first."""
-    came_from: dict[int, int] = {}
-    queue = [wish]
-    for seeker in queue:
-        for row in rows_of[id(wishes[seeker].kind)]:
-            if row in came_from:
-                continue
-            came_from[row] = seeker
-            if row in owner:
-                queue.append(owner[row])
-                continue
-            _hand_over(row, wish, came_from, owner)
-            return True
-    return False
-
-
-def _hand_over(row: int, wish: int, came_from: Mapping[int, int], owner: dict[int, int]) -> None:
-    """Give ``row`` to whoever reached it, that one's old row to the next, back to ``wish``."""
-    held = {owned: old for old, owned in owner.items()}
-    while True:
-        seeker = came_from[row]
-        owner[row] = seeker
-        if seeker == wish:
-            return
-        row = held[seeker]
-
-
 def _assignments(
-    table: AgentTable, wishes: Sequence[_Wish], attempt: _Attempt
+    table: AgentTable, wishes: Sequence[Wish], attempt: Attempt
 ) -> Iterator[Assignment]:
     for wish, row, ports in zip(wishes, attempt.rows, attempt.ports, strict=True):
         if row is None:
             continue
         offer = table.offers[row]
         yield Assignment(
-            task=wish.request.name,
-            role=wish.request.role,
+            task=wish.task,
+            role=wish.kind.role,
             agent_id=offer.agent_id,
             hostname=offer.hostname,
             address=offer.address,
@@ -479,7 +270,7 @@ def _assignments(
 
 
 def _misfits(
-    wishes: Sequence[_Wish], attempt: _Attempt, avoid: Mapping[str, str]
+    wishes: Sequence[Wish], attempt: Attempt, avoid: Mapping[str, str]
 ) -> Iterator[Misfit]:
     """Explain every task that went nowhere; tasks of one kind share the work."""
     known: dict[int, tuple[str, Mapping[str, int]]] = {}
@@ -489,4 +280,4 @@ def _misfits(
         if id(wish.kind) not in known:
             known[id(wish.kind)] = explanation.explain(attempt.packing, wish.kind, avoid)
         reason, counts = known[id(wish.kind)]
-        yield Misfit(wish.request.name, f"{wish.request.name}: {reason}", counts)
+        yield Misfit(wish.task, f"{wish.task}: {reason}", counts)

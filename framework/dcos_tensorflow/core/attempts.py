@@ -1,0 +1,244 @@
+"""Ways to place a set of tasks when the first one does not work out.
+
+``core.placement`` hands over what is wanted and takes the fullest attempt. The most constrained
+tasks come first, each to the agent that suits it best (``core.packing``). Such a greedy order can
+fail where another succeeds, so an incomplete attempt is followed by a bounded number of others:
+largest first, scarcest first, other values for rules such as ``rack:CLUSTER``, one agent for
+each task by bipartite matching, and failed tasks first.
+
+What all of them together do not find: packings of several tasks per agent that need exact search
+(bin packing is NP-hard), and spreads over several counted rules at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcos_tensorflow.core.agent_table import GPUS
+from dcos_tensorflow.core.packing import Kind, Packing, Problem
+from dcos_tensorflow.core.spec import ConstraintOperator, TaskRole
+
+BoolArray = NDArray[np.bool_]
+Anchors = Mapping[tuple[TaskRole, str], int]
+
+#: How many times tasks that failed are moved to the front and all is tried again.
+_REPAIRS = 3
+#: How many other values are tried for rules such as ``rack:CLUSTER``.
+_CLUSTER_VALUES = 8
+#: One agent per task is worked out for gangs up to this size.
+_MATCHING_LIMIT = 200
+
+
+@dataclass(frozen=True)
+class Wish:
+    """One task beside its kind; ``size`` is its largest share of the largest agent."""
+
+    task: str
+    preferred_port: int | None
+    rules: int
+    kind: Kind
+    size: float
+
+
+@dataclass
+class Attempt:
+    """One packing: where each wish went (None: nowhere), in the order of the requests."""
+
+    packing: Packing
+    rows: list[int | None]
+    ports: list[tuple[int, ...]]
+
+    @property
+    def complete(self) -> bool:
+        """Say whether everything was placed."""
+        return None not in self.rows
+
+    def placed(self) -> int:
+        """Return how many tasks were placed."""
+        return sum(row is not None for row in self.rows)
+
+
+def best_attempt(
+    problem: Problem, wishes: Sequence[Wish], fitting: Mapping[int, BoolArray]
+) -> Attempt:
+    """Try until all is placed or nothing is left to try; return the fullest, the first of those."""
+    order = sorted(range(len(wishes)), key=lambda i: _constrained_first(wishes[i]))
+    anchors = list(_anchors(problem, wishes, fitting))
+    best = _pack(problem, wishes, order, anchors[0])
+    hopeless = any(not fits.any() for fits in fitting.values()) or _too_much(problem, wishes)
+    if best.complete or hopeless:
+        return best
+    for way in _other_ways(problem, wishes, fitting, order, anchors):
+        best = _fuller(best, _pack(problem, wishes, *way))
+        if best.complete:
+            return best
+    latest = best
+    for _ in range(_REPAIRS):
+        order = _failed_first(order, latest)
+        latest = _pack(problem, wishes, order, anchors[0])
+        best = _fuller(best, latest)
+        if best.complete:
+            return best
+    return best
+
+
+def _failed_first(order: Sequence[int], attempt: Attempt) -> list[int]:
+    return sorted(order, key=lambda i: attempt.rows[i] is not None)
+
+
+def _fuller(one: Attempt, other: Attempt) -> Attempt:
+    return other if other.placed() > one.placed() else one
+
+
+def _too_much(problem: Problem, wishes: Sequence[Wish]) -> bool:
+    """Say whether all agents together have too little of some resource."""
+    if not wishes:
+        return False
+    total = np.sum([wish.kind.need for wish in wishes], axis=0)
+    return bool((total > problem.table.free.sum(axis=1)).any())
+
+
+def _other_ways(
+    problem: Problem,
+    wishes: Sequence[Wish],
+    fitting: Mapping[int, BoolArray],
+    order: Sequence[int],
+    anchors: Sequence[Anchors],
+) -> Iterator[tuple[Sequence[int], Anchors, Sequence[int] | None]]:
+    """Yield (order, anchors, pins) to try after the first attempt, the most promising first."""
+    yield sorted(order, key=lambda i: -wishes[i].size), anchors[0], None
+    scarce = {key: int(fits.sum()) for key, fits in fitting.items()}
+    yield sorted(order, key=lambda i: scarce[id(wishes[i].kind)]), anchors[0], None
+    for others in anchors[1:]:
+        yield order, others, None
+    if len(wishes) <= _MATCHING_LIMIT:
+        pins = _one_agent_each(wishes, fitting)
+        if pins is not None:
+            yield order, anchors[0], pins
+
+
+def _constrained_first(wish: Wish) -> tuple[object, ...]:
+    return (
+        -int(wish.kind.need[GPUS]),
+        wish.kind.required_port is None,
+        -wish.rules,
+        -wish.size,
+    )
+
+
+def _pack(
+    problem: Problem,
+    wishes: Sequence[Wish],
+    order: Iterable[int],
+    anchors: Anchors,
+    pins: Sequence[int] | None = None,
+) -> Attempt:
+    """Place the wishes in ``order``, each where it suits best, or where it is pinned to."""
+    packing = Packing(problem, anchors)
+    attempt = Attempt(packing, [None] * len(wishes), [()] * len(wishes))
+    for number in order:
+        wish = wishes[number]
+        kind = wish.kind
+        if pins is None:
+            row = packing.best_row(kind)
+        else:
+            row = pins[number] if packing.fits(kind)[pins[number]] else None
+        if row is not None:
+            attempt.rows[number] = row
+            attempt.ports[number] = packing.put(kind, row, wish.task, wish.preferred_port)
+    return attempt
+
+
+def _anchors(
+    problem: Problem, wishes: Sequence[Wish], fitting: Mapping[int, BoolArray]
+) -> Iterator[Anchors]:
+    """Yield values for the ``CLUSTER`` rules that no running task has decided, the best first.
+
+    The best value is the one that holds all tasks of the role with the least to spare, counted
+    in tasks of the first kind; after those that hold all come those that hold most.
+    """
+    ranked: dict[tuple[TaskRole, str], list[int]] = {}
+    for wish in wishes:
+        for constraint in wish.kind.counted:
+            key = (wish.kind.role, constraint.field)
+            undecided = not problem.counts[key].any()
+            clusters = constraint.operator is ConstraintOperator.CLUSTER
+            if clusters and undecided and key not in ranked:
+                wanted = sum(other.kind.role is wish.kind.role for other in wishes)
+                ranked[key] = _values_by_room(
+                    problem, wish.kind, constraint.field, fitting[id(wish.kind)], wanted
+                )
+    longest = max((len(values) for values in ranked.values()), default=1)
+    for rank in range(min(max(longest, 1), _CLUSTER_VALUES)):
+        yield {key: values[min(rank, len(values) - 1)] for key, values in ranked.items() if values}
+
+
+def _values_by_room(
+    problem: Problem, kind: Kind, name: str, fits: BoolArray, wanted: int
+) -> list[int]:
+    """Return the codes of a field's values, the one to try first in front."""
+    column = problem.columns[name]
+    asked = kind.need > 0
+    each = problem.table.free[asked] // kind.need[asked][:, np.newaxis]
+    room = each.min(axis=0) if asked.any() else np.full(len(problem.table), wanted)
+    usable = fits & (column.codes >= 0)
+    total = np.bincount(
+        column.codes[usable],
+        weights=np.minimum(room[usable], wanted),
+        minlength=len(column.values),
+    )
+    codes = [int(code) for code in np.flatnonzero(total > 0)]
+    return sorted(codes, key=lambda code: (total[code] < wanted, abs(total[code] - wanted), code))
+
+
+def _one_agent_each(wishes: Sequence[Wish], fitting: Mapping[int, BoolArray]) -> list[int] | None:
+    """Return a row of its own for every wish, or None when there is no such way.
+
+    Bipartite matching by augmenting paths. Of each kind's rows the first n are enough for n wishes.
+    """
+    rows_of = {key: np.flatnonzero(fits)[: len(wishes)].tolist() for key, fits in fitting.items()}
+    owner: dict[int, int] = {}
+    for wish in range(len(wishes)):
+        if not _augment(wish, wishes, rows_of, owner):
+            return None
+    pins = [0] * len(wishes)
+    for row, wish in owner.items():
+        pins[wish] = row
+    return pins
+
+
+def _augment(
+    wish: int,
+    wishes: Sequence[Wish],
+    rows_of: Mapping[int, Sequence[int]],
+    owner: dict[int, int],
+) -> bool:
+    """Find ``wish`` a row, moving others along an augmenting path; breadth first."""
+    came_from: dict[int, int] = {}
+    queue = [wish]
+    for seeker in queue:
+        for row in rows_of[id(wishes[seeker].kind)]:
+            if row in came_from:
+                continue
+            came_from[row] = seeker
+            if row in owner:
+                queue.append(owner[row])
+                continue
+            _hand_over(row, wish, came_from, owner)
+            return True
+    return False
+
+
+def _hand_over(row: int, wish: int, came_from: Mapping[int, int], owner: dict[int, int]) -> None:
+    """Give ``row`` to whoever reached it, that one's old row to the next, back to ``wish``."""
+    held = {owned: old for old, owned in owner.items()}
+    while True:
+        seeker = came_from[row]
+        owner[row] = seeker
+        if seeker == wish:
+            return
+        row = held[seeker]
