@@ -1,0 +1,52 @@
+"""The signature on every request to the task runner (``core.contract`` says its form).
+
+``server`` checks with it; tests and the scheduler's own code sign the same way. Pure: the time is
+given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Mapping
+
+from dcos_tensorflow.core import contract
+
+
+class NotAuthentic(Exception):
+    """The request does not prove that it comes from the scheduler; the message says why."""
+
+
+def sign(token: str, method: str, path: str, seconds: int, body: bytes) -> str:
+    """Return the hex HMAC-SHA256 for a request sent at ``seconds`` (unix time)."""
+    message = f"{method} {path}\n{seconds}\n".encode() + body
+    return hmac.new(token.encode(), message, hashlib.sha256).hexdigest()
+
+
+def signed_headers(
+    token: str, method: str, path: str, seconds: int, body: bytes
+) -> Mapping[str, str]:
+    """Return the two headers that make a request authentic."""
+    return {
+        contract.TIME_HEADER: str(seconds),
+        contract.TOKEN_HEADER: sign(token, method, path, seconds, body),
+    }
+
+
+def check(
+    token: str, method: str, path: str, headers: Mapping[str, str], body: bytes, *, now: float
+) -> None:
+    """Return when the request is authentic and fresh; else raise NotAuthentic."""
+    given = headers.get(contract.TOKEN_HEADER)
+    seconds = headers.get(contract.TIME_HEADER)
+    if not given or not seconds:
+        wanted = f"{contract.TOKEN_HEADER} and {contract.TIME_HEADER}"
+        raise NotAuthentic(f"the headers {wanted} are required")
+    if not (seconds.isascii() and seconds.isdigit()):
+        raise NotAuthentic(f"{contract.TIME_HEADER} must be unix seconds")
+    if not hmac.compare_digest(sign(token, method, path, int(seconds), body), given.lower()):
+        raise NotAuthentic("the signature does not fit the request")
+    if abs(now - int(seconds)) > contract.TOKEN_MAX_AGE_SECONDS:
+        raise NotAuthentic(
+            f"{contract.TIME_HEADER} is more than {contract.TOKEN_MAX_AGE_SECONDS} s off our clock"
+        )

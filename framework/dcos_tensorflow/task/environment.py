@@ -1,0 +1,149 @@
+"""The environment of the user's process, as a pure function of the spec and what is inherited.
+
+``runner`` calls it before each start. The contract it keeps is docs/job-contract.md; the measured
+reasons (proxies hang gRPC, TensorFlow starts about 85 threads) are told there too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Tuple
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.task.spec import Cluster, RunnerSpec
+
+#: gRPC tunnels to its peers through any of these, and the cluster hangs.
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
+#: What only the runner may know.
+RUNNER_VARIABLES = (
+    contract.RUNNER_SPEC_VARIABLE,
+    contract.RUNNER_TOKEN_VARIABLE,
+    contract.RUNNER_PORT_VARIABLE,
+)
+#: Marks every process of one attempt, so that none of them outlives its runner.
+MARK_VARIABLE = "TASK_RUNNER_MARK"
+PROGRESS_FILE_NAME = "progress.jsonl"
+
+
+@dataclass(frozen=True)
+class Directories:
+    """Where the user's process works. All but ``sandbox`` may be URLs such as ``gs://bucket``."""
+
+    sandbox: str
+    log_dir: str
+    checkpoint_dir: str
+    job_log_dir: str
+
+    def local(self) -> Tuple[str, ...]:
+        """Return the directories that the runner makes when they are missing."""
+        wanted = (self.log_dir, self.checkpoint_dir, self.job_log_dir)
+        return tuple(dict.fromkeys(path for path in wanted if not is_url(path)))
+
+
+def is_url(path: str) -> bool:
+    """Say whether ``path`` names a place on another machine, e.g. ``s3://bucket/run``."""
+    return "://" in path
+
+
+def directories(spec: RunnerSpec, sandbox: str) -> Directories:
+    """Return the directories of a task whose sandbox is ``sandbox``.
+
+    Relative paths are below the sandbox and ``$MESOS_SANDBOX`` is replaced by it, because the
+    scheduler cannot know where an agent keeps it. Without a setting, everything goes to the shared
+    file system, or else to ``logs`` and ``checkpoints`` in the sandbox. ``job_log_dir`` is the
+    ``log_dir`` argument of the function contract.
+    """
+
+    def place(path: str) -> str:
+        if is_url(path):
+            return path
+        for variable in ("${MESOS_SANDBOX}", "$MESOS_SANDBOX"):
+            path = path.replace(variable, sandbox)
+        return os.path.normpath(os.path.join(sandbox, path))
+
+    shared = spec.shared_filesystem
+    checkpoint_dir = place(spec.checkpoint_dir or shared or "checkpoints")
+    return Directories(
+        sandbox=sandbox,
+        log_dir=place(spec.log_dir or shared or "logs"),
+        checkpoint_dir=checkpoint_dir,
+        job_log_dir=place(shared) if shared else checkpoint_dir,
+    )
+
+
+def user_environment(
+    spec: RunnerSpec,
+    cluster: Cluster,
+    *,
+    inherited: Mapping[str, str],
+    where: Directories,
+    python_path: Tuple[str, ...],
+    mark: str,
+) -> Tuple[Dict[str, str], List[str]]:
+    """Return the environment of the user's process and a line for the log per notable change.
+
+    ``python_path`` are the directories of the user's code, first wins; ``mark`` identifies this
+    attempt's processes.
+    """
+    environment = {k: v for k, v in inherited.items() if k not in RUNNER_VARIABLES}
+    notes = _drop_proxies(environment)
+    environment.update(_contract_variables(spec, cluster, where))
+    if cluster.tf_config is None:
+        environment.pop(contract.TF_CONFIG, None)
+    environment[MARK_VARIABLE] = mark
+    environment["PYTHONUNBUFFERED"] = "1"
+    environment["PYTHONPATH"] = os.pathsep.join(
+        dict.fromkeys([*python_path, *_split_path(inherited.get("PYTHONPATH", ""))])
+    )
+    for name, value in _defaults(spec).items():
+        environment.setdefault(name, value)
+    if spec.gpus == 0:
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+    if spec.job.legacy_keras:
+        environment["TF_USE_LEGACY_KERAS"] = "1"
+    return environment, notes
+
+
+def _drop_proxies(environment: Dict[str, str]) -> List[str]:
+    dropped = sorted(name for name in environment if name.lower() in PROXY_VARIABLES)
+    for name in dropped:
+        del environment[name]
+    if not dropped:
+        return []
+    return [f"unset {', '.join(dropped)}: gRPC between the tasks would go through the proxy"]
+
+
+def _contract_variables(spec: RunnerSpec, cluster: Cluster, where: Directories) -> Dict[str, str]:
+    variables = {
+        contract.TF_EPOCH: str(cluster.epoch),
+        contract.LOG_DIR: where.log_dir,
+        contract.CHECKPOINT_DIR: where.checkpoint_dir,
+        contract.JOB_CONTEXT: spec.job.context,
+        contract.TASK_NAME: spec.task,
+        contract.SERVICE_NAME: spec.service,
+        contract.PROGRESS_FILE: os.path.join(where.sandbox, PROGRESS_FILE_NAME),
+    }
+    if cluster.tf_config is not None:
+        variables[contract.TF_CONFIG] = json.dumps(cluster.tf_config, separators=(",", ":"))
+    return variables
+
+
+def _defaults(spec: RunnerSpec) -> Dict[str, str]:
+    """Return what the user may override: thread counts from the task's cpus, quieter logs.
+
+    Two inter-op threads at least: with one, an operation that waits for a peer stops all others.
+    """
+    threads = max(1, math.ceil(spec.cpus))
+    return {
+        "TF_NUM_INTEROP_THREADS": str(max(2, threads)),
+        "TF_NUM_INTRAOP_THREADS": str(threads),
+        "OMP_NUM_THREADS": str(threads),
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+    }
+
+
+def _split_path(path: str) -> List[str]:
+    return [part for part in path.split(os.pathsep) if part]

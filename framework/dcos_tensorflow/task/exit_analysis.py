@@ -1,0 +1,316 @@
+"""What the end of the user's process meant: its class, one sentence, and what to do about it.
+
+``runner`` calls ``analyse`` once at the end. Pure: it sees how the process ended, what we had
+asked of it, and the last lines it printed. The rules are a table; the first that fits wins.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+from dcos_tensorflow.core import contract
+
+#: How many lines the report carries; more are looked at, because tracebacks are long.
+REPORTED_LINES = 40
+ANALYSED_LINES = 1000
+
+
+class ExitClass(str, Enum):
+    """What kind of end it was; the scheduler's retry rules go by it."""
+
+    SUCCESS = "success"
+    USER_ERROR = "user_error"
+    JOB_UNUSABLE = "job_unusable"
+    PORT_TAKEN = "port_taken"
+    PEER_LOST = "peer_lost"
+    OUT_OF_MEMORY = "out_of_memory"
+    INTERRUPTED = "interrupted"
+    CHECKPOINTED = "checkpointed"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the process ended. ``return_code`` is negative for a signal, as in ``subprocess``.
+
+    ``stop_reason`` is why we stopped it, empty when it ended by itself. ``contract`` is the one it
+    ran by, empty when it never ran.
+    """
+
+    return_code: int
+    stop_reason: str = ""
+    contract: str = ""
+    job_name: str = ""
+    grpc_port: int = 0
+    tf1_compat: bool = False
+    legacy_keras: bool = False
+
+
+@dataclass(frozen=True)
+class ExitReport:
+    """The verdict: ``exit_code`` is what the runner itself exits with."""
+
+    exit_code: int
+    exit_class: ExitClass
+    summary: str
+    hint: str = ""
+    signal: Optional[int] = None
+    last_lines: Tuple[str, ...] = ()
+
+    def as_json(self) -> Dict[str, Any]:
+        """Return the document that goes to ``task-exit.json``."""
+        return {
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "class": self.exit_class.value,
+            "summary": self.summary,
+            "hint": self.hint,
+            "last_lines": list(self.last_lines),
+        }
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A failure text that is known: what it means and what helps.
+
+    In ``summary`` and ``hint``, ``{error}`` is the exception's line, ``{line}`` the line that
+    matched, ``{port}`` the gRPC port and ``{job}`` the module.
+    """
+
+    pattern: "re.Pattern[str]"
+    exit_class: ExitClass
+    summary: str
+    hint: str
+    exit_code: Optional[int] = None
+
+
+def _rule(
+    pattern: str,
+    exit_class: ExitClass,
+    summary: str,
+    hint: str,
+    exit_code: Optional[int] = None,
+) -> Rule:
+    return Rule(re.compile(pattern), exit_class, summary, hint, exit_code)
+
+
+#: Measured on TensorFlow 2.15.1 and 2.21.0. The order matters: causes before what they entail.
+RULES: Tuple[Rule, ...] = (
+    _rule(
+        r"Could not start gRPC server",
+        ExitClass.PORT_TAKEN,
+        "TensorFlow could not listen on port {port}: it is taken on this machine",
+        "the task is started again on another port; nothing is to be done unless it repeats",
+        contract.EXIT_PORT_TAKEN,
+    ),
+    _rule(
+        r"No module named '?tensorflow'?(?!\w|\.)",
+        ExitClass.JOB_UNUSABLE,
+        "There is no TensorFlow in the Python that runs the task",
+        "set service.python to a Python or virtual environment that has it, or service.tf_image "
+        "(service.gpu_tf_image) to a container image that has it",
+        contract.EXIT_JOB_UNUSABLE,
+    ),
+    _rule(
+        r"No module named '?tensorflow\.contrib|has no attribute 'contrib'",
+        ExitClass.USER_ERROR,
+        "The job uses tf.contrib, which TensorFlow 2 does not have in any form",
+        "replace what it takes from tf.contrib, or run it in a TensorFlow 1 image",
+    ),
+    _rule(
+        r"tf\.device does not support functions",
+        ExitClass.USER_ERROR,
+        "The job passes replica_device_setter to TensorFlow 2's tf.device",
+        "use tf.compat.v1.device, or set service.tf1_compat to run a TensorFlow 1 script unedited",
+    ),
+    _rule(
+        r"is not available with Keras 3",
+        ExitClass.USER_ERROR,
+        "The job uses a part of TensorFlow that Keras 3 does not offer: {error}",
+        "install tf_keras beside TensorFlow and set service.legacy_keras",
+    ),
+    _rule(
+        r"module 'tensorflow[\w.]*' has no attribute '(?:placeholder\w*|Session|InteractiveSession"
+        r"|app|flags|get_variable|variable_scope|global_variables_initializer|logging|gfile"
+        r"|train_op|layers|ConfigProto|reset_default_graph|log|set_random_seed"
+        r"|replica_device_setter|MonitoredTrainingSession|get_or_create_global_step|GPUOptions"
+        r"|GradientDescentOptimizer|AdamOptimizer|Server|Saver|Supervisor|ClusterSpec"
+        r"|SyncReplicasOptimizer|truncated_normal|to_float|summary\.FileWriter)'"
+        r"|tf\.placeholder\(\) is not compatible with eager",
+        ExitClass.USER_ERROR,
+        "The job is written for TensorFlow 1: {error}",
+        "set service.tf1_compat to run it unedited",
+    ),
+    _rule(
+        r"PerReplica|create_per_worker_dataset|Cannot get the cardinality",
+        ExitClass.USER_ERROR,
+        "model.fit does not work under this tf.distribute strategy with Keras 3",
+        "install tf_keras beside TensorFlow and set service.legacy_keras, or write the training "
+        "loop yourself",
+    ),
+    _rule(
+        r"TF_USE_LEGACY_KERAS|No module named '?tf_keras",
+        ExitClass.USER_ERROR,
+        "service.legacy_keras is set, but the Python that runs the task has no tf_keras",
+        "install tf_keras of TensorFlow's version beside TensorFlow",
+    ),
+    _rule(
+        r"scheme '?s3'? not implemented",
+        ExitClass.USER_ERROR,
+        "TensorFlow has no file system for s3://",
+        "write to CHECKPOINT_DIR and LOG_DIR instead of s3://, or use gs:// or a mounted directory",
+    ),
+    _rule(
+        r"(?:_temp/part-|part-\d{5}-of-\d{5}|\.data-\d{5}-of-\d{5}|_temp).*"
+        r"(?:did not exist|No such file|not found)"
+        r"|(?:did not exist|No such file|NotFoundError).*_temp"
+        r"|MergeV2Checkpoints.*(?:did not exist|No such file)",
+        ExitClass.USER_ERROR,
+        "A checkpoint was written in parts to the private disks of several tasks",
+        'save on the chief: tf.train.CheckpointOptions(experimental_io_device="/job:chief") on '
+        "save and restore, or with compat.v1 a Saver(sharded=False) made under "
+        'tf.device("/job:worker/task:0/cpu:0"); or set service.shared_filesystem',
+    ),
+    _rule(
+        r"ResourceExhaustedError|\bOOM when allocating|std::bad_alloc|^MemoryError\b",
+        ExitClass.OUT_OF_MEMORY,
+        "The job ran out of memory: {error}",
+        "give the role more memory (worker.mem, gpu_worker.mem, parameter_server.mem), or use "
+        "smaller batches",
+    ),
+    _rule(
+        r"UnavailableError|PSUnavailable|\bUNAVAILABLE:|failed to connect to all addresses"
+        r"|stopped sending heartbeats|Socket closed|Connection reset by peer"
+        r"|task is already disconnected|unhealthy tasks",
+        ExitClass.PEER_LOST,
+        "Another task of the cluster went away: {error}",
+        "look at the task that failed first; this one only noticed it",
+    ),
+    _rule(
+        r"incarnation doesn't match|worker has restarted|Collective .*different incarnation",
+        ExitClass.PEER_LOST,
+        "Another task of the cluster was restarted without this one: {error}",
+        "look at the task that failed first; this one only noticed it",
+    ),
+)
+
+_EXCEPTION = re.compile(
+    r"^(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Unavailable)\w*)"
+    r"(?::\s?(?P<text>.*))?$"
+)
+_IMPORTING = re.compile(r"^task-runner: importing (\S+) failed$")
+
+
+def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:
+    """Return the verdict on ``ending``; ``lines`` are the last ones printed, oldest first."""
+    code = ending.return_code
+    exit_code = code if code >= 0 else 128 - code
+    error = exception_line(lines)
+    if ending.stop_reason and code != contract.EXIT_CHECKPOINTED:
+        exit_class, summary, hint = (
+            ExitClass.INTERRUPTED,
+            f"Stopped: {ending.stop_reason}",
+            "",
+        )
+    elif code == contract.EXIT_SUCCESS:
+        exit_class, summary, hint = ExitClass.SUCCESS, "The job's process finished", ""
+    elif code == contract.EXIT_CHECKPOINTED:
+        exit_class = ExitClass.CHECKPOINTED
+        summary, hint = "The job saved a checkpoint and left, to be started again", ""
+    else:
+        found = _first_match(lines)
+        if found is not None and code != -signal.SIGKILL:
+            rule, line = found
+            exit_code = exit_code if rule.exit_code is None else rule.exit_code
+            exit_class = rule.exit_class
+            values = {
+                "error": error or line.strip()[:300],
+                "line": line.strip()[:300],
+                "port": ending.grpc_port or "of its own",
+                "job": ending.job_name,
+            }
+            summary, hint = rule.summary.format(**values), rule.hint
+        else:
+            exit_class, summary, hint = _unknown_failure(ending, error, lines)
+    return ExitReport(
+        exit_code=exit_code,
+        exit_class=exit_class,
+        summary=summary,
+        hint=hint,
+        signal=-code if code < 0 else None,
+        last_lines=tuple(lines[-REPORTED_LINES:]),
+    )
+
+
+def job_unusable(message: str, hint: str = "") -> ExitReport:
+    """Return the report of a job that was never started because it cannot run."""
+    return ExitReport(contract.EXIT_JOB_UNUSABLE, ExitClass.JOB_UNUSABLE, message, hint)
+
+
+def runner_failed(message: str, hint: str = "") -> ExitReport:
+    """Return the report of a runner that could not do its own work."""
+    return ExitReport(contract.EXIT_RUNNER_FAILED, ExitClass.INTERRUPTED, message, hint)
+
+
+def human_line(task: str, report: ExitReport) -> str:
+    """Return the sentence for the log."""
+    ending = f" ({report.hint})" if report.hint else ""
+    return (
+        f"{task} ended with {report.exit_code}, {report.exit_class.value}: {report.summary}{ending}"
+    )
+
+
+def exception_line(lines: Sequence[str]) -> str:
+    """Return the line of the last Python exception, such as ``KeyError: 'x'``; empty if none."""
+    for line in reversed(lines):
+        if _EXCEPTION.match(line):
+            return line.strip()[:300]
+    return ""
+
+
+def _first_match(lines: Sequence[str]) -> "Optional[Tuple[Rule, str]]":
+    for rule in RULES:
+        for line in reversed(lines):
+            if rule.pattern.search(line):
+                return rule, line
+    return None
+
+
+def _unknown_failure(
+    ending: Ending, error: str, lines: Sequence[str]
+) -> Tuple[ExitClass, str, str]:
+    code = ending.return_code
+    if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
+        return (
+            ExitClass.OUT_OF_MEMORY,
+            "The process was killed with SIGKILL by something else than the task runner, most "
+            "often for using more memory than it has",
+            "give the role more memory (worker.mem, gpu_worker.mem, parameter_server.mem)",
+        )
+    if code in (-signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGINT):
+        return ExitClass.INTERRUPTED, "The process was ended from outside by a signal", ""
+    if code < 0:
+        return ExitClass.USER_ERROR, f"The process crashed with {_signal_name(-code)}", ""
+    importing = next((m for m in map(_IMPORTING.match, reversed(lines)) if m), None)
+    if importing and error:
+        return ExitClass.USER_ERROR, f"{importing.group(1)} cannot be imported: {error}", ""
+    if ending.contract == contract.CONTRACT_COMMAND and code in (126, 127):
+        return (
+            ExitClass.JOB_UNUSABLE,
+            "The shell cannot run the command of service.job_cmd"
+            + (f": {lines[-1]}" if lines else ""),
+            "the command must exist in the sandbox or in the task's image",
+        )
+    if error:
+        return ExitClass.USER_ERROR, error, ""
+    return ExitClass.USER_ERROR, f"The process ended with exit code {code}", ""
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

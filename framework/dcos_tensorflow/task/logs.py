@@ -1,0 +1,171 @@
+"""The output of the user's process: passed on, kept within bounds, and cut into lines.
+
+``process`` feeds it what the user's process writes; ``runner`` writes its own lines through it, so
+that one stream has one writer. The bytes go to the runner's own stdout and stderr, which Mesos has
+opened as the sandbox's ``stdout`` and ``stderr``: whoever reads logs by Mesos finds them there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import threading
+from collections import deque
+from typing import Deque, List, Optional
+
+COPY_BYTES = 1 << 20
+#: A longer line is cut into pieces for the scan; the bytes passed on stay whole.
+MAX_LINE_BYTES = 64 * 1024
+_LINE_END = re.compile(rb"\r\n|[\r\n]")
+
+
+class BoundedOutput:
+    """Writes to an open file descriptor and keeps the file behind it within ``max_bytes``.
+
+    A regular file that is full is copied to ``<file>.1`` (the older copies move to ``.2`` and so
+    on, ``keep`` of them) and cut to nothing: it cannot be renamed, because Mesos and its executor
+    hold it open. A pipe or a terminal is only written to; its reader bounds it. Output that can no
+    longer be written (disk full, reader gone) is dropped and counted, because training must not
+    stop for it. ``max_bytes`` 0 means no bound.
+    """
+
+    def __init__(self, descriptor: int, max_bytes: int, keep: int) -> None:
+        self.dropped_bytes = 0
+        self._descriptor = descriptor
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._path = _regular_file(descriptor)
+        self._size = os.fstat(descriptor).st_size if self._path else 0
+
+    def write(self, data: bytes) -> None:
+        """Pass ``data`` on."""
+        with self._lock:
+            if self._path and 0 < self._max_bytes < self._size + len(data) and self._size > 0:
+                self._rotate(self._path)
+            view = memoryview(data)
+            while view:
+                try:
+                    written = os.write(self._descriptor, view)
+                except OSError:
+                    self.dropped_bytes += len(view)
+                    return
+                self._size += written
+                view = view[written:]
+
+    def _rotate(self, path: str) -> None:
+        try:
+            for number in range(self._keep - 1, 0, -1):
+                if os.path.exists(f"{path}.{number}"):
+                    os.replace(f"{path}.{number}", f"{path}.{number + 1}")
+            if self._keep > 0:
+                _copy(path, f"{path}.1")
+        except OSError:
+            # Without room for a copy the bound matters more than the old lines.
+            self.dropped_bytes += self._size
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.lseek(self._descriptor, 0, os.SEEK_SET)
+            self._size = 0
+        except OSError:
+            self._path = None
+
+
+def _regular_file(descriptor: int) -> Optional[str]:
+    """Return the path of the regular file behind ``descriptor``, or None for anything else."""
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        return path if os.path.samestat(status, os.stat(path)) else None
+    except OSError:
+        return None
+
+
+def _copy(source: str, target: str) -> None:
+    with open(source, "rb") as reader, open(target, "wb") as writer:
+        while True:
+            block = reader.read(COPY_BYTES)
+            if not block:
+                return
+            writer.write(block)
+
+
+class LineScanner:
+    """Cuts a stream of bytes into lines. A carriage return ends a line too (progress bars)."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> List[str]:
+        """Return the lines that ``data`` completes."""
+        *lines, self._rest = _LINE_END.split(self._rest + data)
+        while len(self._rest) > MAX_LINE_BYTES:
+            lines.append(self._rest[:MAX_LINE_BYTES])
+            self._rest = self._rest[MAX_LINE_BYTES:]
+        return [line.decode("utf-8", "replace") for line in lines if line]
+
+    def close(self) -> List[str]:
+        """Return the line that was begun and never ended, if any."""
+        rest, self._rest = self._rest, b""
+        return [rest.decode("utf-8", "replace")] if rest else []
+
+
+class RecentLines:
+    """The last lines of both streams together, in the order in which they came."""
+
+    def __init__(self, count: int, max_line: int = 2000) -> None:
+        self._lines: Deque[str] = deque(maxlen=count)
+        self._max_line = max_line
+        self._lock = threading.Lock()
+
+    def add(self, line: str) -> None:
+        """Remember ``line``."""
+        with self._lock:
+            self._lines.append(line[: self._max_line])
+
+    def lines(self) -> List[str]:
+        """Return what is remembered, oldest first."""
+        with self._lock:
+            return list(self._lines)
+
+    def clear(self) -> None:
+        """Forget everything: another start of the process begins."""
+        with self._lock:
+            self._lines.clear()
+
+
+class ProgressFile:
+    """Reads what a job appends to its progress file, line by line.
+
+    The file may be absent, appear late, or be cut and written anew.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._offset = 0
+        self._scanner = LineScanner()
+
+    def new_lines(self) -> List[str]:
+        """Return the complete lines that came since the last call."""
+        try:
+            with open(self._path, "rb") as file:
+                if os.fstat(file.fileno()).st_size < self._offset:
+                    self._offset, self._scanner = 0, LineScanner()
+                file.seek(self._offset)
+                data = file.read(COPY_BYTES)
+        except OSError:
+            return []
+        self._offset += len(data)
+        return self._scanner.feed(data)
+
+    def close(self) -> List[str]:
+        """Return everything that is left, a last line without line end included."""
+        lines: List[str] = []
+        while True:
+            before = self._offset
+            lines += self.new_lines()
+            if self._offset == before:
+                return lines + self._scanner.close()

@@ -1,0 +1,53 @@
+"""Packs the task runner as one file that any Python >= 3.8 can run.
+
+The scheduler and the tests call ``build_zipapp``; nothing inside the container does. The same
+sources always give the same bytes, so the fetcher's cache and a checksum can rely on it.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+from typing import Dict
+
+#: Zip files begin in 1980; a fixed time keeps the bytes the same.
+_TIME = (1980, 1, 1, 0, 0, 0)
+_MAIN = """\
+import sys
+
+from dcos_tensorflow.task.main import main
+
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def build_zipapp(target: Path) -> Path:
+    """Write the runner to ``target`` (replaced at once, never half written) and return it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    with temporary.open("wb") as file:
+        file.write(b"#!/usr/bin/env python3\n")
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in sorted(_contents().items()):
+                entry = zipfile.ZipInfo(name, _TIME)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, content)
+    temporary.chmod(0o755)
+    temporary.replace(target)
+    return target
+
+
+def _contents() -> Dict[str, str]:
+    here = Path(__file__).resolve().parent
+    package = here.parent
+    contents = {
+        "__main__.py": _MAIN,
+        "dcos_tensorflow/__init__.py": "",
+        "dcos_tensorflow/core/__init__.py": "",
+        "dcos_tensorflow/core/contract.py": (package / "core" / "contract.py").read_text("utf-8"),
+    }
+    for source in here.glob("*.py"):
+        contents[f"dcos_tensorflow/task/{source.name}"] = source.read_text("utf-8")
+    return contents

@@ -1,0 +1,140 @@
+"""One start of the user's process: started, listened to, signalled, and cleaned up after.
+
+``runner`` makes one per start. The process leads a session and group of its own, so that a signal
+reaches all of it; when it has ended, nothing that it had started is left.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import threading
+from typing import IO, Callable, List, Mapping, Optional, Set, Tuple
+
+from dcos_tensorflow.task import process_table
+from dcos_tensorflow.task.logs import BoundedOutput, LineScanner
+
+READ_BYTES = 64 * 1024
+DRAIN_SECONDS = 5.0
+#: prctl(2).
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def shield_runner() -> List[str]:
+    """Make this process the parent of orphans below it, and unreadable to the user's code.
+
+    The second keeps the token in ``/proc/<pid>/environ`` from processes of the same user. Returns
+    what could not be done, as lines for the log: not every kernel or sandbox allows it.
+    """
+    wishes = (
+        (PR_SET_CHILD_SUBREAPER, 1, "adopt orphaned processes"),
+        (PR_SET_DUMPABLE, 0, "hide its environment from the user's process"),
+    )
+    try:
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+    except (OSError, AttributeError):
+        return [f"cannot {wish}: there is no prctl here" for _, _, wish in wishes]
+    failed = []
+    for option, value, wish in wishes:
+        if prctl(option, value, 0, 0, 0) != 0:
+            failed.append(f"cannot {wish}: {os.strerror(ctypes.get_errno())}")
+    return failed
+
+
+class UserProcess:
+    """The user's process of one start.
+
+    ``on_line`` gets every line of its output, from the threads that read it. ``on_end`` gets the
+    return code once the process and all that it started are gone and its output is read.
+    ``spared`` returns the pids of our own other children, which are not the user's.
+    """
+
+    def __init__(
+        self,
+        command: List[str],
+        *,
+        environment: Mapping[str, str],
+        directory: str,
+        stdout: BoundedOutput,
+        stderr: BoundedOutput,
+        on_line: Callable[[str], None],
+        on_end: Callable[[int], None],
+        spared: Callable[[], Set[int]],
+    ) -> None:
+        self._on_line = on_line
+        self._on_end = on_end
+        self._spared = spared
+        self._process = subprocess.Popen(
+            command,
+            env=dict(environment),
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        self._readers = [
+            threading.Thread(target=self._read, args=pair, name="output", daemon=True)
+            for pair in ((self._process.stdout, stdout), (self._process.stderr, stderr))
+        ]
+        self._waiter = threading.Thread(target=self._wait, name="process-end", daemon=True)
+        for thread in (*self._readers, self._waiter):
+            thread.start()
+
+    def signal_group(self, number: int) -> None:
+        """Send a signal to the user's process and all of its group; SIGKILL reaches everyone."""
+        if number == signal.SIGKILL:
+            process_table.kill_all(self._mine)
+            return
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            # It ended by itself in between; the waiter tells so.
+            return
+
+    def reap_orphans(self) -> None:
+        """Take the exit status of orphans that were handed to us, so that no zombie stays."""
+        ours = self._spared() | {self.pid}
+        me = os.getpid()
+        for process in process_table.read_processes():
+            if process.parent == me and process.state == "Z" and process.pid not in ours:
+                try:
+                    os.waitpid(process.pid, os.WNOHANG)
+                except ChildProcessError:
+                    continue
+
+    def _mine(self) -> "Tuple[process_table.Process, ...]":
+        processes = process_table.read_processes()
+        spared = self._spared()
+        me = os.getpid()
+        first = {p.pid for p in processes if p.parent == me and p.pid not in spared} | {self.pid}
+        return process_table.belonging(processes, first, spared | {me})
+
+    def _wait(self) -> None:
+        # Left a zombie until all is clean: its pid, which is also the group's, cannot be re-used.
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        process_table.kill_all(self._mine)
+        return_code = self._process.wait()
+        self.reap_orphans()
+        for reader in self._readers:
+            reader.join(DRAIN_SECONDS)
+        self._on_end(return_code)
+
+    def _read(self, stream: Optional[IO[bytes]], output: BoundedOutput) -> None:
+        if stream is None:
+            return
+        scanner = LineScanner()
+        with stream:
+            while True:
+                data = os.read(stream.fileno(), READ_BYTES)
+                if not data:
+                    break
+                output.write(data)
+                for line in scanner.feed(data):
+                    self._on_line(line)
+        for line in scanner.close():
+            self._on_line(line)

@@ -1,0 +1,112 @@
+"""Which processes there are, and which of them belong to the user: /proc, read and judged.
+
+``process`` ends what the user's process left behind with it; ``guard`` does the same when the
+runner itself was killed. Reading is apart from judging, so the judging can be tested with tables.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from typing import Callable, Iterable, List, Mapping, Optional, Set, Tuple
+
+END_SECONDS = 5.0
+LOOK_AGAIN_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Process:
+    """One line of the process table. ``state`` is that of proc(5), ``Z`` for a zombie."""
+
+    pid: int
+    parent: int
+    group: int
+    session: int
+    state: str
+
+
+def read_process(pid: int) -> Optional[Process]:
+    """Return the process ``pid``, or None when there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The name is in brackets and may itself hold blanks and brackets.
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    if len(fields) < 4:
+        return None
+    return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), fields[0].decode())
+
+
+def read_processes() -> List[Process]:
+    """Return all processes that can be seen."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [process for process in map(read_process, pids) if process is not None]
+
+
+def has_mark(pid: int, mark: str) -> bool:
+    """Say whether ``pid`` was started with ``mark`` (``NAME=value``) in its environment."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return mark.encode() in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def belonging(
+    processes: Iterable[Process], first: Set[int], spared: Set[int]
+) -> Tuple[Process, ...]:
+    """Return ``first``, their descendants, and everyone in a group or session that one leads.
+
+    Zombies are left out: they are dead already. ``spared`` and what they lead is never returned.
+    """
+    candidates = [p for p in processes if p.pid not in spared]
+    mine: Set[int] = set(first) - spared
+    while True:
+        more = {
+            p.pid
+            for p in candidates
+            if p.pid not in mine and (p.parent in mine or p.group in mine or p.session in mine)
+        }
+        if not more:
+            break
+        mine |= more
+    return tuple(p for p in candidates if p.pid in mine and p.state not in "ZX")
+
+
+def kill_all(select: Callable[[], Tuple[Process, ...]], seconds: float = END_SECONDS) -> int:
+    """Send SIGKILL to what ``select`` returns until it returns nothing; return how many it were.
+
+    A process may start another before it dies, so one round is not enough. Gives up after
+    ``seconds``: a process in uninterruptible sleep cannot be waited for.
+    """
+    killed: Set[int] = set()
+    deadline = time.monotonic() + seconds
+    while True:
+        found = select()
+        for process in found:
+            try:
+                os.kill(process.pid, signal.SIGKILL)
+                killed.add(process.pid)
+            except ProcessLookupError:
+                continue
+            except PermissionError:
+                # A set-user-id program of the user: not ours to end, Mesos' cgroup does.
+                continue
+        if not found or time.monotonic() > deadline:
+            return len(killed)
+        time.sleep(LOOK_AGAIN_SECONDS)
+
+
+def marked(mark: str, spared: Set[int]) -> Tuple[Process, ...]:
+    """Return the processes that carry ``mark`` and all that belong to them."""
+    processes = read_processes()
+    first = {p.pid for p in processes if p.pid not in spared and has_mark(p.pid, mark)}
+    return belonging(processes, first, spared)
+
+
+def environment_mark(environment: Mapping[str, str], name: str) -> str:
+    """Return the mark of a process environment in the form that ``has_mark`` looks for."""
+    return f"{name}={environment[name]}"

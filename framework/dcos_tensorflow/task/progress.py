@@ -1,0 +1,144 @@
+"""How far the training is: read from the lines a job prints and from its progress file.
+
+``runner`` feeds it every line of the user's output and the new lines of ``PROGRESS_FILE``; what
+came last wins. Pure: the time is given. What is understood is listed in docs/task-runner.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Mapping, Optional
+
+#: Longer lines are data, not progress.
+MAX_LINE = 4000
+
+_NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf))"
+_IS = r"""["']?\s*[:=]?\s*"""
+_STEP = re.compile(
+    rf"(?<![\w/.])(?:global[_ ])?steps?{_IS}#?\s*(\d+)(?![\d.]*\s*%)\b(?!\.\d)", re.IGNORECASE
+)
+_LOSS = re.compile(rf"(?<![\w/.])(?:train(?:ing)?[_ ])?loss{_IS}{_NUMBER}", re.IGNORECASE)
+_ACCURACY = re.compile(
+    rf"(?<![\w/.])(?:train(?:ing)?[_ ])?(?:sparse_)?(?:categorical_|binary_)?acc(?:uracy)?{_IS}"
+    rf"{_NUMBER}(\s*%)?",
+    re.IGNORECASE,
+)
+_EPOCH = re.compile(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
+_BATCH = re.compile(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
+_RESULT = re.compile(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
+_TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The newest known numbers; None where the job has not said any. ``at`` is unix seconds."""
+
+    step: Optional[int] = None
+    loss: Optional[float] = None
+    accuracy: Optional[float] = None
+    epoch: Optional[int] = None
+    epochs: Optional[int] = None
+    at: Optional[float] = None
+    result: Optional[Mapping[str, Any]] = None
+
+    def as_json(self) -> Mapping[str, Any]:
+        """Return what ``GET /v1/status`` shows under ``progress``."""
+        return {
+            "step": self.step,
+            "loss": self.loss,
+            "accuracy": self.accuracy,
+            "epoch": self.epoch,
+            "epochs": self.epochs,
+            "at": self.at,
+        }
+
+
+def read_line(progress: Progress, line: str, now: float) -> Progress:
+    """Return the progress after a line of the job's output; the same when it tells nothing."""
+    if len(line) > MAX_LINE or not any(character.isdigit() for character in line):
+        return progress
+    line = _TERMINAL_CODES.sub("", line)
+    result = _RESULT.search(line)
+    if result:
+        return _with_result(progress, _json_object(result.group(1)), now)
+    epoch = _EPOCH.match(line)
+    if epoch:
+        return replace(progress, epoch=int(epoch.group(1)), epochs=int(epoch.group(2)), at=now)
+    found = {
+        "step": _step(progress, line),
+        "loss": _number(_LOSS.search(line)),
+        "accuracy": _share(_ACCURACY.search(line)),
+    }
+    return _with_numbers(progress, found, now)
+
+
+def read_record(progress: Progress, line: str, now: float) -> Progress:
+    """Return the progress after one line of the progress file, a JSON object.
+
+    A line that is none is passed over: the job may be in the middle of writing it.
+    """
+    record = _json_object(line)
+    if record is None:
+        return progress
+    found = {
+        "step": _whole(record.get("step", record.get("global_step"))),
+        "loss": _finite(record.get("loss")),
+        "accuracy": _finite(record.get("accuracy")),
+        "epoch": _whole(record.get("epoch")),
+        "epochs": _whole(record.get("epochs")),
+    }
+    progress = _with_numbers(progress, found, now)
+    result = record.get("result")
+    return _with_result(progress, result, now) if isinstance(result, dict) else progress
+
+
+def _with_numbers(progress: Progress, found: Mapping[str, Optional[float]], now: float) -> Progress:
+    known = {name: value for name, value in found.items() if value is not None}
+    return replace(progress, at=now, **known) if known else progress  # type: ignore[arg-type]
+
+
+def _with_result(progress: Progress, result: Optional[Mapping[str, Any]], now: float) -> Progress:
+    return progress if result is None else replace(progress, result=result, at=now)
+
+
+def _step(progress: Progress, line: str) -> Optional[int]:
+    batch = _BATCH.match(line)
+    if batch:
+        # Keras counts batches within an epoch; the whole run's count is what can be compared.
+        done, per_epoch = int(batch.group(1)), int(batch.group(2))
+        return (max(progress.epoch or 1, 1) - 1) * per_epoch + done
+    step = _STEP.search(line)
+    return int(step.group(1)) if step else None
+
+
+def _number(match: "Optional[re.Match[str]]") -> Optional[float]:
+    return _finite(float(match.group(1))) if match else None
+
+
+def _share(match: "Optional[re.Match[str]]") -> Optional[float]:
+    value = _number(match)
+    if value is None or match is None:
+        return None
+    return value / 100 if match.group(2) else value
+
+
+def _finite(value: object) -> Optional[float]:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def _whole(value: object) -> Optional[int]:
+    number = _finite(value)
+    return None if number is None else int(number)
+
+
+def _json_object(text: str) -> Optional[Mapping[str, Any]]:
+    try:
+        document = json.loads(text, parse_constant=lambda _: None)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,173 @@
+"""The task runner's HTTP interface: status, new cluster, stop. Every request must be signed.
+
+``main`` starts it; ``runner`` answers. Requests come in on threads of their own, so this module
+only reads the request, checks it, and hands it on. It never touches the user's process.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.task import authentication
+from dcos_tensorflow.task.lifecycle import Ending, StaleEpoch
+from dcos_tensorflow.task.runner import NotAnswering, Runner
+from dcos_tensorflow.task.spec import SpecError, parse_cluster
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+#: A client that says nothing for so long is let go.
+IDLE_SECONDS = 15
+#: A predecessor's runner may need this long to end after its task was killed.
+BIND_SECONDS = 10.0
+
+_METHODS: Dict[str, str] = {
+    contract.STATUS_PATH: "GET",
+    contract.CLUSTER_PATH: "PUT",
+    contract.STOP_PATH: "POST",
+}
+
+
+class RequestError(Exception):
+    """The request is refused with this HTTP status; the message goes to the client."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def start(runner: Runner, token: str, port: int) -> "ApiServer":
+    """Listen on all interfaces at ``port`` and serve in the background.
+
+    Raises OSError when the port stays taken for ``BIND_SECONDS``.
+    """
+    deadline = time.monotonic() + BIND_SECONDS
+    while True:
+        try:
+            server = ApiServer(runner, token, port)
+            break
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+    threading.Thread(target=server.serve_forever, args=(0.1,), name="http", daemon=True).start()
+    return server
+
+
+class ApiServer(ThreadingHTTPServer):
+    """One listening socket; knows the runner and the token."""
+
+    daemon_threads = True
+    # Two processes that listen on one port would share its requests.
+    allow_reuse_port = False
+
+    def __init__(self, runner: Runner, token: str, port: int) -> None:
+        self.runner = runner
+        self.token = token
+        super().__init__(("0.0.0.0", port), _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log a broken connection in one line, not with a traceback in the job's log."""
+        self.runner.log(f"request from {client_address[0]} failed: {sys.exc_info()[1]}")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ApiServer
+    protocol_version = "HTTP/1.1"
+    server_version = "task-runner"
+    sys_version = ""
+    timeout = IDLE_SECONDS
+
+    def _serve(self) -> None:
+        try:
+            body = self._body()
+            status, document = self._answer(body)
+        except RequestError as error:
+            status, document = error.status, {"error": str(error)}
+            self.close_connection = True
+        payload = json.dumps(document).encode() + b"\n"
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(payload)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(payload)
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do_PATCH = do_OPTIONS = _serve
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep the access log out of the job's log; what changes anything is logged by name."""
+
+    def _body(self) -> bytes:
+        length = self.headers.get("Content-Length", "0")
+        if self.headers.get("Transfer-Encoding") or not length.isdigit():
+            raise RequestError(400, "a body must come with its Content-Length")
+        if int(length) > MAX_BODY_BYTES:
+            raise RequestError(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
+        return self.rfile.read(int(length))
+
+    def _answer(self, body: bytes) -> Tuple[int, Mapping[str, Any]]:
+        try:
+            headers = {name: self.headers.get(name, "") for name in _AUTHENTICATION_HEADERS}
+            authentication.check(
+                self.server.token, self.command, self.path, headers, body, now=time.time()
+            )
+        except authentication.NotAuthentic as error:
+            raise RequestError(401, str(error)) from None
+        path = self.path.partition("?")[0]
+        if path not in _METHODS:
+            raise RequestError(404, f"there is no {path}; there are {', '.join(_METHODS)}")
+        if self.command != _METHODS[path]:
+            raise RequestError(405, f"{path} takes {_METHODS[path]} only")
+        if path == contract.STATUS_PATH:
+            return 200, self.server.runner.status()
+        if path == contract.CLUSTER_PATH:
+            return self._put_cluster(body)
+        return self._post_stop(body)
+
+    def _put_cluster(self, body: bytes) -> Tuple[int, Mapping[str, Any]]:
+        try:
+            restarting = self.server.runner.change_cluster(parse_cluster(_text(body)))
+        except SpecError as error:
+            raise RequestError(400, str(error)) from None
+        except (StaleEpoch, Ending) as error:
+            raise RequestError(409, str(error)) from None
+        except NotAnswering as error:
+            raise RequestError(503, str(error)) from None
+        return 200, {**self.server.runner.status(), "changed": restarting}
+
+    def _post_stop(self, body: bytes) -> Tuple[int, Mapping[str, Any]]:
+        grace = _grace_seconds(_text(body))
+        self.server.runner.stop("the scheduler asked for it", grace)
+        return 202, self.server.runner.status()
+
+
+_AUTHENTICATION_HEADERS = (contract.TOKEN_HEADER, contract.TIME_HEADER)
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise RequestError(400, "the body is not UTF-8") from None
+
+
+def _grace_seconds(text: str) -> Optional[float]:
+    if not text.strip():
+        return None
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise RequestError(400, f"the body is not JSON: {error}") from None
+    grace = document.get("grace_seconds") if isinstance(document, dict) else document
+    if grace is None and isinstance(document, dict):
+        return None
+    if isinstance(grace, bool) or not isinstance(grace, (int, float)) or not 0 <= grace < 1e6:
+        raise RequestError(400, "grace_seconds must be a number of at least 0")
+    return float(grace)

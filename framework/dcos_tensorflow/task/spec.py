@@ -1,0 +1,258 @@
+"""What the scheduler tells the task runner: the JSON of ``TASK_RUNNER_SPEC``, read and checked.
+
+``main`` reads it once at the start; ``server`` reads the cluster part again for each
+``PUT /v1/cluster``. Nothing here touches files, the network or the environment.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Mapping, Optional, Tuple
+
+from dcos_tensorflow.core import contract
+
+CONTRACTS = (
+    contract.CONTRACT_AUTO,
+    contract.CONTRACT_FUNCTION,
+    contract.CONTRACT_SCRIPT,
+    contract.CONTRACT_COMMAND,
+    contract.CONTRACT_TENSORBOARD,
+)
+
+
+class SpecError(ValueError):
+    """The document is not what the runner understands; the message names the path and why."""
+
+
+@dataclass(frozen=True)
+class ServerCluster:
+    """The ClusterSpec of a ``tf.compat.v1.train.Server``: jobs to addresses, and our place in it.
+
+    ``wait_for`` are the addresses that must listen before this task's server starts.
+    """
+
+    cluster: Mapping[str, Tuple[str, ...]]
+    job_name: str
+    task_index: int
+    wait_for: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One epoch of the ClusterSpec, in the two forms that user code can ask for.
+
+    ``tf_config`` is what ``tf.distribute`` reads (None: no variable ``TF_CONFIG`` at all);
+    ``server`` is what the function contract builds its Server from (None: a local one).
+    """
+
+    epoch: int
+    tf_config: Optional[Mapping[str, Any]] = None
+    wait_for: Tuple[str, ...] = ()
+    server: Optional[ServerCluster] = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """The user's code and how to call it (docs/job-contract.md)."""
+
+    contract: str = contract.CONTRACT_AUTO
+    name: str = ""
+    path: str = ""
+    command: str = ""
+    context: str = ""
+    tf1_compat: bool = False
+    legacy_keras: bool = False
+
+
+@dataclass(frozen=True)
+class RunnerSpec:
+    """All that the scheduler says about one attempt of one task. Times are seconds."""
+
+    service: str
+    task: str
+    role: str
+    index: int
+    attempt: int
+    cluster: Cluster
+    job: Job
+    log_dir: str = ""
+    checkpoint_dir: str = ""
+    shared_filesystem: str = ""
+    cpus: float = 1.0
+    gpus: int = 0
+    grpc_port: int = 0
+    wait_seconds: float = 300.0
+    grace_seconds: float = 10.0
+    log_max_bytes: int = 20_000_000
+    log_keep: int = 2
+
+
+def parse_spec(text: str) -> RunnerSpec:
+    """Return the spec that ``text`` holds.
+
+    Raises SpecError when it is no JSON, of another version, or has a wrong or missing value.
+    """
+    fields = _Fields(_json_object(text, contract.RUNNER_SPEC_VARIABLE), "")
+    version = fields.integer("version")
+    if version != contract.RUNNER_SPEC_VERSION:
+        raise SpecError(
+            f"version is {version}, but this task runner reads version "
+            f"{contract.RUNNER_SPEC_VERSION}: scheduler and runner are of different releases"
+        )
+    return RunnerSpec(
+        service=fields.text("service"),
+        task=fields.text("task"),
+        role=fields.text("role", ""),
+        index=fields.integer("index", 0),
+        attempt=fields.integer("attempt", 1),
+        cluster=_cluster(fields.part("cluster")),
+        job=_job(fields.part("job")),
+        log_dir=fields.text("log_dir", ""),
+        checkpoint_dir=fields.text("checkpoint_dir", ""),
+        shared_filesystem=fields.text("shared_filesystem", ""),
+        cpus=fields.number("cpus", 1.0),
+        gpus=fields.integer("gpus", 0),
+        grpc_port=fields.integer("grpc_port", 0),
+        wait_seconds=fields.number("wait_seconds", 300.0),
+        grace_seconds=fields.number("grace_seconds", 10.0),
+        log_max_bytes=fields.integer("log_max_bytes", 20_000_000),
+        log_keep=fields.integer("log_keep", 2),
+    )
+
+
+def parse_cluster(text: str) -> Cluster:
+    """Return the cluster of a ``PUT /v1/cluster`` body. Raises SpecError when it is not one."""
+    return _cluster(_Fields(_json_object(text, "the body"), ""))
+
+
+def _json_object(text: str, what: str) -> Mapping[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise SpecError(f"{what} is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise SpecError(f"{what} must be a JSON object, got {_kind(document)}")
+    return document
+
+
+def _cluster(fields: "_Fields") -> Cluster:
+    distribute = fields.optional_part("distribute")
+    server = fields.optional_part("server")
+    return Cluster(
+        epoch=fields.integer("epoch"),
+        tf_config=distribute.optional_object("tf_config") if distribute else None,
+        wait_for=distribute.addresses("wait_for") if distribute else (),
+        server=_server(server) if server else None,
+    )
+
+
+def _server(fields: "_Fields") -> ServerCluster:
+    members = fields.part("cluster")
+    jobs = {name: members.addresses(name) for name in members.names()}
+    job_name, task_index = fields.text("job_name"), fields.integer("task_index")
+    if task_index >= len(jobs.get(job_name, ())):
+        raise SpecError(
+            f"{fields.path('task_index')} is {task_index}, but job {job_name!r} of the cluster "
+            f"has {len(jobs.get(job_name, ()))} members"
+        )
+    return ServerCluster(jobs, job_name, task_index, fields.addresses("wait_for"))
+
+
+def _job(fields: "_Fields") -> Job:
+    job = Job(
+        contract=fields.text("contract", contract.CONTRACT_AUTO),
+        name=fields.text("name", ""),
+        path=fields.text("path", ""),
+        command=fields.text("command", ""),
+        context=fields.text("context", ""),
+        tf1_compat=fields.boolean("tf1_compat", False),
+        legacy_keras=fields.boolean("legacy_keras", False),
+    )
+    if job.contract not in CONTRACTS:
+        raise SpecError(
+            f"{fields.path('contract')} is {job.contract!r}; allowed are {', '.join(CONTRACTS)}"
+        )
+    return job
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
+    if value is None:
+        return "null"
+    return names.get(type(value), f"{value!r}")
+
+
+_MISSING = object()
+
+
+class _Fields:
+    """Reads the values of one JSON object and names the path of a wrong one."""
+
+    def __init__(self, document: Mapping[str, Any], path: str) -> None:
+        self._document = document
+        self._path = path
+
+    def names(self) -> Tuple[str, ...]:
+        return tuple(self._document)
+
+    def path(self, name: str) -> str:
+        return f"{self._path}.{name}" if self._path else name
+
+    def text(self, name: str, default: Any = _MISSING) -> str:
+        value = self._value(name, default)
+        if not isinstance(value, str) or "\0" in value:
+            raise self._wrong(name, "a text", value)
+        return value
+
+    def integer(self, name: str, default: Any = _MISSING) -> int:
+        value = self._value(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self._wrong(name, "a whole number of at least 0", value)
+        return value
+
+    def number(self, name: str, default: Any = _MISSING) -> float:
+        value = self._value(name, default)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+            raise self._wrong(name, "a number of at least 0", value)
+        return float(value)
+
+    def boolean(self, name: str, default: Any = _MISSING) -> bool:
+        value = self._value(name, default)
+        if not isinstance(value, bool):
+            raise self._wrong(name, "true or false", value)
+        return value
+
+    def part(self, name: str) -> "_Fields":
+        value = self._value(name, _MISSING)
+        if not isinstance(value, dict):
+            raise self._wrong(name, "an object", value)
+        return _Fields(value, self.path(name))
+
+    def optional_part(self, name: str) -> "Optional[_Fields]":
+        return None if self._document.get(name) is None else self.part(name)
+
+    def optional_object(self, name: str) -> Optional[Mapping[str, Any]]:
+        value = self._document.get(name)
+        if value is not None and not isinstance(value, dict):
+            raise self._wrong(name, "an object or null", value)
+        return value
+
+    def addresses(self, name: str) -> Tuple[str, ...]:
+        value = self._value(name, [])
+        if not isinstance(value, list):
+            raise self._wrong(name, "a list of host:port", value)
+        for address in value:
+            host, _, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
+            if not host or not port.isdigit() or not 0 < int(port) < 65536:
+                raise self._wrong(name, "a list of host:port", address)
+        return tuple(value)
+
+    def _value(self, name: str, default: Any) -> Any:
+        value = self._document.get(name, default)
+        if value is _MISSING:
+            raise SpecError(f"{self.path(name)} is missing")
+        return value
+
+    def _wrong(self, name: str, wanted: str, value: object) -> SpecError:
+        return SpecError(f"{self.path(name)} must be {wanted}, got {_kind(value)}")

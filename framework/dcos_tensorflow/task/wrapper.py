@@ -1,0 +1,164 @@
+"""Runs inside the user's process: builds the Server, calls ``main(server, log_dir, context)``.
+
+``runner`` starts it for the function contract, and for a script that needs ``tf1_compat``. It is
+the only module here that imports TensorFlow, by its public interface alone, and only of names
+that every version from 1.15 on has under ``tensorflow.compat.v1``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import json
+import os
+import runpy
+import sys
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Optional
+
+from dcos_tensorflow.task import tf1_compat
+
+#: How the runner hands over; taken out of the environment before user code runs.
+VARIABLE = "TASK_WRAPPER_CALL"
+#: A worker that finds the model not yet initialised looks again after this long (default: 30 s).
+RECOVERY_WAIT_SECONDS = 1
+
+
+@dataclass(frozen=True)
+class Call:
+    """What is to be called. ``cluster`` None means a server of one task, without peers.
+
+    ``pin_checkpoints``: no file system is shared, so checkpoints are saved by the chief alone.
+    """
+
+    module: str
+    file: str
+    as_script: bool
+    root: str
+    log_dir: str = ""
+    context: Optional[Dict[str, Any]] = None
+    cluster: Optional[Dict[str, List[str]]] = None
+    job_name: str = ""
+    task_index: int = 0
+    gpus: int = 0
+    tf1_compat: bool = False
+    pin_checkpoints: bool = True
+
+    def as_text(self) -> str:
+        """Return the call as the value of an environment variable."""
+        return json.dumps(asdict(self))
+
+
+def main() -> int:
+    """Do what the environment says and return the exit code; exceptions of the user's code pass."""
+    call = Call(**json.loads(os.environ.pop(VARIABLE)))
+    _take_the_place_of_a_script(call)
+    if call.as_script:
+        tf1_compat.install()
+        runpy.run_path(call.file, run_name="__main__")
+        return 0
+    _run_function(call)
+    return 0
+
+
+def _take_the_place_of_a_script(call: Call) -> None:
+    """Make ``sys.argv`` and ``sys.path`` what they would be had Python been started on the file."""
+    sys.argv = [call.file]
+    # The first entry is the runner's own archive, which is none of the user's business.
+    sys.path[0] = os.path.dirname(call.file) if call.as_script else call.root
+
+
+def _run_function(call: Call) -> None:
+    v1 = importlib.import_module("tensorflow").compat.v1
+    is_ps = call.job_name == "ps"
+    if not is_ps:
+        _look_again_sooner(v1)
+        if call.pin_checkpoints and call.cluster and call.cluster.get("ps"):
+            _save_on_chief(v1, _chief_device(call))
+        if call.tf1_compat:
+            tf1_compat.install()
+    server = _server(v1, call)
+    if is_ps:
+        print(f"task-runner: parameter server {call.task_index} is serving", flush=True)
+        server.join()
+        return
+    _main_of(call)(server, call.log_dir, call.context)
+
+
+def _main_of(call: Call) -> Any:
+    try:
+        module = importlib.import_module(call.module)
+    except BaseException:
+        print(f"task-runner: importing {call.module} failed", file=sys.stderr, flush=True)
+        raise
+    main_function = getattr(module, "main", None)
+    if not callable(main_function):
+        raise TypeError(f"{call.module} has no main(server, log_dir, context)")
+    return main_function
+
+
+def _server(v1: Any, call: Call) -> Any:
+    # Jobs read the number of their GPUs from server.server_def.default_session_config.
+    config = v1.ConfigProto(device_count={"GPU": call.gpus})
+    if call.cluster is None:
+        return v1.train.Server.create_local_server(config=config)
+    return v1.train.Server(
+        v1.train.ClusterSpec(call.cluster),
+        job_name=call.job_name,
+        task_index=call.task_index,
+        config=config,
+    )
+
+
+def _chief_device(call: Call) -> str:
+    job = "chief" if call.cluster and call.cluster.get("chief") else "worker"
+    return f"/job:{job}/task:0/cpu:0"
+
+
+def _look_again_sooner(v1: Any) -> None:
+    """Lower SessionManager's default of 30 s between two looks at a model not yet initialised."""
+    session_manager = getattr(v1.train, "SessionManager", None)
+    if session_manager is None:
+        return
+    original = session_manager.__init__
+    parameters = list(inspect.signature(original).parameters)
+    if "recovery_wait_secs" not in parameters:
+        return
+    position = parameters.index("recovery_wait_secs") - 1
+
+    @functools.wraps(original)
+    def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
+        if len(args) <= position:
+            kwargs.setdefault("recovery_wait_secs", RECOVERY_WAIT_SECONDS)
+        original(self, *args, **kwargs)
+
+    session_manager.__init__ = initialise
+
+
+def _save_on_chief(v1: Any, device: str) -> None:
+    """Make MonitoredTrainingSession's default Saver write whole checkpoints on the chief's disk.
+
+    The default one is sharded: each parameter server writes its part on its own disk, and the
+    chief's merge fails. A Scaffold without a saver takes the one in the graph's SAVERS collection
+    (documented), so one that is put there is used; a job that brings its own saver keeps it.
+    """
+    original = v1.train.MonitoredTrainingSession
+
+    @functools.wraps(original)
+    def session(*args: Any, **kwargs: Any) -> Any:
+        given = inspect.signature(original).bind_partial(*args, **kwargs).arguments
+        if _needs_saver(v1, given.get("scaffold"), given.get("checkpoint_dir")):
+            with v1.device(None), v1.device(device):
+                saver = v1.train.Saver(sharded=False, save_relative_paths=True, allow_empty=True)
+            v1.add_to_collection(v1.GraphKeys.SAVERS, saver)
+        return original(*args, **kwargs)
+
+    v1.train.MonitoredTrainingSession = session
+
+
+def _needs_saver(v1: Any, scaffold: Any, checkpoint_dir: Optional[str]) -> bool:
+    if not checkpoint_dir or (scaffold is not None and scaffold.saver is not None):
+        return False
+    graph = v1.get_default_graph()
+    return not graph.finalized and not graph.get_collection(v1.GraphKeys.SAVERS)
