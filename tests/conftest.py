@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from zookeeper_server import ZooKeeperServer, available
 
 

@@ -77,7 +77,7 @@ class ZooKeeperServer:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                preexec_fn=_die_with_parent,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - it only makes one system call
             )
         self._wait_until_ready()
         return self

@@ -1,0 +1,406 @@
+"""The state store in ZooKeeper: ``<chroot>/dcos-service-<name>/...``, as the DC/OS SDK lays it out.
+
+Made by :func:`dcos_tensorflow.state.store.open_store`.
+
+How a commit stays right when things go wrong: each transaction begins with two guards.
+
+1. A check that our own node in the line for the lock exists. It is ephemeral and the lowest:
+   while it exists nobody else leads, and once the session has ended no transaction of ours can
+   succeed, whether we know of the end or not.
+2. A write of a fresh commit id into the ``lock`` node, with the version it must have. So each
+   transaction can be applied once at most. When the connection breaks after a commit was sent,
+   its fate is read back: our id there means applied. Otherwise the same transaction is sent again;
+   if the lost one arrives late after all, only one of the two finds the version it wants.
+
+When the time is over before the fate is known, StateUnavailable is raised; the next commit
+settles the old one first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    BadVersionError,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_random_exponential,
+)
+
+from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.state import errors, paths
+from dcos_tensorflow.state.leadership import Leadership, this_process
+from dcos_tensorflow.state.transactions import (
+    Operation,
+    PlannedWrite,
+    Tree,
+    Verb,
+    plan,
+    split,
+)
+from dcos_tensorflow.state.urls import ZooKeeperUrl
+from dcos_tensorflow.state.zookeeper_lock import Contender
+from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession
+
+#: How often a commit is planned, because nodes may turn out to be not as we know them.
+MAX_PLANS = 4
+
+
+class _NodesDiffer(Exception):
+    """The tree is not as planned for; nothing was written."""
+
+
+@dataclass(frozen=True)
+class _InDoubt:
+    """A transaction that was sent and not answered."""
+
+    commit_id: bytes
+    version_before: int
+    part: tuple[PlannedWrite, ...]
+
+
+class ZooKeeperStore:
+    """See :class:`dcos_tensorflow.state.store.StateStore` and the module's docstring.
+
+    With credentials every node is readable and writable by them alone (digest ACL); without,
+    by everyone. The ACL of nodes that exist already is left as it is.
+    """
+
+    def __init__(
+        self,
+        place: ZooKeeperUrl,
+        service: str,
+        *,
+        session_seconds: float = 10.0,
+        timeout_seconds: float = 5.0,
+    ) -> None:
+        self.service = service
+        self.place = place
+        self._root = f"{place.chroot}/dcos-service-{paths.folder_name(service)}"
+        self._lock = f"{self._root}/{paths.LOCK}"
+        self._mutex = threading.RLock()
+        self._leadership: Leadership | None = None
+        self._fence = ""
+        self._version = -1
+        self._in_doubt: _InDoubt | None = None
+        self._tree: Tree | None = None
+        self._session = ZooKeeperSession(place, session_seconds, timeout_seconds, self._lost)
+        try:
+            with self._unexpected():
+                self._check_schema()
+        except BaseException:
+            self._session.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"ZooKeeperStore({str(self.place)!r}, service={self.service!r})"
+
+    def load(self) -> dict[str, bytes]:
+        """Every value of the service; a large service is read with many requests in flight."""
+        with self._mutex, self._unexpected():
+            self._check_schema()
+            values, tree = self._scan()
+            if self._leads() and self._in_doubt is None:
+                self._tree = tree
+        return {
+            path: value
+            for path, value in values.items()
+            if path.split("/", 1)[0] not in paths.RESERVED
+        }
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        """Apply all writes; see the protocol, and the module for what makes it safe."""
+        with self._mutex, self._unexpected():
+            done = 0
+            for _attempt in range(MAX_PLANS):
+                try:
+                    self._settle_older_commit()
+                    planned_from = done
+                    for part in split(plan(self._known_tree(), writes[planned_from:])):
+                        self._send(tuple(part))
+                        done = planned_from + part[-1].index + 1
+                    return
+                except _NodesDiffer:
+                    self._tree = None
+            raise _NodesDiffer
+
+    def erase(self) -> None:
+        """Delete all nodes of the service, children first, the lock and the root last."""
+        with self._mutex, self._unexpected():
+            for _attempt in range(MAX_PLANS):
+                try:
+                    self._settle_older_commit()
+                    self._tree = None
+                    _values, tree = self._scan()
+                    for part in split(_deletions(tree)):
+                        self._send(tuple(part))
+                    self._erase_lock()
+                    return
+                except _NodesDiffer:
+                    continue
+            raise _NodesDiffer
+
+    def lead(
+        self,
+        identity: str,
+        timeout_seconds: float | None,
+        on_lost: Callable[[str], None],
+    ) -> Leadership:
+        """Wait in line for the lock; see the protocol for what it raises.
+
+        A holder that was killed on this machine is replaced at once; one elsewhere when its
+        session has ended.
+        """
+        if self._leads():
+            raise errors.StateError(f"this store already leads service {self.service!r}")
+        holder = this_process(identity)
+        line = Contender(self._session, self._lock, self.service, holder)
+        with self._unexpected():
+            fence = line.acquire(timeout_seconds)
+            leadership = Leadership(holder, line.leave, on_lost)
+            try:
+                with self._mutex:
+                    self._take_over(fence, leadership)
+            except BaseException:
+                leadership.release()
+                raise
+        return leadership
+
+    def close(self) -> None:
+        """Release the leadership and end the session. May be called twice."""
+        if self._leadership is not None:
+            self._leadership.release()
+        self._session.close()
+
+    def _leads(self) -> bool:
+        return self._leadership is not None and self._leadership.held
+
+    def _lost(self) -> None:
+        # Runs in kazoo's thread: takes no lock that a waiting commit may hold.
+        if self._leadership is not None:
+            self._leadership.lose(f"ZooKeeper ({self.place}) ended the session of this process")
+
+    def _take_over(self, fence: str, leadership: Leadership) -> None:
+        self._fence, self._tree, self._in_doubt = fence, None, None
+        self._leadership = leadership
+        _data, stat = self._session.call(lambda client: client.get_async(self._lock))
+        self._version = stat.version
+        if not self._check_schema():
+            version = Operation(Verb.CREATE, paths.SCHEMA_VERSION, b"%d" % paths.CURRENT_SCHEMA)
+            self._send((PlannedWrite(0, (version,), {paths.SCHEMA_VERSION: 0}),))
+
+    def _check_schema(self) -> bool:
+        """Whether a layout version is stored; raises when this release cannot read it."""
+        path = f"{self._root}/{paths.SCHEMA_VERSION}"
+        try:
+            data, _stat = self._session.call(lambda client: client.get_async(path))
+        except NoNodeError:
+            return False
+        paths.check_schema(data, f"{self.place}, service {self.service!r}")
+        return True
+
+    def _known_tree(self) -> Tree:
+        if self._tree is None:
+            _values, self._tree = self._scan()
+        return self._tree
+
+    def _scan(self) -> tuple[dict[str, bytes], Tree]:
+        """All values and all nodes but the lock's, level by level."""
+        # A server that lags behind its leader must catch up before it is read.
+        self._session.call(lambda client: client.sync_async(self._root))
+        values: dict[str, bytes] = {}
+        level = self._children_of([self._root])
+        while level:
+            folders = []
+            for path, (data, stat) in self._session.pipeline(_get, level):
+                if stat.numChildren:
+                    folders.append(path)
+                else:
+                    values[path[len(self._root) + 1 :]] = data
+            level = self._children_of(folders)
+        return values, Tree(values)
+
+    def _children_of(self, folders: Sequence[str]) -> list[str]:
+        return [
+            f"{folder}/{name}"
+            for folder, names in self._session.pipeline(_get_children, folders)
+            for name in names
+            if f"{folder}/{name}" != self._lock
+        ]
+
+    def _settle_older_commit(self) -> None:
+        self._require_leadership()
+        if self._in_doubt is not None:
+            self._settle()
+
+    def _send(self, part: tuple[PlannedWrite, ...]) -> None:
+        """Apply one transaction exactly once, or raise; see the module's docstring."""
+        commit_id = uuid.uuid4().hex.encode()
+        retrying = Retrying(
+            retry=retry_if_exception_type(errors.StateUnavailable),
+            stop=stop_after_delay(self._session.timeout_seconds),
+            wait=wait_random_exponential(multiplier=0.05, max=0.5),
+            reraise=True,
+        )
+        for attempt in retrying:
+            with attempt:
+                if self._in_doubt is None or not self._settle():
+                    resent = attempt.retry_state.attempt_number > 1
+                    self._transact(_InDoubt(commit_id, self._version, part), resent)
+
+    def _transact(self, commit: _InDoubt, resent: bool) -> None:
+        self._require_leadership()
+        self._in_doubt = commit
+        results = self._session.call(
+            lambda client: self._transaction(client, commit).commit_async()
+        )
+        position, failure = _first_failure(results)
+        if failure is None:
+            self._applied(commit, results[1].version)
+        elif position == 0 and isinstance(failure, NoNodeError):
+            # The lost first one may have been applied just before the session ended.
+            self._in_doubt = commit if resent else None
+            raise self._fenced_out()
+        elif position == 1 and isinstance(failure, BadVersionError):
+            if not self._settle():
+                raise _NodesDiffer
+        else:
+            self._in_doubt = None
+            raise self._refused(failure)
+
+    def _transaction(self, client: KazooClient, commit: _InDoubt) -> Any:
+        transaction = client.transaction()
+        transaction.check(self._fence, -1)
+        transaction.set_data(self._lock, commit.commit_id, commit.version_before)
+        for operation in (step for item in commit.part for step in item.operations):
+            path = f"{self._root}/{operation.path}"
+            if operation.verb is Verb.CREATE:
+                transaction.create(path, operation.value)
+            elif operation.verb is Verb.SET:
+                transaction.set_data(path, operation.value)
+            else:
+                transaction.delete(path)
+        return transaction
+
+    def _settle(self) -> bool:
+        """Read back whether the transaction in doubt was applied.
+
+        Raises _NodesDiffer when an even older one was applied after all.
+        """
+        commit = self._in_doubt
+        assert commit is not None
+        data, stat = self._session.call(lambda client: client.get_async(self._lock))
+        if data == commit.commit_id:
+            self._applied(commit, stat.version)
+            return True
+        self._in_doubt = None
+        if stat.version != commit.version_before:
+            self._version, self._tree = stat.version, None
+            raise _NodesDiffer
+        return False
+
+    def _applied(self, commit: _InDoubt, version: int) -> None:
+        self._in_doubt, self._version = None, version
+        if self._tree is not None:
+            for item in commit.part:
+                self._tree.apply(item.changes)
+
+    def _erase_lock(self) -> None:
+        """The last transaction: our place in the line, the lock, and the root."""
+        for remove_lock in (True, False):
+            results = self._session.call(partial(self._farewell, remove_lock=remove_lock))
+            _position, failure = _first_failure(results)
+            if failure is None or isinstance(failure, NoNodeError):
+                break
+            # Others stand in line: the lock is theirs now, and stays.
+            if not isinstance(failure, NotEmptyError):
+                raise self._refused(failure)
+        self._tree = None
+        if self._leadership is not None:
+            self._leadership.end_silently()
+
+    def _farewell(self, client: KazooClient, *, remove_lock: bool) -> Any:
+        transaction = client.transaction()
+        transaction.delete(self._fence)
+        if remove_lock:
+            transaction.delete(self._lock)
+            transaction.delete(self._root)
+        return transaction.commit_async()
+
+    def _require_leadership(self) -> None:
+        if not self._leads():
+            raise self._fenced_out()
+
+    def _fenced_out(self) -> errors.FencedOut:
+        text = f"this process does not lead service {self.service!r}"
+        if self._leadership is not None:
+            text += " any more"
+            self._leadership.lose(f"the lock of service {self.service!r} is gone from ZooKeeper")
+        if self._in_doubt is not None:
+            return errors.FencedOut(f"{text}; whether its last commit was applied is not known")
+        return errors.FencedOut(f"{text}; nothing was written")
+
+    def _refused(self, failure: Exception) -> Exception:
+        if isinstance(failure, NodeExistsError | NoNodeError | NotEmptyError):
+            return _NodesDiffer()
+        if isinstance(failure, NoAuthError):
+            return errors.StateAccessDenied(
+                f"ZooKeeper ({self.place}) lets these credentials read service {self.service!r} "
+                "but not write it"
+            )
+        return errors.StateError(f"ZooKeeper ({self.place}) refuses the commit: {failure!r}")
+
+    @contextlib.contextmanager
+    def _unexpected(self) -> Iterator[None]:
+        try:
+            yield
+        except _NodesDiffer:
+            raise errors.StateError(
+                f"nodes below {self._root} keep changing under the leader; who else writes there?"
+            ) from None
+        except KazooException as error:
+            raise errors.StateError(f"ZooKeeper ({self.place}): {error!r}") from error
+
+
+def _get(client: KazooClient, path: str) -> Any:
+    return client.get_async(path)
+
+
+def _get_children(client: KazooClient, path: str) -> Any:
+    return client.get_children_async(path)
+
+
+def _first_failure(results: Sequence[Any]) -> tuple[int, Exception | None]:
+    """The operation that made a transaction fail; the others only say that they were undone."""
+    for position, result in enumerate(results):
+        if isinstance(result, RolledBackError | RuntimeInconsistency):
+            continue
+        if isinstance(result, Exception):
+            return position, result
+    return -1, None
+
+
+def _deletions(tree: Tree) -> list[PlannedWrite]:
+    """All nodes, children before parents, and last what an unfinished uninstall needs to know."""
+    order = sorted(tree, key=lambda path: (paths.erase_order(path), -path.count("/"), path))
+    return [
+        PlannedWrite(index, (Operation(Verb.DELETE, path),), {path: None})
+        for index, path in enumerate(order)
+    ]

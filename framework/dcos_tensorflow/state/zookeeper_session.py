@@ -1,0 +1,197 @@
+"""One kazoo client whose calls always end: with an answer, or with an error within seconds.
+
+Used by the ZooKeeper backend alone. kazoo queues requests while it is disconnected (SUSPENDED)
+and its synchronous calls wait for ever; here every request waits a bounded time, for the
+connection and for its answer. It knows nothing of services, locks or values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NoAuthError,
+    NoNodeError,
+    OperationTimeoutError,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_digest_acl
+
+from dcos_tensorflow.state.errors import StateAccessDenied, StateError, StateUnavailable
+from dcos_tensorflow.state.urls import ZooKeeperUrl
+
+logger = logging.getLogger(__name__)
+
+# kazoo logs each request with its content at DEBUG: the credentials and all values. This logger
+# is kazoo's alone and never goes below INFO, whatever the root logger is set to.
+_kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
+_kazoo_logger.setLevel(logging.WARNING)
+
+#: Requests on their way at a time: enough to hide the round trip, few enough that a server under
+#: load answers each in time.
+PIPELINE_DEPTH = 1_000
+
+_UNAVAILABLE = (
+    ConnectionLoss,
+    ConnectionClosedError,
+    SessionExpiredError,
+    OperationTimeoutError,
+    KazooTimeoutError,
+)
+_DENIED = (NoAuthError, AuthFailedError)
+
+
+class ZooKeeperSession:
+    """A connection to ``place`` that reconnects by itself, and a new session after a lost one.
+
+    ``on_session_lost`` is called from kazoo's thread when the servers have ended the session.
+    Raises StateUnavailable when no server answers within ``timeout_seconds``.
+    """
+
+    def __init__(
+        self,
+        place: ZooKeeperUrl,
+        session_seconds: float,
+        timeout_seconds: float,
+        on_session_lost: Callable[[], None],
+    ) -> None:
+        self.place = place
+        self.timeout_seconds = timeout_seconds
+        self.acl = _acl(place)
+        self.closed = threading.Event()
+        self._on_session_lost = on_session_lost
+        self._connected = threading.Event()
+        self._client = KazooClient(
+            hosts=place.host_list,
+            timeout=session_seconds,
+            default_acl=self.acl,
+            auth_data=_credentials(place),
+            connection_retry={
+                "max_tries": -1,
+                "delay": 0.1,
+                "backoff": 2,
+                "max_delay": 1.0,
+            },
+            logger=_kazoo_logger,
+        )
+        self._client.add_listener(self._state_changed)
+        self._client.start_async()
+        if not self._connected.wait(timeout_seconds):
+            self.close()
+            raise StateUnavailable(
+                f"no ZooKeeper server of {place} answered within {timeout_seconds:g} s"
+            )
+
+    def deadline(self) -> float:
+        """The moment, on the monotonic clock, until which a call begun now may wait."""
+        return time.monotonic() + self.timeout_seconds
+
+    def call(self, start: Callable[[KazooClient], Any], deadline: float | None = None) -> Any:
+        """Start one request and wait for its answer.
+
+        ``start`` returns kazoo's async result. Raises StateUnavailable (the request may have
+        been carried out all the same), StateAccessDenied, and kazoo's own errors about nodes.
+        """
+        until = self.deadline() if deadline is None else deadline
+        with self._translated():
+            self._wait_for_connection(until)
+            return start(self._client).get(timeout=max(0.0, until - time.monotonic()))
+
+    def pipeline(
+        self, start: Callable[[KazooClient, str], Any], paths: Sequence[str]
+    ) -> Iterator[tuple[str, Any]]:
+        """Start a request per path without waiting in between; yields (path, answer) in order.
+
+        Raises as :meth:`call`, but missing nodes are left out. The time limit is for progress:
+        it starts anew with each answer.
+        """
+        waiting = iter(paths)
+        window: deque[tuple[str, Any]] = deque()
+        with self._translated():
+            self._wait_for_connection(self.deadline())
+            while True:
+                for path in islice(waiting, PIPELINE_DEPTH - len(window)):
+                    window.append((path, start(self._client, path)))
+                if not window:
+                    return
+                path, result = window.popleft()
+                try:
+                    answer = result.get(timeout=self.timeout_seconds)
+                except NoNodeError:
+                    continue
+                yield path, answer
+
+    def add_wakeup(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call ``wake`` at each change of the connection; returns how to stop that."""
+
+        def listener(_state: str) -> None:
+            wake()
+
+        self._client.add_listener(listener)
+        return lambda: self._client.remove_listener(listener)
+
+    def close(self) -> None:
+        """End the session; its ephemeral nodes go with it. May be called twice."""
+        if self.closed.is_set():
+            return
+        self.closed.set()
+        try:
+            self._client.stop()
+            self._client.close()
+        except (KazooException, OSError) as error:
+            logger.warning("Closing the connection to %s failed: %s", self.place, error)
+
+    def _state_changed(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            self._connected.set()
+            return
+        self._connected.clear()
+        if state == KazooState.LOST and not self.closed.is_set():
+            self._on_session_lost()
+
+    def _wait_for_connection(self, until: float) -> None:
+        if self.closed.is_set():
+            raise StateError("the state store is closed")
+        if not self._connected.wait(max(0.0, until - time.monotonic())):
+            raise StateUnavailable(f"no connection to ZooKeeper ({self.place})")
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except _UNAVAILABLE as error:
+            raise StateUnavailable(
+                f"ZooKeeper ({self.place}) did not answer: {type(error).__name__}"
+            ) from error
+        except _DENIED as error:
+            who = f"user {self.place.username!r}" if self.place.username else "no credentials"
+            raise StateAccessDenied(
+                f"ZooKeeper ({self.place}) refuses access with {who}; the nodes belong to the "
+                "credentials that created them"
+            ) from error
+
+
+def _acl(place: ZooKeeperUrl) -> list[ACL]:
+    if place.username is None or place.password is None:
+        return list(OPEN_ACL_UNSAFE)
+    return [make_digest_acl(place.username, place.password, all=True)]
+
+
+def _credentials(place: ZooKeeperUrl) -> list[tuple[str, str]]:
+    if place.username is None:
+        return []
+    return [("digest", f"{place.username}:{place.password}")]
