@@ -1,0 +1,187 @@
+"""All options as a flat table: path, JSON Schema, what is allowed in words.
+
+Read out of the models once. Error messages, the schemas and the reference table come from it, so
+they cannot say different things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+from dcos_tensorflow.options.models import Options
+from dcos_tensorflow.options.section import Section
+from dcos_tensorflow.options.values import Allowed, Secret
+
+#: Names that other systems and older files have for an option of ours.
+_KNOWN_AS = {
+    "ps": "parameter_server",
+    "parameter_servers": "parameter_server",
+    "workers": "worker",
+    "gpu_workers": "gpu_worker",
+    "gpuworker": "gpu_worker",
+    "master": "chief",
+    "cpu": "cpus",
+    "memory": "mem",
+    "gpu": "gpus",
+    "replicas": "count",
+    "instances": "count",
+    "constraints": "placement_constraint",
+    "placement": "placement_constraint",
+    "image": "tf_image",
+    "command": "job_cmd",
+    "cmd": "job_cmd",
+    "virtual_network": "virtual_network_enabled",
+    "environment": "env",
+}
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option. ``schema`` is JSON Schema 2020-12 without references."""
+
+    path: Path
+    schema: Mapping[str, Any]
+    allowed: str
+    secret: bool
+    nullable: bool
+
+    @property
+    def name(self) -> str:
+        """Return the dotted path."""
+        return ".".join(self.path)
+
+    @property
+    def is_environment(self) -> bool:
+        """Say whether this holds environment variables, some of which may be secret."""
+        return self.path[-1] == "env"
+
+    @property
+    def is_text(self) -> bool:
+        """Say whether the value is text and nothing else."""
+        return self.schema.get("type") == "string"
+
+
+@cache
+def options() -> Mapping[Path, Option]:
+    """Return every option by its path, in the order of the models."""
+    return {option.path: option for option in _options(Options, resolved_schema(), ())}
+
+
+@cache
+def groups() -> Mapping[Path, tuple[str, ...]]:
+    """Return the names in each group of options, by the group's path; () is the whole."""
+    return dict(_groups(Options, ()))
+
+
+@cache
+def resolved_schema() -> Mapping[str, Any]:
+    """Return the JSON Schema of Options with every reference replaced by what it refers to."""
+    schema = Options.model_json_schema()
+    definitions = schema.pop("$defs", {})
+    resolved = _resolve(schema, definitions)
+    assert isinstance(resolved, dict)
+    return resolved
+
+
+def find(path: Path) -> Option | None:
+    """Return the option that ``path`` is or is a part of (a key of an environment), or None."""
+    return next(
+        (options()[path[:end]] for end in range(len(path), 0, -1) if path[:end] in options()), None
+    )
+
+
+def nearest(path: Path) -> str:
+    """Return the dotted name of the option or group nearest to the unknown ``path``, or ''."""
+    if path == ("worker", "gpus"):
+        return "gpu_worker.gpus"
+    joined = "_".join(path).replace("-", "_")
+    for other in options():
+        if "_".join(other) == joined:
+            return ".".join(other)
+    parent, name = path[:-1], path[-1]
+    siblings = groups().get(parent, ())
+    known = _KNOWN_AS.get(name.lower(), name.lower().replace("-", "_"))
+    if known in siblings:
+        return ".".join((*parent, known))
+    near = get_close_matches(known, siblings, n=1, cutoff=0.6)
+    if near:
+        return ".".join((*parent, near[0]))
+    elsewhere = [other for other in (*options(), *groups()) if other and other[-1] == known]
+    if len(elsewhere) == 1:
+        return ".".join(elsewhere[0])
+    far = get_close_matches(
+        ".".join((*parent, known)), [".".join(o) for o in options()], n=1, cutoff=0.8
+    )
+    return far[0] if far else ""
+
+
+def _options(model: type[Section], schema: Mapping[str, Any], path: Path) -> Iterator[Option]:
+    for name, field in model.model_fields.items():
+        below = schema["properties"][name]
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from _options(field.annotation, below, (*path, name))
+            continue
+        words = next((m.text for m in field.metadata if isinstance(m, Allowed)), "")
+        yield Option(
+            (*path, name),
+            below,
+            words or allowed_by(below),
+            any(isinstance(m, Secret) for m in field.metadata),
+            field.default is None,
+        )
+
+
+def _groups(model: type[Section], path: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    yield path, tuple(model.model_fields)
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from _groups(field.annotation, (*path, name))
+
+
+def _resolve(node: Any, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_resolve(part, definitions) for part in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = definitions[node["$ref"].rpartition("/")[2]]
+        beside = {key: value for key, value in node.items() if key != "$ref"}
+        return _resolve({**target, **beside}, definitions)
+    plain = {key: _resolve(value, definitions) for key, value in node.items()}
+    return _without_null(plain)
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Say of an option that may be left out just that: null itself is never given."""
+    choices = schema.get("anyOf")
+    if not choices or {"type": "null"} not in choices:
+        return schema
+    (choice,) = [part for part in choices if part != {"type": "null"}]
+    rest = {key: schema[key] for key in schema if key not in ("anyOf", "default")}
+    return {**choice, **rest}
+
+
+def allowed_by(schema: Mapping[str, Any]) -> str:
+    """Return what ``schema`` allows, in words."""
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
+    kind = schema.get("type")
+    if kind == "boolean":
+        return "true or false"
+    if kind == "string":
+        return "text"
+    if kind not in ("integer", "number"):
+        return "an object"
+    noun = "a whole number" if kind == "integer" else "a number"
+    top = schema["maximum"]
+    if kind == "integer" and top == schema["minimum"] + 1:
+        return f"{schema['minimum']} or {top}"
+    if "exclusiveMinimum" in schema:
+        return f"{noun} above {schema['exclusiveMinimum']:g} and at most {top:.12g}"
+    return f"{noun} from {schema['minimum']:g} to {top:.12g}"

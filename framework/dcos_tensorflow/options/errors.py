@@ -1,0 +1,67 @@
+"""What is wrong with a user's options, as values and as text.
+
+Made by every module of this room, shown by the CLI, the HTTP API and the scheduler's log. Nothing
+here reads options; a value that is secret must be hidden before it gets here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+#: Stands for a secret wherever options are shown.
+HIDDEN = "********"
+
+_SECRET_WORDS = ("credential", "password", "secret", "token")
+
+
+def is_secret(variable: str) -> bool:
+    """Say whether an environment variable's name tells of a secret, as the SDK reckons."""
+    return any(word in variable.lower() for word in _SECRET_WORDS)
+
+
+@dataclass(frozen=True)
+class OptionProblem:
+    """One thing that is wrong.
+
+    ``path`` is the option's dotted path, or empty for the document as a whole. ``message`` is what
+    is wrong, ``given`` what stands there now, ``allowed`` what may stand there, ``suggestion`` the
+    nearest thing that would be right. Any of the last three may be empty.
+    """
+
+    path: str
+    message: str
+    given: str = ""
+    allowed: str = ""
+    suggestion: str = ""
+
+    def __str__(self) -> str:
+        """Return one line."""
+        text = f"{self.path}: {self.message}" if self.path else self.message
+        if self.suggestion:
+            text += f"; did you mean {self.suggestion}?"
+        details = [
+            f"{label} {value}"
+            for label, value in (("given:", self.given), ("allowed:", self.allowed))
+            if value
+        ]
+        return f"{text} ({'; '.join(details)})" if details else text
+
+
+class OptionsError(Exception):
+    """Options that cannot be used, with everything that is wrong with them.
+
+    ``problems`` stand in the order of the file; ``source`` names it, or is empty.
+    """
+
+    def __init__(self, problems: Iterable[OptionProblem], source: str = "") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        super().__init__(self.problems, source)
+
+    def __str__(self) -> str:
+        """Return a listing: a heading, then one line for each problem."""
+        count = len(self.problems)
+        heading = "1 problem" if count == 1 else f"{count} problems"
+        place = f"{heading} in {self.source}" if self.source else f"{heading} in the options"
+        return "\n".join([f"{place}:", *(f"  {problem}" for problem in self.problems)])

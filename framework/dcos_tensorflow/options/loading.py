@@ -1,0 +1,296 @@
+"""Options files to Options, or one error that lists everything wrong with them.
+
+The door of this room for the CLI and the scheduler. It reads the one file it is given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from dcos_tensorflow.options import catalogue, document
+from dcos_tensorflow.options.cross_checks import findings
+from dcos_tensorflow.options.errors import OptionProblem, OptionsError, is_secret
+from dcos_tensorflow.options.models import Options
+
+_Path = tuple[str, ...]
+
+_MISSING = object()
+
+
+def load(source: Path | Mapping[str, Any] | str, *, overrides: Sequence[str] = ()) -> Options:
+    """Return the validated options of a file, a mapping or JSON text.
+
+    ``overrides`` are texts ``path=value`` that win over ``source``: the value is read as JSON where
+    it is JSON and the option is not text, else taken as it is. Raises OptionsError with every
+    problem, in the order of the file.
+    """
+    name, base_directory = "", None
+    if isinstance(source, Path):
+        name, base_directory = str(source), source.absolute().parent
+        given: Mapping[str, Any] = document.parse(document.read_file(source), name)
+    elif isinstance(source, str):
+        given = document.parse(source)
+    else:
+        given = source
+    values = _plain(given)
+    problems = [*_duplicates(given), *_override(values, overrides)]
+    options, found = _validate(values)
+    problems += found
+    if options is None or problems:
+        raise OptionsError(_in_order(problems, values), name)
+    options._base_directory = base_directory
+    return options
+
+
+def _plain(value: Any) -> Any:
+    """Return a copy in plain dicts and lists, which the overrides may change."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return deepcopy(value)
+
+
+def _duplicates(given: Mapping[str, Any]) -> list[OptionProblem]:
+    return [
+        OptionProblem(".".join((*path, key)), "stands there more than once", "", "once")
+        for path, value in document.walk(given)
+        if isinstance(value, document.JsonObject)
+        for key in value.duplicates
+    ]
+
+
+def _override(values: dict[str, Any], overrides: Sequence[str]) -> list[OptionProblem]:
+    problems = []
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        path = tuple(name.strip().split("."))
+        if not equals or not all(path):
+            problems.append(
+                OptionProblem("", "an override must be path=value", name, "e.g. worker.count=2")
+            )
+            continue
+        problem = _set(values, path, _override_value(path, text))
+        if problem is not None:
+            problems.append(problem)
+    return problems
+
+
+def _override_value(path: _Path, text: str) -> Any:
+    option = catalogue.find(path)
+    try:
+        value = _plain(document.json_value(text))
+    except ValueError:
+        return text
+    is_text = option is not None and (option.is_text or len(path) > len(option.path))
+    return text if is_text and not isinstance(value, str) else value
+
+
+def _set(values: dict[str, Any], path: _Path, value: Any) -> OptionProblem | None:
+    option = catalogue.find(path)
+    into = values
+    for depth, key in enumerate(path[:-1], 1):
+        if option is not None and depth == len(option.path) and "type" in option.schema:
+            return OptionProblem(
+                ".".join(path), f"{option.name} is one value, with nothing below it"
+            )
+        below = into.setdefault(key, {})
+        if isinstance(below, str) and option is not None and depth == len(option.path):
+            # An environment that is written as JSON text.
+            try:
+                below = into[key] = _plain(document.json_value(below or "{}"))
+            except ValueError:
+                return None
+        if not isinstance(below, dict):
+            # What stands there is wrong in itself, and is told as such.
+            return None
+        into = below
+    into[path[-1]] = value
+    return None
+
+
+def _validate(values: Mapping[str, Any]) -> tuple[Options | None, list[OptionProblem]]:
+    """Return the options, and what is wrong with them.
+
+    What is wrong in itself is left out for a second look, so that the rules that span several
+    options are checked on the rest at the same time.
+    """
+    try:
+        options = Options.model_validate(values)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    else:
+        return options, _cross_problems(options, values, ())
+    problems = [_problem(detail) for detail in details]
+    rest = _plain(values)
+    wrong = [tuple(str(part) for part in detail["loc"]) for detail in details]
+    for path in wrong:
+        _remove(rest, path)
+    try:
+        options = Options.model_validate(rest)
+    except ValidationError:
+        return None, problems
+    return options, problems + _cross_problems(options, values, wrong)
+
+
+def _remove(values: dict[str, Any], path: _Path) -> None:
+    """Take what is wrong out of ``values``: a variable of an environment, or a whole option."""
+    option = catalogue.find(path)
+    if option is not None and not isinstance(_at(values, option.path), dict):
+        path = option.path
+    into = _at(values, path[:-1])
+    if isinstance(into, dict):
+        into.pop(path[-1], None)
+
+
+def _cross_problems(
+    options: Options, values: Mapping[str, Any], wrong: Iterable[_Path]
+) -> list[OptionProblem]:
+    names = {".".join(path) for path in wrong}
+    problems = []
+    for finding in findings(options):
+        if any(_touches(name, looked_at) for name in names for looked_at in finding.looked_at):
+            continue
+        given = finding.given
+        if given is None:
+            given = _given(tuple(finding.path.split(".")), values)
+        problems.append(OptionProblem(finding.path, finding.message, given, finding.allowed))
+    return problems
+
+
+def _touches(wrong: str, looked_at: str) -> bool:
+    return (
+        wrong == looked_at or looked_at.startswith(wrong + ".") or wrong.startswith(looked_at + ".")
+    )
+
+
+def _given(path: _Path, values: Mapping[str, Any]) -> str:
+    """Return what the file says at ``path``, or which default stands in for it."""
+    option = catalogue.find(path)
+    value = _at(values, path)
+    if value is not _MISSING:
+        return document.shown(value) if option is None else _shown(value, path, option)
+    if option is None or "default" not in option.schema:
+        return "nothing"
+    return f"{document.shown(option.schema['default'])}, the default"
+
+
+def _shown(value: object, path: _Path, option: catalogue.Option) -> str:
+    """Return ``value`` as it may be shown: nothing of a secret, nothing of a whole environment."""
+    in_environment = option.is_environment and (
+        isinstance(value, str) if path == option.path else is_secret(path[-1])
+    )
+    return "(hidden)" if option.secret or in_environment else document.shown(value)
+
+
+def _at(values: Any, path: _Path) -> Any:
+    for key in path:
+        if not isinstance(values, Mapping) or key not in values:
+            return _MISSING
+        values = values[key]
+    return values
+
+
+def _problem(detail: ErrorDetails) -> OptionProblem:
+    """Return pydantic's finding in our words."""
+    path = tuple(str(part) for part in detail["loc"])
+    name, value = ".".join(path), detail["input"]
+    option = catalogue.find(path)
+    if detail["type"] == "extra_forbidden":
+        return _unknown(path)
+    if option is None:
+        names = ", ".join(catalogue.groups().get(path, ()))
+        return OptionProblem(
+            name,
+            f"must be an object, not {document.kind_of(value)}",
+            document.shown(value),
+            f"an object with any of {names}",
+        )
+    given = _shown(value, path, option)
+    if len(path) > len(option.path) and detail["type"] != "option":
+        message = f"must be text, not {document.kind_of(value)}"
+        allowed = "text" if option.is_environment else option.allowed
+        meant = "" if given == "(hidden)" else _as_text(value, option)
+        return OptionProblem(name, message, given, allowed, meant)
+    context = detail.get("ctx", {})
+    if detail["type"] == "option":
+        return OptionProblem(name, context["message"], given, option.allowed, context["suggestion"])
+    message, suggestion = _mismatch(detail, option)
+    return OptionProblem(name, message, given, option.allowed, suggestion)
+
+
+def _unknown(path: _Path) -> OptionProblem:
+    names = catalogue.groups().get(path[:-1], ())
+    nearest = catalogue.nearest(path)
+    # With a near name at hand the whole list would only hide it.
+    return OptionProblem(
+        ".".join(path), "unknown option", "", "" if nearest else ", ".join(names), nearest
+    )
+
+
+def _mismatch(detail: ErrorDetails, option: catalogue.Option) -> tuple[str, str]:
+    """Return what is wrong with a value of the wrong type or size, and what was meant."""
+    value, kind = detail["input"], detail["type"]
+    if kind == "literal_error":
+        choices = option.schema["enum"]
+        if not isinstance(value, str):
+            return f"must be text, not {document.kind_of(value)}", ""
+        same = [choice for choice in choices if choice.lower() == value.lower().replace("-", "_")]
+        near = same or get_close_matches(value, choices, n=1)
+        return "is not a value that it can have", near[0] if near else ""
+    if kind in ("greater_than_equal", "greater_than"):
+        return "is too small", ""
+    if kind in ("less_than_equal", "less_than"):
+        return "is too large", ""
+    if kind == "finite_number":
+        return "is not a finite number", ""
+    wanted = {
+        "string": "text",
+        "boolean": "true or false",
+        "integer": "a whole number",
+        "number": "a number",
+    }.get(option.schema.get("type", ""), option.allowed)
+    if isinstance(value, float) and wanted == "a whole number":
+        return "must be a whole number", ""
+    return f"must be {wanted}, not {document.kind_of(value)}", _as_text(value, option)
+
+
+def _as_text(value: object, option: catalogue.Option) -> str:
+    """Return ``value`` written in the type that the option has, or '' when it cannot be."""
+    if option.secret:
+        return ""
+    if isinstance(value, str):
+        try:
+            meant = json.loads(value.strip().lower())
+        except (ValueError, RecursionError):
+            return ""
+        kinds = {"integer": int, "number": int | float, "boolean": bool}
+        wanted = kinds.get(option.schema.get("type", ""))
+        fits = wanted is not None and isinstance(meant, wanted)
+        if fits and isinstance(meant, bool) == (option.schema.get("type") == "boolean"):
+            return json.dumps(meant)
+        return ""
+    if isinstance(value, bool | int | float) and option.schema.get("type", "string") == "string":
+        return f'"{json.dumps(value)}"'
+    return ""
+
+
+def _in_order(problems: list[OptionProblem], values: Mapping[str, Any]) -> list[OptionProblem]:
+    """Return ``problems`` in the order of the file; what is not in it follows, in ours."""
+    in_file = {".".join(path): place for place, (path, _) in enumerate(document.walk(values))}
+    in_models = {option.name: place for place, option in enumerate(catalogue.options().values())}
+
+    def place(problem: OptionProblem) -> tuple[int, int]:
+        if problem.path in in_file:
+            return (0, in_file[problem.path])
+        return (1, in_models.get(problem.path, len(in_models)))
+
+    return sorted(problems, key=place)

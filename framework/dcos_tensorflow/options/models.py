@@ -1,0 +1,148 @@
+"""Every option there is: its name, type, default and meaning.
+
+The one source of the published JSON Schemas, of the DC/OS package's ``config.json`` and of the
+table in ``docs/options.md`` (``options.schema`` makes them). Names, types and defaults of the
+published beta-tensorflow package stand here unchanged. Models hold values; they decide nothing:
+rules that span several options are in ``cross_checks``, what becomes of them in ``service``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, PrivateAttr
+
+from dcos_tensorflow.options.role_models import (
+    Chief,
+    Evaluator,
+    GpuWorker,
+    ParameterServer,
+    TensorBoard,
+    Worker,
+)
+from dcos_tensorflow.options.section import Section, group
+from dcos_tensorflow.options.service_models import Service
+from dcos_tensorflow.options.values import (
+    BackoffFactor,
+    CheckpointUri,
+    DnsDomain,
+    LogBytes,
+    LogKeep,
+    RetryLimit,
+    Seconds,
+    SomeSeconds,
+)
+
+
+class Gang(Section):
+    """How the tasks of one ClusterSpec are put together."""
+
+    hold_seconds: SomeSeconds = Field(
+        10.0,
+        title="Hold (seconds)",
+        description="Longest time that offers are held while the rest of the gang is missing.",
+    )
+    retry_seconds: SomeSeconds = Field(
+        5.0,
+        title="Retry (seconds)",
+        description="Wait after a gang could not be placed; doubles each time.",
+    )
+    max_retry_seconds: SomeSeconds = Field(
+        60.0, title="Longest retry (seconds)", description="Longest such wait."
+    )
+    start_seconds: SomeSeconds = Field(
+        600.0,
+        title="Start (seconds)",
+        description="How long all tasks of a gang may take to run once they are launched.",
+    )
+
+
+class Retry(Section):
+    """How often a failed job is started again."""
+
+    limit: RetryLimit = Field(
+        3,
+        title="Limit",
+        description="How often a failed gang is started again within window_seconds. 0 is never.",
+    )
+    window_seconds: SomeSeconds = Field(
+        3600.0, title="Window (seconds)", description="Time over which failures are counted."
+    )
+    initial_backoff_seconds: Seconds = Field(
+        2.0, title="First back-off (seconds)", description="Wait before the first new start."
+    )
+    backoff_factor: BackoffFactor = Field(
+        2.0, title="Back-off factor", description="By how much each further wait is longer."
+    )
+    max_backoff_seconds: Seconds = Field(
+        120.0, title="Longest back-off (seconds)", description="Longest wait before a new start."
+    )
+
+
+class ClusterSpecOptions(Section):
+    """How the members of the ClusterSpec are named."""
+
+    addressing: Literal["offer", "dns"] = Field(
+        "offer",
+        title="Addressing",
+        description="offer: the agents' addresses and the ports that they offered. dns: names of "
+        "DC/OS and the configured ports, which stay the same wherever a task moves.",
+    )
+    dns_domain: DnsDomain = Field(
+        "autoip.dcos.thisdcos.directory",
+        title="DNS domain",
+        description="Domain of the tasks' names when addressing is dns.",
+    )
+
+
+class Checkpoints(Section):
+    """Where checkpoints are kept."""
+
+    uri: CheckpointUri = Field(
+        "",
+        title="Checkpoint directory",
+        description="Directory, as an absolute path or a file:// URL, that all machines share. "
+        "Empty: each task's own sandbox.",
+    )
+
+
+class Logs(Section):
+    """How much of a task's output is kept."""
+
+    max_bytes: LogBytes = Field(
+        20_000_000,
+        title="Largest log (bytes)",
+        description="Size at which a task's stdout or stderr is rotated.",
+    )
+    keep: LogKeep = Field(2, title="Logs kept", description="How many rotated files are kept.")
+
+
+class Options(Section):
+    """All options, validated. ``options.load`` makes them.
+
+    ``base_directory`` is where the options file lies, None when there was none: what a relative
+    ``service.job_url`` starts from.
+    """
+
+    service: Service = group(Service, "The service as a whole: its name, its job, its rules.")
+    parameter_server: ParameterServer = group(ParameterServer, "Parameter servers (ps).")
+    chief: Chief = group(Chief, "The chief, for jobs that want one beside the workers.")
+    worker: Worker = group(Worker, "Workers without GPUs.")
+    gpu_worker: GpuWorker = group(GpuWorker, "Workers with GPUs; members of the job worker.")
+    evaluator: Evaluator = group(Evaluator, "The evaluator, beside the training.")
+    tensorboard: TensorBoard = group(TensorBoard, "TensorBoard.")
+    gang: Gang = group(Gang, "How all tasks of a job are placed and started together.")
+    retry: Retry = group(Retry, "How often a failed job is started again.")
+    cluster_spec: ClusterSpecOptions = group(
+        ClusterSpecOptions, "How tasks are addressed in the ClusterSpec."
+    )
+    checkpoints: Checkpoints = group(Checkpoints, "Where checkpoints are kept.")
+    logs: Logs = group(Logs, "How much of each task's output is kept.")
+
+    _base_directory: Path | None = PrivateAttr(default=None)
+
+    @property
+    def base_directory(self) -> Path | None:
+        """Return the directory of the options file, None when there was no file."""
+        return self._base_directory

@@ -1,0 +1,125 @@
+"""Placement text to PlacementConstraints, in the three syntaxes that SDK services accept.
+
+``["hostname", "UNIQUE"]``, ``[["hostname", "UNIQUE"], ["rack", "LIKE", "r[12]"]]``, and
+``hostname:UNIQUE,rack:LIKE:r[12]`` in which ``\\:`` and ``\\,`` are plain characters. Called when
+options are validated and when they become a ServiceSpec. It never looks at an agent: what the
+operators mean is ``core.placement``'s.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from dcos_tensorflow.core.spec import ConstraintOperator, PlacementConstraint
+
+#: What each operator wants as its third part. UNIQUE has none; GROUP_BY may leave it out.
+_TEXT_OPERATORS = (ConstraintOperator.CLUSTER, ConstraintOperator.IS, ConstraintOperator.IS_NOT)
+_REGEX_OPERATORS = (ConstraintOperator.LIKE, ConstraintOperator.UNLIKE)
+
+OPERATOR_NAMES = ", ".join(ConstraintOperator)
+EXAMPLE = '[["hostname", "UNIQUE"]] or hostname:UNIQUE,rack:LIKE:r[12]'
+
+
+class PlacementError(ValueError):
+    """A placement text that means nothing. ``suggestion`` is an operator name, or empty."""
+
+    def __init__(self, message: str, suggestion: str = "") -> None:
+        super().__init__(message)
+        self.suggestion = suggestion
+
+
+def parse_placement(text: str) -> tuple[PlacementConstraint, ...]:
+    """Return the constraints of ``text``, all of which must hold; none for empty text or ``[]``.
+
+    Raises PlacementError.
+    """
+    stripped = text.strip()
+    if not stripped:
+        return ()
+    rows = _json_rows(stripped) if stripped.startswith("[") else _colon_rows(stripped)
+    return tuple(_constraint(row) for row in rows)
+
+
+def _json_rows(text: str) -> list[list[str]]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise PlacementError(f"not a JSON list: {error}") from None
+    except RecursionError:
+        raise PlacementError("not a list of rules: nested too deeply") from None
+    if not value:
+        return []
+    # A flat list is one rule: lenient, as the SDK is.
+    rows = value if all(isinstance(row, list) for row in value) else [value]
+    return [[_part(part) for part in row] for row in rows]
+
+
+def _part(part: object) -> str:
+    if isinstance(part, str):
+        return part.strip()
+    if isinstance(part, int) and not isinstance(part, bool):
+        return str(part)
+    raise PlacementError(f"each part of a rule must be text, not {json.dumps(part)}")
+
+
+def _colon_rows(text: str) -> list[list[str]]:
+    return [_split(row, ":") for row in _split(text, ",")]
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split at ``separator`` where no backslash stands before it; other backslashes stay."""
+    parts = re.findall(rf"(?:^|{separator})((?:\\.|[^\\{separator}]|\\$)*)", text, re.DOTALL)
+    return [part.replace("\\" + separator, separator).strip() for part in parts]
+
+
+def _constraint(row: Sequence[str]) -> PlacementConstraint:
+    shown = ":".join(row)
+    if len(row) not in (2, 3):
+        raise PlacementError(
+            f"rule {shown!r} has {len(row)} parts; a rule is field:OPERATOR or field:OPERATOR:value"
+        )
+    field, operator_name = row[0], row[1].upper()
+    value = row[2] if len(row) == 3 else ""
+    if not field:
+        raise PlacementError(f"rule {shown!r} names no field")
+    try:
+        operator = ConstraintOperator(operator_name)
+    except ValueError:
+        near = get_close_matches(operator_name, list(ConstraintOperator), n=1)
+        raise PlacementError(
+            f"rule {shown!r}: unknown operator {row[1]!r}; operators are {OPERATOR_NAMES}",
+            near[0] if near else "",
+        ) from None
+    _check_value(shown, operator, value)
+    return PlacementConstraint(field, operator, value)
+
+
+def _check_value(shown: str, operator: ConstraintOperator, value: str) -> None:
+    if operator is ConstraintOperator.UNIQUE:
+        if value:
+            raise PlacementError(f"rule {shown!r}: UNIQUE takes no value")
+    elif operator in _TEXT_OPERATORS:
+        if not value:
+            raise PlacementError(f"rule {shown!r}: {operator} needs a value")
+    elif operator in _REGEX_OPERATORS:
+        if not value:
+            raise PlacementError(f"rule {shown!r}: {operator} needs a regular expression")
+        _check_regex(shown, value)
+    elif (operator is ConstraintOperator.MAX_PER or value) and not re.fullmatch(
+        r"[1-9][0-9]{0,8}", value
+    ):
+        raise PlacementError(
+            f"rule {shown!r}: {operator} needs a whole number of at least 1, not {value!r}"
+        )
+
+
+def _check_regex(shown: str, value: str) -> None:
+    try:
+        re.compile(value)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise PlacementError(
+            f"rule {shown!r}: {value!r} is no regular expression: {error}"
+        ) from None

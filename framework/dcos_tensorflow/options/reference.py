@@ -1,0 +1,71 @@
+"""The reference page ``docs/options.md``, written from the models by ``options.schema``."""
+
+from __future__ import annotations
+
+import json
+
+from dcos_tensorflow.options import catalogue
+
+_HEAD = """\
+# Options
+
+An options file is one JSON object. Everything may be left out: what is not given has the default
+below, and a name that is not listed here is an error. The least that runs is
+
+```json
+{"service": {"job_url": "mnist.zip", "job_name": "mnist"}}
+```
+
+`dcos-tensorflow validate OPTIONS.json` says everything that is wrong with a file at once.
+`--set path=value` lays a value over the file, e.g. `--set worker.count=2`. The value is read as
+JSON where it is JSON and the option is not text, and is taken as it is otherwise.
+`config-schemas/options.schema.json` is the same as this page for editors and programs.
+
+Memory and disk are in megabytes, times in seconds, ports from 1 to 65535 with 0 for any. Options
+of the published beta-tensorflow package have the name, the type and the default they have there.
+
+Placement constraints come in three spellings: `["hostname", "UNIQUE"]`,
+`[["hostname", "UNIQUE"], ["rack", "LIKE", "r[12]"]]` and `hostname:UNIQUE,rack:LIKE:r[12]`, where
+`\\:` and `\\,` are a plain colon and comma. Each is text, inside the JSON of the options. The field
+is `hostname`, `@zone`, `@region` or an attribute of the agents. Operators, in any case: `UNIQUE`
+(no value), `CLUSTER`, `IS`, `IS_NOT` (a value), `LIKE`, `UNLIKE` (a regular expression),
+`MAX_PER` (a number), `GROUP_BY` (a number or nothing).
+
+An environment (`env`) is an object of texts. Where only text can be given, as in a DC/OS package,
+it is JSON text of such an object; `service.job_uris` likewise is a list or JSON text of one.
+Variables of the scheduler's own environment reach tasks too: `TASKCFG_ALL_X` is `X` in all tasks,
+`TASKCFG_<ROLE>_X` in the tasks of one role (`PS`, `CHIEF`, `WORKER`, `GPU_WORKER`, `EVALUATOR`,
+`TENSORBOARD`). Where several give the same variable, the last of these wins: `service.env`, the
+role's `env`, `TASKCFG_ALL_*`, `TASKCFG_<ROLE>_*`.
+
+Rules that span several options:
+
+* Exactly one of `service.job_name` and `service.job_cmd` is set.
+* At least one task trains: `chief.count`, `worker.count` and `gpu_worker.count` are not all 0.
+* `service.strategy` `parameter_server` needs a chief, parameter servers and workers, and the
+  outcome `chief`; `multi_worker` and `independent` have no parameter servers.
+* GPU workers have at least one GPU each, and GPUs need the `mesos` containerizer.
+* `cluster_spec.addressing` `dns` needs ports that are not 0.
+"""
+
+_TABLE_HEAD = "| option | default | allowed | meaning |\n|---|---|---|---|\n"
+
+
+def reference_page() -> str:
+    """Return the page as Markdown."""
+    parts = [
+        "<!-- Written by python -m dcos_tensorflow.options.schema from the option models. -->\n",
+        _HEAD,
+    ]
+    for section in catalogue.groups()[()]:
+        description = catalogue.resolved_schema()["properties"][section]["description"]
+        rows = [_row(option) for path, option in catalogue.options().items() if path[0] == section]
+        parts.append(f"## {section}\n\n{description}\n\n{_TABLE_HEAD}{''.join(rows)}")
+    return "\n".join(parts)
+
+
+def _row(option: catalogue.Option) -> str:
+    default = option.schema.get("default")
+    shown = f"`{json.dumps(default)}`" if "default" in option.schema else ""
+    cells = (f"`{option.name}`", shown, option.allowed, option.schema["description"])
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

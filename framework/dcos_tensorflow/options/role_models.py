@@ -1,0 +1,185 @@
+"""The options of each kind of task."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from pydantic.config import JsonDict
+
+from dcos_tensorflow.options.section import Section
+from dcos_tensorflow.options.values import (
+    Count,
+    Cpus,
+    Environment,
+    Gpus,
+    Line,
+    Megabytes,
+    Memory,
+    OneOrNone,
+    Placement,
+    Port,
+    PortIfGiven,
+)
+
+#: How the DC/OS UI knows what to edit a value with.
+ZONE_CONSTRAINTS: JsonDict = {"media": {"type": "application/x-zone-constraints+json"}}
+
+DiskType = Annotated[
+    Literal["ROOT", "MOUNT"],
+    Field(
+        title="Disk type [ROOT, MOUNT]",
+        description="Kind of disk. With MOUNT, too, the task takes its share of the agent's disk: "
+        "no volume is reserved.",
+    ),
+]
+
+
+def _count(default: int, what: str) -> Any:
+    return Field(default, title="Node count", description=f"How many {what} to run.")
+
+
+def _cpus(what: str) -> Any:
+    return Field(1.0, title="CPU count", description=f"CPUs of each {what}.")
+
+
+def _mem(what: str) -> Any:
+    return Field(4096, title="Memory size (MB)", description=f"Memory of each {what}, in MB.")
+
+
+def _disk(what: str) -> Any:
+    return Field(4096, title="Disk size (MB)", description=f"Disk of each {what}, in MB.")
+
+
+def _gpus(default: int, what: str) -> Any:
+    return Field(default, title="GPU count", description=f"Whole GPUs of each {what}.")
+
+
+def _port(default: int, what: str) -> Any:
+    return Field(
+        default,
+        title="Port",
+        description=f"gRPC port of each {what}: preferred when cluster_spec.addressing is offer, "
+        "used as it is with dns. 0 is any.",
+    )
+
+
+def _placement(what: str) -> Any:
+    return Field(
+        "[]",
+        title="Placement constraint",
+        description=f"Which agents may run a {what}, and how many of them on one, as Marathon's "
+        'constraints, e.g. [["hostname", "UNIQUE"]] or hostname:UNIQUE. Operators: UNIQUE, '
+        "CLUSTER, GROUP_BY, LIKE, UNLIKE, MAX_PER, IS, IS_NOT.",
+        json_schema_extra=ZONE_CONSTRAINTS,
+    )
+
+
+def _env(what: str) -> Any:
+    return Field(
+        default={},
+        title="Environment",
+        description=f"Environment variables of each {what}; they win over service.env. Stored and "
+        "shown as they are: no place for secrets.",
+    )
+
+
+def _python(what: str) -> Any:
+    return Field(
+        "",
+        title="Python",
+        description=f"Python interpreter or virtual environment of each {what}; wins over "
+        "service.python. When set, the task runs without a container image.",
+    )
+
+
+class ParameterServer(Section):
+    """Options of the ps tasks."""
+
+    count: Count = _count(2, "parameter servers")
+    placement_constraint: Placement = _placement("parameter server")
+    port: Port = _port(2223, "parameter server")
+    cpus: Cpus = _cpus("parameter server")
+    mem: Memory = _mem("parameter server")
+    disk: Megabytes = _disk("parameter server")
+    disk_type: DiskType = "ROOT"
+    env: Environment = _env("parameter server")
+    python: Line = _python("parameter server")
+
+
+class Chief(Section):
+    """Options of the chief."""
+
+    count: OneOrNone = _count(0, "chiefs")
+    placement_constraint: Placement = _placement("chief")
+    port: Port = _port(2221, "chief")
+    gpus: Gpus = _gpus(0, "chief")
+    cpus: Cpus = _cpus("chief")
+    mem: Memory = _mem("chief")
+    disk: Megabytes = _disk("chief")
+    disk_type: DiskType = "ROOT"
+    env: Environment = _env("chief")
+    python: Line = _python("chief")
+
+
+class Worker(Section):
+    """Options of the workers without GPUs."""
+
+    count: Count = _count(3, "workers")
+    placement_constraint: Placement = _placement("worker")
+    port: Port = _port(2222, "worker")
+    cpus: Cpus = _cpus("worker")
+    mem: Memory = _mem("worker")
+    disk: Megabytes = _disk("worker")
+    disk_type: DiskType = "ROOT"
+    env: Environment = _env("worker")
+    python: Line = _python("worker")
+
+
+class GpuWorker(Section):
+    """Options of the workers with GPUs."""
+
+    count: Count = _count(0, "GPU workers")
+    placement_constraint: Placement = _placement("GPU worker")
+    port: PortIfGiven = Field(
+        None,
+        title="Port",
+        description="gRPC port of each GPU worker, as worker.port, which it is when left out.",
+    )
+    gpus: Gpus = _gpus(1, "GPU worker")
+    cpus: Cpus = _cpus("GPU worker")
+    mem: Memory = _mem("GPU worker")
+    disk: Megabytes = _disk("GPU worker")
+    disk_type: DiskType = "ROOT"
+    env: Environment = _env("GPU worker")
+    python: Line = _python("GPU worker")
+
+
+class Evaluator(Section):
+    """Options of the evaluator."""
+
+    count: OneOrNone = _count(0, "evaluators")
+    placement_constraint: Placement = _placement("evaluator")
+    port: Port = _port(2224, "evaluator")
+    gpus: Gpus = _gpus(0, "evaluator")
+    cpus: Cpus = _cpus("evaluator")
+    mem: Memory = _mem("evaluator")
+    disk: Megabytes = _disk("evaluator")
+    disk_type: DiskType = "ROOT"
+    env: Environment = _env("evaluator")
+    python: Line = _python("evaluator")
+
+
+class TensorBoard(Section):
+    """Options of TensorBoard. It runs when service.use_tensorboard is true."""
+
+    placement_constraint: Placement = _placement("TensorBoard")
+    port: Port = Field(
+        6006,
+        title="Port",
+        description="HTTP port of TensorBoard: used when the agent has it free. 0 is any.",
+    )
+    cpus: Cpus = _cpus("TensorBoard")
+    mem: Memory = _mem("TensorBoard")
+    env: Environment = _env("TensorBoard")
+    python: Line = _python("TensorBoard")

@@ -1,0 +1,99 @@
+"""The schemas of an options file, made from the models.
+
+JSON Schema 2020-12 for editors and programs, and draft 4 as DC/OS wants it for its packages.
+``options.schema`` writes them to files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dcos_tensorflow.options import catalogue
+from dcos_tensorflow.options.reference import reference_page
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+#: What the published package's schema requires, as far as it still is: the DC/OS UI marks these.
+_UNIVERSE_REQUIRED = {
+    ("service",): ("name", "user"),
+    ("parameter_server",): ("count", "cpus", "mem", "port", "disk", "disk_type"),
+    ("worker",): ("count", "cpus", "mem", "disk", "disk_type"),
+    ("gpu_worker",): ("count", "gpus", "cpus", "mem", "disk", "disk_type"),
+    ("tensorboard",): ("port", "cpus", "mem"),
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of an options file, without references."""
+    head = {
+        "$schema": _DIALECT,
+        "title": "Options of dcos-tensorflow",
+        "description": "One service: the job, its tasks and the rules it runs by.",
+    }
+    body = _plain_group(catalogue.resolved_schema())
+    return {**head, **{key: value for key, value in body.items() if key not in head}}
+
+
+def universe_config() -> dict[str, Any]:
+    """Return ``config.json`` of the DC/OS package: JSON Schema draft 4."""
+    return _universe_group(catalogue.resolved_schema(), ())
+
+
+def generated_files() -> dict[str, str]:
+    """Return the text of each generated file by its path in the repository."""
+    return {
+        "config-schemas/options.schema.json": _text(json_schema()),
+        "universe/config.json": _text(universe_config()),
+        "docs/options.md": reference_page(),
+    }
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    # Universe's validator wants ASCII without \u escapes: descriptions hold nothing else.
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _plain_group(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a group without the titles and empty defaults that only the models have."""
+    if "properties" not in schema:
+        return dict(schema)
+    return {
+        "type": "object",
+        **({"description": schema["description"]} if "description" in schema else {}),
+        "properties": {name: _plain_group(below) for name, below in schema["properties"].items()},
+        "additionalProperties": False,
+    }
+
+
+def _universe_group(schema: Mapping[str, Any], path: catalogue.Path) -> dict[str, Any]:
+    if "properties" not in schema:
+        return _universe_option(schema)
+    group: dict[str, Any] = {"type": "object"}
+    if path:
+        group["description"] = schema["description"]
+    group["properties"] = {
+        name: _universe_group(below, (*path, name)) for name, below in schema["properties"].items()
+    }
+    if path in _UNIVERSE_REQUIRED:
+        group["required"] = list(_UNIVERSE_REQUIRED[path])
+    group["additionalProperties"] = False
+    return group
+
+
+def _universe_option(schema: Mapping[str, Any]) -> dict[str, Any]:
+    option = dict(schema)
+    if "anyOf" in option:
+        # A package template can pass text only: structures are written as JSON text there.
+        del option["anyOf"]
+        option["type"] = "string"
+        option["default"] = json.dumps(schema["default"])
+        option["description"] += " Written as JSON text."
+    if "exclusiveMinimum" in option:
+        option["minimum"], option["exclusiveMinimum"] = option["exclusiveMinimum"], True
+    order = ("title", "description", "type", "enum", "default")
+    return {
+        **{key: option[key] for key in order if key in option},
+        **{key: option[key] for key in option if key not in order},
+    }

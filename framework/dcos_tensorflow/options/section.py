@@ -1,0 +1,18 @@
+"""The base of all option models: what holds for every group of options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Section(BaseModel):
+    """A group of options. Strict: no unknown names, no text where a number belongs."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+
+
+def group(model: type[Section], description: str) -> Any:
+    """Return the field of a group of options that may be left out as a whole."""
+    return Field(default_factory=model, description=description)

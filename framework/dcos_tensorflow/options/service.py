@@ -1,0 +1,235 @@
+"""Options to the ServiceSpec that the core works with, and to what may be shown of them.
+
+Called by the CLI and the scheduler once options are loaded. Pure: resolves no path, reads no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from dcos_tensorflow.core.contract import CONTRACT_COMMAND
+from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.spec import (
+    Addressing,
+    Container,
+    Containerizer,
+    GangSpec,
+    JobSpec,
+    OutcomePolicy,
+    RetrySpec,
+    RoleSpec,
+    ServiceSpec,
+    Strategy,
+    TaskRole,
+    Uri,
+)
+from dcos_tensorflow.options import catalogue
+from dcos_tensorflow.options.cross_checks import (
+    count_of,
+    gpus_of,
+    image_of,
+    port_of,
+    role_options,
+)
+from dcos_tensorflow.options.errors import HIDDEN, is_secret
+from dcos_tensorflow.options.models import Options
+from dcos_tensorflow.options.placement import parse_placement
+from dcos_tensorflow.options.role_models import TensorBoard
+
+#: The roles in the order of ServiceSpec.roles, and where their options stand.
+GROUP_OF_ROLE = {
+    TaskRole.PS: "parameter_server",
+    TaskRole.CHIEF: "chief",
+    TaskRole.WORKER: "worker",
+    TaskRole.GPU_WORKER: "gpu_worker",
+    TaskRole.EVALUATOR: "evaluator",
+    TaskRole.TENSORBOARD: "tensorboard",
+}
+
+#: A task that TensorFlow is imported in needs about this much (measured, MB).
+_TENSORFLOW_MEM = 600
+
+
+def service_spec(options: Options) -> ServiceSpec:
+    """Return the service that ``options`` describe.
+
+    Roles come in the order ps, chief, worker, gpu-worker, evaluator, tensorboard; those of which
+    no task is wanted are left out. Relative URIs stay as they are given.
+    """
+    service, gang, retry = options.service, options.gang, options.retry
+    return ServiceSpec(
+        name=service.name,
+        roles=tuple(
+            _role_spec(options, role, group)
+            for role, group in GROUP_OF_ROLE.items()
+            if count_of(options, group) > 0
+        ),
+        job=_job_spec(options),
+        user=service.user,
+        mesos_role=service.mesos_role,
+        principal=service.service_account,
+        strategy=Strategy(service.strategy),
+        outcome=OutcomePolicy(service.outcome),
+        outcome_grace_seconds=service.outcome_grace_seconds,
+        kill_grace_seconds=service.kill_grace_seconds,
+        addressing=Addressing(options.cluster_spec.addressing),
+        dns_domain=options.cluster_spec.dns_domain,
+        gang=GangSpec(
+            gang.hold_seconds, gang.retry_seconds, gang.max_retry_seconds, gang.start_seconds
+        ),
+        retry=RetrySpec(
+            retry.limit,
+            retry.window_seconds,
+            retry.initial_backoff_seconds,
+            retry.backoff_factor,
+            retry.max_backoff_seconds,
+        ),
+        region=service.region,
+        log_max_bytes=options.logs.max_bytes,
+        log_keep=options.logs.keep,
+    )
+
+
+def effective(options: Options) -> dict[str, Any]:
+    """Return every option's value as JSON, defaults included, secrets hidden.
+
+    Loading it again gives the same options, but for hidden values, which are refused.
+    """
+    values: dict[str, Any] = options.model_dump(mode="json", exclude_none=True)
+    for path, option in catalogue.options().items():
+        into = values
+        for key in path[:-1]:
+            into = into[key]
+        if option.secret and into.get(path[-1]):
+            into[path[-1]] = HIDDEN
+        if option.is_environment:
+            into["env"] = {
+                name: HIDDEN if value and is_secret(name) else value
+                for name, value in into["env"].items()
+            }
+    return values
+
+
+def notes(options: Options) -> tuple[str, ...]:
+    """Return one sentence for each thing that is accepted but may not be what was meant."""
+    found = []
+    service = options.service
+    for group in GROUP_OF_ROLE.values():
+        if not count_of(options, group):
+            continue
+        role = role_options(options, group)
+        if not isinstance(role, TensorBoard):
+            if role.disk_type == "MOUNT":
+                found.append(f"{group}.disk_type: MOUNT is taken as ROOT: no volume is reserved.")
+            if role.mem < _TENSORFLOW_MEM:
+                found.append(
+                    f"{group}.mem: {role.mem} MB is little: TensorFlow alone takes about "
+                    f"{_TENSORFLOW_MEM} MB."
+                )
+    shared = service.shared_filesystem or options.checkpoints.uri
+    if service.use_tensorboard and not shared:
+        found.append(
+            "service.use_tensorboard: without service.shared_filesystem or checkpoints.uri "
+            "TensorBoard sees only its own sandbox."
+        )
+    if service.security.kerberos.enabled and service.security.kerberos.keytab_secret:
+        found.append(
+            "service.security.kerberos.keytab_secret: tasks get the secret's path, not the "
+            "keytab; bring that in the image or by service.job_uris."
+        )
+    environments = {"service": service.env} | {
+        group: role_options(options, group).env for group in GROUP_OF_ROLE.values()
+    }
+    found += [
+        f"{group}.env.{name}: looks like a secret, and is stored and passed in plain text."
+        for group, env in environments.items()
+        for name in env
+        if is_secret(name)
+    ]
+    return tuple(found)
+
+
+def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
+    given = role_options(options, group)
+    image = image_of(options, group)
+    return RoleSpec(
+        role=role,
+        count=count_of(options, group),
+        resources=Resources(
+            cpus=given.cpus,
+            mem=float(given.mem),
+            disk=0.0 if isinstance(given, TensorBoard) else float(given.disk),
+            gpus=gpus_of(options, group),
+        ),
+        port=port_of(options, group) or None,
+        constraints=parse_placement(given.placement_constraint),
+        env={**_common_env(options), **options.service.env, **given.env},
+        container=Container(image, Containerizer(options.service.containerizer)) if image else None,
+        python=given.python or options.service.python,
+        disk_type="ROOT" if isinstance(given, TensorBoard) else given.disk_type,
+    )
+
+
+def _job_spec(options: Options) -> JobSpec:
+    service = options.service
+    return JobSpec(
+        uri=service.job_url.strip(),
+        # Published meaning: $MESOS_SANDBOX/<job_path>, a leading slash or not.
+        path=service.job_path.strip("/"),
+        name=service.job_name,
+        command=service.job_cmd,
+        contract=CONTRACT_COMMAND if service.job_cmd else service.job_contract,
+        context=service.job_context if service.job_context.strip() else "{}",
+        tf1_compat=service.tf1_compat,
+        legacy_keras=service.legacy_keras,
+        shared_filesystem=service.shared_filesystem,
+        checkpoint_dir=_directory(options.checkpoints.uri),
+        extra_uris=tuple(_extra_uris(options)),
+    )
+
+
+def _directory(uri: str) -> str:
+    return unquote(urlsplit(uri).path) if "://" in uri else uri
+
+
+def _extra_uris(options: Options) -> list[Uri]:
+    uris = [Uri(uri.strip()) for uri in options.service.job_uris]
+    config = options.service.hdfs.config_uri.strip().rstrip("/")
+    if config:
+        uris += [
+            Uri(f"{config}/{name}", extract=False) for name in ("core-site.xml", "hdfs-site.xml")
+        ]
+    return uris
+
+
+def _common_env(options: Options) -> dict[str, str]:
+    """Return what the published package hands to its tasks for HDFS and Kerberos."""
+    env = {}
+    if options.service.hdfs.config_uri.strip():
+        env["HDFS_ENABLED"] = "true"
+    kerberos = options.service.security.kerberos
+    if kerberos.enabled:
+        values = {
+            "ENABLED": "true",
+            "PRIMARY": kerberos.primary,
+            "REALM": kerberos.realm,
+            "KDC_HOSTNAME": kerberos.kdc.hostname,
+            "KDC_PORT": str(kerberos.kdc.port),
+            "KEYTAB_SECRET": kerberos.keytab_secret,
+            "DEBUG": "true" if kerberos.debug else None,
+        }
+        env |= {f"SECURITY_KERBEROS_{name}": value for name, value in values.items() if value}
+    return env
+
+
+def with_task_environment(
+    spec: ServiceSpec, environments: Mapping[TaskRole, Mapping[str, str]]
+) -> ServiceSpec:
+    """Return ``spec`` with what ``task_environment`` found laid over each role's environment."""
+    roles = tuple(
+        replace(role, env={**role.env, **environments.get(role.role, {})}) for role in spec.roles
+    )
+    return replace(spec, roles=roles)

@@ -1,0 +1,245 @@
+"""The options of the service as a whole: its name, its job, its rules."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from dcos_tensorflow.options.section import Section, group
+from dcos_tensorflow.options.values import (
+    Environment,
+    FetchedUri,
+    JobContext,
+    JobName,
+    JobPath,
+    KdcPortIfGiven,
+    Line,
+    LineIfGiven,
+    MesosRole,
+    Seconds,
+    SecretText,
+    ServiceName,
+    UriList,
+)
+
+
+class KeyDistributionCenter(Section):
+    """Where the Kerberos KDC is."""
+
+    hostname: LineIfGiven = Field(
+        None, description="Name or address of the host that runs the realm's KDC."
+    )
+    port: KdcPortIfGiven = Field(None, description="Port of the realm's KDC.")
+
+
+class Kerberos(Section):
+    """Kerberos, handed to the tasks as SECURITY_KERBEROS_* variables."""
+
+    enabled: bool = Field(
+        False,
+        description="Pass the Kerberos settings to every task, as SECURITY_KERBEROS_* environment "
+        "variables. The image or the job runs kinit.",
+    )
+    kdc: KeyDistributionCenter = group(KeyDistributionCenter, "The Kerberos KDC.")
+    primary: Line = Field(
+        "tensorflow", description="Primary of the tasks' principal <primary>@<realm>."
+    )
+    realm: LineIfGiven = Field(None, description="Realm of the tasks' principal.")
+    keytab_secret: LineIfGiven = Field(
+        None,
+        description="DC/OS secret store path of the keytab. Tasks get the path in "
+        "SECURITY_KERBEROS_KEYTAB_SECRET; the keytab itself must be in the image or come by "
+        "service.job_uris.",
+    )
+    debug: bool = Field(False, description="Ask for Kerberos' debug output.")
+
+
+class Security(Section):
+    """Security settings."""
+
+    kerberos: Kerberos = group(Kerberos, "Kerberos settings.")
+
+
+class Hdfs(Section):
+    """Where HDFS is described."""
+
+    config_uri: FetchedUri = Field(
+        "",
+        title="HDFS Configuration Directory URI",
+        description="URI of the directory that holds core-site.xml and hdfs-site.xml. Both are "
+        "fetched into every task's sandbox, and HDFS_ENABLED=true is set. The Hadoop client must "
+        "be in the image.",
+    )
+
+
+class Service(Section):
+    """Options of the service as a whole."""
+
+    name: ServiceName = Field(
+        "tensorflow", description="Name of this instance of the service; groups are parted by /."
+    )
+    user: Line = Field("nobody", description="User that the tasks run as. Empty is Mesos' default.")
+    service_account: Line = Field(
+        "", description="Principal that the framework registers with. Empty is none."
+    )
+    service_account_secret: Line = Field(
+        "",
+        description="Secret store path of the service account's credentials. Not supported yet: "
+        "refused when set.",
+    )
+    virtual_network_enabled: bool = Field(
+        False, description="Join a virtual network. Not supported yet: refused when true."
+    )
+    virtual_network_name: Line = Field(
+        "dcos", description="Name of the virtual network, when one is joined."
+    )
+    virtual_network_plugin_labels: Line = Field(
+        "",
+        description="Labels for the virtual network's plugin, as k_0:v_0,k_1:v_1, when one is "
+        "joined.",
+    )
+    mesos_api_version: Literal["V0", "V1"] = Field(
+        "V1", description="Mesos scheduler API to use: V1 (HTTP). V0 is refused."
+    )
+    mesos_role: MesosRole = Field(
+        "*", description="Mesos role whose resources are used: its quota and its reservations."
+    )
+    log_level: Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL"] = Field(
+        "INFO", description="How much the scheduler logs."
+    )
+    security: Security = group(Security, "Security settings.")
+    job_url: FetchedUri = Field(
+        "",
+        title="Job URL",
+        description="The job's code: a file, a zip or a tar.gz, fetched into every task's sandbox "
+        "and unpacked. A path without a scheme is one beside the options file. Empty: the code is "
+        "already in the image or on the agents.",
+    )
+    job_path: JobPath = Field(
+        "",
+        title="Job Path (Optional)",
+        description="Directory below the sandbox that is put on PYTHONPATH, once job_url is "
+        "unpacked.",
+    )
+    job_name: JobName = Field(
+        "",
+        title="Job Name",
+        description="Module to run, without .py: its main(server, log_dir, context) when it has "
+        "one, else as a script with TF_CONFIG. Exactly one of job_name and job_cmd is needed.",
+    )
+    job_cmd: Line = Field(
+        "",
+        title="Job Command",
+        description="Command line to run in each training task, with TF_CONFIG in its "
+        "environment. Exactly one of job_name and job_cmd is needed.",
+    )
+    job_contract: Literal["auto", "function", "script", "command"] = Field(
+        "auto",
+        title="Job Contract",
+        description="How the job is run: function calls main(server, log_dir, context), script "
+        "runs the module, command runs job_cmd, auto finds out.",
+    )
+    job_context: JobContext = Field(
+        "{}",
+        title="Job Context (Optional)",
+        description="JSON text of an object that is handed to the job: as context to main, as "
+        "JOB_CONTEXT to others. Empty text is {}.",
+    )
+    job_uris: UriList = Field(
+        default=[],
+        title="Further URIs",
+        description="More files to fetch into every task's sandbox; archives are unpacked.",
+    )
+    tf1_compat: bool = Field(
+        False,
+        title="TensorFlow 1 compatibility",
+        description="Let a module that was written for TensorFlow 1 run on TensorFlow 2.",
+    )
+    legacy_keras: bool = Field(
+        False,
+        title="Legacy Keras",
+        description="Set TF_USE_LEGACY_KERAS=1, so that model.fit works under a multi-worker "
+        "strategy with TensorFlow 2.16 and later. Needs tf_keras installed.",
+    )
+    strategy: Literal[
+        "auto", "parameter_server", "multi_worker", "between_graph", "independent"
+    ] = Field(
+        "auto",
+        title="Strategy",
+        description="How the job is distributed; decides what TF_CONFIG holds and who restarts "
+        "when a task fails.",
+    )
+    outcome: Literal["chief", "all_workers"] = Field(
+        "chief",
+        title="Outcome",
+        description="Whose end is the job's end: the chief's (worker 0 when there is none) or "
+        "that of all workers.",
+    )
+    outcome_grace_seconds: Seconds = Field(
+        10.0,
+        title="Outcome grace (seconds)",
+        description="How long the other tasks may go on by themselves after the job's end.",
+    )
+    kill_grace_seconds: Seconds = Field(
+        10.0,
+        title="Kill grace (seconds)",
+        description="Time between SIGTERM and SIGKILL when a task is stopped.",
+    )
+    shared_filesystem: Line = Field(
+        "",
+        title="Shared Filesystem",
+        description="Where all tasks read and write summaries and checkpoints, e.g. "
+        "gs://your/directory or hdfs://default/your/directory. Handed to the job unchanged as its "
+        "log_dir. Empty: the job's checkpoint directory.",
+    )
+    hdfs: Hdfs = group(Hdfs, "HDFS settings.")
+    gcs_key: SecretText = Field(
+        "",
+        title="GCS Key",
+        description="JSON key of a Google Cloud Storage service account. Refused when set: it "
+        "would be stored in plain text. Put the key's file on the agents or into the image and "
+        "name it in service.env as GOOGLE_APPLICATION_CREDENTIALS.",
+        repr=False,
+    )
+    use_gcs_key_secret: bool = Field(
+        False,
+        description="Use the DC/OS secret gcs_key. Not supported yet: refused when true.",
+    )
+    use_tensorboard: bool = Field(
+        False,
+        description="Run a TensorBoard beside the job. It reads shared_filesystem or "
+        "checkpoints.uri.",
+    )
+    tf_image: Line = Field(
+        "mesosphere/dcos-tensorflow:0.0.3-1.5.0",
+        title="TensorFlow Docker Image",
+        description="Container image of tasks without GPUs (usr/img:version). Empty: no container.",
+    )
+    gpu_tf_image: Line = Field(
+        "mesosphere/dcos-tensorflow:0.0.3-1.5.0-gpu",
+        title="TensorFlow GPU Docker Image",
+        description="Container image of tasks with GPUs (usr/img:version). Empty: no container.",
+    )
+    containerizer: Literal["mesos", "docker"] = Field(
+        "mesos",
+        title="Containerizer",
+        description="Who runs the image: Mesos itself, or Docker's engine. GPUs need mesos.",
+    )
+    python: Line = Field(
+        "",
+        title="Python",
+        description="Python interpreter or virtual environment of a TensorFlow version, found on "
+        "every agent. When set, tasks run without a container image.",
+    )
+    env: Environment = Field(
+        default={},
+        title="Environment",
+        description="Environment variables of every task. Stored and shown as they are: no place "
+        "for secrets.",
+    )
+    region: Line = Field(
+        "",
+        description="Region that all tasks run in. Empty: the local region.",
+        json_schema_extra={"media": {"type": "application/x-region+string"}},
+    )
