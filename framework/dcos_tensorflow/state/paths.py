@@ -25,8 +25,9 @@ MAX_VALUE_BYTES = 1_000_000
 #: Erased last, so that an uninstall that dies half-way still knows what it was doing.
 ERASED_LAST = ("Properties", "FrameworkID", SCHEMA_VERSION)
 
-# ZooKeeper refuses these characters (PathUtils.validatePath), and UTF-8 has no surrogates.
-_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+# ZooKeeper refuses these characters (PathUtils.validatePath). It looks at UTF-16 units, so what
+# takes two of them, such as emoji, is refused as well.
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
 
 
 def folder_name(service: str) -> str:

@@ -93,9 +93,8 @@ class SqliteStore:
         if self._leadership is not None and self._leadership.held:
             raise errors.StateError(f"this store already leads service {self.service!r}")
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        holder = this_process(identity)
         with self._translated():
-            while not self._lock.try_acquire(holder):
+            while not self._lock.try_acquire(holder := this_process(identity)):
                 if deadline is not None and time.monotonic() >= deadline:
                     raise errors.LeadershipTaken(
                         self.service, self._lock.read_holder(), timeout_seconds or 0.0

@@ -46,7 +46,7 @@ from tenacity import (
 
 from dcos_tensorflow.core.actions import Write
 from dcos_tensorflow.state import errors, paths
-from dcos_tensorflow.state.leadership import Leadership, this_process
+from dcos_tensorflow.state.leadership import Leadership
 from dcos_tensorflow.state.transactions import (
     Operation,
     PlannedWrite,
@@ -170,10 +170,9 @@ class ZooKeeperStore:
         """
         if self._leads():
             raise errors.StateError(f"this store already leads service {self.service!r}")
-        holder = this_process(identity)
-        line = Contender(self._session, self._lock, self.service, holder)
+        line = Contender(self._session, self._lock, self.service, identity)
         with self._unexpected():
-            fence = line.acquire(timeout_seconds)
+            fence, holder = line.acquire(timeout_seconds)
             leadership = Leadership(holder, line.leave, on_lost)
             try:
                 with self._mutex:

@@ -17,7 +17,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError, StateUnavailable
-from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder
+from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder, this_process
 from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession
 
 logger = logging.getLogger(__name__)
@@ -30,21 +30,24 @@ _SEQUENCE_DIGITS = 10
 
 
 class Contender:
-    """One process in line at ``lock_path``; ``acquire`` returns the path of its node."""
+    """One process in line at ``lock_path``; named ``identity`` to the others."""
 
     def __init__(
-        self, session: ZooKeeperSession, lock_path: str, service: str, holder: Holder
+        self, session: ZooKeeperSession, lock_path: str, service: str, identity: str
     ) -> None:
         self._session = session
         self._lock_path = lock_path
         self._service = service
-        self._holder = holder
+        self._identity = identity
         # The name tells our node from others when the answer to its creation got lost.
         self._prefix = f"{uuid.uuid4().hex}-"
         self._wake = threading.Event()
 
-    def acquire(self, timeout_seconds: float | None) -> str:
-        """Wait until we are first. Raises LeadershipTaken, StateUnavailable, StateError."""
+    def acquire(self, timeout_seconds: float | None) -> tuple[str, Holder]:
+        """Wait until we are first; returns our node's path and what stands in it.
+
+        Raises LeadershipTaken, StateUnavailable, StateError.
+        """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         stop_waking = self._session.add_wakeup(self._wake.set)
         try:
@@ -53,7 +56,7 @@ class Contender:
                 try:
                     node = self._look()
                     if node is not None:
-                        return node
+                        return self._sign(node)
                     if deadline is not None and time.monotonic() >= deadline:
                         raise LeadershipTaken(self._service, self._first(), timeout_seconds or 0.0)
                 except StateUnavailable as error:
@@ -97,6 +100,15 @@ class Contender:
         )
         return None if found else self._look()
 
+    def _sign(self, node: str) -> tuple[str, Holder]:
+        """Say in our node since when we lead, rather than since when we waited."""
+        holder = this_process(self._identity)
+        try:
+            self._session.call(lambda client: client.set_async(node, holder.to_bytes()))
+        except NoNodeError:
+            raise StateUnavailable("the ZooKeeper session ended just as its turn came") from None
+        return node, holder
+
     def _sleep(self, deadline: float | None) -> None:
         remaining = LOOK_AGAIN_SECONDS
         if deadline is not None:
@@ -111,7 +123,7 @@ class Contender:
         try:
             self._session.call(
                 lambda client: client.create_async(
-                    path, self._holder.to_bytes(), ephemeral=True, sequence=True
+                    path, this_process(self._identity).to_bytes(), ephemeral=True, sequence=True
                 )
             )
         except NoNodeError:

@@ -1,0 +1,129 @@
+"""Both backends behind one fixture, and a process that uses the store for real."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.state.store import StateStore, open_store
+from zookeeper_server import ZooKeeperServer
+
+CHILD = Path(__file__).with_name("store_process.py")
+FRAMEWORK = Path(__file__).resolve().parents[3] / "framework"
+
+_numbers = itertools.count()
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    """Poll until ``condition`` holds; fail the test after the deadline."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.01)
+
+
+class StoreProcess:
+    """A child process with a store of its own; it reads commands and answers each in JSON."""
+
+    def __init__(self, url: str, service: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(CHILD), url, service],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            env={**os.environ, "PYTHONPATH": str(FRAMEWORK)},
+        )
+        assert self.read() == "ready"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, *command: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+
+    def read(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the store's process is gone"
+        return json.loads(line)
+
+    def ask(self, *command: Any) -> Any:
+        self.send(*command)
+        return self.read()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def freeze(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        self.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+class Backend:
+    """Opens stores at one place and closes them all at the end of the test."""
+
+    def __init__(self, name: str, url: str) -> None:
+        self.name = name
+        self.url = url
+        self._open: list[StateStore | StoreProcess] = []
+
+    def store(self, service: str = "tf", url: str | None = None, **options: Any) -> StateStore:
+        store = open_store(url or self.url, service, **options)
+        self._open.append(store)
+        return store
+
+    def leader(self, service: str = "tf") -> StateStore:
+        store = self.store(service)
+        store.lead("test", 10.0, lambda why: None)
+        return store
+
+    def process(self, service: str = "tf", url: str | None = None) -> StoreProcess:
+        process = StoreProcess(url or self.url, service)
+        self._open.append(process)
+        return process
+
+    def close(self) -> None:
+        for item in reversed(self._open):
+            item.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("zookeeper", marks=pytest.mark.zookeeper)])
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    if request.param == "sqlite":
+        backend = Backend("sqlite", f"sqlite:///{tmp_path}/state.db")
+    else:
+        server: ZooKeeperServer = request.getfixturevalue("zookeeper_server")
+        chroot = f"/contract-{os.getpid()}-{next(_numbers)}"
+        backend = Backend("zookeeper", server.url(chroot))
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def own_backend(own_zookeeper: ZooKeeperServer) -> Iterator[Backend]:
+    """ZooKeeper on a server that the test may kill."""
+    backend = Backend("zookeeper", own_zookeeper.url())
+    yield backend
+    backend.close()
