@@ -1,0 +1,127 @@
+"""Where masters are: parsing of what the operator wrote and of what masters answer.
+
+Used by the driver, the detector and the agent file reader. Pure: nothing is resolved or dialled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+#: The master's default port (Mesos documentation, "--port").
+DEFAULT_MASTER_PORT = 5050
+#: The agent's default port.
+DEFAULT_AGENT_PORT = 5051
+DEFAULT_ZOOKEEPER_PORT = 2181
+
+
+class AddressError(ValueError):
+    """An address that cannot be understood; the message names it and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """One HTTP endpoint. ``host`` is a name or an IP, IPv6 without brackets."""
+
+    host: str
+    port: int
+    https: bool = False
+
+    def __str__(self) -> str:
+        """Return ``host:port``, IPv6 in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Return ``scheme://host:port``."""
+        return f"{'https' if self.https else 'http'}://{self}"
+
+
+@dataclass(frozen=True)
+class ZooKeeperUri:
+    """Where the elected master announces itself: ``zk://user:password@h1:2181,h2/mesos``."""
+
+    hosts: str
+    path: str
+    credentials: str = ""
+
+    def __repr__(self) -> str:
+        """Return the URI without the password."""
+        secret = "***@" if self.credentials else ""
+        return f"zk://{secret}{self.hosts}{self.path}"
+
+    __str__ = __repr__
+
+
+def parse_masters(masters: str, https: bool = False) -> tuple[Address, ...] | ZooKeeperUri:
+    """Parse ``host:port``, a comma list of them, or a ``zk://`` URI.
+
+    Each host may carry ``http://`` or ``https://``; ``https`` says what those without do. Raises
+    AddressError.
+    """
+    text = masters.strip()
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme.lower() in ("zk", "zoo"):
+        return _parse_zookeeper(rest, text)
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise AddressError(
+            f"masters {masters!r}: expected host:port, a comma list of them, or "
+            "zk://[user:password@]host:port,.../path"
+        )
+    return tuple(parse_address(part, https) for part in parts)
+
+
+def parse_address(text: str, https: bool = False, port: int = DEFAULT_MASTER_PORT) -> Address:
+    """Parse ``[http[s]://]host[:port]``; ``[::1]:5050`` for IPv6. Raises AddressError."""
+    scheme, separator, rest = text.partition("://")
+    if separator:
+        if scheme.lower() not in ("http", "https"):
+            raise AddressError(f"address {text!r}: unknown scheme {scheme!r}, use http or https")
+        https = scheme.lower() == "https"
+    else:
+        rest = text
+    rest = rest.split("/", 1)[0]
+    if rest.count(":") > 1 and not rest.startswith("["):
+        rest = f"[{rest}]"
+    try:
+        parts = urlsplit(f"//{rest}")
+        number = parts.port
+    except ValueError as error:
+        raise AddressError(f"address {text!r}: {error}") from error
+    if not parts.hostname or parts.username is not None or any(c.isspace() for c in rest):
+        raise AddressError(f"address {text!r}: expected host:port")
+    return Address(parts.hostname, port if number is None else number, https)
+
+
+def parse_location(location: str, sender: Address) -> Address:
+    """Return where a master redirects to.
+
+    Mesos sends ``//host:port/master/api/v1/scheduler``; ``host:port`` alone and full URLs are
+    understood too. Without a scheme the sender's is kept. Raises AddressError, also when an https
+    master redirects to plain http: the credentials would follow in the clear.
+    """
+    text = location.strip()
+    target = parse_address(text.removeprefix("//"), sender.https)
+    if sender.https and not target.https:
+        raise AddressError(f"redirect from {sender.url} to {location!r} would leave https")
+    return target
+
+
+def _parse_zookeeper(rest: str, text: str) -> ZooKeeperUri:
+    hosts, _, path = rest.partition("/")
+    credentials, at, hosts = hosts.rpartition("@")
+    if at and ":" not in credentials:
+        raise AddressError("zk:// address: credentials must be user:password")
+    servers = []
+    for part in hosts.split(","):
+        try:
+            server = parse_address(part.strip(), port=DEFAULT_ZOOKEEPER_PORT)
+        except AddressError as error:
+            raise AddressError(f"ZooKeeper {error}") from error
+        servers.append(str(server))
+    if not path.strip("/"):
+        raise AddressError(
+            f"masters zk://{hosts}/{path}: the path of the masters is missing, e.g. /mesos"
+        )
+    return ZooKeeperUri(",".join(servers), "/" + path.strip("/"), unquote(credentials))

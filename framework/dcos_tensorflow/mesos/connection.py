@@ -1,0 +1,131 @@
+"""One HTTP connection to a Mesos master or agent: TCP, TLS, keep-alive, stale detection.
+
+Used by the subscription stream, the calls and the agent file reader. It never retries and never
+follows redirects: what went wrong is the caller's to judge.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import select
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dcos_tensorflow.mesos.address import Address
+
+#: Seconds of silence before TCP asks whether the peer is still there, between its questions, and
+#: how many of them may stay unanswered. It finds dead peers below what heartbeats see.
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """A Mesos principal and its secret, sent as HTTP basic authentication (RFC 7617, UTF-8)."""
+
+    principal: str
+    secret: str = field(repr=False)
+
+    def header(self) -> dict[str, str]:
+        """Return the Authorization header; empty without a principal."""
+        if not self.principal:
+            return {}
+        token = base64.b64encode(f"{self.principal}:{self.secret}".encode()).decode("ascii")
+        return {"Authorization": f"Basic {token}"}
+
+
+def tls_context(
+    ca_file: str = "", verify: bool = True, client_cert: str = "", client_key: str = ""
+) -> ssl.SSLContext:
+    """Return the TLS settings for https masters and agents.
+
+    ``ca_file`` empty means the system's authorities. ``verify`` false accepts any certificate.
+    Raises OSError or ssl.SSLError when a file cannot be read or is not what it should be.
+    """
+    context = ssl.create_default_context(cafile=ca_file or None)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if client_cert:
+        context.load_cert_chain(client_cert, client_key or None)
+    return context
+
+
+class HttpConnection(http.client.HTTPConnection):
+    """An HTTP/1.1 connection that can be interrupted from another thread.
+
+    ``timeout`` is seconds for each step: connecting, writing, waiting for bytes.
+    """
+
+    def __init__(self, address: Address, timeout: float, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(address.host, address.port, timeout=timeout)
+        self.address = address
+        self.interrupted = False
+        self._tls = (tls or tls_context()) if address.https else None
+        self._raw: socket.socket | None = None
+
+    def connect(self) -> None:
+        """Dial every address of the host in turn; raise the last one's OSError."""
+        failure: OSError | None = None
+        found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
+        for family, kind, protocol, _, endpoint in found:
+            try:
+                self.sock = self._dial(family, kind, protocol, endpoint)
+                return
+            except OSError as error:
+                failure = error
+        raise failure or OSError(f"{self.address} has no address")
+
+    def _dial(self, family: int, kind: int, protocol: int, endpoint: object) -> socket.socket:
+        raw = socket.socket(family, kind, protocol)
+        self._raw = raw
+        try:
+            if self.interrupted:
+                raise OSError("interrupted")
+            raw.settimeout(self.timeout)
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in _KEEPALIVE:
+                if hasattr(socket, option):
+                    raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+            raw.connect(endpoint)  # type: ignore[arg-type]
+            if self._tls is None:
+                return raw
+            secured = self._tls.wrap_socket(raw, server_hostname=self.address.host)
+            self._raw = secured
+            return secured
+        except BaseException:
+            raw.close()
+            self._raw = None
+            raise
+
+    def interrupt(self) -> None:
+        """Make whatever another thread does on this connection fail now."""
+        self.interrupted = True
+        raw = self._raw
+        if raw is not None:
+            # OSError: not connected yet, or gone already. Nothing is left to interrupt then.
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(raw, socket.SHUT_RDWR)
+
+    def stale(self) -> bool:
+        """Say whether an idle kept-alive connection was closed by the peer.
+
+        An idle connection has nothing to read: readable means closed, or bytes nobody asked for.
+        """
+        if self.sock is None:
+            return True
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        """Close; the connection can be used again and dials anew."""
+        super().close()
+        self._raw = None
+
+
+ConnectionFactory = Callable[[Address], HttpConnection]

@@ -1,0 +1,284 @@
+"""Mesos' v1 JSON <-> the core's types.
+
+Used by the gateway. Pure functions; what they cannot convert they refuse by name with
+ConversionError. The shapes are those of mesos/v1/mesos.proto and scheduler.proto.
+"""
+
+from __future__ import annotations
+
+import base64
+import getpass
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dcos_tensorflow.core.actions import LaunchTask
+from dcos_tensorflow.core.events import TaskUpdate
+from dcos_tensorflow.core.offers import AttributeValue, Offer
+from dcos_tensorflow.core.spec import Container, Containerizer, ServiceSpec, Uri
+from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.mesos.offered_resources import (
+    ConversionError,
+    OfferedResources,
+    allocation_role,
+)
+
+__all__ = [
+    "ConversionError",
+    "framework_info",
+    "offer_from_json",
+    "task_info",
+    "task_infos",
+    "update_from_json",
+]
+
+Json = Mapping[str, Any]
+
+#: mesos.proto, TaskState. KILLING still runs: only the executor's word ends it.
+_TASK_STATES = {
+    "TASK_STAGING": TaskState.STAGING,
+    "TASK_STARTING": TaskState.STARTING,
+    "TASK_RUNNING": TaskState.RUNNING,
+    "TASK_KILLING": TaskState.RUNNING,
+    "TASK_FINISHED": TaskState.FINISHED,
+    "TASK_FAILED": TaskState.FAILED,
+    "TASK_KILLED": TaskState.KILLED,
+    "TASK_UNREACHABLE": TaskState.UNREACHABLE,
+    "TASK_ERROR": TaskState.LOST,
+    "TASK_LOST": TaskState.LOST,
+    "TASK_DROPPED": TaskState.LOST,
+    "TASK_GONE": TaskState.LOST,
+    "TASK_GONE_BY_OPERATOR": TaskState.LOST,
+    "TASK_UNKNOWN": TaskState.LOST,
+}
+_NANOSECONDS = 1e9
+
+
+def offer_from_json(offer: Json, received_at: float) -> Offer:
+    """Return an offer for the core: unreserved resources and those reserved to our role.
+
+    ``received_at`` is unix seconds. Raises ConversionError.
+    """
+    try:
+        usable = OfferedResources.of([offer])
+        location = (offer.get("domain") or {}).get("fault_domain") or {}
+        start = (offer.get("unavailability") or {}).get("start")
+        hostname = str(offer["hostname"])
+        url = (offer.get("url") or {}).get("address") or {}
+        return Offer(
+            offer_id=_value(offer["id"]),
+            agent_id=_value(offer["agent_id"]),
+            hostname=hostname,
+            address=str(url.get("ip") or url.get("hostname") or hostname),
+            mesos_role=allocation_role(offer),
+            resources=usable.total(),
+            ports=usable.ports(),
+            attributes={str(a["name"]): _attribute(a) for a in offer.get("attributes", ())},
+            zone=(location.get("zone") or {}).get("name"),
+            region=(location.get("region") or {}).get("name"),
+            unavailable_from=int(start["nanoseconds"]) / _NANOSECONDS if start else None,
+            received_at=received_at,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConversionError(f"offer cannot be read: {error!r}") from error
+
+
+def update_from_json(status: Json) -> TaskUpdate:
+    """Return a status update for the core. Raises ConversionError for a state Mesos has not."""
+    try:
+        state = str(status["state"])
+        if state not in _TASK_STATES:
+            raise ConversionError(f"unknown task state {state!r}")
+        return TaskUpdate(
+            task_id=_value(status["task_id"]),
+            state=_TASK_STATES[state],
+            agent_id=_value(status.get("agent_id") or {"value": ""}),
+            mesos_state=state,
+            source=str(status.get("source") or ""),
+            reason=str(status.get("reason") or ""),
+            message=str(status.get("message") or ""),
+            uuid=str(status.get("uuid") or ""),
+            timestamp=float(status.get("timestamp") or 0.0),
+            container_address=_container_address(status.get("container_status") or {}),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ConversionError(f"status update cannot be read: {error!r}") from error
+
+
+def framework_info(
+    spec: ServiceSpec, framework_id: str | None, hostname: str, webui_url: str
+) -> dict[str, Any]:
+    """Return the FrameworkInfo of a service, the same text each time but for the id.
+
+    An empty ``spec.user`` is the user of this process, as Mesos' own driver library has it: the
+    master itself would take an empty name for a name.
+    """
+    capabilities = [
+        "MULTI_ROLE",
+        "PARTITION_AWARE",
+        "TASK_KILLING_STATE",
+        "RESERVATION_REFINEMENT",
+        "REGION_AWARE",
+    ]
+    if spec.wants_gpus():
+        capabilities.append("GPU_RESOURCES")
+    info: dict[str, Any] = {
+        "user": spec.user or getpass.getuser(),
+        "name": spec.name,
+        "roles": [spec.mesos_role],
+        "capabilities": [{"type": capability} for capability in capabilities],
+        "checkpoint": True,
+        "failover_timeout": spec.failover_timeout_seconds,
+        "hostname": hostname,
+    }
+    if webui_url:
+        info["webui_url"] = webui_url
+    if spec.principal:
+        info["principal"] = spec.principal
+    if framework_id:
+        info["id"] = {"value": framework_id}
+    return info
+
+
+def task_info(launch: LaunchTask, raw_offers: Sequence[Json]) -> dict[str, Any]:
+    """Return the TaskInfo of one task, its resources cut from the raw offers.
+
+    Raises ConversionError when the offers do not hold them.
+    """
+    return task_infos([launch], raw_offers)[0]
+
+
+def task_infos(launches: Sequence[LaunchTask], raw_offers: Sequence[Json]) -> list[dict[str, Any]]:
+    """Return the TaskInfos of one ACCEPT: no two tasks get the same piece of an offer.
+
+    Raises ConversionError when the offers do not hold what the tasks need together.
+    """
+    left = OfferedResources.of(raw_offers)
+    infos = []
+    for launch in launches:
+        try:
+            resources, left = left.take(launch.resources, launch.ports)
+        except ConversionError as error:
+            raise ConversionError(f"task {launch.task_id}: {error}") from error
+        infos.append(_task_info(launch, resources))
+    return infos
+
+
+def _task_info(launch: LaunchTask, resources: list[dict[str, Any]]) -> dict[str, Any]:
+    info: dict[str, Any] = {
+        "name": launch.name,
+        "task_id": {"value": launch.task_id},
+        "agent_id": {"value": launch.agent_id},
+        "resources": resources,
+        "command": _command(launch),
+        "kill_policy": {"grace_period": duration(launch.kill_grace_seconds)},
+        "discovery": _discovery(launch),
+    }
+    if launch.container is not None:
+        info["container"] = _container(launch.container, launch)
+    if launch.labels:
+        info["labels"] = {
+            "labels": [{"key": key, "value": value} for key, value in launch.labels.items()]
+        }
+    return info
+
+
+def duration(seconds: float) -> dict[str, int]:
+    """Return a DurationInfo."""
+    return {"nanoseconds": round(seconds * _NANOSECONDS)}
+
+
+def _command(launch: LaunchTask) -> dict[str, Any]:
+    variables: list[dict[str, Any]] = [
+        {"name": name, "value": value} for name, value in launch.env.items()
+    ]
+    # Docker's engine is given its environment by the Docker containerizer, which cannot resolve
+    # secrets (docs/secrets.md of Mesos: Mesos containerizer only): there they are plain values.
+    hidden = launch.container is None or launch.container.containerizer is Containerizer.MESOS
+    for name, value in launch.secret_env.items():
+        if hidden:
+            data = base64.b64encode(value.encode()).decode("ascii")
+            secret = {"type": "VALUE", "value": {"data": data}}
+            variables.append({"name": name, "type": "SECRET", "secret": secret})
+        else:
+            variables.append({"name": name, "value": value})
+    command: dict[str, Any] = {"shell": True, "value": launch.command}
+    if variables:
+        command["environment"] = {"variables": variables}
+    if launch.uris:
+        command["uris"] = [_uri(uri) for uri in launch.uris]
+    if launch.user:
+        command["user"] = launch.user
+    return command
+
+
+def _uri(uri: Uri) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "value": uri.value,
+        "extract": uri.extract,
+        "executable": uri.executable,
+        "cache": uri.cache,
+    }
+    if uri.output_file:
+        fields["output_file"] = uri.output_file
+    return fields
+
+
+def _container(container: Container, launch: LaunchTask) -> dict[str, Any]:
+    if container.containerizer is Containerizer.MESOS:
+        docker = {"name": container.image}
+        image = {"type": "DOCKER", "docker": docker, "cached": not container.force_pull}
+        return {"type": "MESOS", "mesos": {"image": image}}
+    if launch.resources.gpus:
+        raise ConversionError(
+            f"task {launch.task_id}: GPUs need the Mesos containerizer, not Docker's engine"
+        )
+    return {
+        "type": "DOCKER",
+        "docker": {
+            "image": container.image,
+            "network": "HOST",
+            "force_pull_image": container.force_pull,
+        },
+    }
+
+
+def _discovery(launch: LaunchTask) -> dict[str, Any]:
+    discovery: dict[str, Any] = {"visibility": "CLUSTER", "name": launch.name}
+    if launch.ports:
+        # The first port is the gRPC server's, the last the task runner's (core.task.TaskRecord).
+        names = [f"port-{index}" for index in range(len(launch.ports))]
+        names[-1] = "runner"
+        names[0] = "grpc"
+        discovery["ports"] = {
+            "ports": [
+                {"number": number, "name": name, "protocol": "tcp"}
+                for number, name in zip(launch.ports, names, strict=True)
+            ]
+        }
+    return discovery
+
+
+def _value(identifier: Json) -> str:
+    return str(identifier["value"])
+
+
+def _attribute(attribute: Json) -> AttributeValue:
+    kind = attribute["type"]
+    if kind == "TEXT":
+        return str(attribute["text"]["value"])
+    if kind == "SCALAR":
+        return float(attribute["scalar"]["value"])
+    if kind == "RANGES":
+        ranges = attribute["ranges"].get("range") or ()
+        return "[" + ", ".join(f"{each['begin']}-{each['end']}" for each in ranges) + "]"
+    if kind == "SET":
+        return "{" + ", ".join(str(item) for item in attribute["set"].get("item") or ()) + "}"
+    raise ConversionError(f"attribute {attribute.get('name')!r} has unknown type {kind!r}")
+
+
+def _container_address(status: Json) -> str:
+    for network in status.get("network_infos") or ():
+        for address in network.get("ip_addresses") or ():
+            if address.get("ip_address"):
+                return str(address["ip_address"])
+    return ""

@@ -1,0 +1,461 @@
+"""pymesos' scheduler driver with a transport that survives what clusters do.
+
+Used by :mod:`dcos_tensorflow.mesos.gateway`. The interface, the builders of calls and the
+dispatch of events are pymesos'; connections, threads and failures are handled in this room,
+because pymesos' own handling loses running tasks, hangs, and hammers masters
+(``tests/unit/mesos/test_defects_*.py`` shows each defect).
+
+Three kinds of threads: one reads the subscription and reconnects for ever
+(:mod:`~dcos_tensorflow.mesos.subscriber`); one calls the scheduler's methods, so that a slow or
+failing one stops nothing; calls run in their callers' threads
+(:mod:`~dcos_tensorflow.mesos.calls`). Nothing but :meth:`HardenedSchedulerDriver.teardown` ever
+sends TEARDOWN, and /version is never asked for.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import ssl
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from dcos_tensorflow.mesos.address import Address, AddressError, parse_masters
+from dcos_tensorflow.mesos.calls import (
+    CallConnections,
+    NotConnected,
+    NotLeading,
+    Session,
+)
+from dcos_tensorflow.mesos.connection import Credentials, HttpConnection
+from dcos_tensorflow.mesos.dispatch import CallbackDispatch, Delivery, Json
+from dcos_tensorflow.mesos.pymesos_import import import_pymesos
+from dcos_tensorflow.mesos.stream import SCHEDULER_PATH
+from dcos_tensorflow.mesos.subscriber import Subscriber
+
+pymesos = import_pymesos()
+logger = logging.getLogger(__name__)
+
+
+class HardenedSchedulerDriver(CallbackDispatch):
+    """A scheduler driver. ``sched`` is a pymesos ``Scheduler`` or anything with its methods.
+
+    Differences to pymesos that an application sees:
+
+    - ``stop``, ``abort`` and failures never tear the framework down; ``teardown()`` does.
+    - Acknowledgements are explicit unless ``implicit_acknowledgements`` is asked for.
+    - A call without a subscription raises ``NotConnected``; other failures are ``CallError`` too.
+    - An ERROR event, or a 4xx to SUBSCRIBE, ends the driver: ``error()`` is called, ``aborted`` is
+      true, ``failure`` says why. Everything else is retried for ever.
+    - ``framework`` is sent as it is; only the id is added. The caller's dict is not changed.
+
+    ``timeout`` is seconds for connecting, for each call, and for the answer to SUBSCRIBE.
+    ``https`` says how masters without a scheme, and those found in ZooKeeper, are spoken to.
+    Raises AddressError for masters that cannot be understood.
+    """
+
+    def __init__(  # noqa: PLR0917 - pymesos' order of parameters
+        self,
+        sched: Any,
+        framework: Json,
+        master_uri: str,
+        use_addict: bool = False,
+        implicit_acknowledgements: bool = False,
+        principal: str | None = None,
+        secret: str | None = None,
+        failover: bool = True,
+        timeout: float = 10.0,
+        tls: ssl.SSLContext | None = None,
+        https: bool = False,
+    ) -> None:
+        if use_addict:
+            raise ValueError("use_addict reads missing fields as {}: use plain dicts")
+        super().__init__(
+            sched,
+            copy.deepcopy(dict(framework)),
+            master_uri,
+            use_addict=False,
+            implicit_acknowledgements=implicit_acknowledgements,
+            failover=failover,
+            timeout=timeout,
+        )
+        self._timeout = timeout
+        self._masters = parse_masters(master_uri, https)
+        self._https = https
+        self._tls = tls
+        self._credentials = Credentials(principal or "", secret or "")
+        self._state_lock = threading.Lock()
+        self._suppressed: frozenset[str] = frozenset()
+        self._announced = self.framework_id is not None
+        self._building = threading.local()
+        self._subscriber: Subscriber | None = None
+        self._calls: CallConnections | None = None
+        self._delivery: Delivery | None = None
+        #: Sent with SUBSCRIBE and UPDATE_FRAMEWORK when not None (scheduler.proto).
+        self.offer_constraints: Json | None = None
+        #: Why the driver gave up; "" while it has not.
+        self.failure = ""
+        #: The MasterInfo of the last SUBSCRIBED event.
+        self.master_info: dict[str, Any] = {}
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to subscribe; returns at once. A stopped driver can be started again."""
+        with self._state_lock:
+            if self._started:
+                logger.warning("the driver is started already")
+                return
+            self._started: bool = True
+            self.failure = ""
+            self._calls = CallConnections(self._connect, self._credentials.header)
+            self._subscriber = Subscriber(
+                self._masters,
+                self,
+                self._credentials.header,
+                timeout_seconds=self._timeout,
+                tls=self._tls,
+                https=self._https,
+            )
+            self._delivery = Delivery(self)
+            self._delivery.thread.start()
+            self._subscriber.start()
+
+    def stop(self, failover: bool = True) -> None:
+        """Close the connections and make no more callbacks. The tasks are left alone.
+
+        ``failover`` is accepted for pymesos' sake and means nothing: only ``teardown`` tears down.
+        """
+        with self._state_lock:
+            self._started = False
+            subscriber, calls, delivery = self._subscriber, self._calls, self._delivery
+        if delivery is not None:
+            delivery.stop()
+        if subscriber is not None:
+            subscriber.stop()
+        if calls is not None:
+            calls.close()
+
+    def abort(self) -> None:
+        """Stop; the framework stays registered, as pymesos' documentation promises."""
+        self.stop()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until the driver has ended; in a callback it returns at once."""
+        subscriber, delivery = self._subscriber, self._delivery
+        if delivery is not None and delivery.thread is threading.current_thread():
+            return
+        if subscriber is not None:
+            subscriber.join(timeout)
+        if delivery is not None:
+            delivery.thread.join(timeout)
+
+    def teardown(self) -> None:
+        """Remove the framework and kill all its tasks, then stop. Raises CallError."""
+        subscriber = self._subscriber
+        if subscriber is None:
+            raise NotConnected("TEARDOWN", "the driver is not started")
+        with subscriber.pause:
+            with self._subscribed("TEARDOWN"):
+                self._send(self._body("TEARDOWN"))
+            self.stop()
+        self._framework.pop("id", None)
+        self._announced = False
+
+    def change_master(self, master: str | Address | None) -> None:
+        """Leave the current master for this one, ``host:port``; None: wait for the next."""
+        if isinstance(master, str):
+            masters = parse_masters(master, self._https)
+            if not isinstance(masters, tuple):
+                raise AddressError("a master, not a ZooKeeper address, is wanted here")
+            master = masters[0]
+        if self._subscriber is not None:
+            self._subscriber.change_master(master)
+
+    # -- state -----------------------------------------------------------------------------------
+
+    @property
+    def aborted(self) -> bool:
+        """Say whether the driver is not running."""
+        return not self._started
+
+    @property
+    def connected(self) -> bool:
+        """Say whether a subscription is in force: true from SUBSCRIBED until the stream ends."""
+        return getattr(self._building, "session", None) is not None or self._session is not None
+
+    @property
+    def master(self) -> str | None:
+        """The master last dialled, ``host:port``."""
+        address = self.master_address
+        return None if address is None else str(address)
+
+    @property
+    def master_address(self) -> Address | None:
+        """The master last dialled."""
+        return None if self._subscriber is None else self._subscriber.master
+
+    @property
+    def stream_id(self) -> str | None:
+        """The id of the current subscription."""
+        session = self._session
+        return None if session is None else session.stream_id
+
+    @property
+    def framework(self) -> dict[str, Any]:
+        """The FrameworkInfo as it is sent: what the application gave, and the id."""
+        return dict(self._framework)
+
+    @property
+    def suppressed_roles(self) -> frozenset[str]:
+        """The roles that get no offers; a new subscription keeps it so."""
+        return self._suppressed
+
+    @property
+    def _session(self) -> Session | None:
+        return None if self._subscriber is None else self._subscriber.session
+
+    # -- what the subscriber tells -----------------------------------------------------------------
+
+    def subscribe_call(self) -> dict[str, Any]:
+        """Return the SUBSCRIBE call as it has to be now."""
+        subscribe: dict[str, Any] = {"framework_info": self.framework}
+        if self._suppressed:
+            subscribe["suppressed_roles"] = sorted(self._suppressed)
+        if self.offer_constraints is not None:
+            subscribe["offer_constraints"] = self.offer_constraints
+        call: dict[str, Any] = {"type": "SUBSCRIBE", "subscribe": subscribe}
+        if "id" in self._framework:
+            call["framework_id"] = self._framework["id"]
+        return call
+
+    def subscription_began(self, session: Session, subscribed: Json) -> None:
+        """Keep the framework's id: every later call and subscription needs it."""
+        self.framework_id = subscribed["framework_id"]["value"]
+        if self._delivery is not None:
+            self._delivery.epoch = session.epoch
+
+    def event_arrived(self, session: Session, event: Json) -> None:
+        """Queue an event for the scheduler; an ERROR is the last one."""
+        if event.get("type") == "ERROR":
+            self._give_up(str((event.get("error") or {}).get("message", "")))
+        elif self._delivery is not None:
+            self._delivery.put(session.epoch, event)
+
+    def subscription_lost(self, session: Session, why: str) -> None:
+        """Queue ``disconnected``; offers still queued are void."""
+        if self._delivery is not None:
+            self._delivery.epoch = 0
+            self._delivery.put(
+                session.epoch, {"type": "DISCONNECTED", "disconnected": {"why": why}}
+            )
+
+    def subscription_refused(self, message: str) -> None:
+        """Queue ``error``, the last thing that the scheduler hears."""
+        self._give_up(message)
+
+    def _give_up(self, message: str) -> None:
+        logger.error("the master refuses the framework: %s", message)
+        self.failure = message
+        with self._state_lock:
+            self._started = False
+            calls, delivery = self._calls, self._delivery
+        if calls is not None:
+            calls.close()
+        if delivery is not None:
+            delivery.epoch = 0
+            delivery.put(0, {"type": "ERROR", "error": {"message": message}})
+            delivery.finish()
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def acceptOffers(
+        self, offer_ids: Any, operations: Sequence[Json], filters: Json | None = None
+    ) -> None:
+        """Accept offers. Raises CallError; ambiguous when the master may have acted."""
+        with self._subscribed("ACCEPT"):
+            super().acceptOffers(offer_ids, operations, filters)
+
+    def acceptInverseOffers(self, offer_ids: Any, filters: Json | None = None) -> None:
+        """Accept inverse offers. Raises CallError."""
+        with self._subscribed("ACCEPT_INVERSE_OFFERS"):
+            super().acceptInverseOffers(offer_ids, filters)
+
+    def launchTasks(
+        self, offer_ids: Any, tasks: Sequence[Json], filters: Json | None = None
+    ) -> None:
+        """Launch tasks. Raises CallError; ambiguous when the master may have acted."""
+        with self._subscribed("ACCEPT"):
+            super().launchTasks(offer_ids, tasks, filters)
+
+    def declineOffer(self, offer_ids: Any, filters: Json | None = None) -> None:
+        """Decline offers. Raises CallError."""
+        with self._subscribed("DECLINE"):
+            super().declineOffer(offer_ids, filters)
+
+    def declineInverseOffer(self, offer_ids: Any, filters: Json | None = None) -> None:
+        """Decline inverse offers. Raises CallError."""
+        with self._subscribed("DECLINE_INVERSE_OFFERS"):
+            super().declineInverseOffer(offer_ids, filters)
+
+    def reviveOffers(self, roles: Sequence[str] = ()) -> None:
+        """Ask for offers again, for all roles or these. Raises CallError."""
+        with self._subscribed("REVIVE"):
+            self._suppressed = self._suppressed.difference(roles or self._suppressed)
+            super().reviveOffers(roles)
+
+    def suppressOffers(self, roles: Sequence[str] = ()) -> None:
+        """Ask for no more offers, for all roles or these. Raises CallError.
+
+        A new subscription tells the master again: it would forget otherwise.
+        """
+        with self._subscribed("SUPPRESS"):
+            super().suppressOffers(roles)
+            self._suppressed = self._suppressed.union(roles or self._roles())
+
+    def killTask(
+        self, task_id: Json, agent_id: Json | None = None, kill_policy: Json | None = None
+    ) -> None:
+        """Ask for a task's end. ``kill_policy`` overrides the task's own. Raises CallError."""
+        kill: dict[str, Any] = {"task_id": task_id}
+        if agent_id is not None:
+            kill["agent_id"] = agent_id
+        if kill_policy is not None:
+            kill["kill_policy"] = kill_policy
+        with self._subscribed("KILL"):
+            self._send({**self._body("KILL"), "kill": kill})
+
+    def shutdownExecutor(self, executor_id: Json, agent_id: Json) -> None:
+        """Ask for an executor's end, with all its tasks. Raises CallError."""
+        shutdown = {"executor_id": executor_id, "agent_id": agent_id}
+        with self._subscribed("SHUTDOWN"):
+            self._send({**self._body("SHUTDOWN"), "shutdown": shutdown})
+
+    def acknowledgeStatusUpdate(self, status: Json) -> None:
+        """Acknowledge an update; those without a uuid need none. Raises CallError."""
+        if "uuid" in status:
+            with self._subscribed("ACKNOWLEDGE"):
+                super().acknowledgeStatusUpdate(status)
+
+    def acknowledgeOperationStatusUpdate(self, status: Json) -> None:
+        """Acknowledge an operation's update. Raises CallError.
+
+        In the update the uuid is a message, in the call it is bytes (scheduler.proto).
+        """
+        if "uuid" not in status or "operation_id" not in status:
+            return
+        uuid = status["uuid"]
+        acknowledge = {
+            "operation_id": status["operation_id"],
+            "uuid": uuid["value"] if isinstance(uuid, Mapping) else uuid,
+        }
+        for name in ("agent_id", "resource_provider_id"):
+            if name in status:
+                acknowledge[name] = status[name]
+        with self._subscribed("ACKNOWLEDGE_OPERATION_STATUS"):
+            self._send(
+                {
+                    **self._body("ACKNOWLEDGE_OPERATION_STATUS"),
+                    "acknowledge_operation_status": acknowledge,
+                }
+            )
+
+    def reconcileTasks(self, tasks: Sequence[Json]) -> None:
+        """Ask for the state of tasks, of all when there are none. Raises CallError.
+
+        The agent's id is sent too: without it the master cannot tell GONE from UNKNOWN, and does
+        not answer at all while any agent is recovering.
+        """
+        wanted = [
+            {name: task[name] for name in ("task_id", "agent_id") if task.get(name)}
+            for task in tasks
+        ]
+        with self._subscribed("RECONCILE"):
+            self._send({**self._body("RECONCILE"), "reconcile": {"tasks": wanted}})
+
+    def reconcileOperations(self, operations: Sequence[Json]) -> None:
+        """Ask for the state of operations, of all when there are none. Raises CallError."""
+        with self._subscribed("RECONCILE_OPERATIONS"):
+            super().reconcileOperations(operations)
+
+    def sendFrameworkMessage(self, executor_id: Json, agent_id: Json, data: bytes | str) -> None:
+        """Send bytes, or text that is base64 already, to an executor. Raises CallError."""
+        encoded = pymesos.encode_data(data) if isinstance(data, bytes) else data
+        with self._subscribed("MESSAGE"):
+            super().sendFrameworkMessage(executor_id, agent_id, encoded)
+
+    def requestResources(self, requests: Sequence[Json]) -> None:
+        """Send REQUEST, which Mesos' own allocator ignores. Raises CallError."""
+        with self._subscribed("REQUEST"):
+            super().requestResources(requests)
+
+    def updateFramework(
+        self,
+        framework: Json,
+        suppressed_roles: Sequence[str] | None = None,
+        offer_constraints: Json | None = None,
+    ) -> None:
+        """Change roles, capabilities and the like without subscribing again. Raises CallError.
+
+        ``suppressed_roles`` None keeps them; the id is filled in.
+        """
+        updated = copy.deepcopy(dict(framework))
+        suppressed = self._suppressed if suppressed_roles is None else frozenset(suppressed_roles)
+        update: dict[str, Any] = {"suppressed_roles": sorted(suppressed)}
+        if offer_constraints is not None:
+            update["offer_constraints"] = offer_constraints
+        with self._subscribed("UPDATE_FRAMEWORK"):
+            updated["id"] = {"value": self.framework_id}
+            update["framework_info"] = updated
+            self._send({**self._body("UPDATE_FRAMEWORK"), "update_framework": update})
+        self._framework = updated
+        self._suppressed = suppressed
+        self.offer_constraints = offer_constraints
+
+    def _send(
+        self,
+        body: Any,
+        path: str = SCHEDULER_PATH,
+        method: str = "POST",
+        headers: Json | None = None,
+    ) -> Any:
+        session = getattr(self._building, "session", None) or self._session
+        calls = self._calls
+        if session is None or calls is None:
+            raise NotConnected(str(body.get("type", "")), "there is no subscription")
+        try:
+            return calls.send(session, body, path)
+        except NotLeading as error:
+            self._follow(error.location)
+            raise
+
+    def _follow(self, location: str) -> None:
+        try:
+            if self._subscriber is not None:
+                self._subscriber.follow(location)
+        except AddressError as error:
+            logger.warning("%s", error)
+
+    @contextmanager
+    def _subscribed(self, call: str) -> Iterator[None]:
+        """Pin the subscription for one call: pymesos' builders drop calls without one silently."""
+        session = self._session
+        if session is None or self.framework_id is None:
+            raise NotConnected(call, "there is no subscription")
+        outer = getattr(self._building, "session", None)
+        self._building.session = session
+        try:
+            yield
+        finally:
+            self._building.session = outer
+
+    def _body(self, call: str) -> dict[str, Any]:
+        return {"type": call, "framework_id": {"value": self.framework_id}}
+
+    def _roles(self) -> Sequence[str]:
+        return self._framework.get("roles") or [self._framework.get("role", "*")]
+
+    def _connect(self, address: Address) -> HttpConnection:
+        return HttpConnection(address, self._timeout, self._tls)

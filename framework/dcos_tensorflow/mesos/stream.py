@@ -1,0 +1,170 @@
+"""The subscription stream: SUBSCRIBE, and the events that come back on it.
+
+Used by the driver's stream thread, one object per subscription. The stream is HTTP/1.1 chunked
+and carries RecordIO: a decimal length, a newline, that many bytes of JSON (Mesos documentation,
+"RecordIO response format"). Chunks and records are cut independently.
+
+It never reconnects: how a subscription ended is told by the exception, what follows is the
+driver's decision.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from http.client import HTTPException, HTTPResponse
+from typing import Any
+
+from dcos_tensorflow.mesos.connection import HttpConnection
+
+SCHEDULER_PATH = "/api/v1/scheduler"
+#: Missed heartbeats after which the master is considered gone (Mesos scheduler HTTP API,
+#: "Master detection": reconnect after 5).
+MISSED_HEARTBEATS = 5
+#: What masters say when they say nothing (src/master/constants.hpp).
+DEFAULT_HEARTBEAT_SECONDS = 15.0
+#: A record longer than this is a desynchronised stream, not an event.
+MAX_RECORD_BYTES = 1 << 30
+#: 4xx answers that ask for another try: Request Timeout, Too Many Requests (RFC 9110, RFC 6585).
+_TRY_AGAIN = frozenset({408, 429})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class StreamEnded(Exception):
+    """The subscription is over, for a reason that a new one may cure."""
+
+
+class StreamRedirected(StreamEnded):
+    """Another master leads; ``location`` is what the answer's Location header said."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(f"redirected to {location}")
+        self.location = location
+
+
+class SubscribeRefused(Exception):
+    """The master will not have this framework (4xx): trying again unchanged cannot help."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"SUBSCRIBE refused with HTTP {status}: {message}")
+        self.status = status
+
+
+class Backoff:
+    """Full-jitter exponential back-off: ``uniform(0, min(maximum, initial * 2**n))`` seconds.
+
+    Jitter over the whole interval spreads the frameworks of a cluster best after a master's
+    failover (AWS Architecture Blog, "Exponential Backoff And Jitter").
+    """
+
+    def __init__(self, initial: float = 0.5, maximum: float = 15.0) -> None:
+        self.initial = initial
+        self.maximum = maximum
+        self._failures = 0
+
+    def reset(self) -> None:
+        """Start from ``initial`` again: the last connection was stable."""
+        self._failures = 0
+
+    def next_delay(self) -> float:
+        """Return the seconds to wait now, and count one more failure."""
+        ceiling = min(self.maximum, self.initial * 2.0 ** min(self._failures, 32))
+        self._failures += 1
+        return random.uniform(0.0, ceiling)
+
+
+class SubscriptionStream:
+    """One subscription on one connection, read by one thread; any thread may interrupt it."""
+
+    def __init__(self, connection: HttpConnection) -> None:
+        self.connection = connection
+        self._response: HTTPResponse | None = None
+
+    def open(self, call: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+        """Send SUBSCRIBE and return the stream id ("" when the master gave none).
+
+        Raises StreamRedirected, SubscribeRefused, StreamEnded, OSError or HTTPException.
+        """
+        self.connection.request(
+            "POST",
+            SCHEDULER_PATH,
+            body=json.dumps(call).encode(),
+            headers={
+                "Content-Type": "application/json",
+                "Accept": "application/json",
+                **headers,
+            },
+        )
+        response = self.connection.getresponse()
+        self._response = response
+        if response.status == 200:
+            return response.headers.get("Mesos-Stream-Id", "")
+        location = response.headers.get("Location", "")
+        if response.status in _REDIRECTS and location:
+            raise StreamRedirected(location)
+        message = _text_of(response)
+        if 400 <= response.status < 500 and response.status not in _TRY_AGAIN:
+            raise SubscribeRefused(response.status, message)
+        raise StreamEnded(f"SUBSCRIBE answered with HTTP {response.status}: {message}")
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Yield events until the stream breaks; always ends with an exception.
+
+        Raises StreamEnded when the peer closed or the stream is corrupt, OSError (TimeoutError
+        when nothing came for as long as was allowed) or HTTPException.
+        """
+        while True:
+            yield self._event()
+
+    def expect_heartbeats(self, interval_seconds: float) -> None:
+        """From now on give up after five heartbeats' time without a byte."""
+        if self.connection.sock is not None:
+            self.connection.sock.settimeout(MISSED_HEARTBEATS * interval_seconds)
+
+    def interrupt(self) -> None:
+        """Make the reading thread see the end of the stream now."""
+        self.connection.interrupt()
+
+    def close(self) -> None:
+        """Release the connection; by the reading thread only."""
+        if self._response is not None:
+            self._response.close()
+        self.connection.close()
+
+    def _event(self) -> dict[str, Any]:
+        assert self._response is not None
+        line = self._response.readline(32)
+        if not line:
+            raise StreamEnded("the master closed the stream")
+        digits = line.strip()
+        if not line.endswith(b"\n") or not digits.isdigit():
+            raise StreamEnded(f"the stream is corrupt: {line!r} where a record's length belongs")
+        length = int(digits)
+        if length > MAX_RECORD_BYTES:
+            raise StreamEnded(f"the stream is corrupt: a record of {length} bytes")
+        record = self._response.read(length)
+        if len(record) < length:
+            raise StreamEnded("the master closed the stream in the middle of a record")
+        try:
+            event = json.loads(record)
+        except ValueError as error:
+            raise StreamEnded(f"the stream is corrupt: a record is no JSON ({error})") from error
+        if not isinstance(event, dict):
+            raise StreamEnded("the stream is corrupt: a record is no JSON object")
+        return event
+
+
+def heartbeat_seconds(subscribed: Mapping[str, Any]) -> float:
+    """Return the heartbeat interval of a SUBSCRIBED event, the default when it names none."""
+    interval = subscribed.get("heartbeat_interval_seconds")
+    if isinstance(interval, int | float) and interval > 0:
+        return float(interval)
+    return DEFAULT_HEARTBEAT_SECONDS
+
+
+def _text_of(response: HTTPResponse, limit: int = 4096) -> str:
+    try:
+        return response.read(limit).decode("utf-8", "replace").strip() or response.reason
+    except (OSError, HTTPException):
+        return response.reason
