@@ -55,6 +55,7 @@ def absorb(draft: Draft, event: events.Event) -> None:
 
 def _registered(draft: Draft, event: events.Registered) -> None:
     live = frozenset(record.task_id for record in draft.state.live_tasks)
+    live |= draft.state.abandoned.keys()
     draft.set(
         registered=True,
         master=event.master,
@@ -117,6 +118,9 @@ def _because(record: TaskRecord) -> str:
 
 def _stray(draft: Draft, event: events.TaskUpdate) -> None:
     """Note a task that is not the current attempt of anything; ``core.advance`` kills it."""
+    if event.state in TERMINAL_STATES and event.task_id in draft.state.abandoned:
+        left = {k: v for k, v in draft.state.abandoned.items() if k != event.task_id}
+        draft.set(abandoned=left)
     strays = dict(draft.state.strays)
     if event.state in TERMINAL_STATES or event.state is TaskState.UNREACHABLE:
         if strays.pop(event.task_id, None) is None:

@@ -22,6 +22,7 @@ from dcos_tensorflow.core.placement import (
     TaskRequest,
     place,
 )
+from dcos_tensorflow.core.reconciliation import doubt
 from dcos_tensorflow.core.recovery import spread
 from dcos_tensorflow.core.service_state import OfferLog, OfferVerdict
 from dcos_tensorflow.core.spec import (
@@ -57,8 +58,9 @@ def use_offers(draft: Draft) -> None:
         _want_nothing(draft)
         return
     _ask_for_offers(draft)
-    if draft.state.offers:
+    if draft.state.offers and not (gang and _old_attempts_may_live(draft)):
         _consider(draft, gang, sidecars)
+    _hold_no_longer(draft, bool(gang))
 
 
 def _request(draft: Draft, role: RoleSpec, index: int) -> TaskRequest:
@@ -93,6 +95,29 @@ def _wanted_gang(draft: Draft) -> tuple[TaskRequest, ...]:
         if role.role in GANG_ROLES
         for index in range(role.count)
     )
+
+
+def _old_attempts_may_live(draft: Draft) -> bool:
+    """Say whether an attempt that was given up may run on an agent that is back.
+
+    An agent that makes offers is reachable. What we left behind on it is asked about and killed
+    before the same task starts anywhere (design rule 5).
+    """
+    state = draft.state
+    if state.strays:
+        return True
+    back = {offer.agent_id for offer in state.offers.values()}
+    unreachable = {
+        r.task_id: r.agent_id for r in state.live_tasks if r.state is TaskState.UNREACHABLE
+    }
+    doubtful = frozenset(
+        task_id
+        for task_id, agent_id in (unreachable | dict(state.abandoned)).items()
+        if agent_id in back
+    )
+    if doubtful:
+        doubt(draft, doubtful)
+    return bool(doubtful)
 
 
 def _wanted_sidecars(draft: Draft) -> tuple[TaskRequest, ...]:
@@ -166,7 +191,6 @@ def _consider(
             _keep_waiting(draft, result, key)
         else:
             _launch(draft, result)
-    _hold_no_longer(draft, bool(gang))
 
 
 def _placed(draft: Draft, gang: Sequence[TaskRequest]) -> tuple[PlacedTask, ...]:
@@ -237,6 +261,12 @@ def _launch(draft: Draft, result: Placement) -> None:
         launches.setdefault(key, []).append(record)
         for offer_id in assignment.offer_ids:
             used.setdefault(offer_id, []).append(name)
+    given_up = {
+        r.task_id: r.agent_id
+        for name in by_task
+        if (r := draft.state.tasks.get(name)) is not None and not r.terminal
+    }
+    draft.set(abandoned={**draft.state.abandoned, **given_up})
     draft.set_job(attempt=attempt, started_at=draft.job.started_at or draft.now)
     draft.set(epoch=epoch, tasks={**draft.state.tasks, **launched}, misfits=(), gang_since=0.0)
     if gang:

@@ -41,6 +41,17 @@ def reconcile(draft: Draft) -> None:
         _ask(draft)
 
 
+def doubt(draft: Draft, task_ids: frozenset[str]) -> None:
+    """Ask about these tasks soon; those that owe an answer already keep their turn."""
+    state = draft.state.reconciliation
+    if task_ids - state.waiting:
+        draft.set(
+            reconciliation=replace(
+                state, waiting=state.waiting | task_ids, next_at=draft.now, round=0
+            )
+        )
+
+
 def _doubt_silent_launches(draft: Draft) -> None:
     silent = {
         r.task_id
@@ -54,9 +65,8 @@ def _doubt_silent_launches(draft: Draft) -> None:
 
 def _ask(draft: Draft) -> None:
     state = draft.state.reconciliation
-    asked = sorted(
-        (r.task_id, r.agent_id) for r in draft.state.live_tasks if r.task_id in state.waiting
-    )
+    known = {r.task_id: r.agent_id for r in draft.state.live_tasks} | dict(draft.state.abandoned)
+    asked = sorted(pair for pair in known.items() if pair[0] in state.waiting)
     for start in range(0, len(asked), CHUNK):
         chunk = tuple(asked[start : start + CHUNK])
         draft.act(Reconcile(chunk), f"asking the master about {len(chunk)} tasks")

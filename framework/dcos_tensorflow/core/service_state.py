@@ -33,6 +33,7 @@ FRAMEWORK_ID_PATH = "FrameworkID"
 CONFIG_TARGET_PATH = "ConfigTarget"
 EPOCH_PATH = "Epoch"
 JOB_PATH = "Properties/job"
+ABANDONED_PATH = "Properties/abandoned"
 INSTANCE_PATH = "Properties/instance"
 TOKEN_KEY_PATH = "Properties/token-key"
 
@@ -93,6 +94,8 @@ class Evidence:
 class ServiceState:
     """Everything. The first block is kept in the state store, the second is a cache.
 
+    ``abandoned`` are attempts (task id -> agent id) that were unreachable when they were given up:
+    should their agent come back, they are killed before anything else is launched.
     ``suppressed`` is what we believe the master believes; None when unknown.
     ``gang_since`` is when the pool of held offers began to be held, 0 when none is.
     ``considered`` is the (offers_version, tasks wanted) that placement last looked at in vain.
@@ -107,6 +110,7 @@ class ServiceState:
     epoch: ClusterSpec | None = None
     tasks: Mapping[str, TaskRecord] = field(default_factory=dict)
     job: JobState = JobState()
+    abandoned: Mapping[str, str] = field(default_factory=dict)
 
     registered: bool = False
     master: str = ""
@@ -191,6 +195,8 @@ def writes_between(before: ServiceState, after: ServiceState) -> tuple[Write, ..
         writes.append(Write(f"Tasks/{name}/TaskStatus", None))
     if before.epoch is not after.epoch and after.epoch is not None:
         writes.append(Write(EPOCH_PATH, records.encode(after.epoch)))
+    if before.abandoned != after.abandoned:
+        writes.append(Write(ABANDONED_PATH, records.encode(after.abandoned)))
     if before.job is not after.job and before.job != after.job:
         writes.append(Write(JOB_PATH, records.encode(after.job)))
     return tuple(writes)
@@ -233,6 +239,7 @@ def restore(values: Mapping[str, bytes], settings: LaunchSettings) -> ServiceSta
         epoch=_decoded(ClusterSpec, values, EPOCH_PATH) if EPOCH_PATH in values else None,
         tasks=tasks,
         job=_decoded(JobState, values, JOB_PATH) if JOB_PATH in values else JobState(),
+        abandoned=_plain(values, ABANDONED_PATH) if ABANDONED_PATH in values else {},
     )
 
 

@@ -1,0 +1,375 @@
+"""A model of Mesos under a virtual clock, for playing histories against ``core.service.step``.
+
+``Cluster`` is the master and its agents: offers, tasks, updates that are retried until they are
+acknowledged, reconciliation, kills. ``Scheduler`` is the event loop without threads: commit, then
+perform, with a crash possible between any two of them. Used by unit tests (no faults) and by the
+simulation (faults from a seed).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field, replace
+
+from dcos_tensorflow.core import events
+from dcos_tensorflow.core.actions import (
+    Accept,
+    Acknowledge,
+    Action,
+    CollectEvidence,
+    Decline,
+    Exit,
+    Kill,
+    LaunchTask,
+    Reconcile,
+    Revive,
+    Suppress,
+    Write,
+)
+from dcos_tensorflow.core.offers import Offer
+from dcos_tensorflow.core.resources import PortRanges, Resources
+from dcos_tensorflow.core.service import Decision, step
+from dcos_tensorflow.core.service_state import (
+    LaunchSettings,
+    ServiceState,
+    first_writes,
+    restore,
+)
+from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.task import TERMINAL_STATES, TaskState
+
+
+@dataclass
+class Agent:
+    agent_id: str
+    free: Resources
+    ports: PortRanges
+    attributes: dict[str, str | float] = field(default_factory=dict)
+    reachable: bool = True
+    filtered_until: float = 0.0
+
+
+@dataclass
+class RunningTask:
+    launch: LaunchTask
+    state: TaskState
+    unacknowledged: list[events.TaskUpdate] = field(default_factory=list)
+    retry_at: float = 0.0
+
+    @property
+    def alive(self) -> bool:
+        return self.state not in TERMINAL_STATES
+
+
+class Cluster:
+    """The master and its agents. Nothing in it is random; the caller decides what goes wrong."""
+
+    def __init__(self, agents: int = 3, resources: Resources | None = None) -> None:
+        self.now = 1_000_000.0
+        size = resources or Resources(cpus=4, mem=8192, disk=10000)
+        self.agents = {
+            f"S{i}": Agent(f"S{i}", size, PortRanges(((31000 + 1000 * i, 31999 + 1000 * i),)))
+            for i in range(agents)
+        }
+        self.tasks: dict[str, RunningTask] = {}
+        self.offers: dict[str, Offer] = {}
+        self.suppressed = False
+        self.outbox: list[events.Event] = []
+        self.launch_history: list[str] = []
+        self.double_starts: list[str] = []
+        self._numbers = itertools.count()
+
+    # What the scheduler calls.
+
+    def perform(self, action: Action) -> None:
+        match action:
+            case Accept():
+                self._accept(action)
+            case Decline():
+                self._return(action.offer_ids, action.refuse_seconds)
+            case Suppress():
+                self.suppressed = True
+            case Revive():
+                self.suppressed = False
+                for agent in self.agents.values():
+                    agent.filtered_until = 0.0
+            case Kill():
+                self._kill(action)
+            case Reconcile():
+                self._reconcile(action)
+            case Acknowledge():
+                self._acknowledge(action)
+            case CollectEvidence():
+                self.outbox.append(events.EvidenceFound(action.task_id, "it said why"))
+            case _:
+                raise AssertionError(f"the model knows no {action}")
+
+    def subscribe(self) -> None:
+        self.offers.clear()
+        for agent in self.agents.values():
+            agent.filtered_until = 0.0
+        self.suppressed = False
+        self.outbox = [e for e in self.outbox if isinstance(e, events.EvidenceFound)]
+        self.outbox.append(events.Registered("framework-1", "127.0.0.1:5050"))
+
+    # What happens by itself.
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass: offers go out, unacknowledged updates go out again."""
+        self.now += seconds
+        if not self.suppressed:
+            self.make_offers()
+        for task in self.tasks.values():
+            if task.unacknowledged and self.now >= task.retry_at:
+                task.retry_at = self.now + 10.0
+                if self.agents[task.launch.agent_id].reachable:
+                    self.outbox.append(task.unacknowledged[0])
+
+    def make_offers(self) -> None:
+        held = {offer.agent_id for offer in self.offers.values()}
+        made = []
+        for agent in self.agents.values():
+            if agent.agent_id in held or not agent.reachable or self.now < agent.filtered_until:
+                continue
+            if agent.free.cpus < 0.01:
+                continue
+            offer = Offer(
+                offer_id=f"O{next(self._numbers)}",
+                agent_id=agent.agent_id,
+                hostname=f"host-{agent.agent_id}",
+                address="127.0.0.1",
+                mesos_role="*",
+                resources=agent.free,
+                ports=agent.ports,
+                attributes=dict(agent.attributes),
+            )
+            self.offers[offer.offer_id] = offer
+            made.append(offer)
+        if made:
+            self.outbox.append(events.OffersReceived(tuple(made)))
+
+    def rescind(self, offer_id: str) -> None:
+        if self.offers.pop(offer_id, None) is not None:
+            self.outbox.append(events.OfferRescinded(offer_id))
+
+    def report(self, task_id: str, state: TaskState, message: str = "", reason: str = "") -> None:
+        """A task changes its state; the update is retried until it is acknowledged."""
+        task = self.tasks[task_id]
+        if not task.alive:
+            return
+        task.state = state
+        if state in TERMINAL_STATES:
+            self._release(task.launch)
+        update = events.TaskUpdate(
+            task_id=task_id,
+            state=state,
+            agent_id=task.launch.agent_id,
+            source="SOURCE_EXECUTOR",
+            message=message,
+            reason=reason,
+            uuid=f"u{next(self._numbers)}",
+        )
+        task.unacknowledged.append(update)
+        if len(task.unacknowledged) == 1:
+            task.retry_at = self.now + 10.0
+            self.outbox.append(update)
+
+    def run_everything(self) -> None:
+        """Every launched task reaches RUNNING."""
+        for task_id, task in self.tasks.items():
+            if task.state is TaskState.LAUNCHING:
+                self.report(task_id, TaskState.RUNNING)
+
+    def alive(self) -> list[str]:
+        return [t for t, task in self.tasks.items() if task.alive]
+
+    def id_of(self, name: str) -> str:
+        """Return the id of the live attempt of a task."""
+        found = [t for t in self.alive() if t.split("__")[1] == name]
+        assert len(found) == 1, (name, found)
+        return found[0]
+
+    def _accept(self, action: Accept) -> None:
+        offers = [self.offers.pop(o, None) for o in action.offer_ids]
+        if any(o is None for o in offers):
+            for launch in action.launches:
+                self.outbox.append(
+                    events.TaskUpdate(
+                        task_id=launch.task_id,
+                        state=TaskState.LOST,
+                        source="SOURCE_MASTER",
+                        reason="REASON_INVALID_OFFERS",
+                        mesos_state="TASK_DROPPED",
+                        message="Task launched with invalid offers",
+                    )
+                )
+            return
+        agent = self.agents[action.agent_id]
+        agent.filtered_until = self.now + action.refuse_seconds
+        for launch in action.launches:
+            self._launch(agent, launch)
+
+    def _launch(self, agent: Agent, launch: LaunchTask) -> None:
+        assert launch.task_id not in self.tasks, f"{launch.task_id} is used twice"
+        assert launch.resources.fits_in(agent.free), f"{launch.name} over-commits {agent.agent_id}"
+        assert all(p in agent.ports for p in launch.ports), f"{launch.name} takes foreign ports"
+        twins = [
+            t
+            for t in self.alive()
+            if t.split("__")[1] == launch.name
+            and self.agents[self.tasks[t].launch.agent_id].reachable
+        ]
+        if twins:
+            self.double_starts.append(f"{launch.task_id} beside {twins}")
+        agent.free = agent.free - launch.resources
+        agent.ports = agent.ports.without(launch.ports)
+        self.tasks[launch.task_id] = RunningTask(launch, TaskState.LAUNCHING)
+        self.launch_history.append(launch.task_id)
+
+    def _release(self, launch: LaunchTask) -> None:
+        agent = self.agents[launch.agent_id]
+        agent.free = agent.free + launch.resources
+        agent.ports = agent.ports + PortRanges.of((p, p) for p in launch.ports)
+        agent.filtered_until = 0.0
+
+    def _return(self, offer_ids: tuple[str, ...], seconds: float) -> None:
+        for offer_id in offer_ids:
+            offer = self.offers.pop(offer_id, None)
+            if offer is not None:
+                self.agents[offer.agent_id].filtered_until = self.now + seconds
+
+    def _kill(self, action: Kill) -> None:
+        task = self.tasks.get(action.task_id)
+        if task is None:
+            self._answer(action.task_id, action.agent_id)
+        elif task.alive and self.agents[task.launch.agent_id].reachable:
+            self.report(action.task_id, TaskState.KILLED)
+
+    def _acknowledge(self, action: Acknowledge) -> None:
+        task = self.tasks.get(action.task_id)
+        if task is None or not task.unacknowledged:
+            return
+        if task.unacknowledged[0].uuid == action.uuid:
+            task.unacknowledged.pop(0)
+            if task.unacknowledged:
+                task.retry_at = self.now + 10.0
+                self.outbox.append(task.unacknowledged[0])
+
+    def _reconcile(self, action: Reconcile) -> None:
+        asked = action.tasks or tuple(
+            (t, task.launch.agent_id) for t, task in self.tasks.items() if task.alive
+        )
+        for task_id, agent_id in asked:
+            self._answer(task_id, agent_id)
+
+    def _answer(self, task_id: str, agent_id: str) -> None:
+        task = self.tasks.get(task_id)
+        state = TaskState.LOST if task is None else task.state
+        if state is TaskState.LAUNCHING:
+            state = TaskState.STAGING
+        if task is not None and task.alive and not self.agents[agent_id].reachable:
+            state = TaskState.UNREACHABLE
+        self.outbox.append(
+            events.TaskUpdate(
+                task_id=task_id,
+                state=state,
+                agent_id=agent_id,
+                source="SOURCE_MASTER",
+                reason="REASON_RECONCILIATION",
+                mesos_state="TASK_GONE" if task is None else "",
+            )
+        )
+
+
+class Crash(Exception):
+    """The scheduler process is killed here."""
+
+
+class Scheduler:
+    """The event loop without threads: step, commit, perform. ``store`` outlives a crash."""
+
+    def __init__(self, spec: ServiceSpec, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.store: dict[str, bytes] = {}
+        self.decisions: list[Decision] = []
+        self.exit: Exit | None = None
+        self.state = ServiceState(
+            spec=spec,
+            instance="instance-1",
+            settings=LaunchSettings(token_key="00" * 32),
+        )
+        self.commit(first_writes(self.state))
+
+    def commit(self, writes: tuple[Write, ...]) -> None:
+        for write in writes:
+            if write.value is None:
+                self.store.pop(write.path, None)
+            else:
+                self.store[write.path] = write.value
+
+    def handle(self, event: events.Event) -> Decision:
+        decision = step(self.state, event, self.cluster.now)
+        self.before_commit()
+        self.commit(decision.writes)
+        self.state = decision.state
+        for action in decision.actions:
+            self.before_action(action)
+            if isinstance(action, Exit):
+                self.exit = action
+            else:
+                self.cluster.perform(action)
+        self.decisions.append(decision)
+        return decision
+
+    def before_commit(self) -> None:
+        """A place to crash."""
+
+    def before_action(self, action: Action) -> None:
+        """A place to crash."""
+
+    def restart(self) -> None:
+        """A new process: only what was committed is left."""
+        restored = restore(self.store, LaunchSettings())
+        assert restored is not None
+        self.state = restored
+        self.cluster.subscribe()
+
+    def drain(self) -> None:
+        """Handle every event that waits, and those that they lead to."""
+        while self.cluster.outbox:
+            self.handle(self.cluster.outbox.pop(0))
+
+    def run(self, seconds: float, tick: float = 1.0) -> None:
+        """Let time pass, event by event."""
+        end = self.cluster.now + seconds
+        while self.cluster.now < end:
+            self.cluster.advance(tick)
+            self.drain()
+            self.handle(events.Tick())
+            self.drain()
+
+    def whys(self) -> str:
+        return "\n".join(d.why for d in self.decisions if d.why)
+
+
+def small_job(**changes: object) -> ServiceSpec:
+    """Return a service of 1 ps and 2 workers."""
+    from dcos_tensorflow.core.spec import JobSpec, RoleSpec, TaskRole
+
+    small = Resources(cpus=1, mem=1024, disk=100)
+    spec = ServiceSpec(
+        name="mnist",
+        roles=(RoleSpec(TaskRole.PS, 1, small), RoleSpec(TaskRole.WORKER, 2, small)),
+        job=JobSpec(uri="http://127.0.0.1/job.zip", name="job"),
+    )
+    return replace(spec, **changes)  # type: ignore[arg-type]
+
+
+def started(spec: ServiceSpec | None = None, cluster: Cluster | None = None) -> Scheduler:
+    """Return a scheduler whose gang runs."""
+    scheduler = Scheduler(spec or small_job(), cluster or Cluster())
+    scheduler.cluster.subscribe()
+    scheduler.run(2)
+    scheduler.cluster.run_everything()
+    scheduler.run(1)
+    return scheduler
