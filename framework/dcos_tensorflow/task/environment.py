@@ -81,12 +81,14 @@ def user_environment(
     inherited: Mapping[str, str],
     where: Directories,
     python_path: Tuple[str, ...],
+    python: str,
     mark: str,
 ) -> Tuple[Dict[str, str], List[str]]:
     """Return the environment of the user's process and a line for the log per notable change.
 
-    ``python_path`` are the directories of the user's code, first wins; ``mark`` identifies this
-    attempt's processes.
+    ``python_path`` are the directories of the user's code, first wins; ``python`` is the
+    interpreter that runs the task, which a command finds as ``python`` too; ``mark`` identifies
+    this attempt's processes.
     """
     environment = {k: v for k, v in inherited.items() if k not in RUNNER_VARIABLES}
     notes = _drop_proxies(environment)
@@ -95,6 +97,7 @@ def user_environment(
         environment.pop(contract.TF_CONFIG, None)
     environment[MARK_VARIABLE] = mark
     environment["PYTHONUNBUFFERED"] = "1"
+    environment["PATH"] = _search_path(inherited.get("PATH", os.defpath), python)
     environment["PYTHONPATH"] = os.pathsep.join(
         dict.fromkeys([*python_path, *_split_path(inherited.get("PYTHONPATH", ""))])
     )
@@ -143,6 +146,15 @@ def _defaults(spec: RunnerSpec) -> Dict[str, str]:
         "OMP_NUM_THREADS": str(threads),
         "TF_CPP_MIN_LOG_LEVEL": "1",
     }
+
+
+def _search_path(inherited: str, python: str) -> str:
+    """Return PATH such that ``python`` in a command is the task's own, as in a virtual environment.
+
+    A directory that PATH already has stays where it is: its other programs must not move forward.
+    """
+    directory, known = os.path.dirname(python), _split_path(inherited)
+    return os.pathsep.join(known if directory in known else [directory, *known])
 
 
 def _split_path(path: str) -> List[str]:

@@ -228,6 +228,7 @@ class Runner:
             inherited=self._inherited,
             where=self._where,
             python_path=self._found.python_path,
+            python=sys.executable,
             mark=self._mark,
         )
         for note in notes:
