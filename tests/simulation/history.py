@@ -123,12 +123,9 @@ class History:
         arrived: list[events.Event] = []
         for event in box:
             luck = self.dice.random()
-            if luck < 0.05 and not isinstance(event, events.Registered):
-                # Only what Mesos sends again may be lost.
-                if isinstance(event, events.TaskUpdate):
-                    self._note(f"lost: {event.task_id} {event.state}")
-                    continue
-                arrived.append(event)
+            if luck < 0.05 and isinstance(event, events.TaskUpdate) and event.uuid:
+                # Only what Mesos sends again may be lost; the rest is lost with its connection.
+                self._note(f"lost: {event.task_id} {event.state}")
             elif luck < 0.10:
                 arrived += [event, event]
             elif luck < 0.15:

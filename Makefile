@@ -1,0 +1,80 @@
+# Everything a person needs: make demo, make test. Nothing here asks a question or needs root;
+# ZooKeeper for the tests is installed where that is possible, and the tests say so where not.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+TENSORFLOW ?= 2.21.0
+OLD_TENSORFLOW ?= 2.15.1
+SEEDS ?= 300
+PYTEST_ARGUMENTS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+TENSORFLOW_VENV := .venvs/tensorflow-$(TENSORFLOW)
+OLD_TENSORFLOW_VENV := .venvs/tensorflow-$(OLD_TENSORFLOW)
+PIP := -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test unit lint format schemas simulate bench clean system-packages
+
+help:
+	@echo "make demo      a real distributed training on this machine, from nothing to its end"
+	@echo "make test      everything set up, all tests"
+	@echo "make unit      the tests that need neither TensorFlow nor ZooKeeper"
+	@echo "make simulate  SEEDS=10000: random histories against the core"
+	@echo "make bench     the benchmarks"
+	@echo "make lint      ruff, mypy, import-linter, generated files"
+	@echo "make format    what ruff can mend, and the generated files"
+
+$(VENV)/.installed: setup.cfg pyproject.toml vendor/http-parser/setup.cfg
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed; set PYTHON=... ($(PYTHON) is older)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) install ./vendor/http-parser --editable '.[test]'
+	$(BIN)/python $(PIP) check
+	@touch $@
+
+# Each TensorFlow version has an environment of its own: their requirements exclude each other,
+# and the scheduler's environment must hold none of them (docs/decisions/0004-one-environment-per-tensorflow.md).
+.venvs/tensorflow-%/.installed:
+	@mkdir -p .venvs
+	$(PYTHON) -m venv .venvs/tensorflow-$*
+	.venvs/tensorflow-$*/bin/python $(PIP) install 'tensorflow-cpu==$*' tensorboard scikit-learn
+	@touch $@
+
+demo: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed
+	@$(BIN)/dcos-tensorflow run examples/digits/options.json --yes \
+	  --set service.python=$(CURDIR)/$(TENSORFLOW_VENV)
+
+test: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed system-packages
+	SEEDS=$(SEEDS) $(BIN)/python -m pytest $(PYTEST_ARGUMENTS)
+
+unit: $(VENV)/.installed
+	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGUMENTS)
+
+simulate: $(VENV)/.installed
+	$(BIN)/python tests/simulation/history.py --seeds $(SEEDS)
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m dcos_tensorflow.options.schema --check
+
+format: $(VENV)/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/python -m dcos_tensorflow.options.schema
+
+schemas: $(VENV)/.installed
+	$(BIN)/python -m dcos_tensorflow.options.schema
+
+bench: $(VENV)/.installed
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+# The tests start a real ZooKeeper. Missing and not installable: those tests are skipped and say why.
+system-packages:
+	@sh tests/install_zookeeper.sh
+
+clean:
+	rm -rf $(VENV) .venvs build dist *.egg-info framework/*.egg-info
