@@ -135,18 +135,19 @@ class ZooKeeperServer:
             assert self._process is not None
             if self._process.poll() is not None:
                 break
-            if self._says_imok():
+            if self._serves():
                 return
             time.sleep(0.02)
         tail = self._log.read_text(encoding="utf-8", errors="replace")[-4000:]
         self.kill()
         raise RuntimeError(f"ZooKeeper did not start on {self.address}:\n{tail}")
 
-    def _says_imok(self) -> bool:
+    def _serves(self) -> bool:
+        """Whether clients are served; ``ruok`` says yes too early, when they are still dropped."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as connection:
-                connection.sendall(b"ruok")
-                return connection.recv(16) == b"imok"
+                connection.sendall(b"srvr")
+                return b"Mode:" in connection.makefile("rb").read()
         except OSError:
             return False
 

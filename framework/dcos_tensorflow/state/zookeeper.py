@@ -199,6 +199,9 @@ class ZooKeeperStore:
     def _take_over(self, fence: str, leadership: Leadership) -> None:
         self._fence, self._tree, self._in_doubt = fence, None, None
         self._leadership = leadership
+        # From here on a lost session is reported; it may have been lost just before.
+        if self._session.call(lambda client: client.exists_async(fence)) is None:
+            raise errors.StateUnavailable("the ZooKeeper session ended just as its turn came")
         _data, stat = self._session.call(lambda client: client.get_async(self._lock))
         self._version = stat.version
         if not self._check_schema():

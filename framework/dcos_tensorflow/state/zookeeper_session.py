@@ -37,7 +37,7 @@ from dcos_tensorflow.state.urls import ZooKeeperUrl
 logger = logging.getLogger(__name__)
 
 # kazoo logs each request with its content at DEBUG: the credentials and all values. This logger
-# is kazoo's alone and never goes below INFO, whatever the root logger is set to.
+# is kazoo's alone and says only what is wrong, whatever the root logger is set to.
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_logger.setLevel(logging.WARNING)
 

@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,6 @@ CHILD = Path(__file__).with_name("store_process.py")
 FRAMEWORK = Path(__file__).resolve().parents[3] / "framework"
 
 _numbers = itertools.count()
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Poll until ``condition`` holds; fail the test after the deadline."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
 
 
 class StoreProcess:
@@ -111,12 +102,18 @@ class Backend:
 
 @pytest.fixture(params=["sqlite", pytest.param("zookeeper", marks=pytest.mark.zookeeper)])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    if request.param == "sqlite":
-        backend = Backend("sqlite", f"sqlite:///{tmp_path}/state.db")
-    else:
-        server: ZooKeeperServer = request.getfixturevalue("zookeeper_server")
-        chroot = f"/contract-{os.getpid()}-{next(_numbers)}"
-        backend = Backend("zookeeper", server.url(chroot))
+    if request.param == "zookeeper":
+        yield request.getfixturevalue("session_backend")
+        return
+    backend = Backend("sqlite", f"sqlite:///{tmp_path}/state.db")
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def session_backend(zookeeper_server: ZooKeeperServer) -> Iterator[Backend]:
+    """ZooKeeper on the session's server, below a chroot of the test's own."""
+    backend = Backend("zookeeper", zookeeper_server.url(f"/contract-{next(_numbers)}"))
     yield backend
     backend.close()
 

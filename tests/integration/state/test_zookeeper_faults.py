@@ -1,0 +1,389 @@
+"""The ZooKeeper store while servers and sessions come and go: real servers, really killed."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss, NoAuthError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.state.store import (
+    BadStateUrl,
+    FencedOut,
+    StateAccessDenied,
+    StateCorrupt,
+    StateError,
+    StateUnavailable,
+    open_store,
+)
+from dcos_tensorflow.state.zookeeper import ZooKeeperStore
+from zookeeper_server import ZooKeeperServer
+
+if TYPE_CHECKING:
+    from conftest import Backend
+
+pytestmark = pytest.mark.zookeeper
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    """Poll until ``condition`` holds; fail the test after the deadline."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def client_of(server: ZooKeeperServer, **options: Any) -> Iterator[KazooClient]:
+    client = KazooClient(hosts=server.address, **options)
+    client.start(20)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def end_session_of(store: ZooKeeperStore, server: ZooKeeperServer) -> None:
+    """What a server does to a client that it has not heard of for too long."""
+    kazoo = store._session._client
+    with client_of(server, client_id=kazoo.client_id):
+        pass
+
+
+# Servers
+
+
+def test_values_and_leadership_outlive_a_killed_and_restarted_server(
+    own_zookeeper: ZooKeeperServer, own_backend: Backend
+) -> None:
+    losses: list[str] = []
+    store = own_backend.store(timeout_seconds=30.0)
+    leadership = store.lead("leader", 5, losses.append)
+    store.commit([Write("Epoch", b"1")])
+    own_zookeeper.restart()
+    store.commit([Write("Tasks/ps-0/TaskInfo", b"x")])
+    assert store.load() == {"Epoch": b"1", "Tasks/ps-0/TaskInfo": b"x"}
+    assert leadership.held
+    assert losses == []
+
+
+def test_calls_fail_within_the_time_limit_while_no_server_runs(
+    own_zookeeper: ZooKeeperServer, own_backend: Backend
+) -> None:
+    store = own_backend.store(timeout_seconds=0.5)
+    store.lead("leader", 5, lambda why: None)
+    own_zookeeper.kill()
+    for call in (store.load, store.erase, lambda: store.commit([Write("Epoch", b"1")])):
+        began = time.monotonic()
+        with pytest.raises(StateUnavailable, match=own_zookeeper.address):
+            call()
+        assert time.monotonic() - began < 3.0
+
+
+def test_calls_fail_within_the_time_limit_while_the_server_does_not_answer(
+    own_zookeeper: ZooKeeperServer, own_backend: Backend
+) -> None:
+    store = own_backend.store(timeout_seconds=0.5)
+    store.lead("leader", 5, lambda why: None)
+    with own_zookeeper.frozen():
+        for call in (store.load, lambda: store.commit([Write("Epoch", b"1")])):
+            began = time.monotonic()
+            with pytest.raises(StateUnavailable):
+                call()
+            assert time.monotonic() - began < 3.0
+
+
+def test_a_commit_left_in_doubt_is_settled_by_the_next_one(
+    own_zookeeper: ZooKeeperServer, own_backend: Backend
+) -> None:
+    store = own_backend.store(timeout_seconds=0.5)
+    leadership = store.lead("leader", 5, lambda why: None)
+    store.commit([Write("Epoch", b"0")])
+    with own_zookeeper.frozen(), pytest.raises(StateUnavailable):
+        store.commit([Write("Tasks/ps-0/TaskInfo", b"in doubt"), Write("Epoch", b"1")])
+    wait_until(lambda: commits(store, Write("Epoch", b"2")))
+    assert store.load() == {"Tasks/ps-0/TaskInfo": b"in doubt", "Epoch": b"2"}
+    assert leadership.held
+
+
+def commits(store: Any, *writes: Write) -> bool:
+    try:
+        store.commit(writes)
+    except StateUnavailable:
+        return False
+    return True
+
+
+def test_waiting_to_lead_goes_on_through_an_outage(
+    own_zookeeper: ZooKeeperServer, own_backend: Backend
+) -> None:
+    leader, waiting = own_backend.process(), own_backend.process()
+    assert leader.ask("lead", 5) == "leads"
+    waiting.send("lead", 60)
+    own_zookeeper.kill()
+    leader.kill()
+    own_zookeeper.start()
+    assert waiting.read() == "leads"
+
+
+def test_no_server_at_all_is_said_at_open(own_zookeeper: ZooKeeperServer) -> None:
+    own_zookeeper.kill()
+    with pytest.raises(StateUnavailable, match="no ZooKeeper server of zk://127"):
+        open_store(own_zookeeper.url(credentials="me:secret"), "tf", timeout_seconds=0.3)
+
+
+# Sessions
+
+
+def test_a_leader_whose_session_ends_is_told_once_and_cannot_write(
+    zookeeper_server: ZooKeeperServer, session_backend: Backend
+) -> None:
+    losses: list[str] = []
+    store = session_backend.store()
+    assert isinstance(store, ZooKeeperStore)
+    leadership = store.lead("leader", 5, losses.append)
+    store.commit([Write("Epoch", b"1")])
+    end_session_of(store, zookeeper_server)
+    wait_until(lambda: losses)
+    with pytest.raises(FencedOut):
+        store.commit([Write("Epoch", b"2")])
+    assert not leadership.held
+    assert len(losses) == 1
+    assert store.load() == {"Epoch": b"1"}
+
+
+def test_a_store_that_lost_its_session_can_lead_again(
+    zookeeper_server: ZooKeeperServer, session_backend: Backend
+) -> None:
+    losses: list[str] = []
+    store = session_backend.store()
+    assert isinstance(store, ZooKeeperStore)
+    store.lead("leader", 5, losses.append)
+    end_session_of(store, zookeeper_server)
+    wait_until(lambda: losses)
+    store.lead("leader", 5, losses.append)
+    store.commit([Write("Epoch", b"2")])
+    assert store.load() == {"Epoch": b"2"}
+    assert len(losses) == 1
+
+
+def test_a_leader_frozen_past_its_session_cannot_overwrite_its_successor(
+    session_backend: Backend,
+) -> None:
+    stale, successor = session_backend.process(), session_backend.process()
+    assert stale.ask("lead", 5) == "leads"
+    assert stale.ask("commit", {"Epoch": "1"}) == "committed"
+    stale.freeze()
+    assert successor.ask("lead", 60) == "leads"
+    assert successor.ask("commit", {"Epoch": "2"}) == "committed"
+    stale.send("commit", {"Epoch": "stale"})
+    stale.thaw()
+    assert stale.read()[0] == "FencedOut"
+    wait_until(lambda: stale.ask("losses"))
+    assert len(stale.ask("losses")) == 1
+    assert session_backend.store().load() == {"Epoch": b"2"}
+
+
+def test_the_fence_holds_even_before_the_leader_knows_of_its_loss(
+    zookeeper_server: ZooKeeperServer, session_backend: Backend
+) -> None:
+    losses: list[str] = []
+    store = session_backend.store()
+    assert isinstance(store, ZooKeeperStore)
+    leadership = store.lead("leader", 5, losses.append)
+    with client_of(zookeeper_server) as client:
+        client.delete(store._fence)
+    assert leadership.held
+    with pytest.raises(FencedOut, match="nothing was written"):
+        store.commit([Write("Epoch", b"stale")])
+    assert store.load() == {}
+    assert len(losses) == 1
+
+
+def test_a_killed_server_and_a_leader_asleep_meanwhile_lose_the_leadership_exactly_once(
+    own_zookeeper: ZooKeeperServer, own_backend: Backend
+) -> None:
+    stale = own_backend.process()
+    assert stale.ask("lead", 5) == "leads"
+    assert stale.ask("commit", {"Epoch": "1"}) == "committed"
+    stale.freeze()
+    own_zookeeper.restart()
+    successor = own_backend.store()
+    successor.lead("successor", 30, lambda why: None)
+    assert successor.load() == {"Epoch": b"1"}
+    stale.thaw()
+    wait_until(lambda: stale.ask("losses"))
+    assert stale.ask("commit", {"Epoch": "stale"})[0] == "FencedOut"
+    assert len(stale.ask("losses")) == 1
+    assert successor.load() == {"Epoch": b"1"}
+
+
+# Commits whose answer got lost
+
+
+class LosesAnswers:
+    """Stands for kazoo's result of a transaction that was sent, and whose answer never came."""
+
+    def __init__(self, result: Any, *, arrives: bool) -> None:
+        self._result = result
+        self._arrives = arrives
+
+    def get(self, timeout: float) -> Any:
+        if self._arrives:
+            self._result.get(timeout)
+        raise KazooTimeoutError if self._arrives else ConnectionLoss
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_commit_without_an_answer_is_applied_exactly_once(
+    session_backend: Backend, monkeypatch: pytest.MonkeyPatch, arrives: bool
+) -> None:
+    store = session_backend.leader()
+    sent: list[bytes] = []
+
+    def lose_the_first(self: Any) -> Any:
+        from kazoo.protocol.serialization import Transaction
+
+        result = self.client.handler.async_result()
+        sent.append(self.operations[1].data)
+        if len(sent) == 1 and not arrives:
+            return LosesAnswers(result, arrives=False)
+        self.client._call(Transaction(self.operations), result)
+        return LosesAnswers(result, arrives=True) if len(sent) == 1 else result
+
+    monkeypatch.setattr("kazoo.client.TransactionRequest.commit_async", lose_the_first)
+    store.commit([Write("Epoch", b"1"), Write("Tasks/a/TaskInfo", b"x")])
+    assert store.load() == {"Epoch": b"1", "Tasks/a/TaskInfo": b"x"}
+    assert len(sent) == (1 if arrives else 2)
+    assert len(set(sent)) == 1
+
+
+def test_a_lost_commit_that_arrives_late_is_not_applied_after_its_repetition(
+    session_backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = session_backend.leader()
+    late: list[Any] = []
+
+    def send_the_first_twice(self: Any) -> Any:
+        from kazoo.protocol.serialization import Transaction
+
+        result = self.client.handler.async_result()
+        if not late:
+            late.append((self.client, Transaction(self.operations)))
+            return LosesAnswers(result, arrives=False)
+        self.client._call(Transaction(self.operations), result)
+        return result
+
+    monkeypatch.setattr("kazoo.client.TransactionRequest.commit_async", send_the_first_twice)
+    store.commit([Write("Epoch", b"1")])
+    store.commit([Write("Epoch", b"2")])
+    client, transaction = late[0]
+    result = client.handler.async_result()
+    client._call(transaction, result)
+    result.get(timeout=10)
+    assert store.load() == {"Epoch": b"2"}
+    store.commit([Write("Epoch", b"3")])
+    assert store.load() == {"Epoch": b"3"}
+
+
+# Nodes and access
+
+
+def test_the_layout_is_that_of_the_sdk(
+    zookeeper_server: ZooKeeperServer, session_backend: Backend
+) -> None:
+    store = session_backend.leader("/team/tf")
+    store.commit([Write("FrameworkID", b"id")])
+    chroot = session_backend.url.rpartition("/")[2]
+    with client_of(zookeeper_server) as client:
+        root = f"/{chroot}/dcos-service-team__tf"
+        assert sorted(client.get_children(root)) == ["FrameworkID", "SchemaVersion", "lock"]
+        assert client.get(f"{root}/SchemaVersion")[0] == b"1"
+
+
+def test_nothing_is_left_of_an_erased_service(
+    zookeeper_server: ZooKeeperServer, session_backend: Backend
+) -> None:
+    store = session_backend.leader()
+    store.commit([Write("FrameworkID", b"id")])
+    store.erase()
+    with client_of(zookeeper_server) as client:
+        assert client.get_children(f"/{session_backend.url.rpartition('/')[2]}") == []
+
+
+def test_nodes_made_with_credentials_are_closed_to_everyone_else(
+    zookeeper_server: ZooKeeperServer, session_backend: Backend
+) -> None:
+    with_credentials = session_backend.url.replace("zk://", "zk://me:s%2Fecret@")
+    store = session_backend.store(url=with_credentials)
+    store.lead("leader", 5, lambda why: None)
+    store.commit([Write("Tasks/ps-0/TaskInfo", b"x")])
+    chroot = f"/{session_backend.url.rpartition('/')[2]}"
+    root = f"{chroot}/dcos-service-tf"
+    with client_of(zookeeper_server) as client:
+        assert client.get_children(chroot) == ["dcos-service-tf"]
+        for node in ("", "/lock", "/SchemaVersion", "/Tasks", "/Tasks/ps-0/TaskInfo"):
+            with pytest.raises(NoAuthError):
+                client.get(root + node)
+    same = session_backend.store(zookeeper_username="me", zookeeper_password="s/ecret")
+    assert same.load() == {"Tasks/ps-0/TaskInfo": b"x"}
+
+
+@pytest.mark.parametrize("credentials", ["", "me:wr0ng-passw0rd@"])
+def test_wrong_credentials_are_refused_and_never_shown(
+    session_backend: Backend, credentials: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    store = session_backend.store(url=session_backend.url.replace("zk://", "zk://me:r1ght@"))
+    store.lead("leader", 5, lambda why: None)
+    store.commit([Write("Epoch", b"a-stored-value")])
+    with pytest.raises(StateAccessDenied) as refused:
+        session_backend.store(url=session_backend.url.replace("zk://", f"zk://{credentials}"))
+    seen = str(refused.value) + repr(store) + caplog.text
+    for secret in ("wr0ng-passw0rd", "r1ght", "a-stored-value"):
+        assert secret not in seen
+
+
+def test_half_of_the_credentials_is_refused(session_backend: Backend) -> None:
+    with pytest.raises(BadStateUrl, match="both a user and a password"):
+        session_backend.store(zookeeper_username="me")
+
+
+def test_a_leader_recovers_when_someone_else_changed_its_nodes(
+    zookeeper_server: ZooKeeperServer, session_backend: Backend
+) -> None:
+    store = session_backend.leader()
+    store.commit([Write("Tasks/ps-0/TaskInfo", b"1")])
+    with client_of(zookeeper_server) as client:
+        chroot = session_backend.url.rpartition("/")[2]
+        client.delete(f"/{chroot}/dcos-service-tf/Tasks", recursive=True)
+    store.commit([Write("Tasks/ps-0/TaskInfo", b"2")])
+    assert store.load() == {"Tasks/ps-0/TaskInfo": b"2"}
+
+
+def test_a_schema_version_that_is_no_number_is_called_damage(
+    zookeeper_server: ZooKeeperServer, session_backend: Backend
+) -> None:
+    chroot = session_backend.url.rpartition("/")[2]
+    with client_of(zookeeper_server) as client:
+        client.create(f"/{chroot}/dcos-service-tf/SchemaVersion", b"?", makepath=True)
+    with pytest.raises(StateCorrupt, match="not a number"):
+        session_backend.store()
+
+
+def test_a_closed_store_says_so(session_backend: Backend) -> None:
+    store = session_backend.leader()
+    store.close()
+    store.close()
+    with pytest.raises(StateError, match="closed"):
+        store.load()
+    with pytest.raises(FencedOut):
+        store.commit([Write("Epoch", b"1")])

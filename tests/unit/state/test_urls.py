@@ -1,0 +1,98 @@
+"""A state URL is understood or refused with what is allowed, and never repeats a password."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.state.store import BadStateUrl, open_store
+from dcos_tensorflow.state.urls import SqliteUrl, ZooKeeperUrl, parse_state_url
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("sqlite:///state.db", "state.db"),
+        ("sqlite:///some/dir/state.db", "some/dir/state.db"),
+        ("sqlite:////var/lib/state.db", "/var/lib/state.db"),
+        ("sqlite:////var/my%20jobs/state.db", "/var/my jobs/state.db"),
+    ],
+)
+def test_sqlite_paths(url: str, path: str) -> None:
+    assert parse_state_url(url) == SqliteUrl(Path(path))
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("zk://h", ZooKeeperUrl((("h", 2181),))),
+        ("zk://h1:2181,h2:2182", ZooKeeperUrl((("h1", 2181), ("h2", 2182)))),
+        ("zk://h:1/a/b/", ZooKeeperUrl((("h", 1),), "/a/b")),
+        ("zk://h:1/", ZooKeeperUrl((("h", 1),))),
+        ("zk://[::1]:2181", ZooKeeperUrl((("[::1]", 2181),))),
+        ("zk://me:p%40ss:w@h:1/a", ZooKeeperUrl((("h", 1),), "/a", "me", "p@ss:w")),
+    ],
+)
+def test_zookeeper_urls(url: str, expected: ZooKeeperUrl) -> None:
+    assert parse_state_url(url) == expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "state.db",
+        "file:///state.db",
+        "sqlite://state.db",
+        "sqlite:///",
+        "sqlite:///:memory:",
+        "sqlite:///dir/",
+        "sqlite:///state.db?mode=ro",
+        "zk://",
+        "zk://h:0",
+        "zk://h:99999",
+        "zk://h:port",
+        "zk://h1,,h2",
+        "zk://me@h:1",
+        "zk://me:@h:1",
+        "zk://h:1/a//b",
+        "zk://h:1/../b",
+    ],
+)
+def test_anything_else_is_refused_and_told_what_is_allowed(url: str) -> None:
+    with pytest.raises(BadStateUrl, match=r"allowed are sqlite:///|ports are 1 to 65535"):
+        parse_state_url(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "zk://me:s3cret@h:port",
+        "zk://me:s3cret@h:99999",
+        "zk://me:s3cret@h:1/a//b",
+        "zk://:s3cret@h",
+        "http://me:s3cret@h",
+        "me:s3cret@h",
+    ],
+)
+def test_errors_show_no_password(url: str) -> None:
+    with pytest.raises(BadStateUrl) as refused:
+        parse_state_url(url)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_neither_text_nor_repr_of_an_address_shows_its_password() -> None:
+    place = parse_state_url("zk://me:s3cret@h:1/a")
+    assert str(place) == "zk://h:1/a"
+    assert "s3cret" not in repr(place)
+
+
+def test_credentials_given_twice_are_refused() -> None:
+    with pytest.raises(BadStateUrl, match="given twice"):
+        open_store("zk://me:x@127.0.0.1:1", "tf", zookeeper_username="me", zookeeper_password="x")
+
+
+def test_credentials_for_sqlite_are_refused() -> None:
+    with pytest.raises(BadStateUrl, match="but the state is in SQLite"):
+        open_store("sqlite:///x.db", "tf", zookeeper_username="me", zookeeper_password="x")
