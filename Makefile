@@ -25,7 +25,7 @@ help:
 	@echo "make lint      ruff, mypy, import-linter, generated files"
 	@echo "make format    what ruff can mend, and the generated files"
 
-$(VENV)/.installed: setup.cfg pyproject.toml vendor/http-parser/setup.cfg
+$(VENV)/.installed: setup.cfg pyproject.toml vendor/http-parser/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed; set PYTHON=... ($(PYTHON) is older)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)

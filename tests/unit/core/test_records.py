@@ -1,0 +1,98 @@
+"""What the core writes it reads back, and what it cannot read it refuses by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from dcos_tensorflow.core import records
+from dcos_tensorflow.core.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.job import JobState, Outcome, Verdict
+from dcos_tensorflow.core.service_state import (
+    LaunchSettings,
+    StateUnreadable,
+    configuration_id,
+    restore,
+)
+from dcos_tensorflow.core.spec import ServiceSpec
+from simulated_mesos import small_job, started
+
+
+def test_a_service_spec_comes_back_as_it_was():
+    spec = small_job()
+    assert records.decode(ServiceSpec, records.encode(spec)) == spec
+
+
+def test_a_job_with_a_verdict_comes_back_as_it_was():
+    job = JobState(verdict=Verdict(Outcome.FAILED, 3, "no"))
+    assert records.decode(JobState, records.encode(job)) == job
+
+
+def test_a_cluster_spec_comes_back_as_it_was():
+    cluster = ClusterSpec(3, {"worker-0": "127.0.0.1:31000"})
+    assert records.decode(ClusterSpec, records.encode(cluster)) == cluster
+
+
+def test_the_same_value_always_gives_the_same_bytes():
+    one = ClusterSpec(1, {"a-0": "x", "b-0": "y"})
+    other = ClusterSpec(1, {"b-0": "y", "a-0": "x"})
+    assert records.encode(one) == records.encode(other)
+
+
+def test_a_field_that_an_older_version_did_not_write_takes_its_default():
+    plain = records.to_plain(JobState())
+    del plain["restarts"]
+    assert records.decode(JobState, json.dumps(plain).encode()) == JobState()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"{", "not JSON"),
+        (b"[]", "expected an object"),
+        (b'{"nonsense": 1}', "nonsense"),
+        (b'{"phase": "asleep"}', "asleep"),
+        (b'{"attempt": "two"}', "attempt"),
+        (b'{"attempt": true}', "attempt"),
+        (b'{"incidents": {}}', "incidents"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(data, words):
+    with pytest.raises(records.RecordError, match=words):
+        records.decode(JobState, data)
+
+
+def test_the_whole_state_comes_back_from_the_store_after_a_crash():
+    scheduler = started()
+    before = scheduler.state
+    after = restore(scheduler.store, LaunchSettings())
+    kept = ("spec", "instance", "framework_id", "epoch", "tasks", "job", "abandoned")
+    assert {k: getattr(after, k) for k in kept} == {k: getattr(before, k) for k in kept}
+    assert after.settings.token_key == before.settings.token_key
+
+
+def test_an_empty_store_is_a_new_service():
+    assert restore({}, LaunchSettings()) is None
+
+
+@pytest.mark.parametrize("path", ["Epoch", "Properties/job", "Tasks/ps-0/TaskInfo"])
+def test_a_damaged_value_is_named(path):
+    scheduler = started()
+    scheduler.store[path] = b"{broken"
+    with pytest.raises(StateUnreadable, match=path):
+        restore(scheduler.store, LaunchSettings())
+
+
+def test_a_launch_whose_record_was_only_half_written_was_never_sent():
+    scheduler = started()
+    del scheduler.store["Tasks/ps-0/TaskStatus"]
+    restored = restore(scheduler.store, LaunchSettings())
+    assert restored.tasks["ps-0"].terminal
+
+
+def test_other_options_are_another_configuration():
+    spec = small_job()
+    assert configuration_id(spec) == configuration_id(small_job())
+    assert configuration_id(spec) != configuration_id(dataclasses.replace(spec, user="other"))
