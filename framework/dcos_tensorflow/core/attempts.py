@@ -137,20 +137,33 @@ def _pack(
     anchors: Anchors,
     pins: Sequence[int] | None = None,
 ) -> Attempt:
-    """Place the wishes in ``order``, each where it suits best, or where it is pinned to."""
-    packing = Packing(problem, anchors)
-    attempt = Attempt(packing, [None] * len(wishes), [()] * len(wishes))
-    for number in order:
-        wish = wishes[number]
-        kind = wish.kind
-        if pins is None:
-            row = packing.best_row(kind)
-        else:
-            row = pins[number] if packing.fits(kind)[pins[number]] else None
-        if row is not None:
-            attempt.rows[number] = row
-            attempt.ports[number] = packing.put(kind, row, wish.task, wish.preferred_port)
+    """Place the wishes in ``order``, each where it is pinned to, else where it suits best.
+
+    What failed is tried again for as long as that helps: GROUP_BY can allow later what it first
+    refused. So at the end no failed task fits anywhere, and there is a reason for each.
+    """
+    attempt = Attempt(Packing(problem, anchors), [None] * len(wishes), [()] * len(wishes))
+    waiting = list(order)
+    while waiting:
+        failed = [number for number in waiting if not _put(attempt, number, wishes, pins)]
+        if len(failed) == len(waiting):
+            break
+        waiting = failed
     return attempt
+
+
+def _put(attempt: Attempt, number: int, wishes: Sequence[Wish], pins: Sequence[int] | None) -> bool:
+    """Place one wish; say whether there was a row for it."""
+    wish, packing = wishes[number], attempt.packing
+    if pins is not None and packing.fits(wish.kind)[pins[number]]:
+        row: int | None = pins[number]
+    else:
+        row = packing.best_row(wish.kind)
+    if row is None:
+        return False
+    attempt.rows[number] = row
+    attempt.ports[number] = packing.put(wish.kind, row, wish.task, wish.preferred_port)
+    return True
 
 
 def _anchors(
