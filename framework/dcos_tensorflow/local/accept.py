@@ -1,0 +1,155 @@
+"""What an ACCEPT does: its operations are played, in order, on the resources of its offers.
+
+Called by ``scheduler_calls``. Tasks that Mesos would refuse get Mesos' update; operations that
+this cluster does not do are refused by name; what is left over is declined with the filter.
+Facts: ``master.cpp`` accept() and _accept().
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.master import Master
+from dcos_tensorflow.local.records import Agent, Framework, Offer, Task
+from dcos_tensorflow.local.resources import Resources
+from dcos_tensorflow.local.validation import (
+    NOT_SUPPORTED,
+    offers_error,
+    task_error,
+)
+
+Json = dict[str, Any]
+
+
+def accept(master: Master, framework: Framework, call: Json, now: float) -> None:
+    """Carry out the ``accept`` part of a call."""
+    state = master.state
+    offer_ids = [one["value"] for one in call.get("offer_ids", [])]
+    operations = call.get("operations", [])
+    error = offers_error(state, framework, offer_ids)
+    offers = [
+        state.offers[offer_id]
+        for offer_id in dict.fromkeys(offer_ids)
+        if offer_id in state.offers
+        and state.offers[offer_id].framework_id == framework.framework_id
+    ]
+    for offer in offers:
+        master.drop_offer(offer)
+    if error is not None:
+        for operation in operations:
+            _invalid_offers(master, framework, operation, error, now)
+        return
+    agent = state.agents[offers[0].agent_id]
+    session = _Session(master, framework, agent, offers[0], now)
+    for offer in offers:
+        session.remaining += offer.resources
+    for operation in operations:
+        session.play(operation)
+    master.refuse(framework, offers[0], session.remaining, call.get("filters"), now)
+
+
+def tasks_of(operation: Json) -> list[Json]:
+    """Return the tasks that an operation launches."""
+    if operation.get("type") == "LAUNCH":
+        return list(operation.get("launch", {}).get("task_infos", []))
+    if operation.get("type") == "LAUNCH_GROUP":
+        return list(operation.get("launch_group", {}).get("task_group", {}).get("tasks", []))
+    return []
+
+
+def _invalid_offers(
+    master: Master, framework: Framework, operation: Json, error: str, now: float
+) -> None:
+    for task in tasks_of(operation):
+        master.update_from_master(
+            framework,
+            task["task_id"]["value"],
+            "TASK_DROPPED" if framework.capable("PARTITION_AWARE") else "TASK_LOST",
+            agent_id=task["agent_id"]["value"],
+            reason="REASON_INVALID_OFFERS",
+            message=f"Task launched with invalid offers: {error}",
+            now=now,
+        )
+    if not tasks_of(operation):
+        message = f"Operation attempted with invalid resources: {error}"
+        operation_failed(master, framework, operation, "OPERATION_DROPPED", message)
+
+
+def operation_failed(
+    master: Master, framework: Framework, operation: Json, state: str, message: str
+) -> None:
+    """Tell the outcome of an operation that has an id; without an id it fails in silence."""
+    if "id" in operation:
+        status = {"operation_id": operation["id"], "state": state, "message": message}
+        event = {"type": "UPDATE_OPERATION_STATUS", "update_operation_status": {"status": status}}
+        master.send_event(framework, event)
+
+
+def with_allocation(resources: list[Json], role: str) -> list[Json]:
+    """Return ``resources`` with the offer's allocation where they name none."""
+    return [
+        one if "allocation_info" in one else {**one, "allocation_info": {"role": role}}
+        for one in resources
+    ]
+
+
+class _Session:
+    """One ACCEPT while its operations are played."""
+
+    def __init__(
+        self, master: Master, framework: Framework, agent: Agent, offer: Offer, now: float
+    ) -> None:
+        self.master = master
+        self.framework = framework
+        self.agent = agent
+        self.role = offer.mesos_role
+        self.now = now
+        self.remaining = Resources()
+
+    def play(self, operation: Json) -> None:
+        kind = operation.get("type")
+        if kind == "LAUNCH":
+            self._launch(operation)
+        else:
+            message = f"{NOT_SUPPORTED}: operation {kind}"
+            for task in tasks_of(operation):
+                self._error(task, message, "REASON_TASK_INVALID")
+            operation_failed(self.master, self.framework, operation, "OPERATION_ERROR", message)
+
+    def _launch(self, operation: Json) -> None:
+        for given in tasks_of(operation):
+            task = {**given, "resources": with_allocation(given.get("resources", []), self.role)}
+            if "id" in operation:
+                error: str | None = "The `id` field cannot be set on LAUNCH operations"
+            else:
+                error = task_error(task, self.framework, self.agent.agent_id, self.remaining)
+            if error is not None:
+                self._error(task, error, "REASON_TASK_INVALID")
+                continue
+            self._add(task, None)
+            message = messages.RunTasks(self.framework.framework_id, self.framework.info, (task,))
+            self.master.send_to_agent(self.agent, message)
+
+    def _add(self, task: Json, executor_id: str | None) -> None:
+        resources = Resources.parse(task["resources"])
+        self.remaining -= resources
+        record = Task(
+            info=task,
+            framework_id=self.framework.framework_id,
+            agent_id=self.agent.agent_id,
+            resources=resources,
+            executor_id=executor_id,
+        )
+        self.framework.tasks[record.task_id] = record
+
+    def _error(self, task: Json, message: str, reason: str) -> None:
+        self.master.update_from_master(
+            self.framework,
+            task["task_id"]["value"],
+            "TASK_ERROR",
+            agent_id=task["agent_id"]["value"],
+            reason=reason,
+            message=message,
+            now=self.now,
+        )

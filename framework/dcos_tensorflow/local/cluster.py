@@ -1,0 +1,364 @@
+"""The embedded cluster: one master and its agents on this machine, ready for a scheduler.
+
+The shell around the pure cores ``master`` and ``agent``: it carries their messages, keeps time,
+runs the HTTP servers and the executors' processes. Used by ``daemon`` (``dcos-tensorflow local``,
+``run``) and by tests. Everything ends with ``stop``; when the process is killed, the executors
+notice and end their tasks.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from dcos_tensorflow.local import messages, operator_calls
+from dcos_tensorflow.local.agent import Agent
+from dcos_tensorflow.local.containers import AgentIdentity
+from dcos_tensorflow.local.faults import Faults, Network
+from dcos_tensorflow.local.host import Host, machine_environment
+from dcos_tensorflow.local.http_agent import make_server as make_agent_server
+from dcos_tensorflow.local.http_master import HttpFaults
+from dcos_tensorflow.local.http_master import make_server as make_master_server
+from dcos_tensorflow.local.http_server import Server
+from dcos_tensorflow.local.master import Master, MasterAddress
+from dcos_tensorflow.local.scheduler_calls import Reply, Request, scheduler_call
+from dcos_tensorflow.local.streams import EventStream
+from dcos_tensorflow.local.timing import Timing
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """One agent. ``mem`` and ``disk`` are megabytes, ``ports`` first and last, inclusive."""
+
+    address: str = "127.0.0.1"
+    hostname: str = ""
+    cpus: float = 2
+    mem: float = 4096
+    disk: float = 10000
+    gpus: int = 0
+    ports: tuple[int, int] = (31000, 32000)
+    attributes: Mapping[str, str | float] = field(default_factory=dict)
+    zone: str | None = None
+    region: str | None = None
+
+
+class EmbeddedCluster:
+    """A Mesos-compatible cluster. A context manager: starts on entry, stops on exit."""
+
+    def __init__(
+        self,
+        agents: Sequence[AgentConfig],
+        work_dir: Path,
+        *,
+        port: int = 0,
+        timing: Timing = Timing(),
+        credentials: Mapping[str, str] | None = None,
+        switch_user: bool = False,
+    ) -> None:
+        """Describe a cluster; nothing runs yet.
+
+        Args:
+            agents: its agents.
+            work_dir: where sandboxes are made.
+            port: of the master on 127.0.0.1, 0 for a free one.
+            timing: every interval.
+            credentials: principal -> secret; with it, HTTP basic authentication is asked for.
+            switch_user: run tasks as their user, when this process is root and the user exists.
+        """
+        self._configs = list(agents)
+        self._work_dir = Path(work_dir).resolve()
+        self._port = port
+        self.timing = timing
+        self.credentials = credentials
+        self._switch_user = switch_user
+        self.http_faults = HttpFaults()
+        self.network = Network(len(self._configs))
+        self.lock = threading.RLock()
+        self._changed = threading.Condition(self.lock)
+        self._streams: dict[str, EventStream] = {}
+        self._owner: dict[str, Agent] = {}
+        #: How many of the next ACCEPTs find their offers rescinded (``faults``).
+        self.rescind_at_accept = 0
+        self._stopping = False
+        self._started = False
+        self._offset = time.time() - time.monotonic()
+
+    # -- life ----------------------------------------------------------------------------------
+
+    def __enter__(self) -> EmbeddedCluster:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start everything; return when the master answers and all agents are registered.
+
+        Raises:
+            OSError: an address cannot be had.
+        """
+        now = self.now()
+        self._work_dir.mkdir(parents=True, exist_ok=True)
+        self._servers: list[Server] = []
+        self.agents: list[Agent] = []
+        try:
+            self._master_server = make_master_server(("127.0.0.1", self._port), self)
+            self._servers.append(self._master_server)
+            self._port = int(self._master_server.server_address[1])
+            address = MasterAddress("127.0.0.1", self._port, "127.0.0.1")
+            self.core = Master(address, self.timing, now)
+            for link, config in enumerate(self._configs):
+                self._add_agent(link, config, now)
+        except OSError:
+            for server in self._servers:
+                server.server_close()
+            raise
+        self.host = Host(self._executor_message, switch_user=self._switch_user)
+        with self.lock:
+            for agent in self.agents:
+                agent.tick(now)
+            self.settle()
+        self._timer = threading.Thread(target=self._run_timers, name="timers", daemon=True)
+        self._timer.start()
+        for server in self._servers:
+            server.start()
+        self._started = True
+
+    def _add_agent(self, link: int, config: AgentConfig, now: float) -> None:
+        server = make_agent_server((config.address, 0), self, link)
+        self._servers.append(server)
+        port = int(server.server_address[1])
+        identity = _identity(link, config, port, self._work_dir / "agents" / str(link))
+        agent = Agent(
+            identity,
+            self.timing,
+            now,
+            machine_environment=machine_environment(),
+            gpus=config.gpus,
+        )
+        self.agents.append(agent)
+
+    def stop(self) -> None:
+        """End everything, tasks included. Safe to call twice."""
+        if not self._started:
+            return
+        self._started = False
+        with self.lock:
+            self._stopping = True
+            self._changed.notify_all()
+            for stream in self._streams.values():
+                stream.close()
+        self._timer.join()
+        self.host.stop()
+        for server in self._servers:
+            server.stop()
+
+    @property
+    def master(self) -> str:
+        """Return where the master listens, ``host:port``."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def faults(self) -> Faults:
+        """Return the orders for faults."""
+        return Faults(self)
+
+    def now(self) -> float:
+        """Return unix seconds that never go back."""
+        return self._offset + time.monotonic()
+
+    # -- carrying messages ---------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Carry out every effect until there is none left. The lock is held."""
+        while True:
+            effects = self.core.take_effects()
+            for effect in effects:
+                self._master_effect(effect)
+            for agent in self.agents:
+                agent_effects = agent.take_effects()
+                effects += agent_effects
+                for effect in agent_effects:
+                    self._agent_effect(agent, effect)
+            if not effects:
+                self._changed.notify_all()
+                return
+
+    def _master_effect(self, effect: object) -> None:
+        if isinstance(effect, messages.SendEvent):
+            stream = self._streams.get(effect.stream_id)
+            if stream is not None:
+                stream.send(effect.event)
+        elif isinstance(effect, messages.CloseStream):
+            stream = self._streams.pop(effect.stream_id, None)
+            if stream is not None:
+                stream.close()
+        elif isinstance(effect, messages.ToAgent):
+            if self.network.reaches(effect.link):
+                self.to_agent(effect.link, effect.message)
+
+    def to_agent(self, link: int, message: object) -> None:
+        """Hand a message of the master to an agent, or keep it while the agent is frozen."""
+        if not self.network.hold_for_agent(link, ("master", message)):
+            self.agents[link].master_message(message, self.now())
+
+    def _agent_effect(self, agent: Agent, effect: object) -> None:
+        link = agent.identity.link
+        if isinstance(effect, messages.ToMaster):
+            for delay in self.network.on_the_way(link, effect.message):
+                if delay:
+                    self.network.later(self.now() + delay, link, effect.message)
+                else:
+                    self.core.agent_message(link, effect.message, self.now())
+        elif isinstance(effect, messages.StartExecutor):
+            self._owner[effect.container_id] = agent
+            self._start_executor(agent, effect)
+        elif isinstance(effect, messages.TellExecutor):
+            self.host.tell(effect.container_id, effect.command)
+        elif isinstance(effect, messages.DestroyExecutor):
+            self.host.destroy(effect.container_id)
+
+    def _start_executor(self, agent: Agent, effect: messages.StartExecutor) -> None:
+        now = self.now()
+        try:
+            pid = self.host.start(effect.container_id, effect.sandbox, effect.spec)
+        except OSError:
+            agent.executor_message(messages.ExecutorGone(effect.container_id, 1 << 8), now)
+            return
+        agent.executor_message(messages.ExecutorStarted(effect.container_id, pid), now)
+
+    def _executor_message(self, container_id: str, message: object) -> None:
+        with self.lock:
+            agent = self._owner[container_id]
+            link = agent.identity.link
+            if self._stopping:
+                return
+            if isinstance(message, messages.ExecutorGone):
+                del self._owner[container_id]
+            if not self.network.hold_for_agent(link, ("executor", message)):
+                agent.executor_message(message, self.now())
+            self.settle()
+
+    def _run_timers(self) -> None:
+        with self.lock:
+            while not self._stopping:
+                now = self.now()
+                self.tick(now)
+                deadline = min(
+                    [
+                        self.core.deadline(),
+                        self.network.deadline(),
+                        *(
+                            agent.deadline()
+                            for agent in self.agents
+                            if not self.network.frozen(agent.identity.link)
+                        ),
+                    ]
+                )
+                self._changed.wait(max(0.001, min(deadline - now, 60.0)))
+
+    def tick(self, now: float) -> None:
+        """Do what time brings. The lock is held."""
+        for link, message in self.network.due(now):
+            self.core.agent_message(link, message, now)
+        self.core.tick(now)
+        for agent in self.agents:
+            if not self.network.frozen(agent.identity.link):
+                agent.tick(now)
+        self.settle()
+
+    # -- the master's door ---------------------------------------------------------------------
+
+    def scheduler_call(self, request: Request) -> tuple[Reply, EventStream | None]:
+        """Answer a scheduler's call."""
+        with self.lock:
+            if self.rescind_at_accept and b'"ACCEPT"' in request.body:
+                self.rescind_at_accept -= 1
+                self.faults.rescind_offers()
+            reply = scheduler_call(self.core, request, self.now())
+            stream = None
+            if reply.stream_id is not None:
+                stream = EventStream(reply.stream_id)
+                self._streams[stream.stream_id] = stream
+            self.settle()
+            return reply, stream
+
+    def stream_closed(self, stream_id: str) -> None:
+        """Note that a scheduler's connection has ended."""
+        with self.lock:
+            self._streams.pop(stream_id, None)
+            if not self._stopping:
+                self.core.stream_closed(stream_id, self.now())
+                self.settle()
+
+    def open_streams(self) -> list[EventStream]:
+        """Return the subscriptions that are open."""
+        return list(self._streams.values())
+
+    def forget_streams(self) -> None:
+        """Drop the subscriptions of a lost master. The lock is held."""
+        self._streams.clear()
+
+    def operator_call(self, body: bytes, principal: str | None) -> Reply:
+        """Answer ``POST /api/v1``."""
+        with self.lock:
+            reply = operator_calls.call(self.core, body, self.now())
+            self.settle()
+            return reply
+
+    def operator_get(self, path: str, query: Mapping[str, list[str]], form: bytes) -> Reply:
+        """Answer the other endpoints."""
+        with self.lock:
+            reply = operator_calls.get(self.core, path, query, form, self.now())
+            self.settle()
+            return reply
+
+
+def _identity(link: int, config: AgentConfig, port: int, work_dir: Path) -> AgentIdentity:
+    hostname = config.hostname or config.address
+    scalars: dict[str, float] = {"cpus": config.cpus, "mem": config.mem, "disk": config.disk}
+    if config.gpus:
+        scalars["gpus"] = config.gpus
+    resources: list[Json] = [
+        {"name": name, "type": "SCALAR", "scalar": {"value": float(value)}}
+        for name, value in scalars.items()
+    ]
+    ranges = {"range": [{"begin": config.ports[0], "end": config.ports[1]}]}
+    ports: Json = {"name": "ports", "type": "RANGES", "ranges": ranges}
+    info: Json = {
+        "hostname": hostname,
+        "ip": config.address,
+        "port": port,
+        "resources": [*resources, ports],
+        # Offers list the ports first.
+        "offered_resources": [ports, *resources],
+        "attributes": [_attribute(name, value) for name, value in config.attributes.items()],
+        "checkpoint": True,
+    }
+    if config.region is not None or config.zone is not None:
+        info["domain"] = {
+            "fault_domain": {
+                "region": {"name": config.region or "local"},
+                "zone": {"name": config.zone or "local"},
+            }
+        }
+    return AgentIdentity(link, config.address, port, hostname, str(work_dir), info)
+
+
+def _attribute(name: str, value: str | float) -> Json:
+    if isinstance(value, str):
+        return {"name": name, "type": "TEXT", "text": {"value": value}}
+    return {"name": name, "type": "SCALAR", "scalar": {"value": float(value)}}

@@ -1,0 +1,112 @@
+"""Brings a task's URIs into its sandbox, as Mesos' fetcher does.
+
+Runs inside ``executor``'s process, before the task starts. Plain paths, ``file://``, ``http://``
+and ``https://``; archives are unpacked beside themselves unless ``extract`` is false; ``executable``
+files get their run bit instead. Other schemes are refused by name. ``cache`` changes nothing: a
+cache would only save a copy on the same machine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tarfile
+import urllib.parse
+import urllib.request
+import zipfile
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+#: Seconds without a byte until a download has failed.
+_STALLED_SECONDS = 60.0
+# The endings that Mesos unpacks (src/launcher/fetcher.cpp).
+_TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+_ZIP_ENDINGS = (".zip",)
+_GZIP_ENDINGS = (".gz",)
+
+
+class FetchError(Exception):
+    """A URI could not be brought. The text says which and why."""
+
+
+def fetch(uris: Iterable[Mapping[str, Any]], sandbox: str) -> None:
+    """Bring every URI into ``sandbox``.
+
+    Raises:
+        FetchError: one could not be brought; the rest was not tried.
+    """
+    for uri in uris:
+        try:
+            _fetch_one(uri, sandbox)
+        except FetchError:
+            raise
+        except (OSError, ValueError, tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+            raise FetchError(f"Failed to fetch '{uri['value']}': {error}") from error
+
+
+def _fetch_one(uri: Mapping[str, Any], sandbox: str) -> None:
+    source = uri["value"].strip()
+    name = uri.get("output_file") or _base_name(source)
+    target = os.path.join(sandbox, name)
+    inside = os.path.realpath(target).startswith(os.path.realpath(sandbox) + os.sep)
+    if os.path.isabs(name) or not inside:
+        raise FetchError(f"Failed to fetch '{source}': '{name}' is outside of the sandbox")
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    _bring(source, target)
+    if uri.get("executable", False):
+        os.chmod(target, os.stat(target).st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    elif uri.get("extract", True):
+        _unpack(target, sandbox)
+
+
+def _base_name(source: str) -> str:
+    path = urllib.parse.urlparse(source).path if "://" in source else source
+    name = os.path.basename(urllib.parse.unquote(path))
+    if not name:
+        raise FetchError(f"Failed to fetch '{source}': it names no file")
+    return name
+
+
+def _bring(source: str, target: str) -> None:
+    scheme = source.partition("://")[0].lower() if "://" in source else ""
+    if scheme in ("http", "https", "ftp", "ftps"):
+        if scheme.startswith("ftp"):
+            raise FetchError(f"Not supported by the embedded cluster: {scheme}:// ('{source}')")
+        request = urllib.request.urlopen(source, timeout=_STALLED_SECONDS)
+        with request as response, open(target, "wb") as out:
+            shutil.copyfileobj(response, out)
+        return
+    if scheme == "file":
+        source = urllib.parse.unquote(urllib.parse.urlparse(source).path)
+    elif scheme:
+        raise FetchError(f"Not supported by the embedded cluster: {scheme}:// ('{source}')")
+    if not os.path.isabs(source):
+        raise FetchError(
+            f"Failed to fetch '{source}': a relative path needs the agent's frameworks_home"
+        )
+    shutil.copy(source, target)
+
+
+def _unpack(path: str, sandbox: str) -> None:
+    lowered = path.lower()
+    if lowered.endswith(_TAR_ENDINGS):
+        with tarfile.open(path) as archive:
+            archive.extractall(sandbox, filter="tar")
+    elif lowered.endswith(_ZIP_ENDINGS):
+        _unzip(path, sandbox)
+    elif lowered.endswith(_GZIP_ENDINGS):
+        import gzip
+
+        with gzip.open(path) as packed, open(path[: -len(".gz")], "wb") as out:
+            shutil.copyfileobj(packed, out)
+
+
+def _unzip(path: str, sandbox: str) -> None:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            target = archive.extract(member, sandbox)
+            # Python's zipfile drops the modes that unzip, which Mesos calls, keeps.
+            mode = member.external_attr >> 16 & 0o777
+            if mode and not member.is_dir():
+                os.chmod(target, mode)

@@ -1,0 +1,197 @@
+"""The master's HTTP server: a thin shell over ``scheduler_calls`` and ``operator_calls``.
+
+``cluster`` owns it and answers its calls under its lock; the ways in which ``faults`` makes it
+misbehave are in ``HttpFaults``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import threading
+import time
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dcos_tensorflow.local.http_server import Handler, Server
+from dcos_tensorflow.local.scheduler_calls import TEXT, Reply, Request
+from dcos_tensorflow.local.streams import EventStream
+
+
+@dataclass
+class HttpFaults:
+    """How the server misbehaves at the moment. Set by ``faults``, read by every request."""
+
+    #: Answer 503 until this time of ``time.monotonic``.
+    refuse_until: float = 0.0
+    refuse_text: str = "Master has not finished recovery"
+    #: Wait this long before answering a call.
+    answer_delay: float = 0.0
+    #: How many of the next ACCEPTs are thrown away unread, or carried out but not answered.
+    drop_before_accept: int = 0
+    drop_after_accept: int = 0
+    #: "host:port" of the master that leads instead of this one.
+    leader: str | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, counter: str) -> bool:
+        """Use up one of ``counter``, if there is one."""
+        with self.lock:
+            left = int(getattr(self, counter))
+            if left:
+                setattr(self, counter, left - 1)
+            return left > 0
+
+
+class MasterDoor(Protocol):
+    """What the server needs of the cluster."""
+
+    http_faults: HttpFaults
+    credentials: Mapping[str, str] | None
+
+    def scheduler_call(self, request: Request) -> tuple[Reply, EventStream | None]:
+        """Answer a scheduler's call."""
+
+    def stream_closed(self, stream_id: str) -> None:
+        """Note that a scheduler's connection has ended."""
+
+    def operator_call(self, body: bytes, principal: str | None) -> Reply:
+        """Answer ``POST /api/v1``."""
+
+    def operator_get(self, path: str, query: Mapping[str, list[str]], form: bytes) -> Reply:
+        """Answer the other endpoints."""
+
+    def now(self) -> float:
+        """Return unix seconds."""
+
+
+_SCHEDULER = "/api/v1/scheduler"
+_OPERATOR = "/api/v1"
+_OPEN = frozenset({"/health", "/version", "/redirect"})
+_WRITERS = frozenset({"/teardown", "/machine/down", "/machine/up", "/quota", "/reserve"})
+
+
+def make_server(address: tuple[str, int], door: MasterDoor) -> Server:
+    """Return a server that is not started yet.
+
+    Raises:
+        OSError: the address cannot be had.
+    """
+    return Server(address, type("MasterHandler", (_MasterHandler,), {"door": door}))
+
+
+class _MasterHandler(Handler):
+    door: MasterDoor
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def do_PUT(self) -> None:
+        self._serve()
+
+    def do_DELETE(self) -> None:
+        self._serve()
+
+    def _serve(self) -> None:
+        parsed = urllib.parse.urlparse(self.path)
+        # libprocess serves everything under the process' name, too.
+        path = parsed.path.removeprefix("/master") or "/"
+        body = self.body()
+        faults = self.door.http_faults
+        if faults.answer_delay:
+            time.sleep(faults.answer_delay)
+        principal = self._principal()
+        if principal is None and self.door.credentials is not None and path not in _OPEN:
+            self._unauthorized(path)
+            return
+        if path == "/redirect":
+            self.answer(307, headers={"Location": f"//{faults.leader or self._own()}"})
+            return
+        if path != "/health" and time.monotonic() < faults.refuse_until:
+            self.answer(503, faults.refuse_text, TEXT)
+            return
+        if faults.leader is not None and path != "/health":
+            location = f"//{faults.leader}/master{path}"
+            self.answer(307, headers={"Location": location})
+            return
+        if path in (_SCHEDULER, _OPERATOR, f"{_OPERATOR}/operator") and self.command != "POST":
+            text = (
+                "405 Method Not Allowed. Expecting one of { 'POST' }, but received"
+                f" '{self.command}'."
+            )
+            self.answer(405, text, TEXT, {"Allow": "POST"})
+        elif path == _SCHEDULER:
+            self._scheduler(body, principal)
+        elif path in (_OPERATOR, f"{_OPERATOR}/operator"):
+            self._reply(self.door.operator_call(body, principal))
+        else:
+            query = urllib.parse.parse_qs(parsed.query)
+            self._reply(self.door.operator_get(path, query, body))
+
+    def _own(self) -> str:
+        host, port = self.server.server_address[:2]
+        return f"{host!s}:{port}"
+
+    def _reply(self, reply: Reply) -> None:
+        self.answer(reply.status, reply.body, reply.content_type, reply.headers)
+
+    def _scheduler(self, body: bytes, principal: str | None) -> None:
+        faults = self.door.http_faults
+        is_accept = b'"ACCEPT"' in body
+        if is_accept and faults.take("drop_before_accept"):
+            self.close_connection = True
+            return
+        request = Request(
+            body=body,
+            content_type=self.headers.get("Content-Type"),
+            accept=self.headers.get("Accept"),
+            stream_id=self.headers.get("Mesos-Stream-Id"),
+            principal=principal,
+        )
+        reply, stream = self.door.scheduler_call(request)
+        if is_accept and faults.take("drop_after_accept"):
+            self.close_connection = True
+            return
+        if stream is None:
+            self._reply(reply)
+            return
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.send_header("Mesos-Stream-Id", stream.stream_id)
+        try:
+            self.end_headers()
+            stream.serve(self.connection, self.wfile)  # type: ignore[arg-type]
+        finally:
+            self.door.stream_closed(stream.stream_id)
+
+    def _principal(self) -> str | None:
+        header = self.headers.get("Authorization", "")
+        credentials = self.door.credentials
+        if credentials is None or not header.startswith("Basic "):
+            return None
+        try:
+            given = base64.b64decode(header[len("Basic ") :], validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return None
+        name, _, secret = given.partition(":")
+        known = credentials.get(name)
+        if known is not None and hmac.compare_digest(known.encode(), secret.encode()):
+            return name
+        return None
+
+    def _unauthorized(self, path: str) -> None:
+        realm = "mesos-master-readonly"
+        if path == _SCHEDULER:
+            realm = "mesos-master-scheduler"
+        elif path.startswith(_OPERATOR) or path in _WRITERS:
+            realm = "mesos-master-readwrite"
+        headers = {"WWW-Authenticate": f'Basic realm="{realm}"'}
+        self.answer(401, "401 Unauthorized.", TEXT, headers)

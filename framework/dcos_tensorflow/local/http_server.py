@@ -1,0 +1,132 @@
+"""What the master's and the agents' HTTP servers share: a threading server and answers.
+
+Standard library only: byte-level faults need the bare socket.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+#: Bodies larger than this are refused: nothing a scheduler says is near it.
+MAX_BODY_BYTES = 64 * 1024 * 1024
+
+
+class Server(ThreadingHTTPServer):
+    """An HTTP server on one address whose open connections can all be ended."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._connections: set[socket.socket] = set()
+        self._connections_lock = threading.Lock()
+        super().__init__(address, handler)
+        self._thread = threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
+        )
+
+    def start(self) -> None:
+        """Serve in a thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop serving and end every connection."""
+        self.shutdown()
+        self.server_close()
+        self._thread.join()
+
+    def server_close(self) -> None:
+        """Close the listening socket, then wait for the connections' threads."""
+        self.end_connections()
+        super().server_close()
+
+    def end_connections(self) -> None:
+        """End every open connection."""
+        with self._connections_lock:
+            connections = list(self._connections)
+        for connection in connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Note the connection before its thread starts."""
+        with self._connections_lock:
+            self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Forget the connection."""
+        with self._connections_lock:
+            self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Let a client that went away be; anything else is a defect and is shown."""
+        import sys
+
+        if isinstance(sys.exception(), ConnectionError | TimeoutError):
+            return
+        super().handle_error(request, client_address)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers as libprocess does: HTTP/1.1, keep-alive, no chatter on stderr."""
+
+    protocol_version = "HTTP/1.1"
+    #: Without it, small answers wait for the client's delayed ACK (Nagle).
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+    def version_string(self) -> str:
+        """Name the server."""
+        return "embedded-mesos"
+
+    def body(self) -> bytes:
+        """Return the request's body."""
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            return self._chunked_body()
+        length = int(self.headers.get("Content-Length") or 0)
+        if length > MAX_BODY_BYTES:
+            raise ValueError("body too large")
+        return self.rfile.read(length)
+
+    def _chunked_body(self) -> bytes:
+        found = b""
+        while True:
+            size = int(self.rfile.readline().split(b";")[0], 16)
+            found += self.rfile.read(size)
+            self.rfile.readline()
+            if size == 0:
+                return found
+
+    def answer(
+        self,
+        status: int,
+        body: str | bytes = "",
+        content_type: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        """Write a whole answer."""
+        data = body.encode() if isinstance(body, str) else body
+        self.send_response(status)
+        if content_type is not None:
+            self.send_header("Content-Type", content_type)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def answer_json(self, body: object, status: int = 200) -> None:
+        """Write JSON."""
+        self.answer(status, json.dumps(body, separators=(",", ":")), "application/json")

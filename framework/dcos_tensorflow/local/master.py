@@ -1,0 +1,779 @@
+"""The Mesos master: state and messages in, effects out. Pure: no I/O, no threads, no clock.
+
+``cluster`` feeds it scheduler calls (through ``scheduler_calls``), operator calls (through
+``operator_calls``), agents' messages and ``tick``; it collects ``take_effects`` after each. ``now``
+is unix seconds everywhere. ACCEPT is in ``accept``, RECONCILE in ``reconciliation``.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.allocator import allocate
+from dcos_tensorflow.local.records import (
+    TERMINAL_STATES,
+    Agent,
+    ClusterState,
+    Filter,
+    Framework,
+    InverseOffer,
+    Offer,
+    Task,
+)
+from dcos_tensorflow.local.resources import Resources
+from dcos_tensorflow.local.timing import Timing
+
+Json = dict[str, Any]
+
+#: The version that the recordings behind the conformance tests come from.
+MESOS_VERSION = "1.12.0"
+#: --max_refuse_seconds: 365 days (Mesos' ``Filters`` documentation).
+_MAX_REFUSE_SECONDS = 365 * 24 * 3600.0
+_DEFAULT_REFUSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class MasterAddress:
+    """Where the master listens."""
+
+    ip: str
+    port: int
+    hostname: str
+
+    @property
+    def pid(self) -> str:
+        """Return the libprocess id that Mesos shows."""
+        return f"master@{self.ip}:{self.port}"
+
+
+class Master:
+    """See the module."""
+
+    def __init__(
+        self,
+        address: MasterAddress,
+        timing: Timing,
+        now: float,
+        *,
+        known_agents: bool = False,
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        """Start empty. ``known_agents`` says that agents of a lost master will come back."""
+        self.address = address
+        self.timing = timing
+        self.started_at = now
+        self.new_id = new_id
+        self.state = ClusterState(master_id=new_id())
+        self._effects: list[object] = []
+        self._next_allocation = now + timing.allocation
+        self._recovering_until = now + timing.agent_reregister_timeout if known_agents else now
+        self.counters: dict[str, int] = {}
+
+    # -- effects and time ----------------------------------------------------------------------
+
+    def take_effects(self) -> list[object]:
+        """Return what is to be done since the last call, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def send_to_agent(self, agent: Agent, message: object) -> None:
+        """Order ``message`` to be carried to ``agent``."""
+        self._effects.append(messages.ToAgent(agent.link, message))
+
+    def send_event(self, framework: Framework, event: Json) -> None:
+        """Order ``event`` to be written; to a disconnected framework it is lost, as in Mesos."""
+        if framework.stream_id is not None:
+            self._effects.append(messages.SendEvent(framework.stream_id, event))
+
+    def count(self, counter: str) -> None:
+        """Add one to a counter of ``/metrics/snapshot``."""
+        self.counters[counter] = self.counters.get(counter, 0) + 1
+
+    def deadline(self) -> float:
+        """Return when ``tick`` has something to do next."""
+        deadlines = [self._next_allocation]
+        for framework in self.state.frameworks.values():
+            if framework.connected:
+                deadlines.append(framework.next_heartbeat)
+            if framework.failover_deadline is not None:
+                deadlines.append(framework.failover_deadline)
+        deadlines += [agent.next_ping for agent in self.state.agents.values()]
+        return min(deadlines)
+
+    def tick(self, now: float) -> None:
+        """Do what time brings: heartbeats, pings, timeouts, an allocation cycle."""
+        for framework in list(self.state.frameworks.values()):
+            if framework.connected and now >= framework.next_heartbeat:
+                framework.next_heartbeat = now + self.timing.heartbeat
+                self.send_event(framework, {"type": "HEARTBEAT"})
+            if framework.failover_deadline is not None and now >= framework.failover_deadline:
+                self.remove_framework(framework, now)
+        for agent in list(self.state.agents.values()):
+            if now >= agent.next_ping:
+                self._ping(agent, now)
+        if self.timing.offer_timeout is not None:
+            for offer in list(self.state.offers.values()):
+                if now >= offer.made_at + self.timing.offer_timeout:
+                    self.rescind(offer)
+        if now >= self._next_allocation:
+            self._next_allocation = now + self.timing.allocation
+            self.allocate(now)
+
+    def recovering(self, now: float) -> bool:
+        """Say whether agents of a lost master may still come back."""
+        return now < self._recovering_until
+
+    def agents_recovered(self) -> None:
+        """Note that every agent of the lost master is back."""
+        self._recovering_until = 0.0
+
+    # -- frameworks ----------------------------------------------------------------------------
+
+    def new_framework_id(self) -> str:
+        """Return the next framework id."""
+        number = self.state.next_framework
+        self.state.next_framework += 1
+        return f"{self.state.master_id}-{number:04}"
+
+    def master_info(self) -> Json:
+        """Return the MasterInfo of SUBSCRIBED."""
+        address = self.address
+        # Mesos writes the address as a little-endian number: 127.0.0.1 is 16777343.
+        number = int.from_bytes(ipaddress.IPv4Address(address.ip).packed, "little")
+        return {
+            "id": self.state.master_id,
+            "ip": number,
+            "port": address.port,
+            "pid": address.pid,
+            "hostname": address.hostname,
+            "version": MESOS_VERSION,
+            "address": {"hostname": address.hostname, "ip": address.ip, "port": address.port},
+            "capabilities": [
+                {"type": "AGENT_UPDATE"},
+                {"type": "AGENT_DRAINING"},
+                {"type": "QUOTA_V2"},
+            ],
+        }
+
+    def connect(self, framework: Framework, stream_id: str, now: float) -> None:
+        """Attach a stream: SUBSCRIBED, a heartbeat, offers."""
+        if framework.stream_id is not None:
+            error = {"type": "ERROR", "error": {"message": "Framework failed over"}}
+            self.send_event(framework, error)
+            self._effects.append(messages.CloseStream(framework.stream_id))
+        # Offers of the old connection die without a RESCIND (Mesos: failoverFramework).
+        for offer in self._offers_of(framework):
+            self.drop_offer(offer)
+        framework.filters.clear()
+        framework.inverse_filters.clear()
+        framework.stream_id = stream_id
+        framework.failover_deadline = None
+        framework.recovered = False
+        framework.reregistered_at = now
+        framework.next_heartbeat = now + self.timing.heartbeat
+        subscribed = {
+            "framework_id": {"value": framework.framework_id},
+            "heartbeat_interval_seconds": float(self.timing.heartbeat),
+            "master_info": self.master_info(),
+        }
+        self.send_event(framework, {"type": "SUBSCRIBED", "subscribed": subscribed})
+        self.send_event(framework, {"type": "HEARTBEAT"})
+        self.allocate(now)
+
+    def refuse_stream(self, stream_id: str, problem: str) -> None:
+        """Send ERROR on a stream that belongs to no framework, and end it."""
+        event = {"type": "ERROR", "error": {"message": problem}}
+        self._effects.append(messages.SendEvent(stream_id, event))
+        self._effects.append(messages.CloseStream(stream_id))
+
+    def stream_closed(self, stream_id: str, now: float) -> None:
+        """Note that a scheduler's connection has ended: the failover timeout begins."""
+        for framework in list(self.state.frameworks.values()):
+            if framework.stream_id == stream_id:
+                framework.stream_id = None
+                for offer in self._offers_of(framework):
+                    self.drop_offer(offer)
+                framework.filters.clear()
+                framework.inverse_filters.clear()
+                framework.failover_deadline = now + framework.failover_timeout
+                if framework.failover_timeout <= 0:
+                    self.remove_framework(framework, now)
+
+    def remove_framework(self, framework: Framework, now: float) -> None:
+        """End a framework: its tasks are killed without updates, its id is refused from now on."""
+        state = self.state
+        agents = {task.agent_id for task in framework.tasks.values()}
+        for agent in state.agents.values():
+            held = [key for key in agent.executors if key[0] == framework.framework_id]
+            for key in held:
+                del agent.executors[key]
+            if held or agent.agent_id in agents:
+                self.send_to_agent(agent, messages.ShutdownFramework(framework.framework_id))
+        for task in [*framework.tasks.values(), *framework.unreachable_tasks.values()]:
+            if not task.terminal:
+                task.state = "TASK_KILLED"
+            self.complete_task(framework, task)
+        framework.tasks.clear()
+        framework.unreachable_tasks.clear()
+        for offer in self._offers_of(framework):
+            self.drop_offer(offer)
+        self._drop_inverse_offers(framework_id=framework.framework_id, tell=False)
+        if framework.stream_id is not None:
+            self._effects.append(messages.CloseStream(framework.stream_id))
+        framework.stream_id = None
+        framework.failover_deadline = None
+        framework.unregistered_at = now
+        del state.frameworks[framework.framework_id]
+        state.completed_frameworks[framework.framework_id] = framework
+        while len(state.completed_frameworks) > self.timing.max_completed_frameworks:
+            del state.completed_frameworks[next(iter(state.completed_frameworks))]
+
+    # -- offers --------------------------------------------------------------------------------
+
+    def allocate(self, now: float) -> None:
+        """Run one allocation cycle and send the offers."""
+        for framework in self.state.frameworks.values():
+            framework.filters = [one for one in framework.filters if now < one.until]
+        by_framework: dict[str, list[Offer]] = {}
+        for grant in allocate(self.state, now):
+            offer = Offer(
+                offer_id=self._next_offer_id(),
+                framework_id=grant.framework_id,
+                agent_id=grant.agent_id,
+                mesos_role=grant.mesos_role,
+                resources=grant.resources,
+                made_at=now,
+            )
+            self.state.offers[offer.offer_id] = offer
+            self.state.frameworks[grant.framework_id].allocations += 1
+            by_framework.setdefault(grant.framework_id, []).append(offer)
+        for framework_id, offers in by_framework.items():
+            framework = self.state.frameworks[framework_id]
+            rendered = [self.offer_json(framework, offer) for offer in offers]
+            self.send_event(framework, {"type": "OFFERS", "offers": {"offers": rendered}})
+        self._send_inverse_offers(now)
+
+    def _next_offer_id(self) -> str:
+        number = self.state.next_offer
+        self.state.next_offer += 1
+        return f"{self.state.master_id}-O{number}"
+
+    def offer_json(self, framework: Framework, offer: Offer) -> Json:
+        """Return an offer as its framework sees it."""
+        agent = self.state.agents[offer.agent_id]
+        multi_role = framework.capable("MULTI_ROLE")
+        resources = offer.resources if multi_role else offer.resources.allocated_to(None)
+        found: Json = {
+            "id": {"value": offer.offer_id},
+            "framework_id": {"value": offer.framework_id},
+            "agent_id": {"value": offer.agent_id},
+            "hostname": agent.hostname,
+            "url": agent_url(agent),
+            "resources": resources.to_json(refined=framework.capable("RESERVATION_REFINEMENT")),
+        }
+        if agent.attributes:
+            found["attributes"] = agent.attributes
+        executors = [key[1] for key in agent.executors if key[0] == framework.framework_id]
+        if executors:
+            found["executor_ids"] = [{"value": executor} for executor in executors]
+        if multi_role:
+            found["allocation_info"] = {"role": offer.mesos_role}
+        if "domain" in agent.info:
+            found["domain"] = agent.info["domain"]
+        if agent.unavailability is not None:
+            found["unavailability"] = agent.unavailability
+        return found
+
+    def drop_offer(self, offer: Offer) -> None:
+        """Forget an offer; its resources are free again."""
+        self.state.offers.pop(offer.offer_id, None)
+
+    def rescind(self, offer: Offer) -> None:
+        """Take an offer back and tell its framework."""
+        self.drop_offer(offer)
+        framework = self.state.frameworks[offer.framework_id]
+        event = {"type": "RESCIND", "rescind": {"offer_id": {"value": offer.offer_id}}}
+        self.send_event(framework, event)
+
+    def refuse(
+        self,
+        framework: Framework,
+        offer: Offer,
+        resources: Resources,
+        filters: Json | None,
+        now: float,
+    ) -> None:
+        """Hide ``resources`` of the offer's agent from its role for a while."""
+        seconds = (filters or {}).get("refuse_seconds", _DEFAULT_REFUSE_SECONDS)
+        if seconds < 0 or seconds != seconds:
+            seconds = _DEFAULT_REFUSE_SECONDS
+        seconds = min(seconds, _MAX_REFUSE_SECONDS)
+        if seconds == 0 or not resources:
+            return
+        until = now + max(seconds, self.timing.allocation)
+        refused = resources.allocated_to(None)
+        framework.filters.append(Filter(offer.mesos_role, offer.agent_id, refused, until))
+
+    def _offers_of(self, framework: Framework) -> list[Offer]:
+        offers = self.state.offers.values()
+        return [offer for offer in offers if offer.framework_id == framework.framework_id]
+
+    # -- tasks ---------------------------------------------------------------------------------
+
+    def update_from_master(
+        self,
+        framework: Framework,
+        task_id: str,
+        state: str,
+        *,
+        agent_id: str | None,
+        reason: str,
+        message: str,
+        now: float,
+        more: Json | None = None,
+    ) -> None:
+        """Send a status that the master itself decides. It has no uuid: nobody acknowledges it."""
+        status: Json = {
+            "task_id": {"value": task_id},
+            "state": state,
+            "message": message,
+            "source": "SOURCE_MASTER",
+            "reason": reason,
+            "timestamp": now,
+            **(more or {}),
+        }
+        if agent_id is not None:
+            status["agent_id"] = {"value": agent_id}
+        self.send_event(framework, {"type": "UPDATE", "update": {"status": status}})
+
+    def complete_task(self, framework: Framework, task: Task) -> None:
+        """Move a task to the completed ones."""
+        framework.tasks.pop(task.task_id, None)
+        framework.unreachable_tasks.pop(task.task_id, None)
+        framework.completed_tasks.append(task)
+        del framework.completed_tasks[: -self.timing.max_completed_tasks]
+
+    def kill_task(
+        self, framework: Framework, task: Task, grace_seconds: float | None = None
+    ) -> None:
+        """Pass a KILL on to the task's agent."""
+        agent = self.state.agents.get(task.agent_id)
+        if agent is not None:
+            message = messages.KillTask(framework.framework_id, task.task_id, grace_seconds)
+            self.send_to_agent(agent, message)
+
+    # -- messages of agents --------------------------------------------------------------------
+
+    def agent_message(self, link: int, message: object, now: float) -> None:
+        """Take a message of the agent at ``link``."""
+        if isinstance(message, messages.RegisterAgent):
+            self._register(link, message, now)
+            return
+        agent = self._agent_at(link)
+        if agent is None:
+            # An agent that the master has lost: it hears so at its next attempt to register.
+            return
+        agent.unanswered_pings = 0
+        if isinstance(message, messages.StatusUpdate):
+            self._status_update(agent, message)
+        elif isinstance(message, messages.OperationUpdate):
+            self._operation_update(message)
+        elif isinstance(message, messages.ExecutorExited):
+            self._executor_exited(agent, message)
+        elif isinstance(message, messages.ExecutorMessage):
+            self._executor_message(agent, message)
+        elif isinstance(message, messages.UnregisterAgent):
+            text = f"Agent {agent.hostname} removed: the agent unregistered"
+            self.remove_agent(agent, "TASK_LOST", "REASON_AGENT_REMOVED", text, now)
+
+    def _agent_at(self, link: int) -> Agent | None:
+        return next((a for a in self.state.agents.values() if a.link == link), None)
+
+    def _register(self, link: int, message: messages.RegisterAgent, now: float) -> None:
+        state = self.state
+        agent_id = message.agent_id
+        if agent_id is not None and agent_id in state.gone_agents:
+            refusal = messages.ShutdownAgent("Agent has been marked gone")
+            self._effects.append(messages.ToAgent(link, refusal))
+            return
+        if agent_id is None:
+            agent_id = f"{state.master_id}-S{state.next_agent}"
+            state.next_agent += 1
+        agent = state.agents.get(agent_id)
+        if agent is None:
+            agent = self._admit(agent_id, link, message, now)
+        agent.unanswered_pings = 0
+        agent.disconnected = False
+        agent.next_ping = now + self.timing.agent_ping
+        self.send_to_agent(agent, messages.AgentRegistered(agent_id))
+        self._reregister_tasks(agent, message, now)
+        state.unreachable_agents.pop(agent_id, None)
+        self.allocate(now)
+
+    def _admit(
+        self, agent_id: str, link: int, message: messages.RegisterAgent, now: float
+    ) -> Agent:
+        total = message.total if message.total is not None else message.info["offered_resources"]
+        info = {k: v for k, v in message.info.items() if k != "offered_resources"}
+        agent = Agent(
+            agent_id=agent_id,
+            link=link,
+            info=info,
+            total=Resources.parse(total),
+            registered_at=now,
+            reregistered_at=None if message.agent_id is None else now,
+        )
+        agent.unavailability = self._unavailability(agent)
+        self.state.agents[agent_id] = agent
+        return agent
+
+    def _reregister_tasks(self, agent: Agent, message: messages.RegisterAgent, now: float) -> None:
+        for known in message.frameworks:
+            self._recover_framework(known, now)
+        told = set()
+        for entry in message.tasks:
+            framework = self.state.frameworks.get(entry["framework_id"])
+            task_id = entry["info"]["task_id"]["value"]
+            if framework is None:
+                # Its framework was removed while the agent was away (Mesos shuts it down too).
+                gone = messages.ShutdownFramework(entry["framework_id"])
+                self.send_to_agent(agent, gone)
+                continue
+            told.add((framework.framework_id, task_id))
+            if task_id in framework.tasks:
+                framework.tasks[task_id].state = entry["state"]
+                continue
+            self._readmit_task(framework, agent, entry, now)
+        # What the agent does not know any more never ran there, or ended unseen.
+        for framework in self.state.frameworks.values():
+            for task in list(framework.tasks.values()):
+                key = (framework.framework_id, task.task_id)
+                if task.agent_id == agent.agent_id and key not in told and not task.terminal:
+                    self._lose_task(
+                        framework,
+                        task,
+                        "TASK_DROPPED" if task.state == "TASK_STAGING" else "TASK_GONE",
+                        "REASON_RECONCILIATION",
+                        "Reconciliation: Task is unknown to the agent",
+                        now,
+                    )
+
+    def _readmit_task(self, framework: Framework, agent: Agent, entry: Json, now: float) -> None:
+        info = entry["info"]
+        task_id = info["task_id"]["value"]
+        task = framework.unreachable_tasks.pop(task_id, None)
+        came_back = task is not None
+        if task is None:
+            task = Task(
+                info=info,
+                framework_id=framework.framework_id,
+                agent_id=agent.agent_id,
+                resources=Resources.parse(info["resources"]),
+                executor_id=entry.get("group_executor_id"),
+            )
+        task.unreachable_time = None
+        task.state = entry["state"]
+        if entry.get("status") is not None:
+            task.status_update_state = entry["status"]["state"]
+            task.status_update_uuid = entry["status"].get("uuid")
+            task.statuses = [*task.statuses[-9:], entry["status"]]
+        framework.tasks[task_id] = task
+        if entry.get("executor") is not None:
+            key = (framework.framework_id, entry["group_executor_id"])
+            agent.executors[key] = Resources.parse(entry["executor"]["resources"])
+        if came_back and not task.terminal:
+            self.update_from_master(
+                framework,
+                task_id,
+                task.status_update_state,
+                agent_id=agent.agent_id,
+                reason="REASON_AGENT_REREGISTERED",
+                message="Unreachable agent re-reregistered",
+                now=now,
+                more=last_details(task),
+            )
+
+    def _recover_framework(self, known: Json, now: float) -> None:
+        framework_id = known["id"]["value"]
+        state = self.state
+        if framework_id in state.frameworks or framework_id in state.completed_frameworks:
+            return
+        framework = Framework(
+            framework_id=framework_id,
+            info=known,
+            stream_id=None,
+            registered_at=now,
+            reregistered_at=now,
+            recovered=True,
+        )
+        # A recovered framework has its whole failover timeout to come back.
+        framework.failover_deadline = now + framework.failover_timeout
+        state.frameworks[framework_id] = framework
+
+    def _ping(self, agent: Agent, now: float) -> None:
+        if agent.unanswered_pings >= self.timing.agent_ping_timeouts:
+            self.state.unreachable_agents[agent.agent_id] = now
+            self.remove_agent(
+                agent,
+                "TASK_UNREACHABLE",
+                "REASON_AGENT_REMOVED",
+                "health check timed out",
+                now,
+            )
+            return
+        agent.unanswered_pings += 1
+        agent.next_ping = now + self.timing.agent_ping
+        self.send_to_agent(agent, messages.Ping())
+
+    def agent_disconnected(self, link: int, now: float) -> None:
+        """Note that the connection to an agent broke: no offers, no tasks without checkpoint."""
+        agent = self._agent_at(link)
+        if agent is None:
+            return
+        agent.disconnected = True
+        for offer in list(self.state.offers.values()):
+            if offer.agent_id == agent.agent_id:
+                self.rescind(offer)
+        for framework in self.state.frameworks.values():
+            if framework.info.get("checkpoint", False):
+                continue
+            for task in list(framework.tasks.values()):
+                if task.agent_id == agent.agent_id and not task.terminal:
+                    self._lose_task(
+                        framework,
+                        task,
+                        "TASK_LOST",
+                        "REASON_AGENT_DISCONNECTED",
+                        "Agent disconnected",
+                        now,
+                    )
+
+    def remove_agent(
+        self, agent: Agent, task_state: str, reason: str, message: str, now: float
+    ) -> None:
+        """Take an agent out: updates for its tasks, RESCINDs, FAILURE."""
+        del self.state.agents[agent.agent_id]
+        for framework in self.state.frameworks.values():
+            for task in list(framework.tasks.values()):
+                if task.agent_id == agent.agent_id and not task.terminal:
+                    self._lose_task(framework, task, task_state, reason, message, now)
+        for offer in list(self.state.offers.values()):
+            if offer.agent_id == agent.agent_id:
+                self.rescind(offer)
+        self._drop_inverse_offers(agent_id=agent.agent_id, tell=True)
+        for framework in self.state.frameworks.values():
+            failure = {"agent_id": {"value": agent.agent_id}}
+            self.send_event(framework, {"type": "FAILURE", "failure": failure})
+
+    def _lose_task(
+        self,
+        framework: Framework,
+        task: Task,
+        state: str,
+        reason: str,
+        message: str,
+        now: float,
+    ) -> None:
+        sent = state if framework.capable("PARTITION_AWARE") else "TASK_LOST"
+        more: Json = {}
+        if state == "TASK_UNREACHABLE":
+            task.unreachable_time = now
+            more["unreachable_time"] = nanoseconds(now)
+            framework.tasks.pop(task.task_id, None)
+            framework.unreachable_tasks[task.task_id] = task
+        else:
+            task.state = state
+            self.complete_task(framework, task)
+        self.update_from_master(
+            framework,
+            task.task_id,
+            sent,
+            agent_id=task.agent_id,
+            reason=reason,
+            message=message,
+            now=now,
+            more=more,
+        )
+
+    def _status_update(self, agent: Agent, message: messages.StatusUpdate) -> None:
+        framework = self.state.frameworks.get(message.framework_id)
+        if framework is None:
+            return
+        status = message.status
+        task = framework.tasks.get(status["task_id"]["value"])
+        self.count("master/messages_status_update")
+        if task is not None:
+            task.state = message.latest_state
+            task.status_update_state = status["state"]
+            task.status_update_uuid = status.get("uuid")
+            if not task.statuses or task.statuses[-1].get("uuid") != status.get("uuid"):
+                task.statuses = [*task.statuses[-9:], status]
+        self.send_event(framework, {"type": "UPDATE", "update": {"status": status}})
+
+    def acknowledge(self, framework: Framework, agent_id: str, task_id: str, uid: str) -> None:
+        """Pass an acknowledgement on; a terminal one ends what is known of the task."""
+        agent = self.state.agents.get(agent_id)
+        task = framework.tasks.get(task_id)
+        if agent is None:
+            self.count("master/invalid_status_update_acknowledgements")
+            return
+        self.count("master/valid_status_update_acknowledgements")
+        if (
+            task is not None
+            and task.status_update_state in TERMINAL_STATES
+            and _same_bytes(task.status_update_uuid, uid)
+        ):
+            self.complete_task(framework, task)
+        self.send_to_agent(agent, messages.AcknowledgeUpdate(framework.framework_id, task_id, uid))
+
+    def _operation_update(self, message: messages.OperationUpdate) -> None:
+        framework = self.state.frameworks.get(message.framework_id)
+        if framework is None:
+            return
+        operation_id = message.status.get("operation_id", {}).get("value")
+        if operation_id is not None:
+            framework.operations[operation_id] = message.status
+            event = {
+                "type": "UPDATE_OPERATION_STATUS",
+                "update_operation_status": {"status": message.status},
+            }
+            self.send_event(framework, event)
+
+    def _executor_exited(self, agent: Agent, message: messages.ExecutorExited) -> None:
+        agent.executors.pop((message.framework_id, message.executor_id), None)
+        framework = self.state.frameworks.get(message.framework_id)
+        if framework is not None:
+            failure = {
+                "agent_id": {"value": agent.agent_id},
+                "executor_id": {"value": message.executor_id},
+                "status": message.status,
+            }
+            self.send_event(framework, {"type": "FAILURE", "failure": failure})
+
+    def _executor_message(self, agent: Agent, message: messages.ExecutorMessage) -> None:
+        framework = self.state.frameworks.get(message.framework_id)
+        if framework is not None:
+            body = {
+                "agent_id": {"value": agent.agent_id},
+                "executor_id": {"value": message.executor_id},
+                "data": message.data,
+            }
+            self.send_event(framework, {"type": "MESSAGE", "message": body})
+
+    # -- maintenance ---------------------------------------------------------------------------
+
+    def set_maintenance(self, windows: list[Json], now: float) -> None:
+        """Replace the maintenance schedule: offers of the machines concerned are made anew."""
+        self.state.maintenance = windows
+        for agent in self.state.agents.values():
+            unavailability = self._unavailability(agent)
+            if unavailability == agent.unavailability:
+                continue
+            agent.unavailability = unavailability
+            self._drop_inverse_offers(agent_id=agent.agent_id, tell=True)
+            for key in [k for k in self.state.inverse_answers if k[0] == agent.agent_id]:
+                del self.state.inverse_answers[key]
+            for offer in list(self.state.offers.values()):
+                if offer.agent_id == agent.agent_id:
+                    self.rescind(offer)
+        self.allocate(now)
+
+    def _unavailability(self, agent: Agent) -> Json | None:
+        for window in self.state.maintenance:
+            for machine in window.get("machine_ids", []):
+                if machine.get("ip", agent.info["ip"]) == agent.info["ip"] and machine.get(
+                    "hostname", agent.hostname
+                ) in (agent.hostname, ""):
+                    return dict(window["unavailability"])
+        return None
+
+    def _send_inverse_offers(self, now: float) -> None:
+        state = self.state
+        for agent in state.agents.values():
+            if agent.unavailability is None:
+                continue
+            for framework in state.frameworks.values():
+                if not framework.connected or not any(
+                    task.agent_id == agent.agent_id for task in framework.tasks.values()
+                ):
+                    continue
+                if now < framework.inverse_filters.get(agent.agent_id, 0) or any(
+                    one.agent_id == agent.agent_id and one.framework_id == framework.framework_id
+                    for one in state.inverse_offers.values()
+                ):
+                    continue
+                offer = InverseOffer(self._next_offer_id(), framework.framework_id, agent.agent_id)
+                state.inverse_offers[offer.offer_id] = offer
+                body = {
+                    "id": {"value": offer.offer_id},
+                    "url": agent_url(agent),
+                    "framework_id": {"value": framework.framework_id},
+                    "agent_id": {"value": agent.agent_id},
+                    "unavailability": agent.unavailability,
+                }
+                event = {"type": "INVERSE_OFFERS", "inverse_offers": {"inverse_offers": [body]}}
+                self.send_event(framework, event)
+
+    def answer_inverse_offers(
+        self, framework: Framework, offer_ids: list[str], status: str, filters: Json, now: float
+    ) -> None:
+        """Note what a framework says to leaving an agent."""
+        seconds = filters.get("refuse_seconds", _DEFAULT_REFUSE_SECONDS)
+        for offer_id in offer_ids:
+            offer = self.state.inverse_offers.pop(offer_id, None)
+            if offer is None or offer.framework_id != framework.framework_id:
+                continue
+            framework.inverse_filters[offer.agent_id] = now + max(seconds, self.timing.allocation)
+            self.state.inverse_answers[(offer.agent_id, framework.framework_id)] = {
+                "status": status,
+                "framework_id": {"value": framework.framework_id},
+                "timestamp": nanoseconds(now),
+            }
+
+    def _drop_inverse_offers(
+        self, *, agent_id: str | None = None, framework_id: str | None = None, tell: bool
+    ) -> None:
+        for offer in list(self.state.inverse_offers.values()):
+            if offer.agent_id == agent_id or offer.framework_id == framework_id:
+                del self.state.inverse_offers[offer.offer_id]
+                framework = self.state.frameworks.get(offer.framework_id)
+                if tell and framework is not None:
+                    body = {"inverse_offer_id": {"value": offer.offer_id}}
+                    event = {"type": "RESCIND_INVERSE_OFFER", "rescind_inverse_offer": body}
+                    self.send_event(framework, event)
+
+
+def agent_url(agent: Agent) -> Json:
+    """Return where an agent listens, as offers tell it."""
+    return {
+        "scheme": "http",
+        "address": {
+            "hostname": agent.hostname,
+            "ip": agent.info["ip"],
+            "port": agent.info["port"],
+        },
+        "path": "/slave(1)",
+    }
+
+
+def nanoseconds(seconds: float) -> Json:
+    """Return a TimeInfo."""
+    return {"nanoseconds": round(seconds * 1e9)}
+
+
+def last_details(task: Task) -> Json:
+    """Return what the master repeats of a task's last status: container, health, checks."""
+    if not task.statuses:
+        return {}
+    last = task.statuses[-1]
+    return {k: last[k] for k in ("healthy", "check_status", "container_status") if k in last}
+
+
+def _same_bytes(one: str | None, other: str) -> bool:
+    return one is not None and base64.b64decode(one) == base64.b64decode(other)

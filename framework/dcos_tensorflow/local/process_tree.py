@@ -1,0 +1,73 @@
+"""Ends a process and everything it has started. Linux: reads /proc.
+
+Used by ``executor`` for its task, and by ``host`` for an executor that died.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the ids of all processes below ``pid``, parents before children."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            parent = _parent(int(name))
+            if parent is not None:
+                children.setdefault(parent, []).append(int(name))
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        for child in children.get(waiting.pop(), []):
+            found.append(child)
+            waiting.append(child)
+    return found
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            # The command in parentheses may hold anything: what follows its last one is fixed.
+            return int(stat.read().rpartition(b")")[2].split()[1])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def signal_group(pid: int, number: int) -> None:
+    """Send a signal to the process group that ``pid`` leads, if it is still there."""
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def kill_tree(pid: int, *, itself: bool = True) -> None:
+    """SIGKILL everything below ``pid``, again until nothing is left, then ``pid`` itself."""
+    for _ in range(10):
+        below = descendants(pid)
+        if not below:
+            break
+        for one in below:
+            _kill(one)
+        _reap()
+    if itself:
+        signal_group(pid, signal.SIGKILL)
+        _kill(pid)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _reap() -> None:
+    # Only does something where the dead are children of this process (the executor).
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return

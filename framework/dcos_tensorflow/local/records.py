@@ -1,0 +1,226 @@
+"""What the master remembers: frameworks, agents, offers, tasks, quotas.
+
+Mutable records, owned by ``master.Master`` and touched by nobody else; ``operator_views`` and
+``allocator`` read them. Nothing here is written to disk: losing the master loses it all, as with
+Mesos.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dcos_tensorflow.local.resources import Resources
+
+Json = dict[str, Any]
+
+TERMINAL_STATES = frozenset(
+    {
+        "TASK_FINISHED",
+        "TASK_FAILED",
+        "TASK_KILLED",
+        "TASK_ERROR",
+        "TASK_LOST",
+        "TASK_DROPPED",
+        "TASK_GONE",
+        "TASK_GONE_BY_OPERATOR",
+    }
+)
+
+
+@dataclass
+class Task:
+    """A task as the master knows it."""
+
+    info: Json
+    framework_id: str
+    agent_id: str
+    resources: Resources
+    executor_id: str | None = None
+    #: The newest state the agent told of.
+    state: str = "TASK_STAGING"
+    #: The state, uuid and body of the newest update on its way to the scheduler.
+    status_update_state: str = "TASK_STAGING"
+    status_update_uuid: str | None = None
+    statuses: list[Json] = field(default_factory=list)
+    unreachable_time: float | None = None
+
+    @property
+    def task_id(self) -> str:
+        """Return the id that the scheduler gave it."""
+        return str(self.info["task_id"]["value"])
+
+    @property
+    def terminal(self) -> bool:
+        """Say whether it runs no more: its resources are free."""
+        return self.state in TERMINAL_STATES
+
+    @property
+    def unreachable(self) -> bool:
+        """Say whether its agent cannot be reached."""
+        return self.unreachable_time is not None
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Hides an agent from a role while it has no more than ``resources`` to offer."""
+
+    mesos_role: str
+    agent_id: str
+    resources: Resources
+    until: float
+
+
+@dataclass
+class Framework:
+    """A framework. Without a ``stream_id`` it is disconnected."""
+
+    framework_id: str
+    info: Json
+    stream_id: str | None
+    registered_at: float
+    reregistered_at: float
+    principal: str | None = None
+    #: Known from an agent only: the master failed over and the scheduler has not come yet.
+    recovered: bool = False
+    suppressed: set[str] = field(default_factory=set)
+    constraints: Json = field(default_factory=dict)
+    filters: list[Filter] = field(default_factory=list)
+    #: Group (agent, until) pairs of declined inverse offers.
+    inverse_filters: dict[str, float] = field(default_factory=dict)
+    tasks: dict[str, Task] = field(default_factory=dict)
+    unreachable_tasks: dict[str, Task] = field(default_factory=dict)
+    completed_tasks: list[Task] = field(default_factory=list)
+    operations: dict[str, Json] = field(default_factory=dict)
+    next_heartbeat: float = 0.0
+    failover_deadline: float | None = None
+    unregistered_at: float = 0.0
+    allocations: int = 0
+
+    @property
+    def connected(self) -> bool:
+        """Say whether a scheduler listens."""
+        return self.stream_id is not None
+
+    def capable(self, capability: str) -> bool:
+        """Say whether the framework has ``capability``."""
+        return any(one.get("type") == capability for one in self.info.get("capabilities", []))
+
+    @property
+    def roles(self) -> list[str]:
+        """Return the Mesos roles that it wants offers for."""
+        if self.capable("MULTI_ROLE"):
+            return list(self.info.get("roles", []))
+        return [self.info.get("role", "*")]
+
+    @property
+    def failover_timeout(self) -> float:
+        """Return for how many seconds its tasks outlive its connection."""
+        return float(self.info.get("failover_timeout", 0.0))
+
+    def used(self) -> Resources:
+        """Return what its live tasks hold."""
+        total = Resources()
+        for task in self.tasks.values():
+            if not task.terminal:
+                total += task.resources
+        return total
+
+
+@dataclass
+class Agent:
+    """An agent that registered. ``link`` is its place in the cluster."""
+
+    agent_id: str
+    link: int
+    info: Json
+    total: Resources
+    registered_at: float
+    reregistered_at: float | None = None
+    #: The executors of task groups hold resources of their own: executor id -> resources.
+    executors: dict[tuple[str, str], Resources] = field(default_factory=dict)
+    next_ping: float = 0.0
+    unanswered_pings: int = 0
+    #: Its connection is broken (the process died); it may register again.
+    disconnected: bool = False
+    deactivated: bool = False
+    drain: Json | None = None
+    unavailability: Json | None = None
+
+    @property
+    def hostname(self) -> str:
+        """Return the name it goes by."""
+        return str(self.info["hostname"])
+
+    @property
+    def attributes(self) -> list[Json]:
+        """Return its attributes as Attribute JSON."""
+        return list(self.info.get("attributes", []))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """An offer that waits for an answer."""
+
+    offer_id: str
+    framework_id: str
+    agent_id: str
+    mesos_role: str
+    resources: Resources
+    made_at: float
+
+
+@dataclass(frozen=True)
+class InverseOffer:
+    """A request to leave an agent before its maintenance."""
+
+    offer_id: str
+    framework_id: str
+    agent_id: str
+
+
+@dataclass
+class ClusterState:
+    """Everything the master knows."""
+
+    master_id: str
+    frameworks: dict[str, Framework] = field(default_factory=dict)
+    completed_frameworks: dict[str, Framework] = field(default_factory=dict)
+    agents: dict[str, Agent] = field(default_factory=dict)
+    #: Agent id -> unix seconds at which it was lost.
+    unreachable_agents: dict[str, float] = field(default_factory=dict)
+    gone_agents: dict[str, float] = field(default_factory=dict)
+    offers: dict[str, Offer] = field(default_factory=dict)
+    inverse_offers: dict[str, InverseOffer] = field(default_factory=dict)
+    #: Role -> limits in thousandths by resource name.
+    quotas: dict[str, dict[str, int]] = field(default_factory=dict)
+    maintenance: list[Json] = field(default_factory=list)
+    #: (agent id, framework id) -> answer to an inverse offer.
+    inverse_answers: dict[tuple[str, str], Json] = field(default_factory=dict)
+    next_offer: int = 0
+    next_framework: int = 0
+    next_agent: int = 0
+
+    def used(self, agent_id: str) -> Resources:
+        """Return what live tasks and executors hold on an agent, allocated."""
+        total = Resources()
+        for framework in self.frameworks.values():
+            for task in framework.tasks.values():
+                if task.agent_id == agent_id and not task.terminal:
+                    total += task.resources
+        for resources in self.agents[agent_id].executors.values():
+            total += resources
+        return total
+
+    def offered(self, agent_id: str) -> Resources:
+        """Return what open offers hold on an agent, allocated."""
+        total = Resources()
+        for offer in self.offers.values():
+            if offer.agent_id == agent_id:
+                total += offer.resources
+        return total
+
+    def available(self, agent_id: str) -> Resources:
+        """Return what an agent has left, unallocated."""
+        taken = self.used(agent_id) + self.offered(agent_id)
+        return self.agents[agent_id].total - taken.allocated_to(None)

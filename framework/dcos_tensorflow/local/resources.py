@@ -1,0 +1,292 @@
+"""Mesos resources with arithmetic: ``Resource`` JSON in and out, add, subtract, contain.
+
+Used by the master's core. Scalars are counted in thousandths, as Mesos does
+(``src/common/values.cpp``), ports as disjoint ranges. Two amounts can be added when they agree in
+name, reservations, disk and allocation; that agreement is the ``Kind``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dcos_tensorflow.core.resources import PortRanges
+
+Json = dict[str, Any]
+#: Thousandths for a scalar, ranges for ports.
+Amount = int | PortRanges
+
+
+class InvalidResource(ValueError):
+    """A ``Resource`` that Mesos would refuse. The text is the reason."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What amounts have to agree in before they can be added.
+
+    ``reservations`` and ``disk`` are canonical JSON, empty for none; ``allocated`` is the Mesos
+    role that the resource is allocated to.
+    """
+
+    name: str
+    reservations: str = ""
+    disk: str = ""
+    allocated: str | None = None
+
+    @property
+    def reservation_role(self) -> str:
+        """Return the role that this is reserved for, ``*`` for none."""
+        return str(json.loads(self.reservations)[-1]["role"]) if self.reservations else "*"
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def number(thousandths: int) -> str:
+    """Render a scalar as Mesos' messages do: ``4``, ``0.1``."""
+    return f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".")
+
+
+def _amount(resource: Mapping[str, Any]) -> Amount:
+    name = resource["name"]
+    if resource["type"] == "SCALAR":
+        if "scalar" not in resource:
+            raise InvalidResource(f"Invalid scalar resource '{name}': no value")
+        value = float(resource["scalar"]["value"])
+        if value < 0:
+            raise InvalidResource(f"Invalid scalar resource '{name}': value < 0")
+        if name == "gpus" and value != int(value):
+            raise InvalidResource(
+                "Invalid 'gpus' resource: The 'gpus' resource must be an unsigned integer"
+            )
+        return round(value * 1000)
+    if resource["type"] == "RANGES":
+        ranges = resource.get("ranges", {}).get("range", [])
+        pairs = [(int(one["begin"]), int(one["end"])) for one in ranges]
+        if any(first > last for first, last in pairs):
+            raise InvalidResource(f"Invalid ranges resource '{name}': begin > end")
+        return PortRanges.of(pairs)
+    raise InvalidResource(f"Resource '{name}' of type {resource['type']} is not supported")
+
+
+def _reservations(resource: Mapping[str, Any]) -> str:
+    if resource.get("reservations"):
+        return _canonical(resource["reservations"])
+    role = resource.get("role", "*")
+    if role == "*":
+        return ""
+    # The format before reservation refinement: a role, and `reservation` when it is dynamic.
+    old = resource.get("reservation")
+    kind = "STATIC" if old is None else "DYNAMIC"
+    return _canonical([{"type": kind, "role": role, **(old or {})}])
+
+
+def kind_of(resource: Mapping[str, Any]) -> Kind:
+    """Return what ``resource`` has to agree in."""
+    return Kind(
+        name=resource["name"],
+        reservations=_reservations(resource),
+        disk=_canonical(resource["disk"]) if "disk" in resource else "",
+        allocated=resource.get("allocation_info", {}).get("role"),
+    )
+
+
+def _plus(one: Amount, other: Amount) -> Amount:
+    if isinstance(one, PortRanges):
+        return one + other if isinstance(other, PortRanges) else one
+    return one + other if isinstance(other, int) else one
+
+
+def _minus(one: Amount, other: Amount) -> Amount:
+    if isinstance(one, PortRanges):
+        return _cut(one, other) if isinstance(other, PortRanges) else one
+    return one - other if isinstance(other, int) else one
+
+
+def _cut(ranges: PortRanges, taken: PortRanges) -> PortRanges:
+    left = list(ranges.ranges)
+    for first, last in taken.ranges:
+        pieces = [
+            piece
+            for a, b in left
+            for piece in ((a, min(b, first - 1)), (max(a, last + 1), b))
+            if piece[0] <= piece[1]
+        ]
+        left = pieces
+    return PortRanges.of(left)
+
+
+def _within(one: Amount, other: Amount) -> bool:
+    if isinstance(one, PortRanges):
+        if not isinstance(other, PortRanges):
+            return not one.ranges
+        return all(
+            any(first <= a and b <= last for first, last in other.ranges) for a, b in one.ranges
+        )
+    return isinstance(other, int) and one <= other
+
+
+def _empty(amount: Amount) -> bool:
+    return not amount.ranges if isinstance(amount, PortRanges) else amount <= 0
+
+
+class Resources:
+    """An immutable bag of amounts. Order is kept: it is the order of the JSON."""
+
+    def __init__(self, amounts: Mapping[Kind, Amount] | None = None) -> None:
+        self._amounts = {k: v for k, v in (amounts or {}).items() if not _empty(v)}
+
+    @staticmethod
+    def parse(resources: Iterable[Mapping[str, Any]]) -> Resources:
+        """Build from ``Resource`` JSON.
+
+        Raises:
+            InvalidResource: an amount is not one.
+        """
+        amounts: dict[Kind, Amount] = {}
+        for resource in resources:
+            kind, amount = kind_of(resource), _amount(resource)
+            amounts[kind] = _plus(amounts[kind], amount) if kind in amounts else amount
+        return Resources(amounts)
+
+    def __iter__(self) -> Iterator[tuple[Kind, Amount]]:
+        return iter(self._amounts.items())
+
+    def __bool__(self) -> bool:
+        return bool(self._amounts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Resources) and self._amounts == other._amounts
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._amounts.items()))
+
+    def __add__(self, other: Resources) -> Resources:
+        amounts = dict(self._amounts)
+        for kind, amount in other:
+            amounts[kind] = _plus(amounts[kind], amount) if kind in amounts else amount
+        return Resources(amounts)
+
+    def __sub__(self, other: Resources) -> Resources:
+        amounts = dict(self._amounts)
+        for kind, amount in other:
+            if kind in amounts:
+                amounts[kind] = _minus(amounts[kind], amount)
+        return Resources(amounts)
+
+    def contains(self, other: Resources) -> bool:
+        """Say whether ``other`` can be taken out of this."""
+        return self.missing(other) is None
+
+    def missing(self, other: Resources) -> Resources | None:
+        """Return the first part of ``other`` that is not in here, None when all is."""
+        for kind, amount in other:
+            if kind not in self._amounts or not _within(amount, self._amounts[kind]):
+                return Resources({kind: amount})
+        return None
+
+    def allocated_to(self, role: str | None) -> Resources:
+        """Return the same amounts allocated to ``role`` (None: to nobody)."""
+        total = Resources()
+        for kind, amount in self:
+            total += Resources({replace(kind, allocated=role): amount})
+        return total
+
+    def filter(self, roles: Iterable[str]) -> Resources:
+        """Return what is unreserved or reserved for one of ``roles``."""
+        allowed = {"*", *roles}
+        return Resources({k: v for k, v in self if k.reservation_role in allowed})
+
+    def thousandths(self, name: str) -> int:
+        """Return the sum of the scalar ``name``, whatever its kind."""
+        return sum(v for k, v in self if k.name == name and isinstance(v, int))
+
+    def scalar(self, name: str) -> float:
+        """Return the sum of the scalar ``name`` in its unit."""
+        return self.thousandths(name) / 1000
+
+    def ports(self) -> PortRanges:
+        """Return all ports, whatever their kind."""
+        total = PortRanges()
+        for kind, amount in self:
+            if kind.name == "ports" and isinstance(amount, PortRanges):
+                total += amount
+        return total
+
+    def names(self) -> list[str]:
+        """Return the names that occur, each once."""
+        return list(dict.fromkeys(kind.name for kind in self._amounts))
+
+    def roles(self) -> set[str | None]:
+        """Return the roles that parts of this are allocated to."""
+        return {kind.allocated for kind in self._amounts}
+
+    def to_json(self, *, refined: bool = True) -> list[Json]:
+        """Return ``Resource`` JSON.
+
+        ``refined`` is the format of frameworks with RESERVATION_REFINEMENT; without it every
+        resource carries ``role``.
+        """
+        return [_resource_json(kind, amount, refined) for kind, amount in self]
+
+    def __str__(self) -> str:
+        return "; ".join(_text(kind, amount) for kind, amount in self)
+
+    __repr__ = __str__
+
+
+def _resource_json(kind: Kind, amount: Amount, refined: bool) -> Json:
+    found: Json = {"name": kind.name}
+    if isinstance(amount, PortRanges):
+        found["type"] = "RANGES"
+        found["ranges"] = {"range": [{"begin": a, "end": b} for a, b in amount.ranges]}
+    else:
+        found["type"] = "SCALAR"
+        found["scalar"] = {"value": amount / 1000}
+    if kind.reservations:
+        stack = json.loads(kind.reservations)
+        if refined:
+            found["reservations"] = stack
+        else:
+            found["role"] = stack[-1]["role"]
+            if stack[-1]["type"] == "DYNAMIC":
+                found["reservation"] = {
+                    k: v for k, v in stack[-1].items() if k not in ("type", "role")
+                }
+    elif not refined:
+        found["role"] = "*"
+    if kind.allocated is not None:
+        found["allocation_info"] = {"role": kind.allocated}
+    if kind.disk:
+        found["disk"] = json.loads(kind.disk)
+    return found
+
+
+def _text(kind: Kind, amount: Amount) -> str:
+    text = kind.name
+    if kind.allocated is not None:
+        text += f"(allocated: {kind.allocated})"
+    if kind.reservations:
+        text += f"(reservations: [{','.join(map(_reservation, json.loads(kind.reservations)))}])"
+    if kind.disk:
+        disk = json.loads(kind.disk)
+        identifier = disk.get("persistence", {}).get("id", "")
+        text += f"[{identifier}:{disk.get('volume', {}).get('container_path', '')}]"
+    if isinstance(amount, PortRanges):
+        return f"{text}:[{', '.join(f'{a}-{b}' for a, b in amount.ranges)}]"
+    return f"{text}:{number(amount)}"
+
+
+def _reservation(reservation: Mapping[str, Any]) -> str:
+    parts = [reservation["type"], reservation["role"]]
+    if "principal" in reservation:
+        parts.append(reservation["principal"])
+    labels = reservation.get("labels", {}).get("labels", [])
+    if labels:
+        pairs = ", ".join(f"{label['key']}: {label.get('value', '')}" for label in labels)
+        parts.append("{" + pairs + "}")
+    return f"({','.join(parts)})"
