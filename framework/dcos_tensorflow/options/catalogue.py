@@ -183,5 +183,5 @@ def allowed_by(schema: Mapping[str, Any]) -> str:
     if kind == "integer" and top == schema["minimum"] + 1:
         return f"{schema['minimum']} or {top}"
     if "exclusiveMinimum" in schema:
-        return f"{noun} above {schema['exclusiveMinimum']:g} and at most {top:.12g}"
-    return f"{noun} from {schema['minimum']:g} to {top:.12g}"
+        return f"{noun} above {schema['exclusiveMinimum']} and at most {top:.15g}"
+    return f"{noun} from {schema['minimum']} to {top:.15g}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.options.document import shown
+from dcos_tensorflow.options.document import shown, text_flaw
 from dcos_tensorflow.options.errors import HIDDEN
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.role_models import (
@@ -358,10 +358,7 @@ def environment_findings(path: str, env: dict[str, str]) -> Iterator[Finding]:
                 "",
             )
         elif value == HIDDEN:
-            yield Finding(
-                where,
-                "is the mask that stands for a hidden value; give the value itself",
-                "",
-                looked_at,
-                "",
-            )
+            mask = "is the mask that stands for a hidden value; give the value itself"
+            yield Finding(where, mask, "", looked_at, "")
+        elif flaw := text_flaw(value):
+            yield Finding(where, flaw, "", looked_at, "")

@@ -1,8 +1,8 @@
 """Options as JSON text, and the values that ``--set path=value`` lays over them.
 
 Reads the one file that it is given and nothing else; knows nothing of which options there are.
-Everything that Python's ``json`` lets pass and JSON does not (duplicate keys, NaN, half of a
-surrogate pair) is an error here.
+Everything that Python's ``json`` lets pass and JSON does not (duplicate keys, NaN) is an
+error here.
 """
 
 from __future__ import annotations
@@ -81,13 +81,20 @@ def json_value(text: str) -> Any:
     Raises ValueError (json.JSONDecodeError for syntax) when it is not strictly JSON.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
-        for path, part in walk(value):
-            _check_text(path[-1] if path else "")
-            _check_text(part if isinstance(part, str) else "")
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    return value
+
+
+def text_flaw(text: str) -> str:
+    """Return why ``text`` can be in no environment, file name or log; '' when it can."""
+    if "\x00" in text:
+        return "holds a NUL character"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "holds half of a surrogate pair, which is no character"
+    return ""
 
 
 def walk(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -121,7 +128,7 @@ def shown(value: object) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, default=repr)
     except (ValueError, RecursionError):
-        text = kind_of(value)
+        return kind_of(value)
     text = re.sub(r"://[^/@\s\"]*@", f"://{HIDDEN}@", text)
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
 
@@ -136,15 +143,6 @@ def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
 
 def _constant(name: str) -> NoReturn:
     raise ValueError(f"JSON has no {name}")
-
-
-def _check_text(text: str) -> None:
-    if "\x00" in text:
-        raise ValueError("text holds a NUL character (\\u0000)")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("text holds half of a surrogate pair (\\ud800 to \\udfff)") from None
 
 
 def _syntax_hint(text: str, error: json.JSONDecodeError) -> str:

@@ -45,7 +45,11 @@ class OptionProblem:
             for label, value in (("given:", self.given), ("allowed:", self.allowed))
             if value
         ]
-        return f"{text} ({'; '.join(details)})" if details else text
+        line = f"{text} ({'; '.join(details)})" if details else text
+        # Names and values come from a file: nothing in them may start a line or colour a terminal.
+        return "".join(
+            char if char.isprintable() else char.encode("unicode_escape").decode() for char in line
+        )
 
 
 class OptionsError(Exception):

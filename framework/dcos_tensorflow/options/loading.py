@@ -6,7 +6,7 @@ The door of this room for the CLI and the scheduler. It reads the one file it is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,6 +23,9 @@ from dcos_tensorflow.options.models import Options
 _Path = tuple[str, ...]
 
 _MISSING = object()
+
+#: A file with more wrong options than this is no options file; the rest is not looked into.
+_MOST_PROBLEMS = 200
 
 
 def load(source: Path | Mapping[str, Any] | str, *, overrides: Sequence[str] = ()) -> Options:
@@ -96,12 +99,10 @@ def _override_value(path: _Path, text: str) -> Any:
 
 def _set(values: dict[str, Any], path: _Path, value: Any) -> OptionProblem | None:
     option = catalogue.find(path)
+    if option is not None and len(path) > len(option.path) and not option.is_environment:
+        return OptionProblem(".".join(path), f"{option.name} has no parts that can be set")
     into = values
     for depth, key in enumerate(path[:-1], 1):
-        if option is not None and depth == len(option.path) and "type" in option.schema:
-            return OptionProblem(
-                ".".join(path), f"{option.name} is one value, with nothing below it"
-            )
         below = into.setdefault(key, {})
         if isinstance(below, str) and option is not None and depth == len(option.path):
             # An environment that is written as JSON text.
@@ -123,22 +124,42 @@ def _validate(values: Mapping[str, Any]) -> tuple[Options | None, list[OptionPro
     What is wrong in itself is left out for a second look, so that the rules that span several
     options are checked on the rest at the same time.
     """
+    problems = list(_flaws(values))
+    rest = _plain(values)
+    wrong = [tuple(problem.path.split(".")) for problem in problems]
+    for path in wrong:
+        _remove(rest, path)
     try:
-        options = Options.model_validate(values)
+        options = Options.model_validate(rest)
     except ValidationError as error:
         details = error.errors(include_url=False)
     else:
-        return options, _cross_problems(options, values, ())
-    problems = [_problem(detail) for detail in details]
-    rest = _plain(values)
-    wrong = [tuple(str(part) for part in detail["loc"]) for detail in details]
-    for path in wrong:
+        return options, problems + _cross_problems(options, values, wrong)
+    problems += [_problem(detail) for detail in _first(details, values)]
+    found = [tuple(str(part) for part in detail["loc"]) for detail in details]
+    for path in found:
         _remove(rest, path)
     try:
         options = Options.model_validate(rest)
     except ValidationError:
         return None, problems
-    return options, problems + _cross_problems(options, values, wrong)
+    return options, problems + _cross_problems(options, values, wrong + found)
+
+
+def _flaws(values: Mapping[str, Any]) -> Iterator[OptionProblem]:
+    for path, value in document.walk(values):
+        flaw = document.text_flaw(value) if isinstance(value, str) else ""
+        if flaw:
+            yield OptionProblem(".".join(path), flaw)
+
+
+def _first(details: list[ErrorDetails], values: Mapping[str, Any]) -> list[ErrorDetails]:
+    """Return as many as anybody reads, the first of the file first."""
+    places = {path: place for place, (path, _) in enumerate(document.walk(values))}
+    in_order = sorted(
+        details, key=lambda detail: places.get(tuple(map(str, detail["loc"])), len(places))
+    )
+    return in_order[:_MOST_PROBLEMS]
 
 
 def _remove(values: dict[str, Any], path: _Path) -> None:

@@ -187,6 +187,9 @@ def _job_path(value: str) -> str:
 def _single_line(value: str) -> str:
     if "\n" in value or "\r" in value:
         raise problem("must be one line")
+    flaw = document.text_flaw(value)
+    if flaw:
+        raise problem(flaw)
     return value
 
 

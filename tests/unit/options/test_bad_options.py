@@ -1,0 +1,469 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.options import OptionsError, load
+
+FETCHED = "http, https, ftp, ftps, file, hdfs, s3, s3a, s3n, gs"
+PLACEMENT = (
+    'placement constraints such as [["hostname", "UNIQUE"]] or hostname:UNIQUE,rack:LIKE:r[12]'
+)
+NAME = (
+    "lower-case letters, digits and hyphens, in groups parted by /, at most 63 characters "
+    "without the slashes"
+)
+OPERATORS = "UNIQUE, CLUSTER, GROUP_BY, LIKE, UNLIKE, MAX_PER, IS, IS_NOT"
+
+#: kind of mistake -> (options, the one line they are refused with)
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "a misspelt option": (
+        {"worker": {"cout": 2}},
+        "worker.cout: unknown option; did you mean worker.count?",
+    ),
+    "a misspelt group": (
+        {"wroker": {"count": 2}},
+        "wroker: unknown option; did you mean worker?",
+    ),
+    "the short name of a group": (
+        {"ps": {"count": 2}},
+        "ps: unknown option; did you mean parameter_server?",
+    ),
+    "an option of another group": (
+        {"service": {"addressing": "dns"}},
+        "service.addressing: unknown option; did you mean cluster_spec.addressing?",
+    ),
+    "GPUs for a plain worker": (
+        {"worker": {"gpus": 1}},
+        "worker.gpus: unknown option; did you mean gpu_worker.gpus?",
+    ),
+    "an option that is like no other": (
+        {"logs": {"xyzzy": 1}},
+        "logs.xyzzy: unknown option (allowed: max_bytes, keep)",
+    ),
+    "a number as text": (
+        {"worker": {"count": "2"}},
+        'worker.count: must be a whole number, not text; did you mean 2? (given: "2"; allowed: '
+        "a whole number from 0 to 100000)",
+    ),
+    "a boolean as text": (
+        {"service": {"use_tensorboard": "True"}},
+        "service.use_tensorboard: must be true or false, not text; did you mean true? "
+        '(given: "True"; allowed: true or false)',
+    ),
+    "text as a number": (
+        {"service": {"user": 1000}},
+        'service.user: must be text, not a number; did you mean "1000"? (given: 1000; '
+        "allowed: text)",
+    ),
+    "true for a number": (
+        {"worker": {"cpus": True}},
+        "worker.cpus: must be a number, not true or false (given: true; allowed: a number from "
+        "0.01, the least that Mesos gives, to 100000)",
+    ),
+    "a list for a group": (
+        {"logs": [1]},
+        "logs: must be an object, not a list (given: [1]; allowed: an object with any of "
+        "max_bytes, keep)",
+    ),
+    "null": (
+        {"worker": {"mem": None}},
+        "worker.mem: must be a whole number, not null (given: null; allowed: a whole number of "
+        "MB from 32, the least that Mesos gives, to 1000000000)",
+    ),
+    "null where nothing is the default": (
+        {"gpu_worker": {"port": None}},
+        "gpu_worker.port: must not be null; leave it out (given: null; allowed: a whole number "
+        "from 1 to 65535, or 0 for any port)",
+    ),
+    "a negative count": (
+        {"worker": {"count": -1}},
+        "worker.count: is too small (given: -1; allowed: a whole number from 0 to 100000)",
+    ),
+    "half a worker": (
+        {"worker": {"count": 1.5}},
+        "worker.count: must be a whole number (given: 1.5; allowed: a whole number from 0 to "
+        "100000)",
+    ),
+    "two chiefs": (
+        {"chief": {"count": 2}},
+        "chief.count: is too large (given: 2; allowed: 0 or 1)",
+    ),
+    "half a GPU": (
+        {"gpu_worker": {"count": 1, "gpus": 0.5}},
+        "gpu_worker.gpus: Mesos only has whole GPUs (given: 0.5; allowed: a whole number from 0 "
+        "to 1024)",
+    ),
+    "no cpus": (
+        {"worker": {"cpus": 0}},
+        "worker.cpus: is too small (given: 0; allowed: a number from 0.01, the least that Mesos "
+        "gives, to 100000)",
+    ),
+    "no disk": (
+        {"worker": {"disk": 0}},
+        "worker.disk: is too small (given: 0; allowed: a whole number of MB from 1 to 1000000000)",
+    ),
+    "infinitely many cpus": (
+        {"worker": {"cpus": float("inf")}},
+        "worker.cpus: is not a finite number (given: Infinity; allowed: a number from 0.01, the "
+        "least that Mesos gives, to 100000)",
+    ),
+    "a port that does not exist": (
+        {"worker": {"port": 65536}},
+        "worker.port: is too large (given: 65536; allowed: a whole number from 1 to 65535, or 0 "
+        "for any port)",
+    ),
+    "a disk type in small letters": (
+        {"worker": {"disk_type": "mount"}},
+        'worker.disk_type: is not a value that it can have; did you mean MOUNT? (given: "mount"; '
+        "allowed: one of ROOT, MOUNT)",
+    ),
+    "a strategy with a hyphen": (
+        {"service": {"strategy": "multi-worker"}},
+        "service.strategy: is not a value that it can have; did you mean multi_worker? "
+        '(given: "multi-worker"; allowed: one of auto, parameter_server, multi_worker, '
+        "between_graph, independent)",
+    ),
+    "no time to hold offers": (
+        {"gang": {"hold_seconds": 0}},
+        "gang.hold_seconds: is too small (given: 0; allowed: a number above 0 and at most "
+        "31536000)",
+    ),
+    "a name with capitals and blanks": (
+        {"service": {"name": "My Job"}},
+        'service.name: is not a name that DNS can carry; did you mean my-job? (given: "My Job"; '
+        f"allowed: {NAME})",
+    ),
+    "a name with two underscores": (
+        {"service": {"name": "my__job"}},
+        "service.name: must not contain two underscores in a row: they part the words of a Mesos "
+        f'task id; did you mean my-job? (given: "my__job"; allowed: {NAME})',
+    ),
+    "a name that DNS finds too long": (
+        {"service": {"name": "team/" + "a" * 60}},
+        "service.name: is 64 characters long without its slashes; DNS allows 63 "
+        f'(given: "team/{"a" * 60}"; allowed: {NAME})',
+    ),
+    "a name that ends in a slash": (
+        {"service": {"name": "team/"}},
+        "service.name: is not a name that DNS can carry; did you mean team? "
+        f'(given: "team/"; allowed: {NAME})',
+    ),
+    "an empty name": (
+        {"service": {"name": ""}},
+        f'service.name: must not be empty (given: ""; allowed: {NAME})',
+    ),
+    "a Mesos role with a star in it": (
+        {"service": {"mesos_role": "ml*"}},
+        "service.mesos_role: is not a name that Mesos takes for a role: * stands alone "
+        '(given: "ml*"; allowed: the name of a Mesos role, or *)',
+    ),
+    "job_context as an object": (
+        {"service": {"job_context": {"a": 1}}},
+        "service.job_context: must be JSON text, not an object; did you mean "
+        '"{\\"a\\": 1}"? (given: {"a": 1}; allowed: JSON text of an object, or empty text)',
+    ),
+    "job_context that is no JSON": (
+        {"service": {"job_context": "{'a': 1}"}},
+        "service.job_context: the text is not JSON: Expecting property name enclosed in double "
+        "quotes at line 1 column 2 (given: \"{'a': 1}\"; allowed: JSON text of an object, or "
+        "empty text)",
+    ),
+    "job_context that is a list": (
+        {"service": {"job_context": "[1]"}},
+        'service.job_context: must be JSON text of an object, not of a list (given: "[1]"; '
+        "allowed: JSON text of an object, or empty text)",
+    ),
+    "job_context with a key twice": (
+        {"service": {"job_context": '{"a": 1, "a": 2}'}},
+        "service.job_context: the key a stands there more than once "
+        '(given: "{\\"a\\": 1, \\"a\\": 2}"; allowed: JSON text of an object, or empty text)',
+    ),
+    "a file for a module": (
+        {"service": {"job_name": "src/train.py"}},
+        "service.job_name: is not the name of a Python module; did you mean src.train? "
+        '(given: "src/train.py"; allowed: the name of a module, without .py, or empty text)',
+    ),
+    "a module with its .py": (
+        {"service": {"job_name": "train.py"}},
+        "service.job_name: is a file; name the module, without .py; did you mean train? "
+        '(given: "train.py"; allowed: the name of a module, without .py, or empty text)',
+    ),
+    "a path out of the sandbox": (
+        {"service": {"job_path": "../secrets"}},
+        'service.job_path: must stay below the sandbox: .. is not allowed (given: "../secrets"; '
+        "allowed: a path below the sandbox, or empty text)",
+    ),
+    "a URL that nothing fetches": (
+        {"service": {"job_url": "git://host/job"}},
+        'service.job_url: the Mesos fetcher knows no git:// (given: "git://host/job"; allowed: '
+        f"a path or a URI with one of {FETCHED})",
+    ),
+    "a URL with a password": (
+        {"service": {"job_url": "https://me:hush@host/job.zip"}},
+        "service.job_url: holds a password, which would be stored and shown to everyone "
+        '(given: "https://********@host/job.zip"; allowed: '
+        f"a path or a URI with one of {FETCHED})",
+    ),
+    "URIs that are no texts": (
+        {"service": {"job_uris": ["a", 3]}},
+        'service.job_uris.1: must be text, not a number; did you mean "3"? (given: 3; allowed: a '
+        "list of URIs, or JSON text of one)",
+    ),
+    "checkpoints in S3": (
+        {"checkpoints": {"uri": "s3://bucket/run"}},
+        "checkpoints.uri: s3:// is not supported yet: it comes with S3 checkpoints "
+        '(given: "s3://bucket/run"; allowed: an absolute path or a file:// URL of a directory '
+        "that all machines share)",
+    ),
+    "checkpoints in a relative directory": (
+        {"checkpoints": {"uri": "run"}},
+        "checkpoints.uri: must be an absolute path, found by all machines at the same place "
+        '(given: "run"; allowed: an absolute path or a file:// URL of a directory that all '
+        "machines share)",
+    ),
+    "an environment with a number": (
+        {"worker": {"env": {"STEPS": 100}}},
+        'worker.env.STEPS: must be text, not a number; did you mean "100"? (given: 100; allowed: '
+        "text)",
+    ),
+    "an environment with a bad name": (
+        {"worker": {"env": {"A-B": "x"}}},
+        "worker.env.A-B: is not the name of an environment variable (allowed: letters, digits "
+        "and underscores, no digit first)",
+    ),
+    "an environment with a variable of the service": (
+        {"service": {"env": {"TF_CONFIG": "{}"}}},
+        "service.env.TF_CONFIG: TF_CONFIG is set by the service: it is made from the roles and "
+        "their counts (allowed: any other name)",
+    ),
+    "an environment that is a list": (
+        {"worker": {"env": []}},
+        "worker.env: must be an object of texts, or JSON text of one, not a list (given: []; "
+        "allowed: an object of texts, or JSON text of one)",
+    ),
+    "an unknown placement operator": (
+        {"worker": {"placement_constraint": "rack:LIK:a"}},
+        "worker.placement_constraint: rule 'rack:LIK:a': unknown operator 'LIK'; operators are "
+        f'{OPERATORS}; did you mean LIKE? (given: "rack:LIK:a"; allowed: {PLACEMENT})',
+    ),
+    "a placement rule with a bad regular expression": (
+        {"worker": {"placement_constraint": "rack:LIKE:a("}},
+        "worker.placement_constraint: rule 'rack:LIKE:a(': 'a(' is no regular expression: "
+        "missing ), unterminated subpattern at position 1 "
+        f'(given: "rack:LIKE:a("; allowed: {PLACEMENT})',
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MISTAKES)
+def test_a_mistake_is_refused_with_one_line_that_says_it_all(
+    kind: str, problems: Callable[..., list[str]]
+) -> None:
+    options, line = MISTAKES[kind]
+    assert problems(options) == [line]
+
+
+#: rule -> (options, the one line they are refused with)
+RULES: dict[str, tuple[dict[str, Any], str]] = {
+    "a job is a module or a command": (
+        {"service": {"job_name": "train", "job_cmd": "python3 train.py"}},
+        'service.job_cmd: both service.job_name ("train") and service.job_cmd are set, and a job '
+        'is one of them (given: "python3 train.py"; allowed: either service.job_name or '
+        "service.job_cmd)",
+    ),
+    "there is something to run": (
+        {"service": {"job_name": ""}},
+        "service.job_name: there is nothing to run: neither service.job_name nor service.job_cmd "
+        'is set (given: ""; allowed: the name of a module in service.job_name, or a command line '
+        "in service.job_cmd)",
+    ),
+    "the contract command needs a command": (
+        {"service": {"job_name": "train", "job_contract": "command"}},
+        'service.job_contract: the contract command needs service.job_cmd (given: "command")',
+    ),
+    "the contract function needs a module": (
+        {"service": {"job_cmd": "true", "job_contract": "function"}},
+        "service.job_contract: the contract function needs service.job_name "
+        '(given: "function"; allowed: auto or command with service.job_cmd)',
+    ),
+    "a command cannot be run as TensorFlow 1": (
+        {"service": {"job_cmd": "true", "tf1_compat": True}},
+        "service.tf1_compat: works for a module in service.job_name only, not for "
+        "service.job_cmd (given: true; allowed: false)",
+    ),
+    "something must train": (
+        {"worker": {"count": 0}},
+        "worker.count: no task would train: chief.count, worker.count and gpu_worker.count are "
+        "all 0 (given: 0; allowed: at least 1 in one of them)",
+    ),
+    "parameter_server needs a chief": (
+        {"service": {"strategy": "parameter_server"}},
+        "chief.count: service.strategy parameter_server needs a chief (given: 0, the default; "
+        "allowed: 1)",
+    ),
+    "parameter_server needs parameter servers": (
+        {
+            "service": {"strategy": "parameter_server"},
+            "chief": {"count": 1},
+            "parameter_server": {"count": 0},
+        },
+        "parameter_server.count: service.strategy parameter_server needs parameter servers "
+        "(given: 0; allowed: at least 1)",
+    ),
+    "parameter_server needs workers": (
+        {
+            "service": {"strategy": "parameter_server"},
+            "chief": {"count": 1},
+            "worker": {"count": 0},
+        },
+        "worker.count: service.strategy parameter_server needs workers beside the chief (given: "
+        "0; allowed: at least 1, here or in gpu_worker.count)",
+    ),
+    "parameter_server has no outcome of all workers": (
+        {
+            "service": {"strategy": "parameter_server", "outcome": "all_workers"},
+            "chief": {"count": 1},
+        },
+        "service.outcome: with service.strategy parameter_server workers never end by themselves "
+        '(given: "all_workers"; allowed: chief)',
+    ),
+    "multi_worker has no parameter servers": (
+        {"service": {"strategy": "multi_worker"}},
+        "parameter_server.count: service.strategy multi_worker has no parameter servers (given: "
+        "2, the default; allowed: 0)",
+    ),
+    "GPU workers have GPUs": (
+        {"gpu_worker": {"count": 2, "gpus": 0}},
+        "gpu_worker.gpus: 2 GPU workers without a GPU (given: 0; allowed: at least 1, or "
+        "gpu_worker.count 0)",
+    ),
+    "docker gives no GPUs": (
+        {"service": {"containerizer": "docker"}, "gpu_worker": {"count": 1}},
+        "service.containerizer: the docker containerizer gives no GPUs, and gpu_worker.gpus is 1 "
+        '(given: "docker"; allowed: mesos)',
+    ),
+    "DNS names need ports": (
+        {"cluster_spec": {"addressing": "dns"}, "worker": {"port": 0}},
+        "worker.port: cluster_spec.addressing dns needs a fixed port (given: 0; allowed: a whole "
+        "number from 1 to 65535)",
+    ),
+    "waits do not shrink": (
+        {"retry": {"initial_backoff_seconds": 300}},
+        "retry.max_backoff_seconds: is less than retry.initial_backoff_seconds, which is 300 "
+        "(given: 120.0, the default; allowed: at least 300)",
+    ),
+    "Kerberos needs a realm": (
+        {
+            "service": {
+                "security": {"kerberos": {"enabled": True, "kdc": {"hostname": "h", "port": 88}}}
+            }
+        },
+        "service.security.kerberos.realm: is needed because service.security.kerberos.enabled is "
+        "true (given: nothing)",
+    ),
+    "service account secrets come later": (
+        {"service": {"service_account_secret": "tensorflow/sa"}},
+        "service.service_account_secret: logging in to DC/OS with a service account is not "
+        'supported yet (given: "tensorflow/sa"; allowed: empty text)',
+    ),
+    "virtual networks come later": (
+        {"service": {"virtual_network_enabled": True}},
+        "service.virtual_network_enabled: virtual networks are not supported yet (given: true; "
+        "allowed: false)",
+    ),
+    "Mesos' API V0 is not spoken": (
+        {"service": {"mesos_api_version": "V0"}},
+        'service.mesos_api_version: only Mesos\' HTTP API is supported (given: "V0"; allowed: V1)',
+    ),
+    "DC/OS secrets come later": (
+        {"service": {"use_gcs_key_secret": True}},
+        "service.use_gcs_key_secret: DC/OS secrets are not supported yet; put the key's file on "
+        "the agents or into the image and name it in service.env as "
+        "GOOGLE_APPLICATION_CREDENTIALS (given: true; allowed: false)",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_over_several_options_is_told_with_what_breaks_it(
+    rule: str, problems: Callable[..., list[str]]
+) -> None:
+    options, line = RULES[rule]
+    assert problems(options) == [line]
+
+
+def test_a_key_for_google_storage_is_refused_and_never_shown(
+    problems: Callable[..., list[str]],
+) -> None:
+    (line,) = problems({"service": {"gcs_key": "hush"}})
+    assert line.startswith("service.gcs_key: a key in the options would be stored in plain text")
+    assert "hush" not in line
+    assert "given: (hidden)" in line
+
+
+@pytest.mark.parametrize("key", [7, ["hush"], {"private_key": "hush"}, "********"])
+def test_a_key_of_the_wrong_type_is_never_shown(
+    key: Any, problems: Callable[..., list[str]]
+) -> None:
+    (line,) = problems({"service": {"gcs_key": key}})
+    assert "given: (hidden)" in line
+    assert "hush" not in line
+
+
+def test_a_password_in_an_environment_is_never_shown(problems: Callable[..., list[str]]) -> None:
+    assert problems({"worker": {"env": {"DB_PASSWORD": 1234}}}) == [
+        "worker.env.DB_PASSWORD: must be text, not a number (given: (hidden); allowed: text)"
+    ]
+
+
+def test_all_problems_of_a_file_are_told_at_once_and_in_its_order() -> None:
+    with pytest.raises(OptionsError) as refused:
+        load(
+            """{
+              "worker": {"cout": 1, "cpus": 0, "port": 0},
+              "cluster_spec": {"addressing": "dns"},
+              "service": {"strategy": "parameter_server", "user": 7}
+            }"""
+        )
+    assert [problem.path for problem in refused.value.problems] == [
+        "worker.cout",
+        "worker.cpus",
+        "worker.port",
+        "service.user",
+        # Not in the file: after everything that is, in the order of the reference.
+        "service.job_name",
+        "chief.count",
+    ]
+
+
+def test_a_rule_is_not_told_about_an_option_that_is_wrong_in_itself(
+    problems: Callable[..., list[str]],
+) -> None:
+    options = {"service": {"strategy": "parameter_server"}, "chief": {"count": "1"}}
+    (line,) = problems(options)
+    assert line.startswith("chief.count: must be a whole number, not text")
+
+
+def test_the_error_reads_as_a_listing_under_the_source() -> None:
+    with pytest.raises(OptionsError) as refused:
+        load({"service": {"job_name": "train"}, "ps": {}, "worker": {"cout": 1}})
+    assert str(refused.value) == (
+        "2 problems in the options:\n"
+        "  ps: unknown option; did you mean parameter_server?\n"
+        "  worker.cout: unknown option; did you mean worker.count?"
+    )
+
+
+def test_no_name_of_a_file_can_forge_a_line_or_colour_a_terminal() -> None:
+    with pytest.raises(OptionsError) as refused:
+        load({"service": {"job_name": "train"}, "a\n\x1b[31mb": 1})
+    assert str(refused.value).splitlines()[1].startswith("  a\\n\\x1b[31mb: unknown option")
+
+
+def test_thousands_of_wrong_options_are_told_only_in_part() -> None:
+    with pytest.raises(OptionsError) as refused:
+        load({f"option{number}": 1 for number in range(5_000)})
+    assert len(refused.value.problems) < 300

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dcos_tensorflow.core.spec import ConstraintOperator, PlacementConstraint
+from dcos_tensorflow.options.placement import PlacementError, parse_placement
+
+UNIQUE_HOST = PlacementConstraint("hostname", ConstraintOperator.UNIQUE)
+RACKS = PlacementConstraint("rack", ConstraintOperator.LIKE, "r[12]")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "[]", " [ ] "])
+def test_no_text_is_no_constraint(text: str) -> None:
+    assert parse_placement(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[["hostname", "UNIQUE"], ["rack", "LIKE", "r[12]"]]',
+        "hostname:UNIQUE,rack:LIKE:r[12]",
+        " hostname : UNIQUE , rack : LIKE : r[12] ",
+        "hostname:unique,rack:like:r[12]",
+        '[["hostname", "Unique", ""], ["rack", "Like", "r[12]"]]',
+    ],
+)
+def test_all_spellings_of_two_rules_mean_the_same(text: str) -> None:
+    assert parse_placement(text) == (UNIQUE_HOST, RACKS)
+
+
+@pytest.mark.parametrize("text", ['["rack", "LIKE", "r[12]"]', "rack:LIKE:r[12]"])
+def test_one_rule_needs_no_outer_list(text: str) -> None:
+    assert parse_placement(text) == (RACKS,)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r"rack:LIKE:a\,b", "a,b"),
+        (r"rack:LIKE:a\:b", "a:b"),
+        (r"rack:LIKE:a\d+", r"a\d+"),
+        (r"rack:LIKE:a\\d", r"a\\d"),
+        (r"rack:IS:a\\", r"a\\"),
+        ("rack:IS:a\\", "a\\"),
+    ],
+)
+def test_a_backslash_takes_its_meaning_from_separators_only(text: str, value: str) -> None:
+    (constraint,) = parse_placement(text)
+    assert constraint.value == value
+
+
+@pytest.mark.parametrize(
+    ("operator", "value"),
+    [
+        ("UNIQUE", ""),
+        ("CLUSTER", "rack-1"),
+        ("GROUP_BY", ""),
+        ("GROUP_BY", "3"),
+        ("LIKE", "a.*"),
+        ("UNLIKE", "a.*"),
+        ("MAX_PER", "2"),
+        ("IS", "x"),
+        ("IS_NOT", "x"),
+    ],
+)
+def test_each_operator_of_marathon_is_known(operator: str, value: str) -> None:
+    text = f"@zone:{operator}:{value}" if value else f"@zone:{operator}"
+    assert parse_placement(text) == (
+        PlacementConstraint("@zone", ConstraintOperator(operator), value),
+    )
+
+
+def test_a_number_in_a_list_is_taken_as_its_text() -> None:
+    (constraint,) = parse_placement('[["rack", "MAX_PER", 2]]')
+    assert constraint.value == "2"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hostname", "rule 'hostname' has 1 parts"),
+        ("a:LIKE:b:c", "rule 'a:LIKE:b:c' has 4 parts"),
+        ("hostname:UNIQUE,", "rule '' has 1 parts"),
+        ("[[]]", "rule '' has 0 parts"),
+        (":UNIQUE", "rule ':UNIQUE' names no field"),
+        ("a:NEAR:b", "rule 'a:NEAR:b': unknown operator 'NEAR'"),
+        ("a:UNIQUE:b", "rule 'a:UNIQUE:b': UNIQUE takes no value"),
+        ("a:CLUSTER", "rule 'a:CLUSTER': CLUSTER needs a value"),
+        ("a:IS", "rule 'a:IS': IS needs a value"),
+        ("a:LIKE", "rule 'a:LIKE': LIKE needs a regular expression"),
+        ("a:UNLIKE:*", "rule 'a:UNLIKE:*': '*' is no regular expression: nothing to repeat"),
+        ("a:MAX_PER", "MAX_PER needs a whole number of at least 1, not ''"),
+        ("a:MAX_PER:0", "MAX_PER needs a whole number of at least 1, not '0'"),
+        ("a:MAX_PER:two", "MAX_PER needs a whole number of at least 1, not 'two'"),
+        ("a:GROUP_BY:-1", "GROUP_BY needs a whole number of at least 1, not '-1'"),
+        ('[["a", "UNIQUE"', "not a JSON list"),
+        ('[["a", "UNIQUE"], "b"]', "each part of a rule must be text"),
+        ('[["a", "MAX_PER", true]]', "each part of a rule must be text, not true"),
+        ("[" * 100_000, "not a list of rules: nested too deeply"),
+    ],
+)
+def test_text_that_means_nothing_is_refused(text: str, message: str) -> None:
+    with pytest.raises(PlacementError) as refused:
+        parse_placement(text)
+    assert message in str(refused.value)
+
+
+PARTS = st.text(st.characters(exclude_characters="\\", exclude_categories=["Cs"]), min_size=1).map(
+    str.strip
+)
+CONSTRAINTS = st.builds(
+    PlacementConstraint,
+    PARTS.filter(bool),
+    st.sampled_from([ConstraintOperator.IS, ConstraintOperator.IS_NOT, ConstraintOperator.CLUSTER]),
+    PARTS.filter(bool),
+)
+
+
+@given(st.lists(CONSTRAINTS, min_size=1, max_size=4))
+def test_rules_written_as_a_list_are_read_back(constraints: list[PlacementConstraint]) -> None:
+    text = json.dumps([[rule.field, rule.operator, rule.value] for rule in constraints])
+    assert parse_placement(text) == tuple(constraints)
+
+
+@given(st.lists(CONSTRAINTS.filter(lambda rule: rule.field[0] != "["), min_size=1, max_size=4))
+def test_rules_written_with_colons_are_read_back(constraints: list[PlacementConstraint]) -> None:
+    def escaped(text: str) -> str:
+        return text.replace(":", "\\:").replace(",", "\\,")
+
+    text = ",".join(
+        ":".join(map(escaped, (rule.field, rule.operator, rule.value))) for rule in constraints
+    )
+    assert parse_placement(text) == tuple(constraints)
+
+
+@given(st.text())
+def test_any_text_is_parsed_or_refused(text: str) -> None:
+    with contextlib.suppress(PlacementError):
+        parse_placement(text)

@@ -1,0 +1,322 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.spec import (
+    Addressing,
+    ConstraintOperator,
+    Container,
+    Containerizer,
+    GangSpec,
+    OutcomePolicy,
+    PlacementConstraint,
+    RetrySpec,
+    RoleSpec,
+    ServiceSpec,
+    Strategy,
+    TaskRole,
+    Uri,
+)
+from dcos_tensorflow.options import load, notes, service_spec
+
+IMAGE = "mesosphere/dcos-tensorflow:0.0.3-1.5.0"
+EVERY_ROLE = {
+    "service": {"use_tensorboard": True},
+    "chief": {"count": 1},
+    "gpu_worker": {"count": 1},
+    "evaluator": {"count": 1},
+}
+
+Build = Callable[[Mapping[str, Any]], ServiceSpec]
+
+
+@pytest.fixture
+def build(runnable: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Build:
+    return lambda options: service_spec(load(runnable(options)))
+
+
+def role_of(spec: ServiceSpec, role: TaskRole) -> RoleSpec:
+    found = spec.role(role)
+    assert found is not None
+    return found
+
+
+def test_the_defaults_are_those_of_the_core(build: Build) -> None:
+    spec = build({})
+    assert (spec.gang, spec.retry) == (GangSpec(), RetrySpec())
+    plain = ServiceSpec("tensorflow", ())
+    for name in (
+        "mesos_role",
+        "principal",
+        "strategy",
+        "outcome",
+        "outcome_grace_seconds",
+        "kill_grace_seconds",
+        "addressing",
+        "dns_domain",
+        "region",
+        "log_max_bytes",
+        "log_keep",
+    ):
+        assert getattr(spec, name) == getattr(plain, name)
+
+
+def test_the_published_defaults_are_two_ps_and_three_workers(build: Build) -> None:
+    assert build({}).task_names() == ("ps-0", "ps-1", "worker-0", "worker-1", "worker-2")
+
+
+def test_roles_come_in_a_fixed_order(build: Build) -> None:
+    assert [role.role for role in build(EVERY_ROLE).roles] == [
+        TaskRole.PS,
+        TaskRole.CHIEF,
+        TaskRole.WORKER,
+        TaskRole.GPU_WORKER,
+        TaskRole.EVALUATOR,
+        TaskRole.TENSORBOARD,
+    ]
+
+
+def test_roles_without_tasks_are_left_out(build: Build) -> None:
+    spec = build({"parameter_server": {"count": 0}, "worker": {"count": 1}})
+    assert [role.role for role in spec.roles] == [TaskRole.WORKER]
+
+
+def test_a_role_has_what_its_options_say(build: Build) -> None:
+    spec = build(
+        {
+            "worker": {
+                "count": 2,
+                "cpus": 0.5,
+                "mem": 1024,
+                "disk": 10,
+                "disk_type": "MOUNT",
+                "port": 3000,
+                "placement_constraint": "hostname:max_per:2",
+                "env": {"A": "b"},
+            }
+        }
+    )
+    assert role_of(spec, TaskRole.WORKER) == RoleSpec(
+        role=TaskRole.WORKER,
+        count=2,
+        resources=Resources(cpus=0.5, mem=1024, disk=10, gpus=0),
+        port=3000,
+        constraints=(PlacementConstraint("hostname", ConstraintOperator.MAX_PER, "2"),),
+        env={"A": "b"},
+        container=Container(IMAGE),
+        disk_type="MOUNT",
+    )
+
+
+def test_a_whole_number_may_be_written_with_a_point(build: Build) -> None:
+    assert role_of(build({"worker": {"count": 2.0}}), TaskRole.WORKER).count == 2
+
+
+def test_gpu_workers_have_whole_gpus_and_their_own_image(build: Build) -> None:
+    role = role_of(build({"gpu_worker": {"count": 1, "gpus": 4}}), TaskRole.GPU_WORKER)
+    assert role.resources.gpus == 4
+    assert role.container == Container(IMAGE + "-gpu")
+
+
+@pytest.mark.parametrize(("gpus", "image"), [(0, IMAGE), (1, IMAGE + "-gpu")])
+def test_a_chief_takes_the_gpu_image_when_it_has_gpus(gpus: int, image: str, build: Build) -> None:
+    spec = build({"chief": {"count": 1, "gpus": gpus}})
+    assert role_of(spec, TaskRole.CHIEF).container == Container(image)
+
+
+def test_gpu_workers_use_the_port_of_workers_unless_they_have_one(build: Build) -> None:
+    options = {"gpu_worker": {"count": 1}, "worker": {"port": 4000}}
+    assert role_of(build(options), TaskRole.GPU_WORKER).port == 4000
+    options["gpu_worker"]["port"] = 5000
+    assert role_of(build(options), TaskRole.GPU_WORKER).port == 5000
+
+
+def test_port_0_is_any_port(build: Build) -> None:
+    assert role_of(build({"worker": {"port": 0}}), TaskRole.WORKER).port is None
+
+
+def test_tensorboard_runs_when_asked_for(build: Build) -> None:
+    spec = build({"service": {"use_tensorboard": True}, "tensorboard": {"mem": 512}})
+    role = role_of(spec, TaskRole.TENSORBOARD)
+    assert (role.count, role.port, role.resources) == (1, 6006, Resources(cpus=1.0, mem=512))
+
+
+def test_a_python_of_the_service_means_no_container(build: Build) -> None:
+    spec = build({**EVERY_ROLE, "service": {"python": "/opt/tf", "use_tensorboard": True}})
+    assert {(role.python, role.container) for role in spec.roles} == {("/opt/tf", None)}
+
+
+def test_a_python_of_a_role_wins_and_means_no_container_for_it(build: Build) -> None:
+    spec = build({"worker": {"python": "/opt/tf2"}})
+    worker, ps = role_of(spec, TaskRole.WORKER), role_of(spec, TaskRole.PS)
+    assert (worker.python, worker.container) == ("/opt/tf2", None)
+    assert (ps.python, ps.container) == ("", Container(IMAGE))
+
+
+def test_an_empty_image_means_no_container(build: Build) -> None:
+    spec = build({"service": {"tf_image": ""}})
+    assert role_of(spec, TaskRole.WORKER).container is None
+
+
+def test_the_docker_containerizer_can_be_chosen(build: Build) -> None:
+    spec = build({"service": {"containerizer": "docker"}})
+    assert role_of(spec, TaskRole.PS).container == Container(IMAGE, Containerizer.DOCKER)
+
+
+def test_gpus_without_a_container_do_not_mind_the_docker_containerizer(build: Build) -> None:
+    options = {
+        "service": {"containerizer": "docker", "python": "/opt/tf"},
+        "gpu_worker": {"count": 1},
+    }
+    assert role_of(build(options), TaskRole.GPU_WORKER).container is None
+
+
+def test_the_environment_of_a_role_wins_over_that_of_the_service(build: Build) -> None:
+    spec = build({"service": {"env": {"A": "1", "B": "1"}}, "worker": {"env": {"B": "2"}}})
+    assert role_of(spec, TaskRole.WORKER).env == {"A": "1", "B": "2"}
+    assert role_of(spec, TaskRole.PS).env == {"A": "1", "B": "1"}
+
+
+def test_structures_may_be_written_as_json_text(build: Build) -> None:
+    spec = build(
+        {"service": {"env": '{"A": "1"}', "job_uris": '["/a.zip"]'}, "worker": {"env": ""}}
+    )
+    assert role_of(spec, TaskRole.WORKER).env == {"A": "1"}
+    assert spec.job.extra_uris == (Uri("/a.zip"),)
+
+
+def test_a_module_is_passed_on_as_it_is_given(build: Build) -> None:
+    job = build(
+        {
+            "service": {
+                "job_url": " http://host/job.zip ",
+                "job_path": "/job/src/",
+                "job_name": "pkg.train",
+                "job_context": '{"a": 1}',
+                "job_contract": "function",
+                "tf1_compat": True,
+                "legacy_keras": True,
+                "shared_filesystem": "gs://bucket/run",
+            }
+        }
+    ).job
+    assert (job.uri, job.path, job.name, job.command) == (
+        "http://host/job.zip",
+        "job/src",
+        "pkg.train",
+        "",
+    )
+    assert (job.context, job.contract) == ('{"a": 1}', "function")
+    assert (job.tf1_compat, job.legacy_keras) == (True, True)
+    assert job.shared_filesystem == "gs://bucket/run"
+
+
+def test_a_command_is_its_own_contract(build: Build) -> None:
+    job = build({"service": {"job_cmd": "python3 train.py --steps 3"}}).job
+    assert (job.name, job.command, job.contract) == ("", "python3 train.py --steps 3", "command")
+
+
+@pytest.mark.parametrize("context", ["", "  ", "{}"])
+def test_an_empty_context_is_an_empty_object(context: str, build: Build) -> None:
+    assert build({"service": {"job_context": context}}).job.context == "{}"
+
+
+@pytest.mark.parametrize(
+    ("uri", "directory"),
+    [
+        ("", ""),
+        ("/mnt/run", "/mnt/run"),
+        ("file:///mnt/my%20run", "/mnt/my run"),
+        ("file://localhost/mnt", "/mnt"),
+    ],
+)
+def test_checkpoints_are_a_directory(uri: str, directory: str, build: Build) -> None:
+    assert build({"checkpoints": {"uri": uri}}).job.checkpoint_dir == directory
+
+
+def test_the_rules_of_a_service_reach_the_core(build: Build) -> None:
+    spec = build(
+        {
+            "service": {
+                "name": "/team/mnist",
+                "user": "ml",
+                "mesos_role": "research/ml",
+                "service_account": "tf-account",
+                "strategy": "parameter_server",
+                "kill_grace_seconds": 3,
+                "outcome_grace_seconds": 4,
+                "region": "eu",
+            },
+            "chief": {"count": 1},
+            "gang": {"hold_seconds": 1, "retry_seconds": 2, "max_retry_seconds": 3},
+            "retry": {"limit": 0},
+            "cluster_spec": {"addressing": "dns", "dns_domain": "example.org"},
+            "logs": {"max_bytes": 10_000, "keep": 5},
+        }
+    )
+    assert (spec.name, spec.user, spec.mesos_role) == ("/team/mnist", "ml", "research/ml")
+    assert (spec.principal, spec.region) == ("tf-account", "eu")
+    assert (spec.strategy, spec.outcome) == (Strategy.PARAMETER_SERVER, OutcomePolicy.CHIEF)
+    assert (spec.kill_grace_seconds, spec.outcome_grace_seconds) == (3, 4)
+    assert spec.gang == GangSpec(1, 2, 3, 600)
+    assert spec.retry == RetrySpec(limit=0)
+    assert (spec.addressing, spec.dns_domain) == (Addressing.DNS, "example.org")
+    assert (spec.log_max_bytes, spec.log_keep) == (10_000, 5)
+
+
+def test_hdfs_settings_are_fetched_by_every_task(build: Build) -> None:
+    spec = build({"service": {"hdfs": {"config_uri": "http://hdfs/v1/endpoints/"}}})
+    assert spec.job.extra_uris == (
+        Uri("http://hdfs/v1/endpoints/core-site.xml", extract=False),
+        Uri("http://hdfs/v1/endpoints/hdfs-site.xml", extract=False),
+    )
+    assert {role.env["HDFS_ENABLED"] for role in spec.roles} == {"true"}
+
+
+def test_kerberos_settings_are_in_the_environment_of_every_task(build: Build) -> None:
+    kerberos = {
+        "enabled": True,
+        "kdc": {"hostname": "kdc.local", "port": 2500},
+        "realm": "LOCAL",
+        "keytab_secret": "tf_keytab",
+        "debug": True,
+    }
+    spec = build({"service": {"security": {"kerberos": kerberos}}})
+    for role in spec.roles:
+        assert role.env == {
+            "SECURITY_KERBEROS_ENABLED": "true",
+            "SECURITY_KERBEROS_PRIMARY": "tensorflow",
+            "SECURITY_KERBEROS_REALM": "LOCAL",
+            "SECURITY_KERBEROS_KDC_HOSTNAME": "kdc.local",
+            "SECURITY_KERBEROS_KDC_PORT": "2500",
+            "SECURITY_KERBEROS_KEYTAB_SECRET": "tf_keytab",
+            "SECURITY_KERBEROS_DEBUG": "true",
+        }
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        ({"worker": {"disk_type": "MOUNT"}}, "worker.disk_type: MOUNT is taken as ROOT"),
+        ({"worker": {"mem": 256}}, "worker.mem: 256 MB is little"),
+        ({"service": {"use_tensorboard": True}}, "service.use_tensorboard: without"),
+        ({"worker": {"env": {"API_TOKEN": "x"}}}, "worker.env.API_TOKEN: looks like a secret"),
+    ],
+)
+def test_what_may_not_be_meant_gets_a_note(
+    options: dict[str, Any],
+    note: str,
+    runnable: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> None:
+    (found,) = notes(load(runnable(options)))
+    assert found.startswith(note)
+
+
+def test_usual_options_get_no_note(
+    runnable: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> None:
+    assert notes(load(runnable({}))) == ()
