@@ -44,7 +44,8 @@ def check(
         raise NotAuthentic(f"the headers {wanted} are required")
     if not (seconds.isascii() and seconds.isdigit()):
         raise NotAuthentic(f"{contract.TIME_HEADER} must be unix seconds")
-    if not hmac.compare_digest(sign(token, method, path, int(seconds), body), given.lower()):
+    wanted = sign(token, method, path, int(seconds), body)
+    if not hmac.compare_digest(wanted.encode(), given.lower().encode()):
         raise NotAuthentic("the signature does not fit the request")
     if abs(now - int(seconds)) > contract.TOKEN_MAX_AGE_SECONDS:
         raise NotAuthentic(

@@ -184,7 +184,7 @@ RULES: Tuple[Rule, ...] = (
     _rule(
         r"UnavailableError|PSUnavailable|\bUNAVAILABLE:|failed to connect to all addresses"
         r"|stopped sending heartbeats|Socket closed|Connection reset by peer"
-        r"|task is already disconnected|unhealthy tasks",
+        r"|task is already disconnected|unhealthy tasks|Collective ops is aborted by",
         ExitClass.PEER_LOST,
         "Another task of the cluster went away: {error}",
         "look at the task that failed first; this one only noticed it",
@@ -201,6 +201,9 @@ _EXCEPTION = re.compile(
     r"^(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Unavailable)\w*)"
     r"(?::\s?(?P<text>.*))?$"
 )
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+_TRACEBACK = "Traceback (most recent call last):"
+_CHAINED = re.compile(r"^(During handling of the above exception|The above exception was the)")
 _IMPORTING = re.compile(r"^task-runner: importing (\S+) failed$")
 
 
@@ -221,8 +224,8 @@ def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:
         exit_class = ExitClass.CHECKPOINTED
         summary, hint = "The job saved a checkpoint and left, to be started again", ""
     else:
-        found = _first_match(lines)
-        if found is not None and code != -signal.SIGKILL:
+        found = None if code in _KILLED else _first_match(_failure(lines))
+        if found is not None:
             rule, line = found
             exit_code = exit_code if rule.exit_code is None else rule.exit_code
             exit_class = rule.exit_class
@@ -271,6 +274,20 @@ def exception_line(lines: Sequence[str]) -> str:
     return ""
 
 
+def _failure(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines from the last traceback on, with those it is chained to; else all lines.
+
+    What was printed long before (a peer that was lost and came back) is not the cause of the end.
+    """
+    starts = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
+    if not starts:
+        return lines
+    start = starts.pop()
+    while starts and any(map(_CHAINED.match, lines[starts[-1] : start])):
+        start = starts.pop()
+    return lines[start:]
+
+
 def _first_match(lines: Sequence[str]) -> "Optional[Tuple[Rule, str]]":
     for rule in RULES:
         for line in reversed(lines):
@@ -283,7 +300,7 @@ def _unknown_failure(
     ending: Ending, error: str, lines: Sequence[str]
 ) -> Tuple[ExitClass, str, str]:
     code = ending.return_code
-    if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
+    if code in _KILLED:
         return (
             ExitClass.OUT_OF_MEMORY,
             "The process was killed with SIGKILL by something else than the task runner, most "

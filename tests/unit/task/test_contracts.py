@@ -1,0 +1,137 @@
+"""How the user's code is found, and which of the ways to bring code it is."""
+
+import pytest
+
+from dcos_tensorflow.task.contracts import JobUnusable, find_contract, parse_context
+from dcos_tensorflow.task.spec import Job
+
+MAIN = "def main(server, log_dir, context):\n    pass\n"
+
+
+@pytest.fixture
+def sandbox(tmp_path):
+    def write(**files):
+        for name, text in files.items():
+            path = tmp_path / name.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.with_name(path.name + ".py").write_text(text)
+        return str(tmp_path)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("source", "contract"),
+    [
+        (MAIN, "function"),
+        ("def main(*arguments): pass", "function"),
+        ("def main(server, log_dir, context, extra=None): pass", "function"),
+        ("def main(s, l, c, *, k=1): pass", "function"),
+        ("if True:\n    def main(s, l, c): pass", "function"),
+        ("try:\n    import x\nexcept ImportError:\n    pass\nmain = lambda s, l, c: 0", "function"),
+        ("def main(_): pass", "script"),
+        ("def main(): pass", "script"),
+        ("def main(a, b, c, d): pass", "script"),
+        ("def main(s, l, c, *, k): pass", "script"),
+        ("class A:\n    def main(self, l, c): pass", "script"),
+        ("print('trains')", "script"),
+        ("raise SystemExit('importing me is a mistake')", "script"),
+    ],
+)
+def test_a_main_that_takes_three_arguments_makes_the_function_contract(sandbox, source, contract):
+    assert find_contract(Job(name="job"), sandbox(job=source)).contract == contract
+
+
+def test_a_main_that_is_imported_from_the_job_is_followed(sandbox):
+    root = sandbox(job="from other import main", other=MAIN)
+    assert find_contract(Job(name="job"), root).contract == "function"
+
+
+def test_a_command_comes_before_a_module(sandbox):
+    found = find_contract(Job(name="job", command="echo"), sandbox(job=MAIN))
+    assert (found.contract, found.command) == ("command", "echo")
+
+
+@pytest.mark.parametrize("name", ["job", "job.py", " job "])
+def test_the_name_may_carry_its_extension(sandbox, name):
+    root = sandbox(job=MAIN)
+    assert find_contract(Job(name=name), root).module.file == f"{root}/job.py"
+
+
+@pytest.mark.parametrize("name", ["pack.train", "pack/train.py"])
+def test_a_module_of_a_package_is_found(sandbox, name):
+    found = find_contract(Job(name=name), sandbox(pack____init__="", pack__train=MAIN))
+    assert found.module.name == "pack.train"
+
+
+def test_the_jobs_path_comes_before_the_sandbox(sandbox):
+    root = sandbox(job="", src__job=MAIN)
+    found = find_contract(Job(name="job", path="src"), root)
+    assert found.contract == "function"
+    assert found.python_path == (f"{root}/src", root)
+
+
+def test_the_sandbox_itself_is_searched_when_the_path_has_no_such_module(sandbox):
+    root = sandbox(job=MAIN, src__other="")
+    assert find_contract(Job(name="job", path="src"), root).module.root == root
+
+
+def test_an_archive_that_unpacked_into_its_own_directory_is_searched(sandbox):
+    root = sandbox(mnist_master__src__job=MAIN)
+    found = find_contract(Job(name="job"), root)
+    assert found.module.root == found.python_path[0] == f"{root}/mnist_master/src"
+
+
+def test_a_module_that_is_there_twice_is_refused(sandbox):
+    with pytest.raises(JobUnusable, match=r"more than once: a/job\.py, b/job\.py") as error:
+        find_contract(Job(name="job"), sandbox(a__job=MAIN, b__job=MAIN))
+    assert "service.job_path" in error.value.hint
+
+
+def test_a_module_that_is_missing_is_refused_with_the_nearest_names(sandbox):
+    with pytest.raises(JobUnusable, match="no module 'digts'") as error:
+        find_contract(Job(name="digts"), sandbox(digits=MAIN, other=""))
+    assert error.value.hint == "did you mean digits?"
+
+
+def test_a_path_that_is_missing_is_refused(sandbox):
+    with pytest.raises(JobUnusable, match=r"service\.job_path is 'sorce'") as error:
+        find_contract(Job(name="job", path="sorce"), sandbox(source__job=MAIN))
+    assert "source" in error.value.hint
+
+
+def test_a_job_without_name_and_command_is_refused(sandbox):
+    with pytest.raises(JobUnusable, match="nothing to run"):
+        find_contract(Job(), sandbox())
+
+
+def test_the_function_contract_is_refused_where_there_is_no_such_main(sandbox):
+    with pytest.raises(JobUnusable, match=r"job\.py has no main\(server, log_dir, context\)"):
+        find_contract(Job(name="job", contract="function"), sandbox(job="def main(): pass"))
+
+
+def test_the_script_contract_can_be_asked_for(sandbox):
+    assert find_contract(Job(name="job", contract="script"), sandbox(job=MAIN)).contract == "script"
+
+
+def test_a_file_that_is_no_python_is_refused_with_its_line(sandbox):
+    with pytest.raises(JobUnusable, match=r"job\.py, line 2 is not Python"):
+        find_contract(Job(name="job"), sandbox(job="x = 1\ndef (:\n"))
+
+
+def test_a_function_whose_context_is_no_json_is_refused(sandbox):
+    with pytest.raises(JobUnusable, match=r"service\.job_context is not JSON"):
+        find_contract(Job(name="job", context="{steps: 5}"), sandbox(job=MAIN))
+
+
+def test_a_script_reads_its_context_itself(sandbox):
+    found = find_contract(Job(name="job", context="{steps: 5}"), sandbox(job=""))
+    assert found.contract == "script"
+
+
+def test_an_empty_context_is_an_empty_object():
+    assert parse_context("") == {}
+
+
+def test_tensorboard_needs_no_job(sandbox):
+    assert find_contract(Job(contract="tensorboard"), sandbox()).contract == "tensorboard"

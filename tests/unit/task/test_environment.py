@@ -1,0 +1,136 @@
+"""What the user's process finds in its environment."""
+
+import json
+
+import pytest
+
+from dcos_tensorflow.task.environment import directories, user_environment
+from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec
+
+CLUSTER = Cluster(epoch=4, tf_config={"cluster": {"worker": ["a:1"]}})
+
+
+def spec(**changes):
+    values = {
+        "service": "mnist",
+        "task": "worker-1",
+        "role": "worker",
+        "index": 1,
+        "attempt": 1,
+        "cluster": CLUSTER,
+        "job": Job(context='{"steps": 5}'),
+        **changes,
+    }
+    return RunnerSpec(**values)
+
+
+def build(the_spec=None, inherited=None, cluster=CLUSTER):
+    the_spec = the_spec or spec()
+    return user_environment(
+        the_spec,
+        cluster,
+        inherited=inherited or {},
+        where=directories(the_spec, "/sandbox"),
+        python_path=("/sandbox/src", "/sandbox"),
+        python="/venv/bin/python",
+        mark="m",
+    )
+
+
+def test_the_contract_variables_are_set():
+    variables, _ = build()
+    expected = {
+        "TF_EPOCH": "4",
+        "TASK_NAME": "worker-1",
+        "SERVICE_NAME": "mnist",
+        "JOB_CONTEXT": '{"steps": 5}',
+        "LOG_DIR": "/sandbox/logs",
+        "CHECKPOINT_DIR": "/sandbox/checkpoints",
+        "PROGRESS_FILE": "/sandbox/progress.jsonl",
+        "PYTHONUNBUFFERED": "1",
+    }
+    assert expected.items() <= variables.items()
+    assert json.loads(variables["TF_CONFIG"]) == {"cluster": {"worker": ["a:1"]}}
+
+
+def test_without_a_cluster_there_is_no_tf_config_even_if_one_is_inherited():
+    variables, _ = build(inherited={"TF_CONFIG": "{}"}, cluster=Cluster(epoch=1))
+    assert "TF_CONFIG" not in variables
+
+
+def test_the_job_comes_first_on_the_python_path_and_what_was_there_stays():
+    variables, _ = build(inherited={"PYTHONPATH": "/opt/lib:/sandbox"})
+    assert variables["PYTHONPATH"] == "/sandbox/src:/sandbox:/opt/lib"
+
+
+def test_proxies_are_unset_in_any_case_and_the_log_says_so():
+    proxies = {"http_proxy": "p", "HTTPS_PROXY": "p", "all_proxy": "p", "no_proxy": "n"}
+    variables, notes = build(inherited=proxies)
+    assert [name for name in variables if name.lower().endswith("_proxy")] == ["no_proxy"]
+    assert "HTTPS_PROXY, all_proxy, http_proxy" in notes[0]
+
+
+def test_the_token_the_port_and_the_spec_never_reach_the_user():
+    secret = {"TASK_RUNNER_TOKEN": "t", "TASK_RUNNER_PORT": "1", "TASK_RUNNER_SPEC": "{}"}
+    variables, _ = build(inherited=secret)
+    assert not secret.keys() & variables.keys()
+
+
+def test_what_the_agent_sets_is_kept():
+    kept = {"DATA_SHARD_INDEX": "3", "DATA_SHARD_COUNT": "8", "HOME": "/home/a"}
+    variables, _ = build(inherited=kept)
+    assert kept.items() <= variables.items()
+
+
+@pytest.mark.parametrize(("cpus", "threads"), [(0.1, "1"), (1.0, "1"), (1.5, "2"), (4.0, "4")])
+def test_threads_follow_the_cpus(cpus, threads):
+    variables, _ = build(spec(cpus=cpus))
+    assert variables["TF_NUM_INTRAOP_THREADS"] == threads
+    assert variables["OMP_NUM_THREADS"] == threads
+
+
+def test_one_operation_that_waits_for_a_peer_never_takes_the_only_inter_op_thread():
+    assert build(spec(cpus=0.5))[0]["TF_NUM_INTEROP_THREADS"] == "2"
+
+
+def test_threads_that_the_user_has_set_stay():
+    variables, _ = build(inherited={"TF_NUM_INTRAOP_THREADS": "7"})
+    assert variables["TF_NUM_INTRAOP_THREADS"] == "7"
+
+
+def test_a_task_without_gpus_sees_none():
+    assert build(inherited={"CUDA_VISIBLE_DEVICES": "0,1"})[0]["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_a_task_with_gpus_keeps_what_the_agent_has_chosen():
+    variables, _ = build(spec(gpus=1), inherited={"CUDA_VISIBLE_DEVICES": "3"})
+    assert variables["CUDA_VISIBLE_DEVICES"] == "3"
+
+
+def test_legacy_keras_is_asked_for_only_where_the_job_wants_it():
+    assert "TF_USE_LEGACY_KERAS" not in build()[0]
+    assert build(spec(job=Job(legacy_keras=True)))[0]["TF_USE_LEGACY_KERAS"] == "1"
+
+
+def test_port_sharing_is_never_asked_for():
+    assert "TF_GRPC_REUSE_PORT" not in build()[0]
+
+
+def test_python_in_a_command_is_the_interpreter_of_the_task():
+    assert build(inherited={"PATH": "/usr/bin:/bin"})[0]["PATH"] == "/venv/bin:/usr/bin:/bin"
+
+
+def test_a_search_path_that_has_the_interpreter_stays_in_its_order():
+    assert build(inherited={"PATH": "/bin:/venv/bin"})[0]["PATH"] == "/bin:/venv/bin"
+
+
+def test_a_shared_file_system_takes_logs_checkpoints_and_the_jobs_log_dir():
+    where = directories(spec(shared_filesystem="gs://bucket/run"), "/sandbox")
+    assert {where.log_dir, where.checkpoint_dir, where.job_log_dir} == {"gs://bucket/run"}
+    assert where.local() == ()
+
+
+def test_without_one_the_jobs_log_dir_is_the_checkpoint_directory():
+    where = directories(spec(checkpoint_dir="/mnt/ckpt", log_dir="$MESOS_SANDBOX/l"), "/sandbox")
+    assert where.job_log_dir == "/mnt/ckpt"
+    assert where.local() == ("/sandbox/l", "/mnt/ckpt")

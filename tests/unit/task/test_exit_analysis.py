@@ -1,0 +1,145 @@
+"""What the end of a process meant. The texts are those that TensorFlow prints."""
+
+import pytest
+
+from dcos_tensorflow.task.exit_analysis import Ending, ExitClass, analyse
+
+TRACEBACK = ["Traceback (most recent call last):", '  File "job.py", line 3, in <module>']
+
+
+def verdict(code, *lines, **ending):
+    return analyse(Ending(return_code=code, **ending), list(lines))
+
+
+def test_zero_is_success_whatever_was_printed():
+    report = verdict(0, "ValueError: caught and printed")
+    assert (report.exit_code, report.exit_class) == (0, ExitClass.SUCCESS)
+
+
+def test_an_exception_is_told_by_its_line():
+    report = verdict(1, *TRACEBACK, "KeyError: 'images'", "some more output")
+    assert (report.exit_class, report.summary) == (ExitClass.USER_ERROR, "KeyError: 'images'")
+
+
+def test_an_exit_code_without_any_text_is_told_as_such():
+    assert verdict(3).summary == "The process ended with exit code 3"
+
+
+def test_a_port_that_is_taken_has_its_own_exit_code():
+    line = "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server"
+    report = verdict(1, *TRACEBACK, line, grpc_port=31000)
+    assert (report.exit_code, report.exit_class) == (75, ExitClass.PORT_TAKEN)
+    assert "port 31000" in report.summary
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tensorflow.python.framework.errors_impl.UnavailableError: Graph execution error:",
+        "UnavailableError: failed to connect to all addresses; last error: UNKNOWN",
+        "2026-01-01 E0000 Task /job:worker/task:1 stopped sending heartbeats",
+    ],
+)
+def test_a_lost_peer_is_not_the_jobs_fault(line):
+    assert verdict(1, *TRACEBACK, line).exit_class is ExitClass.PEER_LOST
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("ModuleNotFoundError: No module named 'tensorflow'", "service.python"),
+        ("AttributeError: module 'tensorflow' has no attribute 'placeholder'", "tf1_compat"),
+        ("AttributeError: module 'tensorflow' has no attribute 'Session'", "tf1_compat"),
+        ("AttributeError: module 'tensorflow' has no attribute 'contrib'", "TensorFlow 1 image"),
+        ("ModuleNotFoundError: No module named 'tensorflow.contrib'", "TensorFlow 1 image"),
+        ("ValueError: Attempt to convert a value (PerReplica:{ 0: <tf.Tensor", "legacy_keras"),
+        ("ValueError: Cannot get the cardinality of a PerWorkerDataset", "legacy_keras"),
+        ("AttributeError: `dense` is not available with Keras 3.", "legacy_keras"),
+        ("ModuleNotFoundError: No module named 'tf_keras'", "install tf_keras"),
+        ("UnimplementedError: File system scheme 's3' not implemented (file: 's3://b')", "CHECK"),
+        (
+            "tensorflow.python.framework.errors_impl.InvalidArgumentError: "
+            "{{function_node}} path /sb/ckpt-1_temp/part-00000-of-00001 did not exist",
+            "experimental_io_device",
+        ),
+    ],
+)
+def test_known_failures_are_told_with_what_helps(line, named):
+    assert named in verdict(1, *TRACEBACK, line).hint
+
+
+def test_a_python_without_tensorflow_can_never_run_the_job():
+    report = verdict(1, "ModuleNotFoundError: No module named 'tensorflow'")
+    assert (report.exit_code, report.exit_class) == (78, ExitClass.JOB_UNUSABLE)
+
+
+def test_a_missing_part_of_tensorflow_is_not_a_missing_tensorflow():
+    report = verdict(1, "ModuleNotFoundError: No module named 'tensorflow_datasets'")
+    assert report.exit_class is ExitClass.USER_ERROR
+
+
+def test_an_error_on_import_is_told_with_the_module():
+    report = verdict(1, "task-runner: importing digits failed", *TRACEBACK, "NameError: no x")
+    assert report.summary == "digits cannot be imported: NameError: no x"
+
+
+@pytest.mark.parametrize("lines", [["MemoryError"], ["MemoryError: Unable to allocate 5 GiB"]])
+def test_a_memory_error_is_a_lack_of_memory(lines):
+    assert verdict(1, *TRACEBACK, *lines).exit_class is ExitClass.OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize("code", [-9, 137])
+def test_a_kill_that_we_did_not_ask_for_is_a_lack_of_memory(code):
+    report = verdict(code, "UnavailableError: an old one")
+    assert (report.exit_code, report.exit_class) == (137, ExitClass.OUT_OF_MEMORY)
+
+
+def test_a_process_that_we_have_stopped_is_interrupted():
+    report = verdict(-15, "UnavailableError: x", stop_reason="the task got SIGTERM")
+    assert (report.exit_code, report.signal) == (143, 15)
+    assert (report.exit_class, report.summary) == (
+        ExitClass.INTERRUPTED,
+        "Stopped: the task got SIGTERM",
+    )
+
+
+def test_a_signal_from_elsewhere_is_an_interruption_too():
+    assert verdict(143).exit_class is ExitClass.INTERRUPTED
+
+
+@pytest.mark.parametrize("reason", ["", "the task got SIGTERM"])
+def test_a_saved_checkpoint_is_told_even_when_we_have_stopped_it(reason):
+    assert verdict(42, stop_reason=reason).exit_class is ExitClass.CHECKPOINTED
+
+
+def test_a_crash_is_told_by_its_signal():
+    report = verdict(-11)
+    assert (report.exit_code, report.summary) == (139, "The process crashed with SIGSEGV")
+
+
+def test_a_command_that_the_shell_does_not_find_can_never_run():
+    report = verdict(127, "sh: 1: trian: not found", contract="command")
+    assert report.exit_class is ExitClass.JOB_UNUSABLE
+    assert "trian: not found" in report.summary
+
+
+def test_the_last_forty_lines_are_reported():
+    report = verdict(1, *[f"line {number}" for number in range(100)])
+    assert report.as_json()["last_lines"] == [f"line {number}" for number in range(60, 100)]
+
+
+def test_a_peer_that_was_lost_long_before_is_not_the_cause():
+    before = [*TRACEBACK, "UnavailableError: failed to connect to all addresses", "went on"]
+    report = verdict(1, *before, *TRACEBACK, "KeyError: 'x'")
+    assert (report.exit_class, report.summary) == (ExitClass.USER_ERROR, "KeyError: 'x'")
+
+
+def test_the_cause_of_a_chained_exception_counts():
+    cause = [*TRACEBACK, "UnavailableError: failed to connect to all addresses", ""]
+    chain = "During handling of the above exception, another exception occurred:"
+    report = verdict(1, *cause, chain, "", *TRACEBACK, "RuntimeError: training failed")
+    assert report.exit_class is ExitClass.PEER_LOST
+
+
+def test_a_known_text_counts_where_there_is_no_traceback():
+    assert verdict(-6, "F0000 task:1 stopped sending heartbeats").exit_class is ExitClass.PEER_LOST

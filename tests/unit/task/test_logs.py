@@ -1,0 +1,115 @@
+"""Output is passed on, kept within bounds and cut into lines."""
+
+import os
+
+import pytest
+
+from dcos_tensorflow.task.logs import BoundedOutput, LineScanner, ProgressFile, RecentLines
+
+
+@pytest.fixture(params=["append", "offset"])
+def log(request, tmp_path):
+    path = tmp_path / "stdout"
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if request.param == "append" else 0)
+    descriptor = os.open(path, flags)
+    yield path, descriptor
+    os.close(descriptor)
+
+
+def test_a_full_file_is_copied_aside_and_begun_anew(log):
+    path, descriptor = log
+    output = BoundedOutput(descriptor, max_bytes=10, keep=2)
+    for text in (b"11111111\n", b"22222222\n", b"33333333\n", b"44444444\n"):
+        output.write(text)
+    assert path.read_bytes() == b"44444444\n"
+    assert path.with_name("stdout.1").read_bytes() == b"33333333\n"
+    assert path.with_name("stdout.2").read_bytes() == b"22222222\n"
+    assert not path.with_name("stdout.3").exists()
+
+
+def test_without_copies_to_keep_a_full_file_is_only_begun_anew(log):
+    path, descriptor = log
+    output = BoundedOutput(descriptor, max_bytes=10, keep=0)
+    output.write(b"11111111\n")
+    output.write(b"22222222\n")
+    assert path.read_bytes() == b"22222222\n"
+    assert [child.name for child in path.parent.iterdir()] == ["stdout"]
+
+
+def test_what_was_in_the_file_before_counts(log):
+    path, descriptor = log
+    os.write(descriptor, b"by Mesos\n")
+    BoundedOutput(descriptor, max_bytes=10, keep=1).write(b"by us\n")
+    assert path.with_name("stdout.1").read_bytes() == b"by Mesos\n"
+
+
+def test_a_pipe_is_written_to_and_never_rotated():
+    reader, writer = os.pipe()
+    output = BoundedOutput(writer, max_bytes=4, keep=1)
+    output.write(b"12345678")
+    output.write(b"12345678")
+    os.close(writer)
+    assert os.read(reader, 100) == b"1234567812345678"
+    os.close(reader)
+
+
+def test_output_that_nobody_reads_is_dropped_and_counted():
+    reader, writer = os.pipe()
+    os.close(reader)
+    output = BoundedOutput(writer, max_bytes=0, keep=0)
+    output.write(b"123")
+    os.close(writer)
+    assert output.dropped_bytes == 3
+
+
+def test_lines_are_cut_wherever_the_blocks_end():
+    scanner = LineScanner()
+    assert scanner.feed(b"one\ntw") == ["one"]
+    assert scanner.feed(b"o\r\nthr") == ["two"]
+    assert scanner.close() == ["thr"]
+    assert scanner.close() == []
+
+
+def test_a_carriage_return_ends_a_line():
+    assert LineScanner().feed(b"10%\r20%\r30%\n") == ["10%", "20%", "30%"]
+
+
+def test_bytes_that_are_no_text_are_shown_as_such():
+    assert LineScanner().feed(b"\xff!\n") == ["\ufffd!"]
+
+
+def test_a_line_without_end_takes_bounded_memory():
+    lines = LineScanner().feed(b"x" * 200_000)
+    assert [len(line) for line in lines] == [65536, 65536, 65536]
+
+
+def test_the_recent_lines_forget_the_oldest():
+    recent = RecentLines(2, max_line=3)
+    for line in ("one", "two", "three"):
+        recent.add(line)
+    assert recent.lines() == ["two", "thr"]
+
+
+def test_a_progress_file_is_read_on_from_where_it_was(tmp_path):
+    path = tmp_path / "progress"
+    file = ProgressFile(str(path))
+    assert file.new_lines() == []
+    path.write_text("a\nb")
+    assert file.new_lines() == ["a"]
+    path.write_text("a\nbc\n")
+    assert file.new_lines() == ["bc"]
+
+
+def test_a_progress_file_that_is_written_anew_is_read_from_its_start(tmp_path):
+    path = tmp_path / "progress"
+    file = ProgressFile(str(path))
+    path.write_text("first\n")
+    file.new_lines()
+    path.write_text("2\n")
+    assert file.new_lines() == ["2"]
+
+
+def test_at_the_end_a_last_line_without_line_end_counts(tmp_path):
+    path = tmp_path / "progress"
+    path.write_text("a\nb")
+    assert ProgressFile(str(path)).close() == ["a", "b"]

@@ -1,0 +1,41 @@
+"""The runner as one file, for any Python from 3.8 on."""
+
+import ast
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow import task
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.task.pack import build_zipapp
+
+SOURCES = [*sorted(Path(task.__file__).parent.glob("*.py")), Path(contract.__file__)]
+
+
+def test_the_same_sources_give_the_same_bytes(tmp_path):
+    one, two = build_zipapp(tmp_path / "one.pyz"), build_zipapp(tmp_path / "a" / "two.pyz")
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_it_holds_the_task_room_and_the_shared_constants_alone(tmp_path):
+    with zipfile.ZipFile(build_zipapp(tmp_path / "runner.pyz")) as archive:
+        names = {name for name in archive.namelist() if "/task/" not in name}
+    assert names == {
+        "__main__.py",
+        "dcos_tensorflow/__init__.py",
+        "dcos_tensorflow/core/__init__.py",
+        "dcos_tensorflow/core/contract.py",
+    }
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_every_source_is_python_3_8(source):
+    ast.parse(source.read_text(), feature_version=(3, 8))
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_annotations_are_never_evaluated_where_an_older_python_would_fail(source):
+    if source.name in ("__init__.py", "__main__.py", "contract.py"):
+        return
+    assert "from __future__ import annotations" in source.read_text()

@@ -1,0 +1,36 @@
+"""Which processes are the user's."""
+
+from dcos_tensorflow.task.process_table import Process, belonging
+
+
+def pids(processes, first, spared=frozenset()):
+    return {process.pid for process in belonging(processes, set(first), set(spared))}
+
+
+def test_descendants_belong():
+    table = [Process(2, 1, 2, 2, "S"), Process(3, 2, 2, 2, "S"), Process(4, 3, 2, 2, "S")]
+    assert pids(table, {2}) == {2, 3, 4}
+
+
+def test_members_of_its_group_belong_when_their_parent_is_gone():
+    table = [Process(3, 1, 2, 2, "S")]
+    assert pids(table, {2}) == {3}
+
+
+def test_members_of_its_session_belong_in_a_group_of_their_own():
+    table = [Process(2, 1, 2, 2, "S"), Process(9, 1, 9, 2, "S")]
+    assert pids(table, {2}) == {2, 9}
+
+
+def test_strangers_do_not_belong():
+    table = [Process(2, 1, 2, 2, "S"), Process(7, 1, 7, 7, "S")]
+    assert pids(table, {2}) == {2}
+
+
+def test_spared_processes_and_what_they_lead_do_not_belong():
+    table = [Process(2, 1, 2, 2, "S"), Process(5, 1, 5, 5, "S"), Process(6, 5, 5, 5, "S")]
+    assert pids(table, {2, 5}, {5}) == {2}
+
+
+def test_zombies_are_dead_already():
+    assert pids([Process(2, 1, 2, 2, "Z"), Process(3, 2, 2, 2, "S")], {2}) == {3}

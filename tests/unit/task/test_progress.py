@@ -1,0 +1,91 @@
+"""How far a job is, out of what jobs print."""
+
+import pytest
+
+from dcos_tensorflow.task.progress import Progress, read_line, read_record
+
+
+def after(*lines):
+    progress = Progress()
+    for line in lines:
+        progress = read_line(progress, line, 5.0)
+    return progress
+
+
+def numbers(*lines):
+    progress = after(*lines)
+    return progress.step, progress.loss, progress.accuracy
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("step 120 loss 0.34 accuracy 0.91", (120, 0.34, 0.91)),
+        ("Step: 120, loss = 3.4e-1", (120, 0.34, None)),
+        ("global_step=7 loss=1", (7, 1.0, None)),
+        ("Global step 7: training loss 1.5", (7, 1.5, None)),
+        ("Step #100 - train_loss: .5 - acc: 97.5%", (100, 0.5, 0.975)),
+        ("step 100/1000 loss 2", (100, 2.0, None)),
+        ("INFO:tensorflow:loss = 0.12, step = 200 (1.2 sec)", (200, 0.12, None)),
+        ("INFO:tensorflow:global_step/sec: 123.4", (None, None, None)),
+        ("45/45 - 0s - loss: 0.5 - accuracy: 0.9 - 3ms/step", (45, 0.5, 0.9)),
+        ("45/45 - 0s - 2ms/step - accuracy: 0.75 - loss: 1.54", (45, 1.54, 0.75)),
+        ("10/45 [==>...] - ETA: 0s - loss: 0.5 - sparse_categorical_accuracy: 0.9", (10, 0.5, 0.9)),
+        ("45/45 - 0s - loss: 0.5 - val_loss: 9 - val_accuracy: 0.1", (45, 0.5, None)),
+        ('{"step": 3, "loss": 0.1}', (3, 0.1, None)),
+        ("step 5 loss nan", (5, None, None)),
+        ("a step further 12", (None, None, None)),
+        ("timestep 12 footsteps 13", (None, None, None)),
+        ("2026-11-21 06:15:28 nothing to see", (None, None, None)),
+        ("", (None, None, None)),
+    ],
+)
+def test_the_usual_forms_are_understood(line, expected):
+    assert numbers(line) == expected
+
+
+def test_the_newest_number_wins_and_the_others_stay():
+    assert numbers("step 1 loss 9 accuracy 0.1", "step 2 loss 8") == (2, 8.0, 0.1)
+
+
+def test_keras_epochs_are_counted_into_the_step():
+    progress = after("Epoch 3/10", "45/45 - 0s - loss: 0.5")
+    assert (progress.epoch, progress.epochs, progress.step) == (3, 10, 135)
+
+
+def test_terminal_codes_do_not_hide_a_number():
+    assert numbers("\x1b[1m45/45\x1b[0m \x08\x08 - loss: 0.5") == (45, 0.5, None)
+
+
+def test_a_result_line_is_kept():
+    assert after('INFO result: {"test_accuracy": 0.97}').result == {"test_accuracy": 0.97}
+
+
+def test_a_result_that_is_no_json_is_passed_over():
+    assert after("result: {test_accuracy 0.97}").result is None
+
+
+def test_very_long_lines_are_not_searched():
+    assert numbers("step 1 " + "x" * 5000) == (None, None, None)
+
+
+def test_the_time_is_that_of_the_last_line_with_a_number():
+    progress = read_line(Progress(), "step 1", 5.0)
+    assert read_line(progress, "nothing 2 see", 9.0).at == 5.0
+
+
+def test_records_of_the_progress_file_are_understood():
+    progress = read_record(Progress(), '{"step": 4, "loss": 0.5, "accuracy": 0.8}', 1.0)
+    assert (progress.step, progress.loss, progress.accuracy, progress.at) == (4, 0.5, 0.8, 1.0)
+
+
+def test_a_result_record_is_kept_beside_the_numbers():
+    progress = read_record(Progress(step=4), '{"result": {"model": "/m"}}', 1.0)
+    assert (progress.step, progress.result) == (4, {"model": "/m"})
+
+
+@pytest.mark.parametrize(
+    "line", ["", "{", "[1]", '{"step": "x"}', '{"loss": NaN}', '{"step": null}']
+)
+def test_records_that_tell_nothing_change_nothing(line):
+    assert read_record(Progress(step=1, at=2.0), line, 3.0) == Progress(step=1, at=2.0)

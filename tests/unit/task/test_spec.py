@@ -1,0 +1,97 @@
+"""The spec that the scheduler writes: what is read, and how a wrong one is refused."""
+
+import json
+
+import pytest
+
+from dcos_tensorflow.task.spec import SpecError, parse_cluster, parse_spec
+
+
+def document(**changes):
+    spec = {
+        "version": 1,
+        "service": "mnist",
+        "task": "worker-0",
+        "role": "worker",
+        "index": 0,
+        "attempt": 3,
+        "cluster": {
+            "epoch": 2,
+            "distribute": {
+                "tf_config": {"cluster": {"worker": ["127.0.0.2:1"]}},
+                "wait_for": ["127.0.0.2:31000"],
+            },
+            "server": {
+                "cluster": {"ps": ["10.0.0.1:1"], "worker": ["10.0.0.2:1", "10.0.0.2:2"]},
+                "job_name": "worker",
+                "task_index": 1,
+                "wait_for": ["10.0.0.1:1"],
+            },
+        },
+        "job": {"contract": "auto", "name": "digits", "context": "{}", "tf1_compat": True},
+        "cpus": 1.5,
+        "gpus": 0,
+        "grpc_port": 31000,
+        "wait_seconds": 300,
+        "grace_seconds": 10,
+    }
+    spec.update(changes)
+    return json.dumps(spec)
+
+
+def test_a_complete_spec_is_read():
+    spec = parse_spec(document())
+    assert (spec.task, spec.attempt, spec.cpus) == ("worker-0", 3, 1.5)
+    assert spec.cluster.server.cluster["worker"] == ("10.0.0.2:1", "10.0.0.2:2")
+    assert spec.cluster.wait_for == ("127.0.0.2:31000",)
+    assert spec.job.tf1_compat
+
+
+def test_a_single_task_has_neither_tf_config_nor_server():
+    cluster = {"epoch": 1, "distribute": {"tf_config": None, "wait_for": []}, "server": None}
+    spec = parse_spec(document(cluster=cluster))
+    assert spec.cluster.tf_config is None
+    assert spec.cluster.server is None
+
+
+def test_the_body_of_a_new_cluster_is_read():
+    assert parse_cluster('{"epoch": 7, "distribute": null, "server": null}').epoch == 7
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": 2}, "version is 2, but this task runner reads version 1"),
+        ({"service": 5}, "service must be a text, got 5"),
+        ({"cpus": "one"}, "cpus must be a number of at least 0, got a text"),
+        ({"gpus": 0.5}, "gpus must be a whole number of at least 0, got 0.5"),
+        ({"gpus": True}, "gpus must be a whole number of at least 0, got true or false"),
+        ({"grace_seconds": -1}, "grace_seconds must be a number of at least 0, got -1"),
+        ({"job": []}, "job must be an object, got a list"),
+        ({"job": {"contract": "magic"}}, "job.contract is 'magic'; allowed are auto, function"),
+        ({"cluster": {}}, "cluster.epoch is missing"),
+        (
+            {"cluster": {"epoch": 1, "distribute": {"wait_for": ["nowhere"]}}},
+            "cluster.distribute.wait_for must be a list of host:port, got a text",
+        ),
+        (
+            {
+                "cluster": {
+                    "epoch": 1,
+                    "server": {"cluster": {"ps": []}, "job_name": "worker", "task_index": 0},
+                }
+            },
+            "cluster.server.task_index is 0, but job 'worker' of the cluster has 0 members",
+        ),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_path(changes, message):
+    with pytest.raises(SpecError, match=r".*") as error:
+        parse_spec(document(**changes))
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"x"'])
+def test_what_is_no_json_object_is_refused(text):
+    with pytest.raises(SpecError, match="TASK_RUNNER_SPEC"):
+        parse_spec(text)
