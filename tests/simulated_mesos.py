@@ -55,6 +55,8 @@ class RunningTask:
     state: TaskState
     unacknowledged: list[events.TaskUpdate] = field(default_factory=list)
     retry_at: float = 0.0
+    #: False while its agent is away, and until the scheduler has been told that it is back.
+    known_to_live: bool = True
 
     @property
     def alive(self) -> bool:
@@ -216,8 +218,7 @@ class Cluster:
         twins = [
             t
             for t in self.alive()
-            if t.split("__")[1] == launch.name
-            and self.agents[self.tasks[t].launch.agent_id].reachable
+            if t.split("__")[1] == launch.name and self.tasks[t].known_to_live
         ]
         if twins:
             self.double_starts.append(f"{launch.task_id} beside {twins}")
@@ -240,8 +241,8 @@ class Cluster:
 
     def _kill(self, action: Kill) -> None:
         task = self.tasks.get(action.task_id)
-        if task is None:
-            self._answer(action.task_id, action.agent_id)
+        if task is None or not (task.alive or task.unacknowledged):
+            self._forgotten(action.task_id, action.agent_id)
         elif task.alive and self.agents[task.launch.agent_id].reachable:
             self.report(action.task_id, TaskState.KILLED)
 
@@ -262,12 +263,27 @@ class Cluster:
         for task_id, agent_id in asked:
             self._answer(task_id, agent_id)
 
+    def _forgotten(self, task_id: str, agent_id: str) -> None:
+        self.outbox.append(
+            events.TaskUpdate(
+                task_id=task_id,
+                state=TaskState.LOST,
+                agent_id=agent_id,
+                source="SOURCE_MASTER",
+                reason="REASON_RECONCILIATION",
+                mesos_state="TASK_GONE",
+            )
+        )
+
     def _answer(self, task_id: str, agent_id: str) -> None:
         task = self.tasks.get(task_id)
-        state = TaskState.LOST if task is None else task.state
+        if task is None or not (task.alive or task.unacknowledged):
+            self._forgotten(task_id, agent_id)
+            return
+        state = task.state
         if state is TaskState.LAUNCHING:
             state = TaskState.STAGING
-        if task is not None and task.alive and not self.agents[agent_id].reachable:
+        if task.alive and not self.agents[agent_id].reachable:
             state = TaskState.UNREACHABLE
         self.outbox.append(
             events.TaskUpdate(
@@ -276,7 +292,6 @@ class Cluster:
                 agent_id=agent_id,
                 source="SOURCE_MASTER",
                 reason="REASON_RECONCILIATION",
-                mesos_state="TASK_GONE" if task is None else "",
             )
         )
 

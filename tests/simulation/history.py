@@ -112,6 +112,9 @@ class History:
             self._restart()
 
     def _handle(self, event: events.Event) -> None:
+        if isinstance(event, events.TaskUpdate) and event.task_id in self.cluster.tasks:
+            task = self.cluster.tasks[event.task_id]
+            task.known_to_live = event.state is not TaskState.UNREACHABLE
         decision = self.scheduler.handle(event)
         if decision.why:
             self._note(decision.why)
@@ -175,6 +178,7 @@ class History:
             self.cluster.rescind(offer_id)
         for task_id, task in self.cluster.tasks.items():
             if task.launch.agent_id == agent.agent_id and task.alive:
+                task.known_to_live = False
                 state = task.state if agent.reachable else TaskState.UNREACHABLE
                 if state is TaskState.LAUNCHING:
                     state = TaskState.STAGING
