@@ -26,8 +26,8 @@ _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 class Credentials:
     """A Mesos principal and its secret, sent as HTTP basic authentication (RFC 7617, UTF-8)."""
 
-    principal: str
-    secret: str = field(repr=False)
+    principal: str = ""
+    secret: str = field(default="", repr=False)
 
     def header(self) -> dict[str, str]:
         """Return the Authorization header; empty without a principal."""
@@ -122,10 +122,13 @@ class HttpConnection(http.client.HTTPConnection):
         poll.register(self.sock, select.POLLIN | select.POLLHUP | select.POLLERR)
         return bool(poll.poll(0))
 
-    def close(self) -> None:
-        """Close; the connection can be used again and dials anew."""
-        super().close()
-        self._raw = None
+    def allow_silence(self, seconds: float) -> None:
+        """Change the time-out of the connection as it is, also below an open response.
+
+        ``sock`` is None then if the response ends with the connection: hence ``_raw``.
+        """
+        if self._raw is not None:
+            self._raw.settimeout(seconds)
 
 
 ConnectionFactory = Callable[[Address], HttpConnection]

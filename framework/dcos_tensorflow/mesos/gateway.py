@@ -39,6 +39,7 @@ from dcos_tensorflow.core.events import (
     Registered,
 )
 from dcos_tensorflow.mesos.address import Address, parse_masters
+from dcos_tensorflow.mesos.agent_files import HttpAccess
 from dcos_tensorflow.mesos.calls import CallError, CallRefused
 from dcos_tensorflow.mesos.connection import Credentials, tls_context
 from dcos_tensorflow.mesos.convert import (
@@ -141,6 +142,11 @@ class MesosGateway:
     def master(self) -> Address | None:
         """The master last dialled; None before the first."""
         return None if self._driver is None else self._driver.master_address
+
+    @property
+    def access(self) -> HttpAccess:
+        """How to read from masters and agents, for AgentFiles."""
+        return HttpAccess(self.config.credentials, self.tls, self.config.timeout_seconds)
 
     def agent_url(self, agent_id: str) -> str | None:
         """Return an agent's base URL as its last offer told; None when it made none yet."""

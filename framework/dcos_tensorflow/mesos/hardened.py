@@ -18,7 +18,7 @@ import copy
 import logging
 import ssl
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,16 +30,15 @@ from dcos_tensorflow.mesos.calls import (
     Session,
 )
 from dcos_tensorflow.mesos.connection import Credentials, HttpConnection
-from dcos_tensorflow.mesos.dispatch import CallbackDispatch, Delivery, Json
-from dcos_tensorflow.mesos.pymesos_import import import_pymesos
+from dcos_tensorflow.mesos.dispatch import Delivery, Json
+from dcos_tensorflow.mesos.scheduler_calls import SchedulerCalls
 from dcos_tensorflow.mesos.stream import SCHEDULER_PATH
 from dcos_tensorflow.mesos.subscriber import Subscriber
 
-pymesos = import_pymesos()
 logger = logging.getLogger(__name__)
 
 
-class HardenedSchedulerDriver(CallbackDispatch):
+class HardenedSchedulerDriver(SchedulerCalls):
     """A scheduler driver. ``sched`` is a pymesos ``Scheduler`` or anything with its methods.
 
     Differences to pymesos that an application sees:
@@ -87,14 +86,11 @@ class HardenedSchedulerDriver(CallbackDispatch):
         self._tls = tls
         self._credentials = Credentials(principal or "", secret or "")
         self._state_lock = threading.Lock()
-        self._suppressed: frozenset[str] = frozenset()
         self._announced = self.framework_id is not None
         self._building = threading.local()
         self._subscriber: Subscriber | None = None
         self._calls: CallConnections | None = None
         self._delivery: Delivery | None = None
-        #: Sent with SUBSCRIBE and UPDATE_FRAMEWORK when not None (scheduler.proto).
-        self.offer_constraints: Json | None = None
         #: Why the driver gave up; "" while it has not.
         self.failure = ""
         #: The MasterInfo of the last SUBSCRIBED event.
@@ -209,11 +205,6 @@ class HardenedSchedulerDriver(CallbackDispatch):
         return dict(self._framework)
 
     @property
-    def suppressed_roles(self) -> frozenset[str]:
-        """The roles that get no offers; a new subscription keeps it so."""
-        return self._suppressed
-
-    @property
     def _session(self) -> Session | None:
         return None if self._subscriber is None else self._subscriber.session
 
@@ -269,150 +260,7 @@ class HardenedSchedulerDriver(CallbackDispatch):
             delivery.put(0, {"type": "ERROR", "error": {"message": message}})
             delivery.finish()
 
-    # -- calls -----------------------------------------------------------------------------------
-
-    def acceptOffers(
-        self, offer_ids: Any, operations: Sequence[Json], filters: Json | None = None
-    ) -> None:
-        """Accept offers. Raises CallError; ambiguous when the master may have acted."""
-        with self._subscribed("ACCEPT"):
-            super().acceptOffers(offer_ids, operations, filters)
-
-    def acceptInverseOffers(self, offer_ids: Any, filters: Json | None = None) -> None:
-        """Accept inverse offers. Raises CallError."""
-        with self._subscribed("ACCEPT_INVERSE_OFFERS"):
-            super().acceptInverseOffers(offer_ids, filters)
-
-    def launchTasks(
-        self, offer_ids: Any, tasks: Sequence[Json], filters: Json | None = None
-    ) -> None:
-        """Launch tasks. Raises CallError; ambiguous when the master may have acted."""
-        with self._subscribed("ACCEPT"):
-            super().launchTasks(offer_ids, tasks, filters)
-
-    def declineOffer(self, offer_ids: Any, filters: Json | None = None) -> None:
-        """Decline offers. Raises CallError."""
-        with self._subscribed("DECLINE"):
-            super().declineOffer(offer_ids, filters)
-
-    def declineInverseOffer(self, offer_ids: Any, filters: Json | None = None) -> None:
-        """Decline inverse offers. Raises CallError."""
-        with self._subscribed("DECLINE_INVERSE_OFFERS"):
-            super().declineInverseOffer(offer_ids, filters)
-
-    def reviveOffers(self, roles: Sequence[str] = ()) -> None:
-        """Ask for offers again, for all roles or these. Raises CallError."""
-        with self._subscribed("REVIVE"):
-            self._suppressed = self._suppressed.difference(roles or self._suppressed)
-            super().reviveOffers(roles)
-
-    def suppressOffers(self, roles: Sequence[str] = ()) -> None:
-        """Ask for no more offers, for all roles or these. Raises CallError.
-
-        A new subscription tells the master again: it would forget otherwise.
-        """
-        with self._subscribed("SUPPRESS"):
-            super().suppressOffers(roles)
-            self._suppressed = self._suppressed.union(roles or self._roles())
-
-    def killTask(
-        self, task_id: Json, agent_id: Json | None = None, kill_policy: Json | None = None
-    ) -> None:
-        """Ask for a task's end. ``kill_policy`` overrides the task's own. Raises CallError."""
-        kill: dict[str, Any] = {"task_id": task_id}
-        if agent_id is not None:
-            kill["agent_id"] = agent_id
-        if kill_policy is not None:
-            kill["kill_policy"] = kill_policy
-        with self._subscribed("KILL"):
-            self._send({**self._body("KILL"), "kill": kill})
-
-    def shutdownExecutor(self, executor_id: Json, agent_id: Json) -> None:
-        """Ask for an executor's end, with all its tasks. Raises CallError."""
-        shutdown = {"executor_id": executor_id, "agent_id": agent_id}
-        with self._subscribed("SHUTDOWN"):
-            self._send({**self._body("SHUTDOWN"), "shutdown": shutdown})
-
-    def acknowledgeStatusUpdate(self, status: Json) -> None:
-        """Acknowledge an update; those without a uuid need none. Raises CallError."""
-        if "uuid" in status:
-            with self._subscribed("ACKNOWLEDGE"):
-                super().acknowledgeStatusUpdate(status)
-
-    def acknowledgeOperationStatusUpdate(self, status: Json) -> None:
-        """Acknowledge an operation's update. Raises CallError.
-
-        In the update the uuid is a message, in the call it is bytes (scheduler.proto).
-        """
-        if "uuid" not in status or "operation_id" not in status:
-            return
-        uuid = status["uuid"]
-        acknowledge = {
-            "operation_id": status["operation_id"],
-            "uuid": uuid["value"] if isinstance(uuid, Mapping) else uuid,
-        }
-        for name in ("agent_id", "resource_provider_id"):
-            if name in status:
-                acknowledge[name] = status[name]
-        with self._subscribed("ACKNOWLEDGE_OPERATION_STATUS"):
-            self._send(
-                {
-                    **self._body("ACKNOWLEDGE_OPERATION_STATUS"),
-                    "acknowledge_operation_status": acknowledge,
-                }
-            )
-
-    def reconcileTasks(self, tasks: Sequence[Json]) -> None:
-        """Ask for the state of tasks, of all when there are none. Raises CallError.
-
-        The agent's id is sent too: without it the master cannot tell GONE from UNKNOWN, and does
-        not answer at all while any agent is recovering.
-        """
-        wanted = [
-            {name: task[name] for name in ("task_id", "agent_id") if task.get(name)}
-            for task in tasks
-        ]
-        with self._subscribed("RECONCILE"):
-            self._send({**self._body("RECONCILE"), "reconcile": {"tasks": wanted}})
-
-    def reconcileOperations(self, operations: Sequence[Json]) -> None:
-        """Ask for the state of operations, of all when there are none. Raises CallError."""
-        with self._subscribed("RECONCILE_OPERATIONS"):
-            super().reconcileOperations(operations)
-
-    def sendFrameworkMessage(self, executor_id: Json, agent_id: Json, data: bytes | str) -> None:
-        """Send bytes, or text that is base64 already, to an executor. Raises CallError."""
-        encoded = pymesos.encode_data(data) if isinstance(data, bytes) else data
-        with self._subscribed("MESSAGE"):
-            super().sendFrameworkMessage(executor_id, agent_id, encoded)
-
-    def requestResources(self, requests: Sequence[Json]) -> None:
-        """Send REQUEST, which Mesos' own allocator ignores. Raises CallError."""
-        with self._subscribed("REQUEST"):
-            super().requestResources(requests)
-
-    def updateFramework(
-        self,
-        framework: Json,
-        suppressed_roles: Sequence[str] | None = None,
-        offer_constraints: Json | None = None,
-    ) -> None:
-        """Change roles, capabilities and the like without subscribing again. Raises CallError.
-
-        ``suppressed_roles`` None keeps them; the id is filled in.
-        """
-        updated = copy.deepcopy(dict(framework))
-        suppressed = self._suppressed if suppressed_roles is None else frozenset(suppressed_roles)
-        update: dict[str, Any] = {"suppressed_roles": sorted(suppressed)}
-        if offer_constraints is not None:
-            update["offer_constraints"] = offer_constraints
-        with self._subscribed("UPDATE_FRAMEWORK"):
-            updated["id"] = {"value": self.framework_id}
-            update["framework_info"] = updated
-            self._send({**self._body("UPDATE_FRAMEWORK"), "update_framework": update})
-        self._framework = updated
-        self._suppressed = suppressed
-        self.offer_constraints = offer_constraints
+    # -- transport of calls ---------------------------------------------------------------------
 
     def _send(
         self,
@@ -450,12 +298,6 @@ class HardenedSchedulerDriver(CallbackDispatch):
             yield
         finally:
             self._building.session = outer
-
-    def _body(self, call: str) -> dict[str, Any]:
-        return {"type": call, "framework_id": {"value": self.framework_id}}
-
-    def _roles(self) -> Sequence[str]:
-        return self._framework.get("roles") or [self._framework.get("role", "*")]
 
     def _connect(self, address: Address) -> HttpConnection:
         return HttpConnection(address, self._timeout, self._tls)

@@ -26,6 +26,7 @@ MISSED_HEARTBEATS = 5
 DEFAULT_HEARTBEAT_SECONDS = 15.0
 #: A record longer than this is a desynchronised stream, not an event.
 MAX_RECORD_BYTES = 1 << 30
+_MAX_LENGTH_LINE = len(f"{MAX_RECORD_BYTES}\n") + 1
 #: 4xx answers that ask for another try: Request Timeout, Too Many Requests (RFC 9110, RFC 6585).
 _TRY_AGAIN = frozenset({408, 429})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -119,8 +120,7 @@ class SubscriptionStream:
 
     def expect_heartbeats(self, interval_seconds: float) -> None:
         """From now on give up after five heartbeats' time without a byte."""
-        if self.connection.sock is not None:
-            self.connection.sock.settimeout(MISSED_HEARTBEATS * interval_seconds)
+        self.connection.allow_silence(MISSED_HEARTBEATS * interval_seconds)
 
     def interrupt(self) -> None:
         """Make the reading thread see the end of the stream now."""
@@ -134,7 +134,7 @@ class SubscriptionStream:
 
     def _event(self) -> dict[str, Any]:
         assert self._response is not None
-        line = self._response.readline(32)
+        line = self._response.readline(_MAX_LENGTH_LINE)
         if not line:
             raise StreamEnded("the master closed the stream")
         digits = line.strip()

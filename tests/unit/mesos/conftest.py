@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import select
@@ -136,6 +137,7 @@ class FakeMaster:
     requests: list[Request] = field(default_factory=list)
     streams: list[Exchange] = field(default_factory=list)
     connections: int = 0
+    closed_connections: int = 0
 
     def __post_init__(self) -> None:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
@@ -176,10 +178,8 @@ class FakeMaster:
         self.closing = True
         self._listener.close()
         for sock in list(self._sockets):
-            try:
+            with contextlib.suppress(OSError):
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
-            except OSError:
-                pass
         for thread in list(self._threads):
             thread.join(5)
 
@@ -217,6 +217,7 @@ class FakeMaster:
             pass
         finally:
             sock.close()
+            self.closed_connections += 1
 
     def _hook(self, request: Request) -> Callable[[Exchange], None]:
         if request.path == "/version":
@@ -261,10 +262,21 @@ def _recording(name: str) -> Callable[..., None]:
 
 
 for _name in (
-    "registered reregistered disconnected processHeartBeat resourceOffers inverseOffers "
-    "offerRescinded inverseOfferRescinded statusUpdate operationStatusUpdate frameworkMessage "
-    "slaveLost executorLost error"
-).split():
+    "registered",
+    "reregistered",
+    "disconnected",
+    "processHeartBeat",
+    "resourceOffers",
+    "inverseOffers",
+    "offerRescinded",
+    "inverseOfferRescinded",
+    "statusUpdate",
+    "operationStatusUpdate",
+    "frameworkMessage",
+    "slaveLost",
+    "executorLost",
+    "error",
+):
     setattr(Recorder, _name, _recording(_name))
 
 
@@ -294,6 +306,7 @@ class Stage:
 
     interrupts: list[str]
     drivers: list[Any] = field(default_factory=list)
+    failures: list[BaseException] = field(default_factory=list)
 
     def stock(self, master: str, start: bool = True, **options: Any) -> Any:
         recorder = options.pop("sched", None) or Recorder()
@@ -314,8 +327,21 @@ class Stage:
     def _run(self, driver: Any, start: bool) -> Any:
         self.drivers.append(driver)
         if start:
-            threading.Thread(target=driver.start, daemon=True).start()
+            self.apart(driver.start)
         return driver
+
+    def apart(self, function: Callable[..., Any], *args: Any) -> threading.Thread:
+        """Call something in a thread that may block; what it raises goes to ``failures``."""
+
+        def run() -> None:
+            try:
+                function(*args)
+            except Exception as error:
+                self.failures.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
 
 
 @pytest.fixture
@@ -341,11 +367,11 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
             driver.join(5)
             assert not driver._delivery or not driver._delivery.thread.is_alive()
             assert not driver._subscriber or not driver._subscriber.thread.is_alive()
-        elif not driver.aborted:
-            threading.Thread(target=driver.stop, args=(True,), daemon=True).start()
+        elif driver._started:  # not `aborted`: it takes the lock that a blocked call holds
+            stage.apart(driver.stop, True)
             thread = driver._io_thread
             if thread is not None:
-                thread.join(1)
+                thread.join(0.2)
     stock_send.__defaults__[-1].clear()
     stage.drivers.clear()
     gc.collect()

@@ -1,0 +1,271 @@
+"""Reading a task's sandbox through the agent that runs, or ran, it.
+
+Used by the scheduler (why did it fail?), the API and the CLI (logs). The agent's /state tells the
+executor's directory, its /files/read gives pages of the files in it; both keep answering after
+the task's end, until the agent's garbage collection.
+
+It only reads, nothing is cached, and every question is bounded in time and size.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from http.client import HTTPException
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode
+
+from dcos_tensorflow.mesos.address import (
+    DEFAULT_AGENT_PORT,
+    Address,
+    AddressError,
+    parse_address,
+    parse_location,
+)
+from dcos_tensorflow.mesos.connection import Credentials, HttpConnection
+
+#: What an agent gives per read: 16 pages (src/files/files.cpp).
+PAGE_BYTES = 64 * 1024
+#: Bounds of one answer: lines longer than this altogether are cut at their beginning.
+MAX_TAIL_BYTES = 1024 * 1024
+_MAX_ANSWER_BYTES = 256 * 1024 * 1024
+_MAX_REDIRECTS = 3
+
+
+class AgentFilesError(Exception):
+    """A sandbox could not be read; the message says what was asked and what was answered."""
+
+
+class AgentUnknown(AgentFilesError):
+    """The master knows no agent of this id."""
+
+
+class AgentUnreachable(AgentFilesError):
+    """Master or agent did not answer, or not in time, or not with what was asked for."""
+
+
+class AgentRefused(AgentFilesError):
+    """Master or agent wants other credentials."""
+
+
+class SandboxNotFound(AgentFilesError):
+    """The agent knows no such task: it never got there, or was garbage collected."""
+
+
+class FileNotFound(AgentFilesError):
+    """There is no such file in the sandbox."""
+
+
+class MesosAccess(Protocol):
+    """What :class:`~dcos_tensorflow.mesos.gateway.MesosGateway` offers of the cluster."""
+
+    @property
+    def master(self) -> Address | None:
+        """The leading master."""
+
+    @property
+    def access(self) -> HttpAccess:
+        """How to speak to masters and agents."""
+
+    def agent_url(self, agent_id: str) -> str | None:
+        """The agent's base URL, if known."""
+
+
+class HttpAccess:
+    """Credentials, TLS settings and time-outs for reading from masters and agents."""
+
+    def __init__(
+        self,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+        timeout_seconds: float = 10.0,
+    ) -> None:
+        self.credentials = credentials or Credentials()
+        self.tls = tls
+        self.timeout_seconds = timeout_seconds
+
+    def get(self, address: Address, path: str) -> Any:
+        """Return the JSON at ``path``, following redirects. Raises AgentFilesError."""
+        for _ in range(_MAX_REDIRECTS + 1):
+            status, location, body = self._get(address, path)
+            if location and 300 <= status < 400:
+                try:
+                    address = parse_location(location, address)
+                except AddressError as error:
+                    raise AgentUnreachable(str(error)) from error
+                continue
+            return _judge(address, path, status, body)
+        raise AgentUnreachable(f"{address.url}{path}: redirected in a circle")
+
+    def _get(self, address: Address, path: str) -> tuple[int, str, bytes]:
+        connection = HttpConnection(address, self.timeout_seconds, self.tls)
+        try:
+            headers = {"Accept": "application/json", **self.credentials.header()}
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            body = response.read(_MAX_ANSWER_BYTES)
+            return response.status, response.headers.get("Location", ""), body
+        except (OSError, HTTPException) as error:
+            what = "no answer in time" if isinstance(error, TimeoutError) else repr(error)
+            raise AgentUnreachable(f"{address.url}{path}: {what}") from error
+        finally:
+            connection.close()
+
+
+class AgentFiles:
+    """Files of tasks. ``source`` is the gateway, or the address of a master (``host:port``, URL).
+
+    With an address, ``access`` says how to speak to it; the gateway brings its own.
+    """
+
+    def __init__(self, source: MesosAccess | str, access: HttpAccess | None = None) -> None:
+        self._gateway = None if isinstance(source, str) else source
+        self._master = parse_address(source) if isinstance(source, str) else None
+        self._access = access or (self._gateway.access if self._gateway else HttpAccess())
+
+    def tail(
+        self, agent_id: str, framework_id: str, task_id: str, file: str, lines: int = 40
+    ) -> list[str]:
+        """Return the last lines of a file, at most 1 MiB of them. Raises AgentFilesError."""
+        agent, path = self._locate(agent_id, framework_id, task_id, file)
+        size = self._size(agent, path)
+        start = size
+        text = ""
+        while start > 0 and size - start < MAX_TAIL_BYTES and text.count("\n") <= lines:
+            end, start = start, max(0, start - PAGE_BYTES)
+            text = "".join(self._pages(agent, path, start, end)) + text
+        return _readable(text).splitlines()[-lines:] if lines > 0 else []
+
+    def read(  # noqa: PLR0917 - a task's address has three parts
+        self,
+        agent_id: str,
+        framework_id: str,
+        task_id: str,
+        file: str,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> str:
+        """Return ``length`` bytes from ``offset``, None: to the end. Raises AgentFilesError."""
+        agent, path = self._locate(agent_id, framework_id, task_id, file)
+        end = self._size(agent, path)
+        if length is not None:
+            end = min(end, offset + length)
+        return _readable("".join(self._pages(agent, path, offset, end)))
+
+    def size(self, agent_id: str, framework_id: str, task_id: str, file: str) -> int:
+        """Return the size of a file in bytes. Raises AgentFilesError."""
+        return self._size(*self._locate(agent_id, framework_id, task_id, file))
+
+    def list(self, agent_id: str, framework_id: str, task_id: str) -> dict[str, int]:
+        """Return name and size of everything in the sandbox. Raises AgentFilesError."""
+        agent, path = self._locate(agent_id, framework_id, task_id, "")
+        found = self._access.get(agent, f"/files/browse?{urlencode({'path': path})}")
+        return {str(each["path"]).rpartition("/")[2]: int(each["size"]) for each in found}
+
+    def _locate(
+        self, agent_id: str, framework_id: str, task_id: str, file: str
+    ) -> tuple[Address, str]:
+        if file.startswith("/") or ".." in file.split("/"):
+            raise ValueError(f"file {file!r}: expected a path inside the sandbox")
+        agent = self._agent(agent_id)
+        directory = sandbox_directory(self._access.get(agent, "/state"), framework_id, task_id)
+        if directory is None:
+            raise SandboxNotFound(f"agent {agent_id} ({agent}) has no sandbox of task {task_id}")
+        return agent, f"{directory}/{file}" if file else directory
+
+    def _agent(self, agent_id: str) -> Address:
+        url = self._gateway.agent_url(agent_id) if self._gateway else None
+        if url is not None:
+            return parse_address(url)
+        master = self._gateway.master if self._gateway else self._master
+        if master is None:
+            raise AgentUnreachable(f"agent {agent_id}: no master is known to ask for it")
+        path = f"/slaves?slave_id={quote(agent_id, safe='')}"
+        for agent in self._access.get(master, path).get("slaves") or ():
+            if agent.get("id") == agent_id:
+                return agent_address(agent, master.https)
+        raise AgentUnknown(f"master {master} knows no agent {agent_id}")
+
+    def _size(self, agent: Address, path: str) -> int:
+        return int(self._read(agent, path, -1, 0)["offset"])
+
+    def _pages(self, agent: Address, path: str, start: int, end: int) -> Iterator[str]:
+        while start < end:
+            length = min(PAGE_BYTES, end - start)
+            data = str(self._read(agent, path, start, length)["data"])
+            if not data:
+                return
+            yield data
+            start += length
+
+    def _read(self, agent: Address, path: str, offset: int, length: int) -> Mapping[str, Any]:
+        query = {"path": path, "offset": offset}
+        if length:
+            query["length"] = length
+        answer = self._access.get(agent, f"/files/read?{urlencode(query)}")
+        if not isinstance(answer, dict) or not {"data", "offset"} <= answer.keys():
+            raise AgentUnreachable(f"{agent.url}/files/read: unexpected answer")
+        return answer
+
+
+def sandbox_directory(state: Mapping[str, Any], framework_id: str, task_id: str) -> str | None:
+    """Return a task's directory by an agent's /state; None when the agent does not know it.
+
+    A command executor has its task's id; a task of another executor is listed with it, and in a
+    task group (default executor) has a directory of its own below the executor's.
+    """
+    frameworks = [*state.get("frameworks", ()), *state.get("completed_frameworks", ())]
+    for framework in frameworks:
+        if framework.get("id") != framework_id:
+            continue
+        for executor in [
+            *framework.get("executors", ()),
+            *framework.get("completed_executors", ()),
+        ]:
+            directory = str(executor.get("directory", ""))
+            if executor.get("id") == task_id:
+                return directory
+            if task_id in _tasks_of(executor):
+                grouped = executor.get("type") == "DEFAULT"
+                return f"{directory}/tasks/{task_id}" if grouped else directory
+    return None
+
+
+def agent_address(agent: Mapping[str, Any], https: bool = False) -> Address:
+    """Return the address of an entry of the master's /slaves.
+
+    The IP of its pid, ``slave(1)@ip:port``; with https the host name, which certificates carry.
+    """
+    _, _, endpoint = str(agent.get("pid", "")).partition("@")
+    listed = parse_address(endpoint, https, DEFAULT_AGENT_PORT) if endpoint else None
+    if listed is None or https:
+        port = int(agent.get("port") or (listed.port if listed else DEFAULT_AGENT_PORT))
+        return Address(str(agent["hostname"]), port, https)
+    return listed
+
+
+def _tasks_of(executor: Mapping[str, Any]) -> set[str]:
+    lists = ("tasks", "queued_tasks", "completed_tasks")
+    return {str(task.get("id")) for name in lists for task in executor.get(name) or ()}
+
+
+def _readable(text: str) -> str:
+    """Put together characters that a page's end cut apart, and replace what is no UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _judge(address: Address, path: str, status: int, body: bytes) -> Any:
+    where = f"{address.url}{path}"
+    if status in (401, 403):
+        raise AgentRefused(f"{where}: HTTP {status}")
+    if status == 404:
+        raise FileNotFound(f"{where}: not found")
+    if status != 200:
+        text = body[:200].decode("utf-8", "replace")
+        raise AgentUnreachable(f"{where}: HTTP {status} {text}".rstrip())
+    try:
+        # Agents put a file's bytes into JSON as they are, whatever they are.
+        return json.loads(body.decode("utf-8", "surrogateescape"))
+    except ValueError as error:
+        raise AgentUnreachable(f"{where}: the answer is no JSON") from error

@@ -1,0 +1,114 @@
+"""Defects that make stock pymesos hammer masters, and their absence in the hardened driver."""
+
+import threading
+
+import pytest
+
+from dcos_tensorflow.mesos.stream import Backoff
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+BOTH = pytest.mark.parametrize("kind", ["stock", "hardened"])
+#: Full-jitter back-off from 0.5 s makes more than this in a second about as likely as a bit flip.
+POLITE = 12
+RUDE = 40
+
+
+def subscribes_within_a_second(master, eventually):
+    eventually(lambda: master.subscribes)
+    threading.Event().wait(1.0)
+    return len(master.subscribes)
+
+
+@BOTH
+@pytest.mark.parametrize("status", [503, 500, 502, 504, 408, 429])
+def test_15_an_unready_master_is_hammered_by_stock_only(kind, status, master, stage, eventually):
+    if kind == "stock" and status != 503:
+        pytest.skip("stock gives up altogether on this status: defect 27")
+    master.on_subscribe = lambda exchange: exchange.respond(status, b"not yet")
+    driver = stage.make(kind, master.address)
+    count = subscribes_within_a_second(master, eventually)
+    assert count > RUDE if kind == "stock" else count <= POLITE
+    assert bool(driver.sched.of("disconnected")) is (kind == "stock")
+
+
+@BOTH
+def test_16_a_stream_that_ends_at_once_is_hammered_by_stock_only(kind, master, stage, eventually):
+    def brief(exchange):
+        exchange.subscribe()
+        exchange.close()
+
+    master.on_subscribe = brief
+    stage.make(kind, master.address)
+    count = subscribes_within_a_second(master, eventually)
+    assert count > RUDE if kind == "stock" else count <= POLITE
+
+
+@BOTH
+def test_17_a_removed_framework_subscribes_again_and_again_with_stock_only(
+    kind, master, stage, eventually
+):
+    def removed(exchange):
+        exchange.begin_stream()
+        exchange.event({"type": "ERROR", "error": {"message": "Framework has been removed"}})
+        exchange.raw(b"0\r\n\r\n")
+        exchange.close()
+
+    master.on_subscribe = removed
+    driver = stage.make(kind, master.address, framework={"name": "t", "id": {"value": "old"}})
+    count = subscribes_within_a_second(master, eventually)
+    if kind == "stock":
+        assert count > RUDE
+        assert not driver.aborted
+    else:
+        assert count == 1
+        assert driver.aborted
+        assert driver.failure == "Framework has been removed"
+        assert driver.sched.of("error") == [("Framework has been removed",)]
+
+
+@BOTH
+def test_18_two_schedulers_with_one_id_take_turns_with_stock_only(kind, master, stage, eventually):
+    def failing_over(exchange):
+        older = list(master.streams)
+        master.streams.clear()
+        exchange.subscribe()
+        for stream in older:
+            stream.event({"type": "ERROR", "error": {"message": "Framework failed over"}})
+            stream.close()
+        exchange.hold()
+
+    master.on_subscribe = failing_over
+    framework = {"name": "t", "id": {"value": "shared"}}
+    first = stage.make(kind, master.address, framework=dict(framework))
+    eventually(lambda: first.connected)
+    second = stage.make(kind, master.address, framework=dict(framework))
+    eventually(lambda: len(master.subscribes) >= 2)
+    count = subscribes_within_a_second(master, eventually)
+    if kind == "stock":
+        assert count > RUDE / 4
+    else:
+        assert count == 2
+        assert first.failure == "Framework failed over"
+        assert second.connected
+
+
+def test_the_back_off_grows_to_its_maximum_and_starts_afresh_after_a_reset(monkeypatch):
+    monkeypatch.setattr("random.uniform", lambda _low, high: high)
+    backoff = Backoff(0.5, 15.0)
+    assert [backoff.next_delay() for _ in range(7)] == [0.5, 1, 2, 4, 8, 15, 15]
+    backoff.reset()
+    assert backoff.next_delay() == 0.5
+
+
+def test_a_redirect_loop_is_followed_three_times_at_once_and_then_slowly(masters, stage):
+    first, second = masters(), masters()
+    first.on_subscribe = lambda e: e.respond(307, Location=f"//{second.address}/api/v1/scheduler")
+    second.on_subscribe = lambda e: e.respond(307, Location=f"//{first.address}/api/v1/scheduler")
+    stage.hardened(first.address)
+    threading.Event().wait(1.0)
+    assert 4 <= len(first.subscribes) + len(second.subscribes) <= 4 + POLITE
