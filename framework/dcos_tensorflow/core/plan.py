@@ -6,7 +6,7 @@ statuses and how they add up are the SDK's (its ``scheduler/plan``: ``Status``, 
 
 ``deploy`` is the first way of the gang to RUNNING; once it was there, the plan stays COMPLETE.
 ``recovery`` has a phase while the gang is stopped and started again after that. Sidecars (the
-evaluator, TensorBoard) have their steps in ``deploy`` and never hold it up: they never hold up the gang.
+evaluator, TensorBoard) have their steps in ``deploy`` and never hold it up, nor the gang.
 """
 
 from __future__ import annotations

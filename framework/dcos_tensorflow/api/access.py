@@ -1,0 +1,61 @@
+"""Who may ask: a bearer token or none, and which addresses may be bound without one.
+
+Used by ``api.app`` for each request and by ``scheduler.Scheduler`` before the server is started.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+
+from starlette.requests import Request
+
+
+class OpenBinding(ValueError):
+    """The API would be open to the network without a token, and nobody asked for that."""
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach ``host``. Other names than localhost do not count."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_binding(host: str, token: str, allow_open: bool) -> None:
+    """Refuse to serve ``host`` without a token, unless ``allow_open`` says that it is wanted.
+
+    Raises OpenBinding. Whoever reaches an open API can end the job.
+    """
+    if token or allow_open or is_loopback(host):
+        return
+    raise OpenBinding(
+        f"the API would listen on {host or 'all addresses'} without a token: whoever reaches it "
+        "could stop the job; set a token, bind to 127.0.0.1, or allow an open API explicitly"
+    )
+
+
+def is_allowed(request: Request, token: str) -> bool:
+    """Say whether the request carries ``token``; every one is allowed when there is none.
+
+    Both forms of the header count: ``Bearer <token>``, and the ``token=<token>`` of DC/OS.
+    """
+    if not token:
+        return True
+    given = request.headers.get("authorization", "")
+    for prefix in ("bearer ", "token="):
+        if given.lower().startswith(prefix):
+            sent = given[len(prefix) :].strip()
+            return hmac.compare_digest(sent.encode("latin-1", "replace"), token.encode())
+    return False
+
+
+def is_cross_site(request: Request) -> bool:
+    """Say whether a browser sent this for a page of another site (Fetch Metadata).
+
+    A page can not read our answers, but without a token its mere request could end a job.
+    """
+    return request.headers.get("sec-fetch-site", "") == "cross-site"

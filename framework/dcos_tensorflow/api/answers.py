@@ -1,0 +1,53 @@
+"""What every answer of the API is made of: JSON without secrets, or the SDK's plain text.
+
+Used by ``api.app``. The SDK answers an unknown plan, pod or endpoint with exactly the text
+``Element not found``: its clients look for it. All other errors are JSON with a ``message``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from starlette.responses import PlainTextResponse, Response
+
+from dcos_tensorflow.api.redaction import redact
+
+ELEMENT_NOT_FOUND = "Element not found"
+
+#: Statuses whose answers carry no body in HTTP (RFC 9110, 15.3.5 and 15.3.6).
+BODYLESS = frozenset({204, 205})
+
+
+class ElementNotFound(LookupError):
+    """A view was asked for a plan, pod, endpoint or value that the service does not have."""
+
+
+class BadRequest(ValueError):
+    """The request makes no sense; the text says what is wrong and what would be right."""
+
+
+def json_answer(
+    body: Any,
+    status: int = 200,
+    secrets: Iterable[str] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return ``body`` as JSON, redacted; without it where HTTP forbids one."""
+    if status in BODYLESS:
+        # 205 needs the length to be said (RFC 9112, 6.3); for 204 it must not be.
+        length = {"content-length": "0"} if status == 205 else {}
+        return Response(status_code=status, headers={**length, **(headers or {})})
+    text = json.dumps(redact(body, secrets), allow_nan=False)
+    return Response(text, status, headers, media_type="application/json")
+
+
+def message_answer(message: str, status: int, **more: Any) -> Response:
+    """Return an error or an acknowledgement: an object with a ``message``."""
+    return json_answer({"message": message, **more}, status)
+
+
+def not_found_answer() -> Response:
+    """Return the SDK's 404."""
+    return PlainTextResponse(ELEMENT_NOT_FOUND, 404)

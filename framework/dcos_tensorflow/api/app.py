@@ -1,0 +1,278 @@
+"""The ASGI application: paths, methods and statuses; what is shown comes from ``api.views``.
+
+Made by ``scheduler.Scheduler`` with itself as the ``StateSource``; served by ``api.server``. Paths,
+bodies and codes are the DC/OS SDK's (its ``http/endpoints``), with more beside them (docs/api.md).
+Every answer is one view of one state; nothing is kept between requests.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from dcos_tensorflow.api.access import is_allowed, is_cross_site
+from dcos_tensorflow.api.answers import (
+    BadRequest,
+    ElementNotFound,
+    json_answer,
+    message_answer,
+    not_found_answer,
+)
+from dcos_tensorflow.api.artifacts import is_artifact_name
+from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_text
+from dcos_tensorflow.api.redaction import redact_text, secret_values
+from dcos_tensorflow.api.source import StateSource
+from dcos_tensorflow.api.views import (
+    cluster,
+    configurations,
+    debug,
+    endpoints,
+    health,
+    job,
+    offers,
+    plans,
+    pods,
+)
+from dcos_tensorflow.core.events import StopRequested
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.service_state import ServiceState
+
+log = logging.getLogger(__name__)
+
+_MAX_BODY_BYTES = 65536
+_MAX_WHY = 300
+
+View = Callable[[ServiceState, Request], Any]
+Endpoint = Callable[[Request], Awaitable[Response] | Response]
+
+
+def create_app(
+    source: StateSource, *, token: str = "", metrics: Metrics | None = None
+) -> Starlette:
+    """Return the application. With a ``token`` all but health and artifacts demands it.
+
+    ``metrics`` are the counters that the scheduler feeds; without them they stay at 0.
+    """
+    api = _Api(source, token, metrics or Metrics())
+    app = Starlette(
+        routes=api.routes(),
+        exception_handlers={404: api.no_route, 405: api.no_route},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+class _Api:
+    """The routes over one source."""
+
+    def __init__(self, source: StateSource, token: str, metrics: Metrics) -> None:
+        self._source = source
+        self._token = token
+        self._metrics = metrics
+        self._verbs: list[str] = []
+
+    def routes(self) -> list[Route]:
+        """Return every route; the verbs among them are what errors name."""
+        show, options = self._show, self._source.configuration
+        routes = [
+            show("/v1/plans", lambda s, r: plans.plan_names(s)),
+            self._route("/v1/plans/{plan}", self._guarded(self._plan)),
+            show("/v1/pod", lambda s, r: pods.pod_names(s)),
+            show("/v1/pod/status", lambda s, r: pods.pods_status(s)),
+            show("/v1/pod/{name}/status", lambda s, r: pods.pod_status(s, _part(r, "name"))),
+            show("/v1/pod/{name}/info", lambda s, r: pods.pod_info(s, _part(r, "name"))),
+            show("/v1/endpoints", lambda s, r: endpoints.endpoint_names(s)),
+            show("/v1/endpoints/{name}", lambda s, r: endpoints.endpoint(s, _part(r, "name"))),
+            show("/v1/state/frameworkId", lambda s, r: configurations.framework_id(s)),
+            show("/v1/state/properties", lambda s, r: list(configurations.properties(s))),
+            show(
+                "/v1/state/properties/{name}",
+                lambda s, r: configurations.property_value(s, _part(r, "name")),
+            ),
+            show("/v1/configurations", lambda s, r: configurations.configuration_ids(s)),
+            show("/v1/configurations/targetId", lambda s, r: configurations.configuration_ids(s)),
+            show("/v1/configurations/target", lambda s, r: configurations.target(s, options())),
+            show(
+                "/v1/configurations/{id}",
+                lambda s, r: configurations.configuration(s, options(), _part(r, "id")),
+            ),
+            show("/v2/debug/offers", lambda s, r: offers.offers(s)),
+            show("/v1/debug/offers", lambda s, r: offers.offers(s)),
+            show("/v1/debug/plans", lambda s, r: debug.debug_plans(s, *_selection(r))),
+            show("/v1/debug/taskStatuses", lambda s, r: debug.task_statuses(s, *_selection(r))),
+            show("/v1/cluster", lambda s, r: cluster.cluster(s)),
+            show("/v1/cluster/{name}", lambda s, r: cluster.cluster_of_task(s, _part(r, "name"))),
+            show("/v1/job", lambda s, r: job.job(s)),
+            show("/v1/why", lambda s, r: job.why(s)),
+            show(
+                "/v1/metrics",
+                lambda s, r: dropwizard_body(s, self._metrics.counts()),
+            ),
+            self._route("/v1/metrics/prometheus", self._guarded(self._prometheus)),
+            self._route("/v1/health", self._caught(self._health)),
+            self._route("/v1/artifacts/{name}", self._caught(self._artifact)),
+            self._route("/v1/job/stop", self._stop, "POST"),
+        ]
+        return routes
+
+    def _route(self, path: str, endpoint: Endpoint, method: str = "GET") -> Route:
+        if method != "GET":
+            self._verbs.append(f"{method} {path}")
+        return Route(path, endpoint, methods=[method])
+
+    def _show(self, path: str, view: View) -> Route:
+        def answer(state: ServiceState, request: Request) -> Response:
+            return json_answer(view(state, request), secrets=self._secrets(state))
+
+        return self._route(path, self._guarded(answer))
+
+    def _secrets(self, state: ServiceState) -> frozenset[str]:
+        own = {self._token} if self._token else set()
+        return secret_values(state) | own
+
+    def _guarded(
+        self, answer: Callable[[ServiceState, Request], Response]
+    ) -> Callable[[Request], Response]:
+        """Let only those in who may ask, and only while there is a state to show."""
+
+        def endpoint(request: Request) -> Response:
+            if not is_allowed(request, self._token):
+                return _unauthorized()
+            state = self._source.state()
+            return _starting() if state is None else answer(state, request)
+
+        return self._caught(endpoint)
+
+    def _caught(self, answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        """Turn every failure of a view into an answer; none reaches the server."""
+
+        def endpoint(request: Request) -> Response:
+            try:
+                return answer(request)
+            except ElementNotFound:
+                return not_found_answer()
+            except BadRequest as error:
+                return message_answer(str(error), 400)
+            except Exception as error:
+                return _broken(request, error)
+
+        return endpoint
+
+    def _plan(self, state: ServiceState, request: Request) -> Response:
+        body, status = plans.plan_and_status(state, _part(request, "plan"))
+        return json_answer(body, status, self._secrets(state))
+
+    def _prometheus(self, state: ServiceState, request: Request) -> Response:
+        text = prometheus_text(state, self._metrics.counts())
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+    def _health(self, request: Request) -> Response:
+        # Open without the token, for Marathon's health checks; the reasons are not.
+        state = self._source.state()
+        value, reasons = health.health(state)
+        body: dict[str, Any] = {"value": int(value)}
+        if "verbose" in request.query_params and is_allowed(request, self._token):
+            body["reasons"] = reasons
+        return json_answer(body, int(value), self._secrets(state) if state is not None else ())
+
+    def _artifact(self, request: Request) -> Response:
+        # Open without the token: Mesos' fetcher has none.
+        name = _part(request, "name")
+        path = self._source.artifact(name) if is_artifact_name(name) else None
+        if path is None or not path.is_file():
+            raise ElementNotFound(name)
+        return FileResponse(
+            path, media_type="application/octet-stream", stat_result=path.stat(), filename=name
+        )
+
+    async def _stop(self, request: Request) -> Response:
+        try:
+            if not is_allowed(request, self._token):
+                return _unauthorized()
+            if is_cross_site(request):
+                return message_answer("a page of another site may not stop the job", 403)
+            why = _stop_reason(await _limited_body(request))
+            state = self._source.state()
+            if state is None:
+                return _starting()
+            if state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+                return message_answer("the job has ended or is being ended", 208)
+            self._source.submit(StopRequested(redact_text(why, self._secrets(state))))
+            return message_answer("Received cmd: stop", 200)
+        except BadRequest as error:
+            return message_answer(str(error), 400)
+        except ClientDisconnect:
+            return message_answer("the request ended before its body was complete", 400)
+        except Exception as error:
+            return _broken(request, error)
+
+    async def no_route(self, request: Request, error: Exception) -> Response:
+        """Answer a path or method that does not exist, and say what there is to order."""
+        status = error.status_code if isinstance(error, HTTPException) else 404
+        headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+        what = "no such path" if status == 404 else "this path has no such method"
+        message = f"{what}: {request.method} {request.url.path}"
+        return json_answer({"message": message, "verbs": self._verbs}, status, headers=headers)
+
+
+def _part(request: Request, name: str) -> str:
+    return str(request.path_params[name])
+
+
+def _selection(request: Request) -> tuple[str | None, str | None, str | None]:
+    query = request.query_params
+    return query.get("plan"), query.get("phase"), query.get("step")
+
+
+def _unauthorized() -> Response:
+    body = {"message": "this API needs its token: Authorization: Bearer <token>"}
+    return json_answer(body, 401, headers={"www-authenticate": "Bearer"})
+
+
+def _starting() -> Response:
+    body = {"message": "the service is starting: its state is not loaded yet"}
+    return json_answer(body, 503, headers={"retry-after": "1"})
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+    return message_answer(
+        f"internal error ({type(error).__name__}); the scheduler's log has the details", 500
+    )
+
+
+async def _limited_body(request: Request) -> bytes:
+    """Return the body. Raises BadRequest when it is longer than any that makes sense."""
+    found = bytearray()
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > _MAX_BODY_BYTES:
+            raise BadRequest(f"the body is longer than {_MAX_BODY_BYTES} bytes")
+    return bytes(found)
+
+
+def _stop_reason(body: bytes) -> str:
+    """Return why, from an optional ``{"why": "..."}``; one line. Raises BadRequest."""
+    if not body.strip():
+        return "asked for by the API"
+    try:
+        plain = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(
+            f'the body is not JSON: {error}; allowed: nothing, or {{"why": "..."}}'
+        ) from None
+    if not isinstance(plain, dict) or set(plain) - {"why"}:
+        raise BadRequest('the body must be nothing, or {"why": "..."} alone')
+    why = plain.get("why", "")
+    if not isinstance(why, str) or len(why) > _MAX_WHY:
+        raise BadRequest(f"why must be a text of at most {_MAX_WHY} characters")
+    return " ".join(why.split()) or "asked for by the API"

@@ -1,0 +1,183 @@
+"""Metrics: the SDK's names, and ours beside them, for Prometheus and as Dropwizard's JSON.
+
+What the state tells is read from it at each scrape. What only passes by (calls to the master,
+changes of tasks) is counted by ``Metrics.observe``, which the scheduler calls after each step.
+Counters start at 0 with each scheduler. Nothing is registered globally.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from dcos_tensorflow.api.views.pods import MESOS_STATES
+from dcos_tensorflow.core.actions import Accept, Action, Decline, Kill, Revive, Suppress
+from dcos_tensorflow.core.plan import Status, plans
+from dcos_tensorflow.core.service import Decision
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.task import TaskRecord
+
+#: The SDK's ``plan_status`` values; every other status counts as in progress.
+_PLAN_VALUES = {Status.ERROR: -1, Status.COMPLETE: 0, Status.WAITING: 1, Status.PENDING: 1}
+
+#: A decline for longer than this is a long one.
+_LONG_DECLINE_SECONDS = 60.0
+
+_PREFIX = "dcos_tensorflow_"
+
+
+class Metrics:
+    """Counts what passes by. ``observe`` is called by one thread, the rest by any."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter(
+            {
+                "declines.long": 0,
+                "declines.short": 0,
+                "operation.launch": 0,
+                "revives": 0,
+                "suppresses": 0,
+            }
+        )
+        self._before: Mapping[str, TaskRecord] | None = None
+
+    def observe(self, decision: Decision) -> None:
+        """Count the actions of a step and the changes of tasks since the last one."""
+        seen = Counter[str]()
+        for action in decision.actions:
+            seen.update(_counted(action))
+        after = decision.state.tasks
+        if self._before is not None and after is not self._before:
+            for name, record in after.items():
+                old = self._before.get(name)
+                if old is None or (old.task_id, old.state) != (record.task_id, record.state):
+                    seen[f"task_status.{MESOS_STATES[record.state].lower()}"] += 1
+        self._before = after
+        with self._lock:
+            self._counts.update(seen)
+
+    def counts(self) -> dict[str, int]:
+        """Return the counters by the SDK's dotted names."""
+        with self._lock:
+            return dict(self._counts)
+
+
+def _counted(action: Action) -> dict[str, int]:
+    match action:
+        case Decline(offer_ids, seconds):
+            kind = "long" if seconds > _LONG_DECLINE_SECONDS else "short"
+            return {f"declines.{kind}": len(offer_ids)}
+        case Accept():
+            return {"operation.launch": len(action.launches)}
+        case Kill():
+            return {"operation.kill": 1}
+        case Revive():
+            return {"revives": 1}
+        case Suppress():
+            return {"suppresses": 1}
+    return {}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One value. ``labels`` is empty but for metrics of our own."""
+
+    name: str
+    value: float
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+def counter_values(state: ServiceState, counts: Mapping[str, int]) -> dict[str, int]:
+    """Return all counters by dotted name."""
+    processed = state.offer_log.accepted + state.offer_log.rejected
+    return {
+        "offers.processed": processed,
+        "offers.received": processed + len(state.offers),
+        **counts,
+    }
+
+
+def gauge_values(state: ServiceState) -> dict[str, int]:
+    """Return the SDK's gauges by dotted name."""
+    return {
+        "is_suppressed": int(state.suppressed is True),
+        **{f"plan_status.{n}": _PLAN_VALUES.get(p.status, 2) for n, p in plans(state).items()},
+    }
+
+
+def own_samples(state: ServiceState) -> Iterator[Sample]:
+    """Yield what the SDK has no name for: tasks by role and state, restarts, training progress."""
+    yield Sample(f"{_PREFIX}epoch", state.epoch.epoch if state.epoch is not None else 0)
+    yield Sample(f"{_PREFIX}registered", int(state.registered))
+    yield Sample(f"{_PREFIX}job_restarts", state.job.restarts)
+    yield Sample(f"{_PREFIX}job_incidents", len(state.job.incidents))
+    yield Sample(f"{_PREFIX}tasks_waiting", len(state.misfits))
+    standing = Counter((str(r.role), str(r.state)) for r in state.tasks.values())
+    for (role, task_state), count in sorted(standing.items()):
+        yield Sample(f"{_PREFIX}tasks", count, (("role", role), ("state", task_state)))
+    for name, record in sorted(state.tasks.items()):
+        progress = state.reports.get(record.task_id, {}).get("progress")
+        if not isinstance(progress, Mapping):
+            continue
+        for key in ("step", "loss", "accuracy"):
+            value = progress.get(key)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                yield Sample(f"{_PREFIX}task_{key}", value, (("task", name),))
+
+
+class StateCollector(Collector):
+    """All values of one scrape, in Prometheus' form; made for it and dropped after it."""
+
+    def __init__(self, state: ServiceState, counts: Mapping[str, int]) -> None:
+        self._samples = [
+            *(Sample(_flat(n), v) for n, v in counter_values(state, counts).items()),
+            *(Sample(_flat(n), v) for n, v in gauge_values(state).items()),
+            *own_samples(state),
+        ]
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Yield one family per name. The SDK's exporter declares its counters as gauges too."""
+        families: dict[str, GaugeMetricFamily] = {}
+        for sample in self._samples:
+            labels = [name for name, _ in sample.labels]
+            family = families.setdefault(
+                sample.name, GaugeMetricFamily(sample.name, sample.name, labels=labels)
+            )
+            family.add_metric([value for _, value in sample.labels], sample.value)
+        yield from families.values()
+
+
+def _flat(name: str) -> str:
+    return name.replace(".", "_").replace("-", "_")
+
+
+def prometheus_text(state: ServiceState, counts: Mapping[str, int]) -> bytes:
+    """Return Prometheus' text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(StateCollector(state, counts))
+    return generate_latest(registry)
+
+
+def dropwizard_body(state: ServiceState, counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return Dropwizard's JSON, as ``/v1/metrics`` of the SDK does."""
+    gauges: dict[str, Any] = {n: {"value": v} for n, v in gauge_values(state).items()}
+    for sample in own_samples(state):
+        name = ".".join((sample.name, *(value for _, value in sample.labels)))
+        gauges[name] = {"value": sample.value}
+    counters = {n: {"count": v} for n, v in sorted(counter_values(state, counts).items())}
+    return {
+        "version": "3.1.3",
+        "gauges": gauges,
+        "counters": counters,
+        "histograms": {},
+        "meters": {},
+        "timers": {},
+    }

@@ -1,0 +1,109 @@
+"""Takes secrets out of what is shown: the last thing that happens to every body.
+
+Called by ``api.answers`` for each answer, so that no view can forget it. Options hold references to
+secrets, never secrets; but users put passwords into URLs, command lines and environments all the
+same. Over-masking is accepted, the text ``<redacted>`` says that something was there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dcos_tensorflow.core.service_state import ServiceState
+
+REDACTED = "<redacted>"
+
+#: Shorter values are words that would be masked everywhere by accident.
+_MIN_SECRET_LENGTH = 6
+
+_SECRET_NAME = re.compile(
+    r"secret|passw(or)?d|passphrase|credential|(^|_)token$|(^|_)token_|._key$|signature$"
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_USER_IN_URL = re.compile(r"(?<=://)[^/@\s\"']+(?=@)")
+_ASSIGNMENT = re.compile(
+    r"([\w-]{0,40}(?:secret|passw(?:or)?d|passphrase|token|credential|signature|[_-]key)\w{0,40}=)"
+    r"(\"[^\"]*\"|'[^']*'|[^\s&;,\"']+)",
+    re.IGNORECASE,
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Say whether a field, variable or option of this name holds a secret."""
+    words = _CAMEL.sub("_", name).replace("-", "_").replace(".", "_").lower()
+    return _SECRET_NAME.search(words) is not None
+
+
+def secret_values(state: ServiceState) -> frozenset[str]:
+    """Return the secrets that the state itself holds, to be masked wherever they appear."""
+    found = {state.settings.token_key}
+    for role in state.spec.roles:
+        found.update(value for name, value in role.env.items() if is_secret_name(name))
+    return frozenset(value for value in found if len(value) >= _MIN_SECRET_LENGTH)
+
+
+def redact(value: Any, secrets: Iterable[str] = ()) -> Any:
+    """Return ``value`` (JSON-ready) without secrets, and with numbers that JSON can hold.
+
+    A float that is no number (a loss can be NaN) becomes its name as text.
+    """
+    return _redact(value, tuple(sorted(secrets, key=len, reverse=True)))
+
+
+def _redact(value: Any, secrets: tuple[str, ...]) -> Any:
+    if isinstance(value, Mapping):
+        return _redact_mapping(value, secrets)
+    if isinstance(value, list | tuple):
+        return [_redact(item, secrets) for item in value]
+    if isinstance(value, str):
+        return redact_text(str(value), secrets)
+    if isinstance(value, float) and not math.isfinite(value):
+        return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    return value
+
+
+def _redact_mapping(value: Mapping[Any, Any], secrets: tuple[str, ...]) -> dict[str, Any]:
+    named = value.get("name", value.get("key"))
+    if isinstance(named, str) and "value" in value and is_secret_name(named):
+        value = {**value, "value": REDACTED}
+    return {
+        _masked(str(key), secrets): (
+            REDACTED if is_secret_name(str(key)) and _is_filled(item) else _redact(item, secrets)
+        )
+        for key, item in value.items()
+    }
+
+
+def _is_filled(value: Any) -> bool:
+    return value not in (None, "") and not isinstance(value, bool | Mapping | list | tuple)
+
+
+def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return ``text`` without the secrets in it: known ones, in URLs, in ``name=value`` pairs.
+
+    Text that is a JSON object (``job_context``) is redacted as one.
+    """
+    if text[:1] == "{" and text.rstrip()[-1:] == "}":
+        try:
+            plain = json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            cleaned = _redact(plain, tuple(secrets))
+            return text if cleaned == plain else json.dumps(cleaned)
+    if "://" in text:
+        text = _USER_IN_URL.sub(REDACTED, text)
+    if "=" in text:
+        text = _ASSIGNMENT.sub(rf"\1{REDACTED}", text)
+    return _masked(text, secrets)
+
+
+def _masked(text: str, secrets: Iterable[str]) -> str:
+    for secret in secrets:
+        if secret in text:
+            text = text.replace(secret, REDACTED)
+    return text

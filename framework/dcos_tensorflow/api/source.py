@@ -1,0 +1,29 @@
+"""Where the API takes what it shows and leaves what it is asked to do.
+
+Implemented by ``scheduler.Scheduler`` and by the tests; ``api.app`` knows nothing else of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from dcos_tensorflow.core.events import Event
+from dcos_tensorflow.core.service_state import ServiceState
+
+
+class StateSource(Protocol):
+    """The service as the API sees it. All methods are called from any thread and never block."""
+
+    def state(self) -> ServiceState | None:
+        """Return the newest state; None while it is not loaded or another scheduler leads."""
+
+    def submit(self, event: Event) -> None:
+        """Hand an event to the thread that owns the state."""
+
+    def configuration(self) -> Mapping[str, Any]:
+        """Return the options as the user gave them; empty when they are not known."""
+
+    def artifact(self, name: str) -> Path | None:
+        """Return the file that tasks fetch under ``name``; None when there is none."""

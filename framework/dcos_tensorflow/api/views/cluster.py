@@ -1,0 +1,62 @@
+"""The ClusterSpec of the current epoch and what each task is told of it: ``/v1/cluster``.
+
+The same functions render it here and into a launch, so what is shown is what a task got.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dcos_tensorflow.api.answers import ElementNotFound
+from dcos_tensorflow.api.views.pods import pod_names
+from dcos_tensorflow.core import cluster_spec
+from dcos_tensorflow.core.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.spec import GANG_ROLES, split_task_name
+
+#: With more members than this a task's TF_CONFIG is shown at ``/v1/cluster/<task>`` only: each
+#: holds every address, so all of them together grow with the square.
+FULL_UP_TO = 100
+
+
+def cluster(state: ServiceState) -> dict[str, Any]:
+    """Return epoch, addresses and per task what it is told; epoch 0 before the first placement."""
+    spec = state.epoch or ClusterSpec(epoch=0)
+    full = len(spec.addresses) <= FULL_UP_TO
+    return {
+        "epoch": spec.epoch,
+        "strategy": str(cluster_spec.rendered_strategy(state.spec)),
+        "addressing": str(state.spec.addressing),
+        "addresses": dict(spec.addresses),
+        "complete": full,
+        "tasks": {name: _task(state, spec, name, full) for name in pod_names(state)}
+        if state.epoch is not None
+        else {},
+    }
+
+
+def cluster_of_task(state: ServiceState, name: str) -> dict[str, Any]:
+    """Return what one task is told of the current epoch. Raises ElementNotFound."""
+    if state.epoch is None or name not in pod_names(state):
+        raise ElementNotFound(name)
+    return {"epoch": state.epoch.epoch, **_task(state, state.epoch, name, True)}
+
+
+def _task(state: ServiceState, spec: ClusterSpec, name: str, full: bool) -> dict[str, Any]:
+    record = state.tasks.get(name)
+    found: dict[str, Any] = {
+        "address": spec.addresses.get(name),
+        "launched_with_epoch": record.epoch if record is not None else None,
+    }
+    if not full:
+        return found
+    index, count = cluster_spec.data_shard(state.spec, name)
+    # A task that joined the options later is in no epoch yet, and is told nothing.
+    member = split_task_name(name)[0] in GANG_ROLES
+    told = not member or name in spec.addresses
+    return {
+        **found,
+        "data_shard": {"index": index, "count": count},
+        "tf_config": cluster_spec.tf_config(state.spec, spec, name) if told else None,
+        "server": cluster_spec.server_definition(state.spec, spec, name) if told else None,
+    }

@@ -1,0 +1,108 @@
+"""For whoever looks for a fault: ``/v1/debug/plans`` and ``/v1/debug/taskStatuses``.
+
+Both can be narrowed to a plan, a phase and a step; a name that does not exist is answered as the
+SDK does, with ``invalid-input``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dcos_tensorflow.api.views.pods import MESOS_STATES
+from dcos_tensorflow.core.plan import Phase, Plan, Status, Step, plans
+from dcos_tensorflow.core.service_state import ServiceState
+
+
+class InvalidInput(LookupError):
+    """A plan, phase or step was asked for that does not exist."""
+
+
+def debug_plans(
+    state: ServiceState, plan: str | None, phase: str | None, step: str | None
+) -> dict[str, Any]:
+    """Return the state of the scheduler, how many steps stand where, and the plans' outline."""
+    try:
+        chosen = list(_chosen(state, plan, phase, step))
+    except InvalidInput as error:
+        return {"invalid-input": str(error)}
+    steps = [s for _, parts in chosen for _, members in parts for s in members]
+    counts = {str(status): sum(s.status is status for s in steps) for status in Status}
+    return {
+        "schedulerState": str(state.job.phase),
+        "registered": state.registered,
+        "suppressed": state.suppressed,
+        "activePlans": [n for n, p in plans(state).items() if p.status is not Status.COMPLETE],
+        "totalSteps": len(steps),
+        "completedSteps": counts[Status.COMPLETE],
+        "stepsByStatus": {status: count for status, count in counts.items() if count},
+        "plans": [
+            {
+                "name": p.name,
+                "status": str(p.status),
+                "strategy": str(p.strategy),
+                "errors": list(p.errors),
+                "phases": [
+                    {
+                        "name": part.name,
+                        "status": str(part.status),
+                        "strategy": str(part.strategy),
+                        "steps": [{"name": s.name, "status": str(s.status)} for s in members],
+                    }
+                    for part, members in parts
+                ],
+            }
+            for p, parts in chosen
+        ],
+    }
+
+
+def task_statuses(
+    state: ServiceState, plan: str | None, phase: str | None, step: str | None
+) -> dict[str, Any]:
+    """Return plan -> phase -> step -> name, Mesos task id and Mesos state of its tasks."""
+    try:
+        chosen = list(_chosen(state, plan, phase, step))
+    except InvalidInput as error:
+        return {"invalid-input": str(error)}
+    return {
+        p.name: {
+            part.name: {s.name: [_task_status(state, s.task)] for s in members}
+            for part, members in parts
+        }
+        for p, parts in chosen
+    }
+
+
+def _task_status(state: ServiceState, name: str) -> dict[str, Any]:
+    record = state.tasks.get(name)
+    if record is None:
+        return {"name": name, "taskId": None, "taskState": None}
+    return {"name": name, "taskId": record.task_id, "taskState": MESOS_STATES[record.state]}
+
+
+_Parts = list[tuple[Phase, list[Step]]]
+
+
+def _chosen(
+    state: ServiceState, plan: str | None, phase: str | None, step: str | None
+) -> Iterator[tuple[Plan, _Parts]]:
+    """Yield plans with the phases and steps that were asked for. Raises InvalidInput."""
+    if (phase and not plan) or (step and not phase):
+        raise InvalidInput("a phase needs a plan, and a step needs a phase")
+    known = plans(state)
+    if plan and plan not in known:
+        raise InvalidInput(f"there is no plan {plan!r}; there are {', '.join(known)}")
+    for name, found in known.items():
+        if plan and name != plan:
+            continue
+        parts = [
+            (part, [s for s in part.steps if not step or step in (s.name, s.id)])
+            for part in found.phases
+            if not phase or phase in (part.name, part.id)
+        ]
+        if phase and not parts:
+            raise InvalidInput(f"plan {name!r} has no phase {phase!r}")
+        if step and not any(members for _, members in parts):
+            raise InvalidInput(f"phase {phase!r} of plan {name!r} has no step {step!r}")
+        yield found, parts

@@ -1,0 +1,39 @@
+"""Where the tasks can be reached: ``/v1/endpoints`` and ``/v1/endpoints/<role>``."""
+
+from __future__ import annotations
+
+from dcos_tensorflow.api.answers import ElementNotFound
+from dcos_tensorflow.api.views.pods import wanted_roles
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.spec import GANG_ROLES, TaskRole
+from dcos_tensorflow.core.task import TaskRecord
+
+#: Roles that listen: TensorFlow's gRPC port, or TensorBoard's HTTP port. An evaluator does not.
+LISTENING_ROLES = frozenset({*GANG_ROLES, TaskRole.TENSORBOARD})
+
+
+def endpoint_names(state: ServiceState) -> list[str]:
+    """Return the names of all endpoints: the roles that listen."""
+    return [str(role.role) for role in wanted_roles(state) if role.role in LISTENING_ROLES]
+
+
+def endpoint(state: ServiceState, name: str) -> dict[str, list[str]]:
+    """Return the addresses and DNS names of a role's live tasks. Raises ElementNotFound."""
+    if name not in endpoint_names(state):
+        raise ElementNotFound(name)
+    records = sorted(
+        (r for r in state.live_tasks if r.role == name and r.ports), key=lambda r: r.index
+    )
+    return {
+        "address": [f"{_host(record)}:{record.ports[0]}" for record in records],
+        "dns": [f"{_dns_name(state, record)}:{record.ports[0]}" for record in records],
+    }
+
+
+def _host(record: TaskRecord) -> str:
+    return f"[{record.address}]" if ":" in record.address else record.address
+
+
+def _dns_name(state: ServiceState, record: TaskRecord) -> str:
+    """Return the name that DC/OS gives a task: service names lose their slashes in it."""
+    return f"{record.name}.{state.spec.name.replace('/', '')}.{state.spec.dns_domain}"

@@ -1,0 +1,67 @@
+"""The service's health as the SDK's numbers: ``/v1/health``; the HTTP status *is* the number.
+
+Marathon counts 200 to 399 as healthy. A job that failed is no reason to restart the scheduler, so
+it is 206 and not the SDK's 500: the service stays to answer questions.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from dcos_tensorflow.core.job import Outcome
+from dcos_tensorflow.core.plan import DEPLOY, RECOVERY, Plan, Status, plans
+from dcos_tensorflow.core.service_state import ServiceState
+
+
+class Health(IntEnum):
+    """The SDK's service status codes (its ``HealthResource``), as far as they can occur here."""
+
+    RUNNING = 200
+    DEPLOYING_STARTING = 202
+    RECOVERING_PENDING = 203
+    DEPLOYING_PENDING = 204
+    RECOVERING_STARTING = 205
+    DEGRADED = 206
+    WAITING_USER = 207
+    DELAYED = 208
+    INITIALIZING = 318
+
+
+def health(state: ServiceState | None) -> tuple[Health, list[str]]:
+    """Return the number and why it is that; ``state`` is None while it is not loaded."""
+    if state is None:
+        return Health.INITIALIZING, ["the state is not loaded"]
+    verdict = state.job.verdict
+    if verdict is not None:
+        over = Health.DEGRADED if verdict.outcome is Outcome.FAILED else Health.RUNNING
+        return over, [f"the job has {verdict.outcome}: {verdict.summary}"]
+    if not state.registered:
+        return Health.INITIALIZING, ["not registered with a Mesos master"]
+    known = plans(state)
+    if known[DEPLOY].status is not Status.COMPLETE:
+        return _deploying(known[DEPLOY]), [state.job.why]
+    if known[RECOVERY].status is not Status.COMPLETE:
+        return _recovering(known[RECOVERY]), [state.job.why]
+    broken = [
+        f"{step.name}: {step.message}"
+        for phase in known[DEPLOY].phases
+        for step in phase.steps
+        if step.status is Status.ERROR
+    ]
+    return (Health.DEGRADED, broken) if broken else (Health.RUNNING, [state.job.why])
+
+
+def _deploying(plan: Plan) -> Health:
+    return {
+        Status.PENDING: Health.DEPLOYING_PENDING,
+        Status.DELAYED: Health.DELAYED,
+        Status.WAITING: Health.WAITING_USER,
+    }.get(plan.status, Health.DEPLOYING_STARTING)
+
+
+def _recovering(plan: Plan) -> Health:
+    return {
+        Status.PENDING: Health.RECOVERING_PENDING,
+        Status.DELAYED: Health.DELAYED,
+        Status.WAITING: Health.WAITING_USER,
+    }.get(plan.status, Health.RECOVERING_STARTING)

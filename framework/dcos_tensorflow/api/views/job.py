@@ -1,0 +1,118 @@
+"""The job: where it stands, how it ended, how far each task is (``/v1/job``); why it waits
+(``/v1/why``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dcos_tensorflow.api.views.offers import verdict_body
+from dcos_tensorflow.api.views.pods import pod_names
+from dcos_tensorflow.core import outcome, records
+from dcos_tensorflow.core.plan import Status, plans
+from dcos_tensorflow.core.service_state import ServiceState
+
+#: What is taken from a task runner's report (docs/task-runner.md); all else in it stays there.
+REPORTED = (
+    "state",
+    "waiting_for",
+    "started_at",
+    "starts",
+    "exit_code",
+    "contract",
+    "summary",
+    "hint",
+    "progress",
+    "result",
+    "dropped_log_bytes",
+)
+
+_VERDICTS_SHOWN = 20
+
+
+def job(state: ServiceState) -> dict[str, Any]:
+    """Return the job. Times are unix seconds; null where something has not happened."""
+    known = state.job
+    return {
+        "service": state.spec.name,
+        "phase": str(known.phase),
+        "why": known.why,
+        "deployed": known.deployed,
+        "attempt": known.attempt,
+        "restarts": known.restarts,
+        "retry_limit": state.spec.retry.limit,
+        "started_at": known.started_at or None,
+        "finished_at": known.finished_at or None,
+        "restart_at": known.restart_at or None,
+        "outcome_policy": str(state.spec.outcome),
+        "deciding_tasks": list(outcome.deciding_tasks(state.spec)),
+        "verdict": records.to_plain(known.verdict),
+        "incidents": records.to_plain(known.incidents),
+        "tasks": {name: _task(state, name) for name in pod_names(state)},
+    }
+
+
+def _task(state: ServiceState, name: str) -> dict[str, Any]:
+    record = state.tasks.get(name)
+    if record is None:
+        return {"state": None, "attempt": 0, "report": None}
+    report = state.reports.get(record.task_id)
+    evidence = state.evidence.get(record.task_id)
+    return {
+        "task_id": record.task_id,
+        "state": str(record.state),
+        "attempt": record.attempt,
+        "epoch": record.epoch,
+        "failures": record.failures,
+        "agent_id": record.agent_id,
+        "hostname": record.hostname,
+        "address": record.address,
+        "ports": list(record.ports),
+        "launched_at": record.launched_at,
+        "changed_at": record.changed_at,
+        "reason": record.reason,
+        "message": record.message,
+        "kill_reason": record.kill_reason,
+        "report": {key: report[key] for key in REPORTED if key in report} if report else None,
+        "evidence": records.to_plain(evidence),
+    }
+
+
+def why(state: ServiceState) -> dict[str, Any]:
+    """Return why the job is not further: in one sentence, per task and per offer.
+
+    ``tasks`` holds those whose step is not complete; ``offers.held`` those in hand,
+    ``offers.handed_back`` the newest that did not help, newest first.
+    """
+    waiting: dict[str, Any] = {}
+    counts: Mapping[str, Mapping[str, int]] = {m.task: m.counts for m in state.misfits}
+    for name, plan in plans(state).items():
+        for phase in plan.phases:
+            for step in phase.steps:
+                if step.status is not Status.COMPLETE:
+                    waiting[step.task] = {
+                        "plan": name,
+                        "status": str(step.status),
+                        "why": step.message,
+                        "agents_by_reason": dict(counts.get(step.task, {})),
+                    }
+    rejected = [v for v in reversed(state.offer_log.verdicts) if not v.passed]
+    return {
+        "phase": str(state.job.phase),
+        "why": state.job.why,
+        "registered": state.registered,
+        "suppressed": state.suppressed,
+        "tasks": waiting,
+        "offers": {
+            "held": [
+                {
+                    "offer_id": offer.offer_id,
+                    "agent_id": offer.agent_id,
+                    "hostname": offer.hostname,
+                    "resources": records.to_plain(offer.resources),
+                }
+                for offer in state.offers.values()
+            ],
+            "handed_back": [verdict_body(v) for v in rejected[:_VERDICTS_SHOWN]],
+        },
+    }

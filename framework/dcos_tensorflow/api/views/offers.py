@@ -1,0 +1,39 @@
+"""What became of the offers: ``/v2/debug/offers``, in the SDK's form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from dcos_tensorflow.core.service_state import OfferVerdict, ServiceState
+
+
+def offers(state: ServiceState) -> dict[str, Any]:
+    """Return counts since the start of this scheduler, and the newest verdicts, newest last.
+
+    ``failureReasons`` and ``rejectedAgents`` count over those verdicts only.
+    """
+    log = state.offer_log
+    failed = [verdict for verdict in log.verdicts if not verdict.passed]
+    return {
+        "acceptedCount": log.accepted,
+        "rejectedCount": log.rejected,
+        "failureReasons": dict(Counter(verdict.explanation for verdict in failed)),
+        "rejectedAgents": dict(Counter(verdict.agent_id for verdict in failed)),
+        "offers": [verdict_body(verdict) for verdict in log.verdicts],
+    }
+
+
+def verdict_body(verdict: OfferVerdict) -> dict[str, Any]:
+    """Return one verdict; ``timestamp`` is unix milliseconds, as everywhere in the SDK."""
+    return {
+        "timestamp": round(verdict.at * 1000),
+        "pod-instance-name": ",".join(verdict.tasks),
+        "outcome": "pass" if verdict.passed else "fail",
+        "explanation": [verdict.explanation],
+        "offer": {
+            "id": {"value": verdict.offer_id},
+            "slaveId": {"value": verdict.agent_id},
+            "hostname": verdict.hostname,
+        },
+    }

@@ -1,0 +1,59 @@
+"""The plans in the SDK's form: ``/v1/plans`` and ``/v1/plans/<plan>``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dcos_tensorflow.api.answers import ElementNotFound
+from dcos_tensorflow.core.plan import Phase, Plan, Status, plans
+from dcos_tensorflow.core.service_state import ServiceState
+
+
+def plan_names(state: ServiceState) -> list[str]:
+    """Return the names of all plans."""
+    return list(plans(state))
+
+
+def plan_and_status(state: ServiceState, name: str) -> tuple[dict[str, Any], int]:
+    """Return a plan's body and its HTTP status: 417 with errors, 200 complete, 202 otherwise.
+
+    Raises ElementNotFound.
+    """
+    plan = plans(state).get(name)
+    if plan is None:
+        raise ElementNotFound(name)
+    return plan_body(plan), _http_status(plan)
+
+
+def _http_status(plan: Plan) -> int:
+    if plan.errors:
+        return 417
+    return 200 if plan.status is Status.COMPLETE else 202
+
+
+def plan_body(plan: Plan) -> dict[str, Any]:
+    """Return a plan as the SDK's clients expect it."""
+    return {
+        "phases": [_phase_body(phase) for phase in plan.phases],
+        "errors": list(plan.errors),
+        "strategy": str(plan.strategy),
+        "status": str(plan.status),
+    }
+
+
+def _phase_body(phase: Phase) -> dict[str, Any]:
+    return {
+        "id": phase.id,
+        "name": phase.name,
+        "steps": [
+            {
+                "id": step.id,
+                "name": step.name,
+                "status": str(step.status),
+                "message": step.message,
+            }
+            for step in phase.steps
+        ],
+        "strategy": str(phase.strategy),
+        "status": str(phase.status),
+    }

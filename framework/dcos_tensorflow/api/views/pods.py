@@ -1,0 +1,156 @@
+"""The tasks as the SDK's pods: ``/v1/pod``, ``/v1/pod/status``, ``/v1/pod/<name>/{status,info}``.
+
+A pod is a role, a pod instance is a task, and each has one task of the same name. A task that was
+never launched has no Mesos state; it is shown all the same, as PENDING and without an id.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dcos_tensorflow.api.answers import ElementNotFound
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.plan import START_ORDER
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.spec import RoleSpec, split_task_name
+from dcos_tensorflow.core.task import TaskRecord, TaskState
+
+NEVER_LAUNCHED = "PENDING"
+
+#: The Mesos state that stands for each of ours (mesos.proto, TaskState).
+MESOS_STATES = {
+    TaskState.LAUNCHING: "TASK_STAGING",
+    TaskState.STAGING: "TASK_STAGING",
+    TaskState.STARTING: "TASK_STARTING",
+    TaskState.RUNNING: "TASK_RUNNING",
+    TaskState.UNREACHABLE: "TASK_UNREACHABLE",
+    TaskState.FINISHED: "TASK_FINISHED",
+    TaskState.FAILED: "TASK_FAILED",
+    TaskState.KILLED: "TASK_KILLED",
+    TaskState.LOST: "TASK_LOST",
+}
+
+
+def wanted_roles(state: ServiceState) -> list[RoleSpec]:
+    """Return the roles that have tasks, in start order."""
+    wanted = [role for role in state.spec.roles if role.count > 0]
+    return sorted(wanted, key=lambda role: START_ORDER.index(role.role))
+
+
+def pod_names(state: ServiceState) -> list[str]:
+    """Return the names of all pod instances."""
+    return [name for role in wanted_roles(state) for name in _names(role)]
+
+
+def pods_status(state: ServiceState) -> dict[str, Any]:
+    """Return the status of every pod instance."""
+    return {
+        "service": state.spec.name,
+        "pods": [
+            {
+                "name": str(role.role),
+                "instances": [_instance(state, name) for name in _names(role)],
+            }
+            for role in wanted_roles(state)
+        ],
+    }
+
+
+def pod_status(state: ServiceState, name: str) -> dict[str, Any]:
+    """Return the status of one pod instance. Raises ElementNotFound."""
+    _check(state, name)
+    return _instance(state, name)
+
+
+def pod_info(state: ServiceState, name: str) -> list[dict[str, Any]]:
+    """Return TaskInfo and TaskStatus of a pod instance's task; empty when it was never launched.
+
+    Command and environment are left out: what is shown must be safe to show.
+    Raises ElementNotFound.
+    """
+    _check(state, name)
+    record = state.tasks.get(name)
+    return [] if record is None else [{"info": _info(state, record), "status": _status(record)}]
+
+
+def _names(role: RoleSpec) -> list[str]:
+    return [f"{role.role}-{index}" for index in range(role.count)]
+
+
+def _check(state: ServiceState, name: str) -> None:
+    if name in state.tasks:
+        return
+    try:
+        role, index = split_task_name(name)
+    except ValueError:
+        raise ElementNotFound(name) from None
+    spec = state.spec.role(role)
+    # "worker-00" parses, and is no name of ours.
+    if spec is None or not 0 <= index < spec.count or name != f"{role}-{index}":
+        raise ElementNotFound(name)
+
+
+def _instance(state: ServiceState, name: str) -> dict[str, Any]:
+    record = state.tasks.get(name)
+    status = NEVER_LAUNCHED
+    if record is not None:
+        status = MESOS_STATES[record.state].removeprefix("TASK_")
+    task_id = record.task_id if record is not None else ""
+    return {"name": name, "tasks": [{"id": task_id, "name": name, "status": status}]}
+
+
+def _info(state: ServiceState, record: TaskRecord) -> dict[str, Any]:
+    role = state.spec.role(record.role)
+    info: dict[str, Any] = {
+        "name": record.name,
+        "taskId": {"value": record.task_id},
+        "slaveId": {"value": record.agent_id},
+        "resources": _resources(state, role, record),
+        "labels": {
+            "labels": [
+                {"key": contract.LABEL_FRAMEWORK_ID, "value": state.framework_id},
+                {"key": contract.LABEL_SERVICE, "value": state.spec.name},
+                {"key": contract.LABEL_TASK, "value": record.name},
+                {"key": contract.LABEL_EPOCH, "value": str(record.epoch)},
+            ]
+        },
+    }
+    if role is not None and role.container is not None:
+        kind = str(role.container.containerizer).upper()
+        image = {"type": "DOCKER", "docker": {"name": role.container.image}}
+        info["container"] = {"type": kind, kind.lower(): {"image": image}}
+        if kind == "DOCKER":
+            info["container"] = {"type": kind, "docker": {"image": role.container.image}}
+    return info
+
+
+def _resources(
+    state: ServiceState, role: RoleSpec | None, record: TaskRecord
+) -> list[dict[str, Any]]:
+    mesos_role = state.spec.mesos_role
+    found: list[dict[str, Any]] = []
+    if role is not None:
+        amounts = role.resources
+        for name in ("cpus", "mem", "disk", "gpus"):
+            amount = getattr(amounts, name)
+            if amount:
+                scalar = {"value": float(amount)}
+                found.append({"name": name, "type": "SCALAR", "scalar": scalar, "role": mesos_role})
+    if record.ports:
+        ranges = {"range": [{"begin": port, "end": port} for port in record.ports]}
+        found.append({"name": "ports", "type": "RANGES", "ranges": ranges, "role": mesos_role})
+    return found
+
+
+def _status(record: TaskRecord) -> dict[str, Any]:
+    status: dict[str, Any] = {
+        "taskId": {"value": record.task_id},
+        "slaveId": {"value": record.agent_id},
+        "state": MESOS_STATES[record.state],
+        "timestamp": record.changed_at,
+        "containerStatus": {
+            "networkInfos": [{"ipAddresses": [{"ipAddress": record.address}]}],
+        },
+    }
+    said = {"source": record.source, "reason": record.reason, "message": record.message}
+    return {**status, **{name: value for name, value in said.items() if value}}
