@@ -31,19 +31,16 @@ def read_file(path: Path) -> str:
     try:
         if path.is_dir():
             _refuse("is a directory, not an options file", str(path))
-        if path.is_file() and path.stat().st_size > MAX_BYTES:
-            _refuse(
-                f"is too large for an options file ({path.stat().st_size} bytes, "
-                f"at most {MAX_BYTES})",
-                str(path),
-            )
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         _refuse("there is no such file", str(path))
     except OSError as error:
         _refuse(f"cannot be read: {error.strerror or error}", str(path))
     except ValueError as error:
         _refuse(f"is no file name: {error}", repr(str(path)))
+    if len(content) > MAX_BYTES:
+        _refuse(f"is too large for an options file: more than {MAX_BYTES} bytes", str(path))
     return decode(content, str(path))
 
 

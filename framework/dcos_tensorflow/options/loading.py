@@ -62,17 +62,17 @@ def _plain(value: Any) -> Any:
     return deepcopy(value)
 
 
-def _duplicates(given: Mapping[str, Any]) -> list[OptionProblem]:
+def _duplicates(given: Any, below: _Path = ()) -> list[OptionProblem]:
     return [
         OptionProblem(".".join((*path, key)), "stands there more than once", "", "once")
-        for path, value in document.walk(given)
+        for path, value in document.walk(given, below)
         if isinstance(value, document.JsonObject)
         for key in value.duplicates
     ]
 
 
 def _override(values: dict[str, Any], overrides: Sequence[str]) -> list[OptionProblem]:
-    problems = []
+    problems: list[OptionProblem] = []
     for override in overrides:
         name, equals, text = override.partition("=")
         path = tuple(name.strip().split("."))
@@ -81,7 +81,9 @@ def _override(values: dict[str, Any], overrides: Sequence[str]) -> list[OptionPr
                 OptionProblem("", "an override must be path=value", name, "e.g. worker.count=2")
             )
             continue
-        problem = _set(values, path, _override_value(path, text))
+        value = _override_value(path, text)
+        problems += _duplicates(value, path)
+        problem = _set(values, path, _plain(value))
         if problem is not None:
             problems.append(problem)
     return problems
@@ -90,7 +92,7 @@ def _override(values: dict[str, Any], overrides: Sequence[str]) -> list[OptionPr
 def _override_value(path: _Path, text: str) -> Any:
     option = catalogue.find(path)
     try:
-        value = _plain(document.json_value(text))
+        value = document.json_value(text)
     except ValueError:
         return text
     is_text = option is not None and (option.is_text or len(path) > len(option.path))

@@ -9,8 +9,8 @@ from dcos_tensorflow.options import catalogue
 _HEAD = """\
 # Options
 
-An options file is one JSON object. Everything may be left out: what is not given has the default
-below, and a name that is not listed here is an error. The least that runs is
+An options file is one JSON object. Everything but the job may be left out: what is not given has
+the default below, and a name that is not listed here is an error. The least that runs is
 
 ```json
 {"service": {"job_url": "mnist.zip", "job_name": "mnist"}}
@@ -46,6 +46,16 @@ Rules that span several options:
   outcome `chief`; `multi_worker` and `independent` have no parameter servers.
 * GPU workers have at least one GPU each, and GPUs need the `mesos` containerizer.
 * `cluster_spec.addressing` `dns` needs ports that are not 0.
+* The longest of several waits is not shorter than the first.
+
+Coming from the beta-tensorflow package, whose options files work unchanged but for this:
+
+* A name that the package did not know, which it passed over in silence, is an error.
+* Without `job_url` and `job_name` the package ran an example of its own; here that is an error.
+* `gcs_key`, `use_gcs_key_secret`, `service_account_secret`, `virtual_network_enabled` and
+  `mesos_api_version` `V0` are refused for now, with a message that says what to do instead.
+* `disk_type` `MOUNT` is taken as `ROOT`, and a Kerberos keytab is not fetched; `validate` tells
+  you where that applies.
 """
 
 _TABLE_HEAD = "| option | default | allowed | meaning |\n|---|---|---|---|\n"

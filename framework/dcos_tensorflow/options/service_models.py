@@ -8,8 +8,10 @@ from pydantic import Field
 
 from dcos_tensorflow.options.section import Section, group
 from dcos_tensorflow.options.values import (
+    Command,
     Environment,
     FetchedUri,
+    Image,
     JobContext,
     JobName,
     JobPath,
@@ -128,7 +130,7 @@ class Service(Section):
         description="Module to run, without .py: its main(server, log_dir, context) when it has "
         "one, else as a script with TF_CONFIG. Exactly one of job_name and job_cmd is needed.",
     )
-    job_cmd: Line = Field(
+    job_cmd: Command = Field(
         "",
         title="Job Command",
         description="Command line to run in each training task, with TF_CONFIG in its "
@@ -211,12 +213,12 @@ class Service(Section):
         description="Run a TensorBoard beside the job. It reads shared_filesystem or "
         "checkpoints.uri.",
     )
-    tf_image: Line = Field(
+    tf_image: Image = Field(
         "mesosphere/dcos-tensorflow:0.0.3-1.5.0",
         title="TensorFlow Docker Image",
         description="Container image of tasks without GPUs (usr/img:version). Empty: no container.",
     )
-    gpu_tf_image: Line = Field(
+    gpu_tf_image: Image = Field(
         "mesosphere/dcos-tensorflow:0.0.3-1.5.0-gpu",
         title="TensorFlow GPU Docker Image",
         description="Container image of tasks with GPUs (usr/img:version). Empty: no container.",

@@ -193,6 +193,18 @@ def _single_line(value: str) -> str:
     return value
 
 
+def _command(value: str) -> str:
+    if value and not value.strip():
+        raise problem("is blank")
+    return value
+
+
+def _image(value: str) -> str:
+    if re.search(r"\s", value):
+        raise problem("is not the name of an image: it holds white space", "".join(value.split()))
+    return value
+
+
 def fetchable(value: str) -> str:
     """Return ``value``, a URI for the Mesos fetcher or a path. Raises PydanticCustomError."""
     _single_line(value)
@@ -313,6 +325,10 @@ DnsDomain = Annotated[
 MesosRole = Annotated[str, AfterValidator(_mesos_role), Allowed("the name of a Mesos role, or *")]
 JobName = Annotated[
     str, AfterValidator(_job_name), Allowed("the name of a module, without .py, or empty text")
+]
+Command = Annotated[str, AfterValidator(_command), Allowed("a command line of sh, or empty text")]
+Image = Annotated[
+    str, AfterValidator(_image), Allowed("an image such as usr/img:version, or empty text")
 ]
 JobPath = Annotated[
     str, AfterValidator(_job_path), Allowed("a path below the sandbox, or empty text")

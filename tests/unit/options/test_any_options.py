@@ -20,7 +20,11 @@ from dcos_tensorflow.options import (
 from dcos_tensorflow.options.catalogue import Option, options
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
     lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=8), below),
     max_leaves=6,
 )

@@ -191,6 +191,21 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "service.job_name: is a file; name the module, without .py; did you mean train? "
         '(given: "train.py"; allowed: the name of a module, without .py, or empty text)',
     ),
+    "a blank command": (
+        {"service": {"job_cmd": " "}},
+        'service.job_cmd: is blank (given: " "; allowed: a command line of sh, or empty text)',
+    ),
+    "an image with a blank": (
+        {"service": {"tf_image": "tensorflow/tensorflow :2.15.0"}},
+        "service.tf_image: is not the name of an image: it holds white space; did you mean "
+        'tensorflow/tensorflow:2.15.0? (given: "tensorflow/tensorflow :2.15.0"; allowed: an '
+        "image such as usr/img:version, or empty text)",
+    ),
+    "a domain that is none": (
+        {"cluster_spec": {"dns_domain": ".example"}},
+        'cluster_spec.dns_domain: is not a domain name (given: ".example"; allowed: a domain '
+        "name such as autoip.dcos.thisdcos.directory)",
+    ),
     "a path out of the sandbox": (
         {"service": {"job_path": "../secrets"}},
         'service.job_path: must stay below the sandbox: .. is not allowed (given: "../secrets"; '

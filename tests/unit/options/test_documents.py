@@ -46,11 +46,20 @@ def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     assert refusal(path) == "is not UTF-8 text: byte 0xff at offset 13"
 
 
-def test_a_file_of_many_megabytes_is_not_read(tmp_path: Path) -> None:
+def test_a_file_of_many_megabytes_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, b"")
     with path.open("r+b") as file:
         file.truncate(5_000_000)
-    assert refusal(path) == ("is too large for an options file (5000000 bytes, at most 4000000)")
+    assert refusal(path) == "is too large for an options file: more than 4000000 bytes"
+
+
+def test_a_device_without_end_is_refused() -> None:
+    assert refusal(Path("/dev/zero")).startswith("is too large")
+
+
+def test_a_name_that_no_file_can_have_is_refused() -> None:
+    with pytest.raises(OptionsError, match="is no file name: embedded null byte"):
+        load(Path("options\0.json"))
 
 
 def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:

@@ -99,6 +99,10 @@ def test_a_whole_group_can_be_set() -> None:
             "service.job_uris.0: service.job_uris has no parts that can be set",
         ),
         (
+            'worker={"count": 1, "count": 2}',
+            "worker.count: stands there more than once (allowed: once)",
+        ),
+        (
             "worker=3",
             "worker: must be an object, not a number (given: 3; allowed: an object with any of "
             "count, placement_constraint, port, cpus, mem, disk, disk_type, env, python)",
