@@ -1,0 +1,349 @@
+"""The plans tell where a job stands, in the words of the DC/OS SDK."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.plan import (
+    Phase,
+    Plan,
+    Status,
+    Step,
+    aggregate,
+    deploy_plan,
+    plans,
+    recovery_plan,
+)
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.spec import TaskRole
+from dcos_tensorflow.core.task import TaskState
+from sample_states import (
+    a_record,
+    a_role,
+    a_spec,
+    a_state,
+    an_incident,
+    failed,
+    gang,
+    offered,
+    played,
+    registered,
+    running,
+    updated,
+)
+
+
+def steps_of(plan: Plan) -> dict[str, Step]:
+    return {step.task: step for phase in plan.phases for step in phase.steps}
+
+
+def phases_of(plan: Plan) -> dict[str, Phase]:
+    return {phase.name: phase for phase in plan.phases}
+
+
+def statuses(plan: Plan) -> dict[str, Status]:
+    return {name: step.status for name, step in steps_of(plan).items()}
+
+
+class TestShape:
+    def test_deploy_comes_before_recovery(self) -> None:
+        assert list(plans(a_state())) == ["deploy", "recovery"]
+
+    def test_phases_are_in_start_order_whatever_the_order_of_the_options(self) -> None:
+        roles = tuple(a_role(role, 1) for role in reversed(list(TaskRole)))
+
+        plan = deploy_plan(a_state(spec=a_spec(roles=roles)))
+
+        assert [phase.name for phase in plan.phases] == [
+            "ps",
+            "chief",
+            "worker",
+            "gpu-worker",
+            "evaluator",
+            "tensorboard",
+        ]
+
+    def test_a_role_with_no_tasks_has_no_phase(self) -> None:
+        roles = (a_role(TaskRole.WORKER, 1), a_role(TaskRole.PS, 0))
+
+        assert list(phases_of(deploy_plan(a_state(spec=a_spec(roles=roles))))) == ["worker"]
+
+    def test_steps_are_named_as_the_sdk_names_them(self) -> None:
+        steps = phases_of(deploy_plan(a_state()))["worker"].steps
+
+        assert [step.name for step in steps] == ["worker-0:[node]", "worker-1:[node]"]
+
+    def test_ids_outlive_every_change_of_the_state(self) -> None:
+        early, late = deploy_plan(a_state()), deploy_plan(running())
+
+        assert [(p.id, [s.id for s in p.steps]) for p in early.phases] == [
+            (p.id, [s.id for s in p.steps]) for p in late.phases
+        ]
+
+    def test_no_two_ids_are_the_same(self) -> None:
+        state = a_state(JobPhase.STARTING, gang(), job={"deployed": True})
+        ids = [
+            identifier
+            for plan in plans(state).values()
+            for phase in plan.phases
+            for identifier in (phase.id, *(step.id for step in phase.steps))
+        ]
+
+        assert len(ids) == len(set(ids))
+
+    def test_two_services_have_different_ids(self) -> None:
+        one, other = (
+            deploy_plan(a_state(spec=a_spec(name=name))).phases[0].id for name in ("one", "other")
+        )
+
+        assert one != other
+
+
+@pytest.mark.parametrize(
+    ("children", "parent"),
+    [
+        ([], Status.COMPLETE),
+        ([Status.COMPLETE, Status.COMPLETE], Status.COMPLETE),
+        ([Status.PENDING, Status.PENDING], Status.PENDING),
+        ([Status.STARTING, Status.PENDING], Status.IN_PROGRESS),
+        ([Status.PREPARED, Status.PENDING], Status.IN_PROGRESS),
+        ([Status.COMPLETE, Status.PENDING], Status.IN_PROGRESS),
+        ([Status.DELAYED, Status.COMPLETE], Status.DELAYED),
+        ([Status.WAITING, Status.STARTED], Status.WAITING),
+        ([Status.ERROR, Status.COMPLETE], Status.ERROR),
+    ],
+)
+def test_a_parent_has_the_status_that_its_children_add_up_to(
+    children: list[Status], parent: Status
+) -> None:
+    assert aggregate(children) is parent
+
+
+class TestDeployBeforeItIsDone:
+    def test_everything_is_pending_before_the_master_answers(self) -> None:
+        plan = deploy_plan(a_state(registered=False))
+
+        assert plan.status is Status.PENDING
+        assert "not registered" in steps_of(plan)["ps-0"].message
+
+    def test_a_task_that_fits_nowhere_is_pending_with_the_reason(self) -> None:
+        reason = "needs 2 gpus, best agent a7 offers 1"
+        plan = deploy_plan(a_state(misfits={"worker-1": reason}))
+
+        assert steps_of(plan)["worker-1"].status is Status.PENDING
+        assert steps_of(plan)["worker-1"].message == reason
+
+    def test_a_task_that_fits_is_prepared_and_names_whom_it_waits_for(self) -> None:
+        plan = deploy_plan(a_state(misfits={"worker-1": "no offers"}))
+
+        assert steps_of(plan)["worker-0"].status is Status.PREPARED
+        assert "worker-1" in steps_of(plan)["worker-0"].message
+
+    def test_real_placement_reasons_reach_the_steps(self) -> None:
+        plan = deploy_plan(played(registered(), offered(1)))
+
+        waiting = [s for s in steps_of(plan).values() if s.status is Status.PENDING]
+        assert plan.status is Status.IN_PROGRESS
+        assert any("best agent a1 offers" in step.message for step in waiting)
+
+    @pytest.mark.parametrize(
+        ("state", "status"),
+        [
+            (TaskState.LAUNCHING, Status.STARTING),
+            (TaskState.STAGING, Status.STARTING),
+            (TaskState.STARTING, Status.STARTING),
+            (TaskState.RUNNING, Status.STARTED),
+            (TaskState.FINISHED, Status.COMPLETE),
+            (TaskState.UNREACHABLE, Status.PENDING),
+            (TaskState.FAILED, Status.PENDING),
+            (TaskState.LOST, Status.PENDING),
+            (TaskState.KILLED, Status.PENDING),
+        ],
+    )
+    def test_a_launched_task_stands_where_mesos_says(
+        self, state: TaskState, status: Status
+    ) -> None:
+        plan = deploy_plan(a_state(JobPhase.STARTING, [a_record("worker-0", state)]))
+
+        assert statuses(plan)["worker-0"] is status
+
+    def test_a_launched_task_says_where(self) -> None:
+        plan = deploy_plan(a_state(JobPhase.STARTING, [a_record("worker-0", TaskState.STAGING)]))
+
+        assert "on node1 at 127.0.0.11:31100" in steps_of(plan)["worker-0"].message
+
+    def test_a_gang_that_is_stopped_before_it_was_deployed_says_why(self) -> None:
+        why = "worker-1 failed; the gang is stopped and started again"
+        records = [
+            a_record("ps-0", kill_reason="the job is stopping"),
+            a_record("worker-1", TaskState.FAILED),
+        ]
+        plan = deploy_plan(a_state(JobPhase.STOPPING, records, job={"why": why}))
+
+        assert steps_of(plan)["worker-1"].message == why
+        assert steps_of(plan)["ps-0"].message == "is being ended: the job is stopping"
+        assert plan.status is Status.PENDING
+
+    def test_a_gang_that_backs_off_is_delayed(self) -> None:
+        state = a_state(JobPhase.BACKING_OFF, gang(TaskState.KILLED), job={"why": "in 2 s"})
+
+        assert deploy_plan(state).status is Status.DELAYED
+
+
+class TestDeployDone:
+    def test_it_is_complete_once_the_whole_gang_runs(self) -> None:
+        plan = deploy_plan(running())
+
+        assert plan.status is Status.COMPLETE
+        assert steps_of(plan)["worker-1"].message.startswith("runs on node1")
+
+    def test_the_real_core_brings_it_there(self) -> None:
+        state = played(registered(), offered(1, 2, 3, 4))
+        for name in ("ps-0", "worker-0", "worker-1"):
+            state = updated(state, name, TaskState.RUNNING)
+
+        assert state.job.deployed
+        assert deploy_plan(state).status is Status.COMPLETE
+
+    @pytest.mark.parametrize("phase", list(JobPhase))
+    def test_it_stays_complete_whatever_happens_later(self, phase: JobPhase) -> None:
+        state = a_state(phase, gang(TaskState.KILLED), job={"deployed": True})
+
+        plan = deploy_plan(state)
+        assert plan.status is Status.COMPLETE
+        assert phases_of(plan)["worker"].status is Status.COMPLETE
+
+    def test_a_job_that_succeeds_before_all_of_it_ran_is_deployed(self) -> None:
+        records = [a_record("worker-0", TaskState.FINISHED)]
+        plan = deploy_plan(a_state(JobPhase.FINISHING, records))
+
+        assert plan.status is Status.COMPLETE
+        assert "without it" in steps_of(plan)["worker-1"].message
+
+    def test_a_finished_task_is_complete(self) -> None:
+        records = [*gang()[:2], a_record("worker-1", TaskState.FINISHED)]
+        plan = deploy_plan(a_state(JobPhase.RUNNING, records, job={"deployed": True}))
+
+        assert steps_of(plan)["worker-1"].message.startswith("finished on node1")
+
+
+class TestVerdicts:
+    def test_a_failed_job_is_an_error_of_the_plan(self) -> None:
+        plan = deploy_plan(failed())
+
+        assert plan.status is Status.ERROR
+        assert plan.errors == ("worker-1 failed: exit 3 (3 retries are used up)",)
+
+    def test_the_task_that_failed_it_has_the_error(self) -> None:
+        plan = deploy_plan(failed())
+
+        assert [n for n, s in statuses(plan).items() if s is Status.ERROR] == ["worker-1"]
+        assert "exited with status 3" in steps_of(plan)["worker-1"].message
+
+    def test_a_job_that_fails_after_it_was_deployed_is_an_error_too(self) -> None:
+        plan = deploy_plan(failed(deployed=True))
+
+        assert plan.status is Status.ERROR
+        assert statuses(plan)["worker-1"] is Status.COMPLETE
+
+    def test_a_job_that_was_stopped_on_its_way_waits_for_its_user(self) -> None:
+        verdict = Verdict(Outcome.STOPPED, 130, "Ctrl-C")
+        plan = deploy_plan(a_state(JobPhase.DONE, job={"verdict": verdict}))
+
+        assert plan.status is Status.WAITING
+        assert plan.errors == ()
+        assert steps_of(plan)["ps-0"].message == "stopped: Ctrl-C"
+
+
+class TestSidecars:
+    def with_tensorboard(self, **changes: object) -> ServiceState:
+        return replace(
+            running(),
+            tasks={**running().tasks, "tensorboard-0": a_record("tensorboard-0", **changes)},
+        )
+
+    def test_one_that_fits_nowhere_does_not_hold_the_plan_up(self) -> None:
+        state = a_state(JobPhase.RUNNING, gang(), job={"deployed": True})
+
+        plan = deploy_plan(state)
+        assert plan.status is Status.COMPLETE
+        assert statuses(plan)["tensorboard-0"] is Status.PENDING
+
+    def test_one_that_runs_is_complete(self) -> None:
+        step = steps_of(deploy_plan(running()))["tensorboard-0"]
+
+        assert step.status is Status.COMPLETE
+        assert step.message.startswith("runs on node1")
+
+    def test_one_that_failed_is_delayed_until_it_is_tried_again(self) -> None:
+        state = self.with_tensorboard(state=TaskState.FAILED, message="exit 1", failures=1)
+
+        step = steps_of(deploy_plan(state))["tensorboard-0"]
+        assert step.status is Status.DELAYED
+        assert "attempt 3" in step.message
+
+    def test_one_that_failed_too_often_is_an_error_with_its_reason(self) -> None:
+        state = self.with_tensorboard(state=TaskState.FAILED, message="no module", failures=3)
+
+        plan = deploy_plan(state)
+        assert statuses(plan)["tensorboard-0"] is Status.ERROR
+        assert "no module" in steps_of(plan)["tensorboard-0"].message
+        assert plan.status is Status.COMPLETE
+        assert plan.errors == ()
+
+    def test_one_that_ended_with_the_job_is_complete(self) -> None:
+        state = self.with_tensorboard(state=TaskState.KILLED, kill_reason="the job is ending")
+        state = replace(state, job=replace(state.job, phase=JobPhase.DONE))
+
+        assert statuses(deploy_plan(state))["tensorboard-0"] is Status.COMPLETE
+
+    def test_one_that_was_never_started_says_so(self) -> None:
+        state = a_state(JobPhase.DONE, gang(TaskState.FINISHED), job={"deployed": True})
+
+        assert "never started" in steps_of(deploy_plan(state))["tensorboard-0"].message
+
+
+class TestRecovery:
+    def test_nothing_recovers_before_the_first_deployment(self) -> None:
+        plan = recovery_plan(a_state(JobPhase.STOPPING, gang()))
+
+        assert (plan.status, plan.phases) == (Status.COMPLETE, ())
+
+    @pytest.mark.parametrize(
+        "phase", [JobPhase.RUNNING, JobPhase.FINISHING, JobPhase.ENDING, JobPhase.DONE]
+    )
+    def test_nothing_recovers_while_the_gang_runs_or_has_ended(self, phase: JobPhase) -> None:
+        plan = recovery_plan(a_state(phase, gang(), job={"deployed": True}))
+
+        assert (plan.status, plan.phases) == (Status.COMPLETE, ())
+
+    @pytest.mark.parametrize(
+        ("phase", "task_state", "status"),
+        [
+            (JobPhase.STOPPING, TaskState.RUNNING, Status.PENDING),
+            (JobPhase.BACKING_OFF, TaskState.KILLED, Status.DELAYED),
+            (JobPhase.PLACING, TaskState.KILLED, Status.PENDING),
+            (JobPhase.STARTING, TaskState.STAGING, Status.IN_PROGRESS),
+            (JobPhase.STARTING, TaskState.RUNNING, Status.IN_PROGRESS),
+        ],
+    )
+    def test_a_gang_on_its_way_back_is_followed(
+        self, phase: JobPhase, task_state: TaskState, status: Status
+    ) -> None:
+        plan = recovery_plan(a_state(phase, gang(task_state), job={"deployed": True}))
+
+        assert plan.status is status
+        assert list(steps_of(plan)) == ["ps-0", "worker-0", "worker-1"]
+
+    def test_the_reason_of_the_wait_is_in_its_steps(self) -> None:
+        state = a_state(
+            JobPhase.PLACING,
+            gang(TaskState.KILLED),
+            job={"deployed": True, "incidents": (an_incident(),)},
+            misfits={"ps-0": "no offers"},
+        )
+
+        assert steps_of(recovery_plan(state))["ps-0"].message == "no offers"
