@@ -42,17 +42,33 @@ class BoundedOutput:
     def write(self, data: bytes) -> None:
         """Pass ``data`` on."""
         with self._lock:
-            if self._path and 0 < self._max_bytes < self._size + len(data) and self._size > 0:
-                self._rotate(self._path)
-            view = memoryview(data)
-            while view:
-                try:
-                    written = os.write(self._descriptor, view)
-                except OSError:
-                    self.dropped_bytes += len(view)
-                    return
-                self._size += written
-                view = view[written:]
+            while data:
+                size = self._next_piece(data)
+                if size == 0 and self._path:
+                    self._rotate(self._path)
+                    continue
+                self._write_piece(data[:size])
+                data = data[size:]
+
+    def _next_piece(self, data: bytes) -> int:
+        """Return how much of ``data`` fits before the file is full, in whole lines if it can be."""
+        if not self._path or self._max_bytes <= 0:
+            return len(data)
+        room = max(0, self._max_bytes - self._size)
+        if len(data) <= room:
+            return len(data)
+        whole_lines = data.rfind(b"\n", 0, room) + 1
+        return whole_lines or (0 if self._size else room)
+
+    def _write_piece(self, data: bytes) -> None:
+        while data:
+            try:
+                written = os.write(self._descriptor, data)
+            except OSError:
+                self.dropped_bytes += len(data)
+                return
+            self._size += written
+            data = data[written:]
 
     def _rotate(self, path: str) -> None:
         try:

@@ -22,8 +22,8 @@ from dcos_tensorflow.task.spec import SpecError, parse_cluster
 MAX_BODY_BYTES = 4 * 1024 * 1024
 #: A client that says nothing for so long is let go.
 IDLE_SECONDS = 15
-#: A predecessor's runner may need this long to end after its task was killed.
-BIND_SECONDS = 10.0
+#: How long a port that is taken is tried again: its last owner may be ending just now.
+BIND_SECONDS = 2.0
 
 _METHODS: Dict[str, str] = {
     contract.STATUS_PATH: "GET",

@@ -113,3 +113,16 @@ def test_at_the_end_a_last_line_without_line_end_counts(tmp_path):
     path = tmp_path / "progress"
     path.write_text("a\nb")
     assert ProgressFile(str(path)).close() == ["a", "b"]
+
+
+def test_a_block_larger_than_the_bound_is_cut_between_lines(log):
+    path, descriptor = log
+    BoundedOutput(descriptor, max_bytes=10, keep=1).write(b"11\n22\n33\n44\n55\n")
+    assert path.read_bytes() == b"44\n55\n"
+    assert path.with_name("stdout.1").read_bytes() == b"11\n22\n33\n"
+
+
+def test_a_line_larger_than_the_bound_is_cut(log):
+    path, descriptor = log
+    BoundedOutput(descriptor, max_bytes=10, keep=1).write(b"x" * 25)
+    assert path.read_bytes() == b"x" * 5

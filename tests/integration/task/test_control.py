@@ -1,0 +1,221 @@
+"""What the scheduler can ask and order, over HTTP; and how a task waits for its peers."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import time
+
+import pytest
+
+from dcos_tensorflow.task.authentication import signed_headers
+
+from .conftest import TOKEN, free_port
+
+WAIT = "print('ready', flush=True)\nimport time\nwhile True: time.sleep(60)\n"
+SAYS_EPOCH = "import os\nprint('epoch', os.environ['TF_EPOCH'], flush=True)\n" + WAIT
+
+
+def running(start, source=WAIT, **spec):
+    task = start(source, **spec)
+    task.wait_for_text("ready")
+    return task
+
+
+def test_the_status_says_what_runs(start):
+    task = running(start, attempt=3, cluster={"epoch": 2})
+    status = task.status()
+    expected = {
+        "service": "mnist",
+        "task": "worker-0",
+        "attempt": 3,
+        "epoch": 2,
+        "state": "running",
+        "waiting_for": [],
+        "starts": 1,
+        "exit_code": None,
+        "contract": "script",
+    }
+    assert expected.items() <= status.items()
+    assert time.time() - status["started_at"] < 60
+
+
+def test_a_newer_cluster_starts_the_process_again_in_the_same_container(start):
+    task = running(start, SAYS_EPOCH)
+    before = task.status()
+    code, answer = task.request("PUT", "/v1/cluster", {"epoch": 2})
+    assert (code, answer["changed"]) == (200, True)
+    after = task.wait_for_state("running", epoch=2, starts=2)
+    task.wait_for_text("epoch 2")
+    assert after["pid"] != before["pid"]
+    assert task.process.poll() is None
+
+
+def test_the_new_tf_config_reaches_the_process(start):
+    source = "import os\nprint(os.environ.get('TF_CONFIG'), flush=True)\n" + WAIT
+    task = running(start, source)
+    config = {"cluster": {"worker": ["127.0.0.2:1"]}}
+    body = {"epoch": 2, "distribute": {"tf_config": config, "wait_for": []}, "server": None}
+    task.request("PUT", "/v1/cluster", body)
+    task.wait_for_text('{"cluster":{"worker":["127.0.0.2:1"]}}')
+
+
+def test_a_process_that_ignores_sigterm_is_killed_to_be_started_again(start):
+    ignore = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    task = running(start, ignore + WAIT, grace_seconds=0.2)
+    task.request("PUT", "/v1/cluster", {"epoch": 2})
+    task.wait_for_state("running", starts=2)
+    assert "SIGKILL" in task.text("stderr")
+
+
+def test_the_same_epoch_changes_nothing(start):
+    task = running(start)
+    code, answer = task.request("PUT", "/v1/cluster", {"epoch": 1})
+    assert (code, answer["changed"], answer["starts"]) == (200, False, 1)
+
+
+def test_an_older_epoch_is_refused(start):
+    task = running(start, cluster={"epoch": 5})
+    code, answer = task.request("PUT", "/v1/cluster", {"epoch": 4})
+    assert (code, answer["error"]) == (409, "epoch 4 is older than epoch 5")
+
+
+def test_a_cluster_that_is_none_is_refused_and_changes_nothing(start):
+    task = running(start)
+    code, answer = task.request("PUT", "/v1/cluster", {"epoch": "two"})
+    assert (code, answer["error"]) == (
+        400,
+        "epoch must be a whole number of at least 0, got a text",
+    )
+    assert task.status()["starts"] == 1
+
+
+def test_a_stop_ends_the_task(start):
+    task = running(start)
+    assert task.request("POST", "/v1/stop")[0] == 202
+    assert task.wait() == 143
+    assert task.report()["summary"] == "Stopped: the scheduler asked for it"
+
+
+def test_a_stop_can_bring_its_own_grace(start):
+    ignore = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    task = running(start, ignore + WAIT, grace_seconds=600)
+    assert task.request("POST", "/v1/stop", {"grace_seconds": 0.1})[0] == 202
+    assert task.wait() == 137
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "code"),
+    [
+        ("GET", "/v1/nothing", None, 404),
+        ("POST", "/v1/status", None, 405),
+        ("DELETE", "/v1/cluster", None, 405),
+        ("PUT", "/v1/cluster", b"{", 400),
+        ("PUT", "/v1/cluster", b"\xff", 400),
+        ("POST", "/v1/stop", {"grace_seconds": "long"}, 400),
+        ("POST", "/v1/stop", {"grace_seconds": -1}, 400),
+    ],
+)
+def test_a_bad_request_gets_an_error_in_json_and_changes_nothing(start, method, path, body, code):
+    task = running(start)
+    given, answer = task.request(method, path, body)
+    assert given == code
+    assert answer["error"]
+    assert task.status()["state"] == "running"
+
+
+def test_a_request_without_the_token_is_refused(start):
+    task = running(start)
+    assert task.request("POST", "/v1/stop", token="guessed")[0] == 401
+    assert task.status()["state"] == "running"
+
+
+def test_an_old_request_is_refused(start):
+    task = running(start)
+    old = signed_headers(TOKEN, "POST", "/v1/stop", int(time.time()) - 400, b"")
+    assert task.request("POST", "/v1/stop", **old)[0] == 401
+
+
+def test_a_body_that_is_too_large_is_not_read(start):
+    task = running(start)
+    connection = http.client.HTTPConnection("127.0.0.1", task.port, timeout=10)
+    connection.putrequest("PUT", "/v1/cluster")
+    connection.putheader("Content-Length", str(100 * 1024 * 1024))
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert answer.status == 413
+    answer.close()
+    connection.close()
+
+
+def test_without_a_port_the_task_runs_and_nobody_listens(start):
+    task = start("print('done')", port=0, token="")
+    assert (task.wait(), task.text()) == (0, "done\n")
+
+
+def test_a_port_that_is_taken_ends_the_runner_before_anything_runs(start):
+    with socket.socket() as holder:
+        holder.bind(("0.0.0.0", 0))
+        holder.listen()
+        task = start("print('ran')", port=holder.getsockname()[1])
+        assert task.wait() == 71
+    assert "cannot listen on its port" in task.report()["summary"]
+    assert task.text() == ""
+
+
+def test_a_port_without_a_token_is_refused(start):
+    task = start("print('ran')", token="")
+    assert task.wait() == 71
+    assert "TASK_RUNNER_TOKEN" in task.report()["summary"]
+
+
+def waiting(address):
+    return {"epoch": 1, "distribute": {"tf_config": None, "wait_for": [address]}}
+
+
+def test_the_process_starts_when_its_peers_listen(start):
+    address = f"127.0.0.3:{free_port()}"
+    task = start(WAIT, cluster=waiting(address))
+    assert task.wait_for_state("waiting")["waiting_for"] == [address]
+    assert task.text() == ""
+    with socket.socket() as peer:
+        peer.bind(("127.0.0.3", int(address.rpartition(":")[2])))
+        peer.listen()
+        task.wait_for_state("running")
+
+
+def test_the_process_starts_without_its_peers_when_the_wait_is_over(start):
+    address = f"127.0.0.3:{free_port()}"
+    task = start("print('done')", cluster=waiting(address), wait_seconds=0.5)
+    assert task.wait() == 0
+    assert f"peers still missing after 0.5 s: {address}; starting anyway" in task.text("stderr")
+
+
+def test_a_task_that_waits_can_be_stopped(start):
+    task = start(WAIT, cluster=waiting(f"127.0.0.3:{free_port()}"))
+    task.wait_for_state("waiting")
+    task.process.terminate()
+    assert task.wait() == 143
+    assert task.text() == ""
+
+
+def test_a_new_cluster_brings_new_peers_to_wait_for(start):
+    task = start(WAIT, cluster=waiting(f"127.0.0.3:{free_port()}"))
+    task.wait_for_state("waiting")
+    task.request("PUT", "/v1/cluster", {"epoch": 2})
+    task.wait_for_state("running", epoch=2, starts=1)
+
+
+def test_progress_is_read_from_the_output(start):
+    said = "print('step 12 loss 0.5 accuracy 0.9', flush=True)\nprint('result: {\"a\": 1}')\n"
+    task = running(start, said + WAIT)
+    status = task.status()
+    progress = status["progress"]
+    assert (progress["step"], progress["loss"], progress["accuracy"]) == (12, 0.5, 0.9)
+    assert status["result"] == {"a": 1}
+
+
+def test_progress_is_read_from_the_progress_file(start):
+    said = "import os\nopen(os.environ['PROGRESS_FILE'], 'a').write('{\"step\": 7}\\n')\n"
+    task = running(start, said + WAIT)
+    assert task.status()["progress"]["step"] == 7
