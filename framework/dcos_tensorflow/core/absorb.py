@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from dcos_tensorflow.core import events
 from dcos_tensorflow.core.actions import Acknowledge, Exit
+from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.service_state import Evidence, Reconciliation
@@ -167,6 +168,11 @@ def _evidence(draft: Draft, event: events.EvidenceFound) -> None:
     found = {**draft.state.evidence, event.task_id: Evidence(event.summary, event.last_lines)}
     draft.set(evidence=found, evidence_wanted=wanted)
     job = draft.job
+    record = draft.state.task_by_id(event.task_id)
+    if event.result and record is not None and record.name == decider(draft.state.spec):
+        draft.set_job(result=event.result)
+        draft.reasons.append(f"{record.name} left a result")
+        job = draft.job
     if not event.summary or not any(i.task_id == event.task_id for i in job.incidents):
         return
     incidents = tuple(

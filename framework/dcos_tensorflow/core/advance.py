@@ -54,12 +54,7 @@ def _watch(draft: Draft) -> None:
     """STARTING and RUNNING: success first, then failures, then progress of the start."""
     spec, now = draft.state.spec, draft.now
     if outcome.has_succeeded(spec, draft.state.tasks):
-        deciders = ", ".join(outcome.deciding_tasks(spec))
-        draft.enter(
-            JobPhase.FINISHING,
-            f"{deciders} finished with 0: the job has succeeded",
-            deadline=now + spec.outcome_grace_seconds,
-        )
+        _succeed(draft)
         return
     gang = gang_of(draft)
     failed = sorted(
@@ -72,6 +67,28 @@ def _watch(draft: Draft) -> None:
         return
     if draft.job.phase is JobPhase.STARTING:
         _watch_start(draft, gang)
+
+
+def _succeed(draft: Draft) -> None:
+    deciders = outcome.deciding_tasks(draft.state.spec)
+    for name in deciders:
+        _collect_evidence(draft, draft.state.tasks[name])
+    draft.enter(
+        JobPhase.FINISHING,
+        f"{', '.join(deciders)} finished with 0: the job has succeeded",
+        deadline=draft.now + draft.state.spec.outcome_grace_seconds,
+    )
+
+
+def _collect_evidence(draft: Draft, record: TaskRecord) -> None:
+    if not record.agent_id:
+        return
+    until = draft.now + EVIDENCE_SECONDS
+    draft.set(evidence_wanted={**draft.state.evidence_wanted, record.task_id: until})
+    draft.act(
+        CollectEvidence(record.task_id, record.agent_id),
+        f"reading from its sandbox how {record.name} ended",
+    )
 
 
 def _watch_start(draft: Draft, gang: tuple[TaskRecord, ...]) -> None:
@@ -95,17 +112,8 @@ def _open_incident(draft: Draft, incident: Incident, permanent: bool, record: Ta
     known = recovery.within_window(draft.job, spec.retry, now)
     draft.set_job(incidents=(*known, incident))
     used = recovery.retries_used(draft.job, spec.retry, now)
-    if record.terminal and record.agent_id:
-        draft.set(
-            evidence_wanted={
-                **draft.state.evidence_wanted,
-                record.task_id: now + EVIDENCE_SECONDS,
-            }
-        )
-        draft.act(
-            CollectEvidence(record.task_id, record.agent_id),
-            f"reading from its sandbox why {record.name} ended",
-        )
+    if record.terminal:
+        _collect_evidence(draft, record)
     if permanent or used > spec.retry.limit:
         _fail(draft, incident, permanent)
         return

@@ -98,11 +98,12 @@ class RunnerReported:
 
 @dataclass(frozen=True)
 class EvidenceFound:
-    """Why a task ended, read from its sandbox after its end."""
+    """Why a task ended and what it left as its result, read from its sandbox after its end."""
 
     task_id: str
     summary: str
     last_lines: tuple[str, ...] = ()
+    result: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class JobPhase(StrEnum):
@@ -74,7 +76,8 @@ class JobState:
 
     ``attempt`` numbers the launches of any task of the service, upwards only, so that no Mesos
     task id is ever used twice. ``incidents`` holds those inside the retry window, oldest first.
-    ``deployed`` is true once every member ran at the same time.
+    ``deployed`` is true once every member ran at the same time. ``result`` is what the deciding
+    task reported last (test accuracy, where the model lies, ...).
     """
 
     phase: JobPhase = JobPhase.PLACING
@@ -88,3 +91,4 @@ class JobState:
     finished_at: float = 0.0
     deployed: bool = False
     verdict: Verdict | None = None
+    result: Mapping[str, Any] = field(default_factory=dict)

@@ -1,7 +1,8 @@
 """The one thread that owns the state: event in, step, commit, act, tell.
 
 Used by ``scheduler.Scheduler``; everybody else hands it events through ``submit``. It keeps the
-order of the design: write before act, acknowledge after write. It never sends TEARDOWN, whatever fails.
+order of the design: write before act, acknowledge after write. It never sends TEARDOWN,
+whatever fails.
 """
 
 from __future__ import annotations

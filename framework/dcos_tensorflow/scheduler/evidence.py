@@ -46,8 +46,12 @@ def read_evidence(files: SandboxFiles, framework_id: str, wanted: CollectEvidenc
     if report is not None:
         hint = str(report.get("hint") or "")
         summary = " ".join(part for part in (str(report.get("summary") or ""), hint) if part)
-        lines = tuple(str(line) for line in report.get("last_lines") or ())
-        return EvidenceFound(wanted.task_id, summary, lines)
+        last = report.get("last_lines")
+        lines = tuple(str(line) for line in last) if isinstance(last, list) else ()
+        result = report.get("result")
+        return EvidenceFound(
+            wanted.task_id, summary, lines, result if isinstance(result, dict) else {}
+        )
     lines = tuple(tail("stderr"))
     return EvidenceFound(wanted.task_id, _telling(lines), lines)
 

@@ -131,7 +131,8 @@ class Scheduler:
 
     def master_address(self) -> str:
         """Return the leading master's ``host:port``; empty when none is known."""
-        return (self._gateway.master or "") if self._gateway is not None else ""
+        master = self._gateway.master if self._gateway is not None else None
+        return str(master) if master is not None else ""
 
     # Start and stop.
 
