@@ -111,7 +111,7 @@ class Leadership:
             logger.exception("The handler of the lost leadership failed")
 
     def end_silently(self) -> None:
-        """For the backends: the lock was removed on purpose, by an erase."""
+        """For the backends: the lock goes on purpose, by an erase or with the connection."""
         self._end()
 
     def __enter__(self) -> Leadership:

@@ -57,6 +57,7 @@ from dcos_tensorflow.state.transactions import (
 )
 from dcos_tensorflow.state.urls import ZooKeeperUrl
 from dcos_tensorflow.state.zookeeper_lock import Contender
+from dcos_tensorflow.state.zookeeper_reading import read_below
 from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession
 
 #: How often a commit is planned, because nodes may turn out to be not as we know them.
@@ -185,8 +186,8 @@ class ZooKeeperStore:
     def close(self) -> None:
         """Release the leadership and end the session. May be called twice."""
         if self._leadership is not None:
-            self._leadership.release()
-        self._session.close()
+            self._leadership.end_silently()
+        self._session.close()  # The servers remove our place in the line with the session.
 
     def _leads(self) -> bool:
         return self._leadership is not None and self._leadership.held
@@ -224,28 +225,8 @@ class ZooKeeperStore:
         return self._tree
 
     def _scan(self) -> tuple[dict[str, bytes], Tree]:
-        """All values and all nodes but the lock's, level by level."""
-        # A server that lags behind its leader must catch up before it is read.
-        self._session.call(lambda client: client.sync_async(self._root))
-        values: dict[str, bytes] = {}
-        level = self._children_of([self._root])
-        while level:
-            folders = []
-            for path, (data, stat) in self._session.pipeline(_get, level):
-                if stat.numChildren:
-                    folders.append(path)
-                else:
-                    values[path[len(self._root) + 1 :]] = data
-            level = self._children_of(folders)
+        values = read_below(self._session, self._root, skip=self._lock)
         return values, Tree(values)
-
-    def _children_of(self, folders: Sequence[str]) -> list[str]:
-        return [
-            f"{folder}/{name}"
-            for folder, names in self._session.pipeline(_get_children, folders)
-            for name in names
-            if f"{folder}/{name}" != self._lock
-        ]
 
     def _settle_older_commit(self) -> None:
         self._require_leadership()
@@ -379,14 +360,6 @@ class ZooKeeperStore:
             ) from None
         except KazooException as error:
             raise errors.StateError(f"ZooKeeper ({self.place}): {error!r}") from error
-
-
-def _get(client: KazooClient, path: str) -> Any:
-    return client.get_async(path)
-
-
-def _get_children(client: KazooClient, path: str) -> Any:
-    return client.get_children_async(path)
 
 
 def _first_failure(results: Sequence[Any]) -> tuple[int, Exception | None]:

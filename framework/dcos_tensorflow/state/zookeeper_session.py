@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import select
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -27,7 +27,7 @@ from kazoo.exceptions import (
     OperationTimeoutError,
     SessionExpiredError,
 )
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.states import KazooState
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_digest_acl
 
@@ -53,6 +53,29 @@ _UNAVAILABLE = (
     KazooTimeoutError,
 )
 _DENIED = (NoAuthError, AuthFailedError)
+
+
+class _PollingHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """kazoo's threads with a cheaper wait.
+
+    Its own makes an epoll object for each of the four waits that a request takes: half the time
+    of loading a large service. kazoo never waits to read and to write the same socket at once.
+    """
+
+    def select(
+        self, rlist: Sequence[Any], wlist: Sequence[Any], xlist: Sequence[Any], timeout: Any = None
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """As ``select.select``, but for any number of the file descriptor."""
+        watched: dict[int, Any] = {}
+        poll = select.poll()
+        for wanted, sockets in ((select.POLLIN, rlist), (select.POLLOUT, wlist)):
+            for item in sockets:
+                watched[item.fileno()] = item
+                poll.register(item.fileno(), wanted)
+        ready = poll.poll(None if timeout is None else timeout * 1000)
+        # A broken connection is reported as such: reading or writing it tells the error.
+        found = [watched[number] for number, _event in ready]
+        return [i for i in found if i in rlist], [i for i in found if i in wlist], []
 
 
 class ZooKeeperSession:
@@ -86,6 +109,7 @@ class ZooKeeperSession:
                 "backoff": 2,
                 "max_delay": 1.0,
             },
+            handler=_PollingHandler(),
             logger=_kazoo_logger,
         )
         self._client.add_listener(self._state_changed)
@@ -120,20 +144,26 @@ class ZooKeeperSession:
         it starts anew with each answer.
         """
         waiting = iter(paths)
-        window: deque[tuple[str, Any]] = deque()
+        ahead: list[tuple[str, Any]] = []
         with self._translated():
             self._wait_for_connection(self.deadline())
             while True:
-                for path in islice(waiting, PIPELINE_DEPTH - len(window)):
-                    window.append((path, start(self._client, path)))
-                if not window:
+                # The next batch is on its way while this one is waited for.
+                batch = ahead
+                ahead = [
+                    (path, start(self._client, path)) for path in islice(waiting, PIPELINE_DEPTH)
+                ]
+                if not batch and not ahead:
                     return
-                path, result = window.popleft()
-                try:
-                    answer = result.get(timeout=self.timeout_seconds)
-                except NoNodeError:
-                    continue
-                yield path, answer
+                # Answers come in order: to wait for each would wake this thread for each.
+                if batch:
+                    batch[-1][1].wait(self.timeout_seconds)
+                for path, result in batch:
+                    try:
+                        answer = result.get(timeout=self.timeout_seconds)
+                    except NoNodeError:
+                        continue
+                    yield path, answer
 
     def add_wakeup(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` at each change of the connection; returns how to stop that."""
@@ -151,9 +181,10 @@ class ZooKeeperSession:
         self.closed.set()
         try:
             self._client.stop()
-            self._client.close()
         except (KazooException, OSError) as error:
-            logger.warning("Closing the connection to %s failed: %s", self.place, error)
+            logger.warning("Ending the session at %s failed: %s", self.place, error)
+        finally:
+            self._client.close()
 
     def _state_changed(self, state: str) -> None:
         if state == KazooState.CONNECTED:

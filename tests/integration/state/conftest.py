@@ -26,9 +26,9 @@ _numbers = itertools.count()
 class StoreProcess:
     """A child process with a store of its own; it reads commands and answers each in JSON."""
 
-    def __init__(self, url: str, service: str) -> None:
+    def __init__(self, url: str, service: str, session_seconds: float = 1.0) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(CHILD), url, service],
+            [sys.executable, str(CHILD), url, service, str(session_seconds)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -90,8 +90,8 @@ class Backend:
         store.lead("test", 10.0, lambda why: None)
         return store
 
-    def process(self, service: str = "tf", url: str | None = None) -> StoreProcess:
-        process = StoreProcess(url or self.url, service)
+    def process(self, service: str = "tf", session_seconds: float = 1.0) -> StoreProcess:
+        process = StoreProcess(self.url, service, session_seconds)
         self._open.append(process)
         return process
 

@@ -1,6 +1,7 @@
 """A process that uses a state store as it is told, one JSON command a line.
 
-Started by the tests beside it with the store's URL and the service's name. It has no tests.
+Started by the tests beside it with the store's URL, the service's name and the
+length of a ZooKeeper session in seconds. It has no tests.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dcos_tensorflow.state.store import StateError, StateStore, open_store
 
 
 def main() -> None:
-    store = open_store(sys.argv[1], sys.argv[2], zookeeper_session_seconds=1.0)
+    store = open_store(sys.argv[1], sys.argv[2], zookeeper_session_seconds=float(sys.argv[3]))
     losses: list[str] = []
     say("ready")
     for line in sys.stdin:

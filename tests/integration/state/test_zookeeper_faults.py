@@ -17,6 +17,7 @@ from dcos_tensorflow.core.actions import Write
 from dcos_tensorflow.state.store import (
     BadStateUrl,
     FencedOut,
+    LeadershipTaken,
     StateAccessDenied,
     StateCorrupt,
     StateError,
@@ -134,6 +135,15 @@ def test_waiting_to_lead_goes_on_through_an_outage(
     assert waiting.read() == "leads"
 
 
+def test_a_wait_to_lead_that_ends_in_an_outage_says_unavailable(
+    own_zookeeper: ZooKeeperServer, own_backend: Backend
+) -> None:
+    store = own_backend.store(timeout_seconds=0.3)
+    own_zookeeper.kill()
+    with pytest.raises(StateUnavailable):
+        store.lead("waits", 0.5, lambda why: None)
+
+
 def test_no_server_at_all_is_said_at_open(own_zookeeper: ZooKeeperServer) -> None:
     own_zookeeper.kill()
     with pytest.raises(StateUnavailable, match="no ZooKeeper server of zk://127"):
@@ -173,6 +183,23 @@ def test_a_store_that_lost_its_session_can_lead_again(
     store.commit([Write("Epoch", b"2")])
     assert store.load() == {"Epoch": b"2"}
     assert len(losses) == 1
+
+
+def test_the_session_of_a_leader_killed_on_this_machine_is_not_waited_for(
+    session_backend: Backend,
+) -> None:
+    killed = session_backend.process(session_seconds=60.0)
+    assert killed.ask("lead", 5) == "leads"
+    killed.kill()
+    session_backend.store().lead("successor", 10, lambda why: None)
+
+
+def test_a_leader_that_is_only_frozen_is_waited_for(session_backend: Backend) -> None:
+    frozen = session_backend.process(session_seconds=60.0)
+    assert frozen.ask("lead", 5) == "leads"
+    frozen.freeze()
+    with pytest.raises(LeadershipTaken):
+        session_backend.store().lead("successor", 1.5, lambda why: None)
 
 
 def test_a_leader_frozen_past_its_session_cannot_overwrite_its_successor(
