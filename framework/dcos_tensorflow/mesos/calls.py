@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import threading
-import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -83,7 +82,7 @@ class CallConnections:
         self._headers = headers
         self._lock = threading.Lock()
         self._closed = False
-        self._idle: weakref.WeakKeyDictionary[threading.Thread, _Kept] = weakref.WeakKeyDictionary()
+        self._idle: dict[threading.Thread, _Kept] = {}
 
     def send(self, session: Session, body: Mapping[str, Any], path: str = SCHEDULER_PATH) -> Any:
         """Send one call and return the answer's JSON; {} when it has no body.

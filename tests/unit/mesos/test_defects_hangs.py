@@ -137,7 +137,7 @@ def test_10_a_master_that_answers_no_syn_is_passed_over(black_hole, master, stag
     ids=["record without a length", "corrupt chunk size", "record that is no JSON"],
 )
 def test_11_after_garbage_stock_never_subscribes_again(
-    kind, garbage, master, stage, stays, eventually
+    kind, garbage, *, master, stage, stays, eventually
 ):
     driver = stage.make(kind, master.address, failover=True)
     eventually(lambda: driver.sched.of("registered"))

@@ -1,0 +1,54 @@
+"""Importing pymesos leaves signals and logging alone, in any thread."""
+
+import subprocess
+import sys
+
+import pytest
+
+PLAIN = "import pymesos"
+OURS = "import dcos_tensorflow.mesos.hardened"
+REPORT = """
+import logging, signal
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler,
+      logging.getLogger("pymesos").handlers == [],
+      logging.getLogger("pymesos").level)
+"""
+THREADED = """
+import threading
+def run():
+    try:
+        {}
+    except ValueError as error:
+        print(error)
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+"""
+
+
+def run(*parts):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", "\n".join(parts)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return done.stdout.strip()
+
+
+def test_plain_pymesos_replaces_the_interrupt_handler_and_adds_a_log_handler():
+    assert run(PLAIN, REPORT) == "False False 20"
+
+
+def test_plain_pymesos_cannot_be_imported_in_a_thread():
+    assert "signal only works in main thread" in run(THREADED.format(PLAIN))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [OURS, THREADED.format(OURS), f"{PLAIN}\n{OURS}"],
+    ids=["main thread", "another thread", "after a plain import"],
+)
+def test_ours_leaves_the_process_as_it_was(how):
+    assert run(how, REPORT) == "True True 0"

@@ -1,0 +1,117 @@
+"""Keeping a subscription: lists of masters, redirects, streams that end anywhere."""
+
+import json
+
+import pytest
+
+from dcos_tensorflow.mesos.address import Address
+
+UPDATE = {
+    "type": "UPDATE",
+    "update": {"status": {"task_id": {"value": "t"}, "message": "zwölf Boxkämpfer"}},
+}
+
+
+def test_the_next_master_of_a_list_is_tried_when_one_fails(masters, stage, eventually):
+    broken, healthy = masters(), masters()
+    broken.on_subscribe = lambda exchange: exchange.respond(503)
+    driver = stage.hardened(f"{broken.address},{healthy.address}")
+    eventually(lambda: driver.sched.of("registered"))
+    assert driver.master == healthy.address
+
+
+def test_a_redirect_as_mesos_sends_it_is_followed_at_once(masters, stage, eventually):
+    follower, leader = masters(), masters()
+    location = f"//{leader.address}/master/api/v1/scheduler"
+    follower.on_subscribe = lambda exchange: exchange.respond(307, Location=location)
+    driver = stage.hardened(follower.address)
+    eventually(lambda: driver.sched.of("registered"))
+    assert driver.master == leader.address
+    assert leader.requests_of("SUBSCRIBE")[0].path == "/api/v1/scheduler"
+
+
+def test_when_the_leader_is_gone_the_configured_master_is_asked_again(masters, stage, eventually):
+    follower, leader = masters(), masters()
+    follower.on_subscribe = lambda exchange: (
+        follower.healthy(exchange)
+        if len(follower.subscribes) > 1
+        else exchange.respond(307, Location=f"//{leader.address}/")
+    )
+    driver = stage.hardened(follower.address)
+    eventually(lambda: driver.sched.of("registered"))
+    leader.close()
+    eventually(lambda: driver.sched.of("reregistered"))
+    assert driver.master == follower.address
+
+
+def test_a_changed_master_is_subscribed_to_at_once(masters, stage, eventually):
+    first, second = masters(), masters()
+    driver = stage.hardened(first.address)
+    eventually(lambda: driver.sched.of("registered"))
+    driver.change_master(second.address)
+    eventually(lambda: driver.sched.of("reregistered"))
+    assert driver.master_address == Address("127.0.0.1", second.port)
+    assert len(driver.sched.of("disconnected")) == 1
+
+
+def test_without_a_master_the_driver_waits_for_one(master, stage, stays, eventually):
+    driver = stage.hardened(master.address)
+    eventually(lambda: driver.sched.of("registered"))
+    driver.change_master(None)
+    eventually(lambda: driver.sched.of("disconnected"))
+    assert stays(lambda: len(master.subscribes) == 1, 0.3)
+    driver.change_master(master.address)
+    eventually(lambda: driver.sched.of("reregistered"))
+
+
+def test_events_arrive_whole_however_chunks_and_records_are_cut(master, stage, eventually):
+    driver = stage.hardened(master.address)
+    eventually(lambda: driver.sched.of("registered"))
+    stream = master.streams[-1]
+    data = json.dumps(UPDATE, ensure_ascii=False).encode()
+    records = (b"%d\n%s" % (len(data), data)) * 3
+    for size in (1, 7, len(records)):
+        for start in range(0, len(records), size):
+            stream.chunk(records[start : start + size])
+    eventually(lambda: len(driver.sched.of("statusUpdate")) == 9)
+    expected = [(UPDATE["update"]["status"],)] * 9
+    assert driver.sched.of("statusUpdate") == expected
+
+
+@pytest.mark.parametrize("cut", [1, 10, 40, 60])
+def test_a_stream_cut_in_the_middle_of_a_record_is_begun_again(cut, master, stage, eventually):
+    driver = stage.hardened(master.address)
+    eventually(lambda: driver.sched.of("registered"))
+    data = json.dumps(UPDATE).encode()
+    whole = b"%x\r\n%d\n%s\r\n" % (len(data) + 3, len(data), data)
+    master.streams[-1].raw(whole[:cut])
+    master.streams[-1].close()
+    eventually(lambda: driver.sched.of("reregistered"))
+    assert not driver.sched.of("statusUpdate")
+
+
+def test_unknown_and_malformed_events_are_passed_over(master, stage, eventually):
+    driver = stage.hardened(master.address)
+    eventually(lambda: driver.sched.of("registered"))
+    for event in ({"type": "NEWS", "news": {}}, {"type": "UPDATE"}, {}, {"type": "OFFERS"}):
+        master.event(event)
+    master.event(UPDATE)
+    eventually(lambda: driver.sched.of("statusUpdate"))
+    assert driver.connected
+
+
+def test_registered_is_called_once_and_reregistered_after_it(master, stage, eventually):
+    driver = stage.hardened(master.address)
+    eventually(lambda: driver.sched.of("registered"))
+    master.streams[-1].close()
+    eventually(lambda: driver.sched.of("reregistered"))
+    assert len(driver.sched.of("registered")) == 1
+    (master_info,) = driver.sched.of("reregistered")[0]
+    assert master_info["version"] == "1.12.0"
+
+
+def test_a_framework_with_an_id_is_reregistered(master, stage, eventually):
+    driver = stage.hardened(master.address, framework={"name": "t", "id": {"value": "known"}})
+    eventually(lambda: driver.sched.of("reregistered"))
+    assert master.subscribes[0]["framework_id"] == {"value": "known"}
+    assert not driver.sched.of("registered")
