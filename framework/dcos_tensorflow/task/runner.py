@@ -184,6 +184,8 @@ class Runner:
         request.done.set()
 
     def _feed(self, event: lifecycle.Event) -> None:
+        if isinstance(event, lifecycle.ProcessEnded):
+            self._process = None
         self._state, actions = lifecycle.step(self._state, event, time.monotonic())
         for action in actions:
             self._perform(action)
