@@ -20,6 +20,8 @@ from dcos_tensorflow.core.events import EvidenceFound
 log = logging.getLogger(__name__)
 
 _LINES = 40
+#: The report is JSON over many lines; a part of it would be useless.
+_REPORT_LINES = 10_000
 
 
 class SandboxFiles(Protocol):
@@ -34,15 +36,15 @@ class SandboxFiles(Protocol):
 def read_evidence(files: SandboxFiles, framework_id: str, wanted: CollectEvidence) -> EvidenceFound:
     """Return why the task ended, as far as its sandbox tells."""
 
-    def tail(name: str) -> list[str]:
+    def tail(name: str, lines: int) -> list[str]:
         try:
-            found = files.tail(wanted.agent_id, framework_id, wanted.task_id, name, lines=_LINES)
+            found = files.tail(wanted.agent_id, framework_id, wanted.task_id, name, lines=lines)
         except Exception as error:
             log.info("cannot read %s of %s: %s", name, wanted.task_id, error)
             return []
         return [line for line in found if line.strip()]
 
-    report = _report("\n".join(tail(contract.EXIT_REPORT_FILE)))
+    report = _report("\n".join(tail(contract.EXIT_REPORT_FILE, _REPORT_LINES)))
     if report is not None:
         hint = str(report.get("hint") or "")
         summary = " ".join(part for part in (str(report.get("summary") or ""), hint) if part)
@@ -52,7 +54,7 @@ def read_evidence(files: SandboxFiles, framework_id: str, wanted: CollectEvidenc
         return EvidenceFound(
             wanted.task_id, summary, lines, result if isinstance(result, dict) else {}
         )
-    lines = tuple(tail("stderr"))
+    lines = tuple(tail("stderr", _LINES))
     return EvidenceFound(wanted.task_id, _telling(lines), lines)
 
 
