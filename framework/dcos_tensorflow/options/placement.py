@@ -3,7 +3,7 @@
 ``["hostname", "UNIQUE"]``, ``[["hostname", "UNIQUE"], ["rack", "LIKE", "r[12]"]]``, and
 ``hostname:UNIQUE,rack:LIKE:r[12]`` in which ``\\:`` and ``\\,`` are plain characters. Called when
 options are validated and when they become a ServiceSpec. It never looks at an agent: what the
-operators mean is ``core.placement``'s.
+operators want and mean is in ``core.constraints``.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from dcos_tensorflow.core.constraints import describe, problem_with
 from dcos_tensorflow.core.spec import ConstraintOperator, PlacementConstraint
-
-#: What each operator wants as its third part. UNIQUE has none; GROUP_BY may leave it out.
-_TEXT_OPERATORS = (ConstraintOperator.CLUSTER, ConstraintOperator.IS, ConstraintOperator.IS_NOT)
-_REGEX_OPERATORS = (ConstraintOperator.LIKE, ConstraintOperator.UNLIKE)
 
 OPERATOR_NAMES = ", ".join(ConstraintOperator)
 EXAMPLE = '[["hostname", "UNIQUE"]] or hostname:UNIQUE,rack:LIKE:r[12]'
@@ -83,43 +80,24 @@ def _constraint(row: Sequence[str]) -> PlacementConstraint:
         )
     field, operator_name = row[0], row[1].upper()
     value = row[2] if len(row) == 3 else ""
-    if not field:
-        raise PlacementError(f"rule {shown!r} names no field")
     try:
         operator = ConstraintOperator(operator_name)
     except ValueError:
         near = get_close_matches(operator_name, list(ConstraintOperator), n=1)
         raise PlacementError(
-            f"rule {shown!r}: unknown operator {row[1]!r}; operators are {OPERATOR_NAMES}",
+            f"{shown}: unknown operator {row[1]!r}; operators are {OPERATOR_NAMES}",
             near[0] if near else "",
         ) from None
-    _check_value(shown, operator, value)
-    return PlacementConstraint(field, operator, value)
+    constraint = PlacementConstraint(field, operator, value)
+    wrong = _problem(constraint)
+    if wrong is not None:
+        raise PlacementError(wrong)
+    return constraint
 
 
-def _check_value(shown: str, operator: ConstraintOperator, value: str) -> None:
-    if operator is ConstraintOperator.UNIQUE:
-        if value:
-            raise PlacementError(f"rule {shown!r}: UNIQUE takes no value")
-    elif operator in _TEXT_OPERATORS:
-        if not value:
-            raise PlacementError(f"rule {shown!r}: {operator} needs a value")
-    elif operator in _REGEX_OPERATORS:
-        if not value:
-            raise PlacementError(f"rule {shown!r}: {operator} needs a regular expression")
-        _check_regex(shown, value)
-    elif (operator is ConstraintOperator.MAX_PER or value) and not re.fullmatch(
-        r"[1-9][0-9]{0,8}", value
-    ):
-        raise PlacementError(
-            f"rule {shown!r}: {operator} needs a whole number of at least 1, not {value!r}"
-        )
-
-
-def _check_regex(shown: str, value: str) -> None:
+def _problem(constraint: PlacementConstraint) -> str | None:
     try:
-        re.compile(value)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise PlacementError(
-            f"rule {shown!r}: {value!r} is no regular expression: {error}"
-        ) from None
+        return problem_with(constraint)
+    except (RecursionError, OverflowError, ValueError) as error:
+        # A regular expression or a number of absurd size.
+        return f"{describe(constraint)}: cannot be evaluated: {error}"

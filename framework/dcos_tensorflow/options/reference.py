@@ -28,8 +28,8 @@ Placement constraints come in three spellings: `["hostname", "UNIQUE"]`,
 `[["hostname", "UNIQUE"], ["rack", "LIKE", "r[12]"]]` and `hostname:UNIQUE,rack:LIKE:r[12]`, where
 `\\:` and `\\,` are a plain colon and comma. Each is text, inside the JSON of the options. The field
 is `hostname`, `@zone`, `@region` or an attribute of the agents. Operators, in any case: `UNIQUE`
-(no value), `CLUSTER`, `IS`, `IS_NOT` (a value), `LIKE`, `UNLIKE` (a regular expression),
-`MAX_PER` (a number), `GROUP_BY` (a number or nothing).
+(no value), `IS`, `IS_NOT` (a value), `LIKE`, `UNLIKE` (a regular expression), `MAX_PER` (a number),
+`CLUSTER` (a value or nothing), `GROUP_BY` (a number or nothing).
 
 An environment (`env`) is an object of texts. Where only text can be given, as in a DC/OS package,
 it is JSON text of such an object; `service.job_uris` likewise is a list or JSON text of one.

@@ -81,7 +81,9 @@ class Service(Section):
     name: ServiceName = Field(
         "tensorflow", description="Name of this instance of the service; groups are parted by /."
     )
-    user: Line = Field("nobody", description="User that the tasks run as. Empty is Mesos' default.")
+    user: Line = Field(
+        "nobody", description="User that the tasks run as. Empty: the scheduler's own."
+    )
     service_account: Line = Field(
         "", description="Principal that the framework registers with. Empty is none."
     )
@@ -242,6 +244,6 @@ class Service(Section):
     )
     region: Line = Field(
         "",
-        description="Region that all tasks run in. Empty: the local region.",
+        description="Region that all tasks run in. Empty: no rule about regions.",
         json_schema_extra={"media": {"type": "application/x-region+string"}},
     )

@@ -261,13 +261,13 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an unknown placement operator": (
         {"worker": {"placement_constraint": "rack:LIK:a"}},
-        "worker.placement_constraint: rule 'rack:LIK:a': unknown operator 'LIK'; operators are "
+        "worker.placement_constraint: rack:LIK:a: unknown operator 'LIK'; operators are "
         f'{OPERATORS}; did you mean LIKE? (given: "rack:LIK:a"; allowed: {PLACEMENT})',
     ),
     "a placement rule with a bad regular expression": (
         {"worker": {"placement_constraint": "rack:LIKE:a("}},
-        "worker.placement_constraint: rule 'rack:LIKE:a(': 'a(' is no regular expression: "
-        "missing ), unterminated subpattern at position 1 "
+        "worker.placement_constraint: rack:LIKE:a(: not a regular expression: missing ), "
+        "unterminated subpattern at position 1 "
         f'(given: "rack:LIKE:a("; allowed: {PLACEMENT})',
     ),
 }

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.core.cluster_spec import illegal_mix
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import (
     Addressing,
@@ -21,7 +22,7 @@ from dcos_tensorflow.core.spec import (
     TaskRole,
     Uri,
 )
-from dcos_tensorflow.options import load, notes, service_spec
+from dcos_tensorflow.options import OptionsError, load, notes, service_spec
 
 IMAGE = "mesosphere/dcos-tensorflow:0.0.3-1.5.0"
 EVERY_ROLE = {
@@ -320,3 +321,40 @@ def test_usual_options_get_no_note(
     runnable: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> None:
     assert notes(load(runnable({}))) == ()
+
+
+MIXES = [
+    (strategy, ps, chief, worker, gpu_worker)
+    for strategy in ("parameter_server", "multi_worker", "between_graph", "independent", "auto")
+    for ps in (0, 1)
+    for chief in (0, 1)
+    for worker in (0, 2)
+    for gpu_worker in (0, 1)
+]
+
+
+@pytest.mark.parametrize("mix", MIXES, ids=lambda mix: "-".join(map(str, mix)))
+def test_a_mix_of_roles_is_accepted_when_the_core_can_run_it(
+    mix: tuple[str, int, int, int, int],
+) -> None:
+    strategy, ps, chief, worker, gpu_worker = mix
+    counts = {
+        TaskRole.PS: ps,
+        TaskRole.CHIEF: chief,
+        TaskRole.WORKER: worker,
+        TaskRole.GPU_WORKER: gpu_worker,
+    }
+    roles = tuple(RoleSpec(role, count, Resources()) for role, count in counts.items())
+    why = illegal_mix(ServiceSpec("mix", roles, strategy=Strategy(strategy)))
+    options = {
+        "service": {"job_name": "train", "strategy": strategy},
+        "parameter_server": {"count": ps},
+        "chief": {"count": chief},
+        "worker": {"count": worker},
+        "gpu_worker": {"count": gpu_worker},
+    }
+    if why is None:
+        assert illegal_mix(service_spec(load(options))) is None
+    else:
+        with pytest.raises(OptionsError):
+            load(options)
