@@ -134,7 +134,7 @@ class _Shares:
         for agent in state.agents.values():
             self._total += agent.total
         self._held: dict[tuple[str, str], Resources] = {}
-        self._counts = {f.framework_id: f.allocations for f in self._frameworks}
+        self._counts = dict(state.allocations)
         for framework in self._frameworks:
             for task in framework.tasks.values():
                 if not task.terminal:
@@ -163,7 +163,8 @@ class _Shares:
     def add(self, framework: Framework, role: str, resources: Resources) -> None:
         """Count a grant."""
         self._hold(framework.framework_id, resources.allocated_to(role))
-        self._counts[framework.framework_id] += 1
+        for key in ((role, ""), (role, framework.framework_id)):
+            self._counts[key] = self._counts.get(key, 0) + 1
 
     def order(self) -> list[tuple[Framework, str]]:
         """Return (framework, role) pairs, the one with the smallest share first."""
@@ -175,9 +176,10 @@ class _Shares:
             pairs,
             key=lambda pair: (
                 self._share(by_role.get(pair[1], Resources())),
+                self._counts.get((pair[1], ""), 0),
                 pair[1],
                 self._share(self._held.get((pair[0].framework_id, pair[1]), Resources())),
-                self._counts[pair[0].framework_id],
+                self._counts.get((pair[1], pair[0].framework_id), 0),
             ),
         )
 

@@ -53,8 +53,9 @@ class Executor:
         signal.set_wakeup_fd(self._events_in, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         # The cluster ends this process; a Ctrl-C in its terminal is the cluster's to answer.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # Handlers, not SIG_IGN: an ignored signal would stay ignored in the task.
+        signal.signal(signal.SIGINT, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: None)
         pending = b""
         while True:
             ready, _, _ = select.select([0, self._events], [], [], self._timeout())

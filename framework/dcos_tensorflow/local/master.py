@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+import math
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -251,7 +252,8 @@ class Master:
                 made_at=now,
             )
             self.state.offers[offer.offer_id] = offer
-            self.state.frameworks[grant.framework_id].allocations += 1
+            for key in ((grant.mesos_role, ""), (grant.mesos_role, grant.framework_id)):
+                self.state.allocations[key] = self.state.allocations.get(key, 0) + 1
             by_framework.setdefault(grant.framework_id, []).append(offer)
         for framework_id, offers in by_framework.items():
             framework = self.state.frameworks[framework_id]
@@ -311,7 +313,7 @@ class Master:
     ) -> None:
         """Hide ``resources`` of the offer's agent from its role for a while."""
         seconds = (filters or {}).get("refuse_seconds", _DEFAULT_REFUSE_SECONDS)
-        if seconds < 0 or seconds != seconds:
+        if seconds < 0 or math.isnan(seconds):
             seconds = _DEFAULT_REFUSE_SECONDS
         seconds = min(seconds, _MAX_REFUSE_SECONDS)
         if seconds == 0 or not resources:

@@ -95,7 +95,6 @@ class Framework:
     next_heartbeat: float = 0.0
     failover_deadline: float | None = None
     unregistered_at: float = 0.0
-    allocations: int = 0
 
     @property
     def connected(self) -> bool:
@@ -197,6 +196,8 @@ class ClusterState:
     maintenance: list[Json] = field(default_factory=list)
     #: (agent id, framework id) -> answer to an inverse offer.
     inverse_answers: dict[tuple[str, str], Json] = field(default_factory=dict)
+    #: How often a role, and a framework in a role, was offered something: breaks ties.
+    allocations: dict[tuple[str, str], int] = field(default_factory=dict)
     next_offer: int = 0
     next_framework: int = 0
     next_agent: int = 0
