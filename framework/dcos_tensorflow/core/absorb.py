@@ -150,7 +150,7 @@ def _call_failed(draft: Draft, event: events.CallFailed) -> None:
                 )
             )
         return
-    # The master may have launched them: ask, and never send the ACCEPT again (design rule 4).
+    # The master may have launched them: ask, and never send the ACCEPT again (rule 4).
     reconciliation = draft.state.reconciliation
     waiting = reconciliation.waiting | {r.task_id for r in records}
     draft.set(

@@ -2,7 +2,7 @@
 
 Called by ``core.service`` when a gang or a sidecar was placed. Everything a task needs is in its
 launch, so that it starts and trains with the scheduler away. Secrets never go into the visible
-environment or the command (design rule 11).
+environment or the command (rule 11).
 """
 
 from __future__ import annotations

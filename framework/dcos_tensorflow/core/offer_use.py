@@ -2,45 +2,38 @@
 
 Called by ``core.service.step`` after ``core.advance``. A gang is placed all or none; offers that
 cannot help go back at once with a long filter; none is held longer than ``gang.hold_seconds``;
-when nothing is wanted the master is told (design rule 6). Every misfit keeps its reason (rule 7).
+when nothing is wanted the master is told (rule 6). Every misfit keeps its reason (rule 7).
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 
-from dcos_tensorflow.core.actions import Accept, Decline, Revive, Suppress
-from dcos_tensorflow.core.cluster_spec import ClusterSpec, address_of
+from dcos_tensorflow.core.actions import Revive, Suppress
 from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.gang_launch import SOON_REFUSE_SECONDS, launch
 from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.launch import launch_task
+from dcos_tensorflow.core.offer_return import decline
 from dcos_tensorflow.core.placement import (
-    Assignment,
     PlacedTask,
     Placement,
     TaskRequest,
     place,
 )
 from dcos_tensorflow.core.reconciliation import doubt
-from dcos_tensorflow.core.recovery import spread
-from dcos_tensorflow.core.service_state import OfferLog, OfferVerdict
+from dcos_tensorflow.core.recovery import PORT_TAKEN, spread
 from dcos_tensorflow.core.spec import (
     GANG_ROLES,
     Addressing,
     RoleSpec,
-    TaskRole,
-    split_task_name,
 )
-from dcos_tensorflow.core.task import TaskRecord, TaskState, mesos_task_id
+from dcos_tensorflow.core.task import TaskState
 
-#: Seconds. Nothing is wanted / this offer cannot help / something will be wanted soon.
+#: Seconds. Nothing is wanted / this offer cannot help.
 IDLE_REFUSE_SECONDS = 3600.0
 USELESS_REFUSE_SECONDS = 300.0
-SOON_REFUSE_SECONDS = 5.0
 #: REVIVE drops every filter of the role: not more often than this.
 REVIVE_SECONDS = 5.0
-VERDICTS_KEPT = 100
 #: gRPC (or TensorBoard) first, the task runner last.
 PORTS_PER_TASK = 2
 
@@ -66,12 +59,14 @@ def use_offers(draft: Draft) -> None:
 def _request(draft: Draft, role: RoleSpec, index: int) -> TaskRequest:
     spec = draft.state.spec
     by_name = spec.addressing is Addressing.DNS and role.role in GANG_ROLES
+    name = f"{role.role}-{index}"
+    was_taken = any(i.kind == PORT_TAKEN and i.task == name for i in draft.job.incidents)
     return TaskRequest(
-        name=f"{role.role}-{index}",
+        name=name,
         role=role.role,
         resources=role.resources,
         port_count=PORTS_PER_TASK,
-        preferred_port=role.port or None,
+        preferred_port=None if was_taken else role.port or None,
         required_port=role.port if by_name else None,
         constraints=role.constraints,
         region=spec.region,
@@ -101,7 +96,7 @@ def _old_attempts_may_live(draft: Draft) -> bool:
     """Say whether an attempt that was given up may run on an agent that is back.
 
     An agent that makes offers is reachable. What we left behind on it is asked about and killed
-    before the same task starts anywhere (design rule 5).
+    before the same task starts anywhere (rule 5).
     """
     state = draft.state
     if state.strays:
@@ -162,7 +157,7 @@ def _want_nothing(draft: Draft) -> None:
     seconds = SOON_REFUSE_SECONDS if soon else IDLE_REFUSE_SECONDS
     if draft.state.misfits or draft.state.gang_since:
         draft.set(misfits=(), gang_since=0.0)
-    _decline(draft, tuple(draft.state.offers), seconds, "nothing is wanted now")
+    decline(draft, tuple(draft.state.offers), seconds, "nothing is wanted now")
     if not soon and draft.state.suppressed is not True:
         draft.set(suppressed=True)
         draft.act(Suppress((draft.state.spec.mesos_role,)), "nothing is wanted: no more offers")
@@ -184,13 +179,21 @@ def _consider(
     if draft.state.considered != key:
         offers = tuple(draft.state.offers.values())
         placed = _placed(draft, gang)
-        result = place((*gang, *sidecars), offers, placed)
+        salt = _port_salt(draft)
+        result = place((*gang, *sidecars), offers, placed, salt=salt)
         if gang and sidecars and not result.complete:
-            result = place(gang, offers, placed)
+            result = place(gang, offers, placed, salt=salt)
         if gang and not result.complete:
             _keep_waiting(draft, result, key)
         else:
-            _launch(draft, result)
+            launch(draft, result)
+
+
+def _port_salt(draft: Draft) -> str:
+    """Return what spreads our choice of ports: the same, until one turned out to be taken."""
+    clashes = [i for i in draft.job.incidents if i.kind == PORT_TAKEN]
+    again = f"/{draft.job.attempt}" if clashes else ""
+    return f"{draft.state.spec.name}{again}"
 
 
 def _placed(draft: Draft, gang: Sequence[TaskRequest]) -> tuple[PlacedTask, ...]:
@@ -215,7 +218,7 @@ def _keep_waiting(draft: Draft, result: Placement, key: tuple[int, tuple[str, ..
     for offer_id, reason in result.useless_offers.items():
         by_reason.setdefault(reason, []).append(offer_id)
     for reason, offer_ids in by_reason.items():
-        _decline(draft, tuple(offer_ids), USELESS_REFUSE_SECONDS, reason)
+        decline(draft, tuple(offer_ids), USELESS_REFUSE_SECONDS, reason)
     # What was declined changes nothing about what was considered.
     draft.set(considered=(draft.state.offers_version, key[1]))
 
@@ -228,7 +231,7 @@ def _hold_no_longer(draft: Draft, gang: bool) -> None:
             draft.set(gang_since=0.0)
         return
     if not gang:
-        _decline(draft, tuple(state.offers), SOON_REFUSE_SECONDS, "nothing fits here now")
+        decline(draft, tuple(state.offers), SOON_REFUSE_SECONDS, "nothing fits here now")
         return
     since = state.gang_since or min(o.received_at for o in state.offers.values())
     if draft.now - since < state.spec.gang.hold_seconds:
@@ -238,144 +241,5 @@ def _hold_no_longer(draft: Draft, gang: bool) -> None:
     wait = min(rules.retry_seconds * 2 ** min(state.gang_rounds, 16), rules.max_retry_seconds)
     seconds = wait * spread(f"{state.instance}/{state.gang_rounds}")
     why = f"the gang was not complete within {rules.hold_seconds:g} s; others may use these"
-    _decline(draft, tuple(state.offers), seconds, why)
+    decline(draft, tuple(state.offers), seconds, why)
     draft.set(gang_since=0.0, gang_rounds=state.gang_rounds + 1)
-
-
-def _launch(draft: Draft, result: Placement) -> None:
-    if not result.assignments:
-        return
-    attempt = draft.job.attempt + 1
-    by_task = {a.task: a for a in result.assignments}
-    gang = {n: a for n, a in by_task.items() if split_task_name(n)[0] in GANG_ROLES}
-    epoch = _next_epoch(draft, gang) if gang else draft.state.epoch
-    if epoch is None:
-        raise AssertionError("a sidecar is never placed before the first gang")
-    used: dict[str, list[str]] = {}
-    launched: dict[str, TaskRecord] = {}
-    launches: dict[tuple[str, str], list[TaskRecord]] = {}
-    for name, assignment in by_task.items():
-        record = _record(draft, assignment, attempt, epoch.epoch)
-        launched[name] = record
-        key = (assignment.agent_id, assignment.mesos_role)
-        launches.setdefault(key, []).append(record)
-        for offer_id in assignment.offer_ids:
-            used.setdefault(offer_id, []).append(name)
-    given_up = {
-        r.task_id: r.agent_id
-        for name in by_task
-        if (r := draft.state.tasks.get(name)) is not None and not r.terminal
-    }
-    draft.set(abandoned={**draft.state.abandoned, **given_up})
-    draft.set_job(attempt=attempt, started_at=draft.job.started_at or draft.now)
-    draft.set(epoch=epoch, tasks={**draft.state.tasks, **launched}, misfits=(), gang_since=0.0)
-    if gang:
-        draft.set(gang_rounds=0)
-        hosts = len({a.agent_id for a in gang.values()})
-        draft.enter(
-            JobPhase.STARTING,
-            f"all {len(gang)} tasks of the gang placed on {hosts} agents (epoch {epoch.epoch})",
-        )
-    for records in launches.values():
-        _accept(draft, records, by_task, epoch)
-    left = tuple(o for o in draft.state.offers if o not in used)
-    pending = bool(_wanted_sidecars(draft))
-    seconds = SOON_REFUSE_SECONDS if pending else IDLE_REFUSE_SECONDS
-    _log(draft, tuple(used), True, "tasks launched", used)
-    taken = {k: o for k, o in draft.state.offers.items() if k not in used}
-    draft.set(offers=taken, offers_version=draft.state.offers_version + 1)
-    _decline(draft, left, seconds, "not needed: the gang is placed")
-
-
-def _next_epoch(draft: Draft, gang: dict[str, Assignment]) -> ClusterSpec:
-    spec = draft.state.spec
-    before = draft.state.epoch.epoch if draft.state.epoch is not None else 0
-    addresses = {}
-    for name, assignment in gang.items():
-        role, index = split_task_name(name)
-        role_spec = spec.role(role)
-        if role_spec is None:
-            raise AssertionError(f"{name} was placed but is not wanted")
-        addresses[name] = address_of(
-            spec, role_spec, index, assignment.address, assignment.ports[0]
-        )
-    return ClusterSpec(epoch=before + 1, addresses=addresses)
-
-
-def _record(draft: Draft, assignment: Assignment, attempt: int, epoch: int) -> TaskRecord:
-    state = draft.state
-    role, index = split_task_name(assignment.task)
-    unique = uuid.uuid5(uuid.NAMESPACE_OID, f"{state.instance}/{assignment.task}/{attempt}")
-    earlier = state.tasks.get(assignment.task)
-    failures = earlier.failures + 1 if earlier is not None and role not in GANG_ROLES else 0
-    return TaskRecord(
-        name=assignment.task,
-        role=TaskRole(role),
-        index=index,
-        attempt=attempt,
-        task_id=mesos_task_id(state.spec.name, assignment.task, str(unique)),
-        state=TaskState.LAUNCHING,
-        epoch=epoch,
-        agent_id=assignment.agent_id,
-        hostname=assignment.hostname,
-        address=assignment.address,
-        ports=assignment.ports,
-        launched_at=draft.now,
-        changed_at=draft.now,
-        failures=failures,
-    )
-
-
-def _accept(
-    draft: Draft, records: Sequence[TaskRecord], by_task: dict[str, Assignment], epoch: ClusterSpec
-) -> None:
-    """Launch the tasks of one agent, with offers of one Mesos role."""
-    state = draft.state
-    offer_ids = tuple(dict.fromkeys(offer for r in records for offer in by_task[r.name].offer_ids))
-    launches = tuple(
-        launch_task(state.spec, state.settings, state.framework_id, r, epoch) for r in records
-    )
-    names = ", ".join(r.name for r in records)
-    draft.act(
-        Accept(offer_ids, records[0].agent_id, launches, refuse_seconds=SOON_REFUSE_SECONDS),
-        f"launching {names} on {records[0].hostname}",
-    )
-
-
-def _decline(draft: Draft, offer_ids: tuple[str, ...], seconds: float, why: str) -> None:
-    if not offer_ids:
-        return
-    draft.act(
-        Decline(offer_ids, round(seconds, 3)),
-        f"declining {len(offer_ids)} offers for {seconds:.0f} s: {why}",
-    )
-    _log(draft, offer_ids, False, why, {})
-    gone = set(offer_ids)
-    left = {key: offer for key, offer in draft.state.offers.items() if key not in gone}
-    draft.set(offers=left, offers_version=draft.state.offers_version + 1)
-
-
-def _log(
-    draft: Draft, offer_ids: tuple[str, ...], passed: bool, why: str, used: dict[str, list[str]]
-) -> None:
-    log, offers = draft.state.offer_log, draft.state.offers
-    new = tuple(
-        OfferVerdict(
-            offer_id=offer_id,
-            agent_id=offers[offer_id].agent_id,
-            hostname=offers[offer_id].hostname,
-            at=draft.now,
-            passed=passed,
-            tasks=tuple(used.get(offer_id, ())),
-            explanation=why,
-        )
-        for offer_id in offer_ids[-VERDICTS_KEPT:]
-        if offer_id in offers
-    )
-    draft.set(
-        offer_log=OfferLog(
-            accepted=log.accepted + (len(offer_ids) if passed else 0),
-            rejected=log.rejected + (0 if passed else len(offer_ids)),
-            verdicts=(*log.verdicts, *new)[-VERDICTS_KEPT:],
-        )
-    )

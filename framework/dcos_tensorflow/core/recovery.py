@@ -56,10 +56,13 @@ UNCHARGED_REASONS = frozenset(
 
 OUT_OF_MEMORY_REASON = "REASON_CONTAINER_LIMITATION_MEMORY"
 
+#: A failure that another choice of ports mends.
+PORT_TAKEN = "port taken"
+
 #: Exit codes of the task runner and of TensorFlow that have a meaning of their own.
 EXIT_CODES: dict[int, Cause] = {
     contract.EXIT_JOB_UNUSABLE: Cause("job unusable", charged=True, permanent=True),
-    contract.EXIT_PORT_TAKEN: Cause("port taken", charged=False),
+    contract.EXIT_PORT_TAKEN: Cause(PORT_TAKEN, charged=False),
     contract.EXIT_CHECKPOINTED: Cause("checkpointed and left", charged=False),
 }
 

@@ -289,6 +289,22 @@ def test_what_is_nobodys_fault_costs_no_retry(message, reason):
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
+def test_after_a_port_was_taken_the_task_gets_another():
+    scheduler = started()
+    before = scheduler.state.tasks["worker-1"].ports
+    fail(scheduler, "worker-1", f"Command exited with status {contract.EXIT_PORT_TAKEN}")
+    recover(scheduler)
+    assert not set(before) & set(scheduler.state.tasks["worker-1"].ports)
+
+
+def test_without_a_clash_a_restarted_task_keeps_its_ports():
+    scheduler = started()
+    before = scheduler.state.tasks["worker-1"].ports
+    fail(scheduler, "worker-1")
+    recover(scheduler)
+    assert scheduler.state.tasks["worker-1"].ports == before
+
+
 def test_each_further_failure_waits_longer():
     scheduler = started(small_job(retry=RetrySpec(limit=5)))
     waits = []
