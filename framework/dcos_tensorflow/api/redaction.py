@@ -26,7 +26,8 @@ _SECRET_NAME = re.compile(
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _USER_IN_URL = re.compile(r"(?<=://)[^/@\s\"']+(?=@)")
 _ASSIGNMENT = re.compile(
-    r"([\w-]{0,40}(?:secret|passw(?:or)?d|passphrase|token|credential|signature|[_-]key)\w{0,40}=)"
+    r"((?:(?:secret|passw(?:or)?d|passphrase|token|credential|signature|[_-]key)\w{0,40}=)"
+    r"|bearer )"
     r"(\"[^\"]*\"|'[^']*'|[^\s&;,\"']+)",
     re.IGNORECASE,
 )
@@ -97,7 +98,7 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
             return text if cleaned == plain else json.dumps(cleaned)
     if "://" in text:
         text = _USER_IN_URL.sub(REDACTED, text)
-    if "=" in text:
+    if "=" in text or "earer " in text:
         text = _ASSIGNMENT.sub(rf"\1{REDACTED}", text)
     return _masked(text, secrets)
 

@@ -1,0 +1,85 @@
+"""A source that answers what a test says, and a client of the application over it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.artifacts import artifact_in
+from dcos_tensorflow.core.events import Event
+from dcos_tensorflow.core.service_state import ServiceState
+
+with warnings.catch_warnings():
+    # Starlette's client would rather have another HTTP library than the one it is given.
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
+
+
+class Source:
+    """A StateSource whose state is set by the test and whose events are kept for it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.current: ServiceState | None = None
+        self.events: list[Event] = []
+        self.options: dict[str, Any] = {}
+        self.directory = directory
+        self.failure: Exception | None = None
+
+    def state(self) -> ServiceState | None:
+        if self.failure is not None:
+            raise self.failure
+        return self.current
+
+    def submit(self, event: Event) -> None:
+        self.events.append(event)
+
+    def configuration(self) -> Mapping[str, Any]:
+        return self.options
+
+    def artifact(self, name: str) -> Path | None:
+        return artifact_in(self.directory, name)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    (tmp_path / "artifacts").mkdir()
+    return Source(tmp_path / "artifacts")
+
+
+ClientOf = Callable[..., TestClient]
+
+
+@pytest.fixture
+def client_of(source: Source) -> Iterator[ClientOf]:
+    """Make a client of an application with further arguments (``token``, ``metrics``)."""
+    with ExitStack() as stack:
+
+        def make(**arguments: Any) -> TestClient:
+            return stack.enter_context(TestClient(create_app(source, **arguments)))
+
+        yield make
+
+
+@pytest.fixture
+def client(client_of: ClientOf) -> TestClient:
+    return client_of()
+
+
+Ask = Callable[[str, ServiceState], Any]
+
+
+@pytest.fixture
+def ask(source: Source, client: TestClient) -> Ask:
+    """Return what GET of a path answers for a state."""
+
+    def get(path: str, state: ServiceState) -> Any:
+        source.current = state
+        return client.get(path, follow_redirects=False)
+
+    return get

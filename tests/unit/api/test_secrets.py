@@ -1,0 +1,171 @@
+"""No secret is ever shown, whoever put it wherever."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.api.redaction import REDACTED, is_secret_name, redact, redact_text
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.launch import task_token
+from dcos_tensorflow.core.service_state import Evidence, LaunchSettings, ServiceState
+from dcos_tensorflow.core.spec import JobSpec, TaskRole, Uri
+from dcos_tensorflow.core.task import TaskState
+from sample_states import TOKEN_KEY, a_record, a_role, a_spec, a_state, an_incident, gang
+
+API_TOKEN = "the-token-of-the-api"
+SECRETS = {
+    "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI-example",
+    "GCS_KEY": "gcs-private-7f3a",
+    "DB_PASSWORD": "hunter2-and-more",
+}
+URL_SECRET = "url-user:url-password"
+SIGNATURE = "9f86d081884c7d65"
+CONTEXT_SECRET = "context-secret-value"
+
+
+def telltale() -> ServiceState:
+    """Return a state with a secret in every place that a user or a log can put one."""
+    url = f"https://{URL_SECRET}@files.example.com/job.zip?X-Amz-Signature={SIGNATURE}&part=1"
+    leak = " ".join([url, *SECRETS.values(), TOKEN_KEY])
+    job = JobSpec(
+        uri=url,
+        name="mnist",
+        command=f"train --password={SECRETS['DB_PASSWORD']} --steps=5",
+        context=f'{{"apiToken": "{CONTEXT_SECRET}", "epochs": 3}}',
+        extra_uris=(Uri(url),),
+    )
+    roles = (
+        a_role(TaskRole.WORKER, 2, env={**SECRETS, "PLAIN": "visible"}),
+        a_role(TaskRole.PS, 1),
+    )
+    records = [*gang()[:2], a_record("worker-1", TaskState.FAILED, message=leak, reason=leak)]
+    report = {"summary": leak, "state": "failed", "result": {"password": "hunter2-and-more"}}
+    return a_state(
+        JobPhase.STOPPING,
+        records,
+        spec=a_spec(roles=roles, job=job),
+        job={"why": leak, "incidents": (an_incident(summary=leak),)},
+        misfits={"worker-0": leak},
+        settings=LaunchSettings(runner=Uri(url), token_key=TOKEN_KEY),
+        reports={records[2].task_id: report},
+        evidence={records[2].task_id: Evidence(leak, (leak,))},
+    )
+
+
+@pytest.fixture
+def everything(source: Any, client_of: Any) -> dict[str, str]:
+    """Return the answer of every GET path, by path, with names filled in."""
+    state = telltale()
+    source.current = state
+    source.options = {"worker": {"env": dict(SECRETS)}, "service": {"job_url": state.spec.job.uri}}
+    client = client_of(token=API_TOKEN)
+    answers = {}
+    for route in client.app.router.routes:
+        if "GET" not in route.methods:
+            continue
+        for name in ("deploy", "recovery", "worker-1", "worker", "job", "instance"):
+            path = route.path
+            for parameter in ("{plan}", "{name}", "{id}"):
+                path = path.replace(parameter, name)
+            answer = client.get(
+                path,
+                params={"verbose": ""},
+                headers={"authorization": f"Bearer {API_TOKEN}"},
+                follow_redirects=False,
+            )
+            assert answer.status_code != 500
+            answers[path] = answer.text
+    return answers
+
+
+def test_no_answer_holds_any_secret(everything: dict[str, str]) -> None:
+    tokens = [task_token(TOKEN_KEY, record.task_id) for record in telltale().tasks.values()]
+    secrets = [
+        TOKEN_KEY,
+        API_TOKEN,
+        URL_SECRET,
+        "url-password",
+        SIGNATURE,
+        CONTEXT_SECRET,
+        *SECRETS.values(),
+        *tokens,
+    ]
+
+    assert [(p, s) for p, text in everything.items() for s in secrets if s in text] == []
+
+
+def test_what_is_no_secret_stays_readable(everything: dict[str, str]) -> None:
+    assert "visible" in everything["/v1/configurations/target"]
+    assert "--steps=5" in everything["/v1/configurations/target"]
+    assert "files.example.com/job.zip" in everything["/v1/why"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password",
+        "DB_PASSWD",
+        "AWS_SECRET_ACCESS_KEY",
+        "gcs_key",
+        "apiToken",
+        "private-key",
+        "credentials",
+        "token",
+        "X-Amz-Signature",
+    ],
+)
+def test_names_of_secrets_are_known(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["tokenizer", "max_tokens", "key", "keyboard", "job_name", "step"])
+def test_other_names_are_not_taken_for_secrets(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_a_pair_of_name_and_value_is_masked() -> None:
+    pair = {"name": "DB_PASSWORD", "value": "x"}
+
+    assert redact([pair]) == [{"name": "DB_PASSWORD", "value": REDACTED}]
+
+
+def test_an_empty_secret_is_shown_as_empty() -> None:
+    assert redact({"password": "", "use_secret": True}) == {"password": "", "use_secret": True}
+
+
+def test_json_text_without_secrets_is_left_as_it_was_written() -> None:
+    assert redact_text('{"a":  1}') == '{"a":  1}'
+
+
+def test_text_that_only_looks_like_json_is_redacted_as_text() -> None:
+    assert redact_text("{password=abc, x}") == f"{{password={REDACTED}, x}}"
+
+
+def test_a_bearer_token_in_a_message_is_masked() -> None:
+    assert redact_text("sent Authorization: Bearer abc.def") == (
+        f"sent Authorization: Bearer {REDACTED}"
+    )
+
+
+def test_a_long_word_takes_no_long_time() -> None:
+    text = "a" * 200_000 + "="
+
+    assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(float("nan"), "NaN"), (float("inf"), "Infinity"), (float("-inf"), "-Infinity")],
+)
+def test_numbers_that_json_does_not_know_become_text(number: float, text: str) -> None:
+    assert redact({"loss": number}) == {"loss": text}
+
+
+def test_a_short_value_is_not_masked_all_over(source: Any, client: Any) -> None:
+    roles = (a_role(TaskRole.WORKER, 1, env={"PASSWORD": "ps"}), a_role(TaskRole.PS, 1))
+    source.current = replace(a_state(), spec=a_spec(roles=roles))
+
+    assert client.get("/v1/pod").json() == ["ps-0", "worker-0"]
