@@ -35,6 +35,7 @@ class ZooKeeperServer:
 
     The port stays the same over kill and restart, and so does the data: that is what a session
     that outlives its server needs. ``tickTime`` is short so that a session may last one second.
+    The server ends with the thread that started it: start it from one that outlives the test.
     """
 
     def __init__(self, folder: Path, *, fsync: bool = False, heap_mb: int = 128) -> None:
