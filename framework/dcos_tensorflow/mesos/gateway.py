@@ -40,7 +40,7 @@ from dcos_tensorflow.core.events import (
 )
 from dcos_tensorflow.mesos.address import Address, parse_masters
 from dcos_tensorflow.mesos.agent_files import HttpAccess
-from dcos_tensorflow.mesos.calls import CallError, CallRefused
+from dcos_tensorflow.mesos.calls import CallError, CallRefused, NotConnected
 from dcos_tensorflow.mesos.connection import Credentials, tls_context
 from dcos_tensorflow.mesos.convert import (
     ConversionError,
@@ -163,11 +163,12 @@ class MesosGateway:
         try:
             perform(self, action)
         except CallError as error:
-            self._failed(error.call, error.message, error.ambiguous, action)
+            self._failed(error.message, error.ambiguous, action)
         except ConversionError as error:
-            self._failed(type(action).__name__.upper(), str(error), False, action)
+            self._failed(str(error), False, action)
 
-    def _failed(self, call: str, message: str, ambiguous: bool, action: Action) -> None:
+    def _failed(self, message: str, ambiguous: bool, action: Action) -> None:
+        call = type(action).__name__.upper()
         logger.warning("%s failed: %s%s", call, message, " (ambiguous)" if ambiguous else "")
         self._emit(
             CallFailed(
@@ -237,7 +238,7 @@ class MesosGateway:
 
     def _required(self) -> HardenedSchedulerDriver:
         if self._driver is None:
-            raise CallError("call", "the gateway is not started")
+            raise NotConnected("", "the gateway is not started")
         return self._driver
 
     def _hand_back(self, offers: Mapping[str, Any], refuse_seconds: float) -> None:

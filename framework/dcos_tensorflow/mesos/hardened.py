@@ -256,7 +256,6 @@ class HardenedSchedulerDriver(SchedulerCalls):
         if calls is not None:
             calls.close()
         if delivery is not None:
-            delivery.epoch = 0
             delivery.put(0, {"type": "ERROR", "error": {"message": message}})
             delivery.finish()
 

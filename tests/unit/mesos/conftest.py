@@ -18,6 +18,7 @@ import pytest
 
 from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.mesos.pymesos_import import import_pymesos
+from dcos_tensorflow.mesos.stream import Backoff
 
 pymesos = import_pymesos()
 
@@ -176,6 +177,8 @@ class FakeMaster:
 
     def close(self) -> None:
         self.closing = True
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for sock in list(self._sockets):
             with contextlib.suppress(OSError):
@@ -189,12 +192,9 @@ class FakeMaster:
         thread.start()
 
     def _accept(self) -> None:
-        self._listener.settimeout(0.05)
         while not self.closing:
             try:
                 sock, _ = self._listener.accept()
-            except TimeoutError:
-                continue
             except OSError:
                 return
             self.connections += 1
@@ -345,7 +345,7 @@ class Stage:
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Stage]:
     """Give drivers that are stopped at the end; stock ones cannot interrupt the test run."""
     interrupts: list[str] = []
     process = pymesos.process
@@ -358,6 +358,8 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(process, "thread", NoInterrupt)
     monkeypatch.setattr(process, "_exc_info", None)
     monkeypatch.setattr(process, "SELECT_TIMEOUT", 0.05)
+    if "real_back_off" not in request.fixturenames:
+        monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.05, 0.5))
     stock_send = pymesos.MesosSchedulerDriver._send
     stage = Stage(interrupts)
     yield stage
@@ -375,6 +377,11 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     stock_send.__defaults__[-1].clear()
     stage.drivers.clear()
     gc.collect()
+
+
+@pytest.fixture
+def real_back_off() -> None:
+    """Ask for the real delays between subscriptions; other tests have a tenth of them."""
 
 
 @pytest.fixture(name="eventually")
