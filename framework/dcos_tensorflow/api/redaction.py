@@ -7,6 +7,7 @@ same. Over-masking is accepted, the text ``<redacted>`` says that something was 
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.options.errors import is_secret
 
 REDACTED = "<redacted>"
 
@@ -33,17 +35,23 @@ _ASSIGNMENT = re.compile(
 )
 
 
+@functools.lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Say whether a field, variable or option of this name holds a secret."""
     words = _CAMEL.sub("_", name).replace("-", "_").replace(".", "_").lower()
     return _SECRET_NAME.search(words) is not None
 
 
+def _is_secret_variable(name: str) -> bool:
+    """Say so by our rule, and by the broader one that the options have for environments."""
+    return is_secret_name(name) or is_secret(name)
+
+
 def secret_values(state: ServiceState) -> frozenset[str]:
     """Return the secrets that the state itself holds, to be masked wherever they appear."""
     found = {state.settings.token_key}
     for role in state.spec.roles:
-        found.update(value for name, value in role.env.items() if is_secret_name(name))
+        found.update(value for name, value in role.env.items() if _is_secret_variable(name))
     return frozenset(value for value in found if len(value) >= _MIN_SECRET_LENGTH)
 
 
@@ -72,11 +80,16 @@ def _redact_mapping(value: Mapping[Any, Any], secrets: tuple[str, ...]) -> dict[
     if isinstance(named, str) and "value" in value and is_secret_name(named):
         value = {**value, "value": REDACTED}
     return {
-        _masked(str(key), secrets): (
-            REDACTED if is_secret_name(str(key)) and _is_filled(item) else _redact(item, secrets)
-        )
+        _masked(str(key), secrets): _redact_item(str(key), item, secrets)
         for key, item in value.items()
     }
+
+
+def _redact_item(key: str, item: Any, secrets: tuple[str, ...]) -> Any:
+    if key == "env" and isinstance(item, Mapping):
+        hidden = {n: REDACTED if _is_secret_variable(str(n)) else v for n, v in item.items()}
+        return _redact(hidden, secrets)
+    return REDACTED if is_secret_name(key) and _is_filled(item) else _redact(item, secrets)
 
 
 def _is_filled(value: Any) -> bool:

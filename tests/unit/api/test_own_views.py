@@ -88,6 +88,11 @@ class TestJob:
         assert body["incidents"][0]["task"] == "worker-1"
         assert body["restarts"] == 2
 
+    def test_it_tells_the_result(self, ask: Any) -> None:
+        state = a_state(JobPhase.DONE, job={"result": {"accuracy": 0.97}})
+
+        assert ask("/v1/job", state).json()["result"] == {"accuracy": 0.97}
+
     def test_it_tells_the_progress_of_each_task(self, ask: Any) -> None:
         record = a_record("worker-0")
         progress = {"step": 200, "loss": float("nan"), "accuracy": None}

@@ -132,6 +132,13 @@ def test_a_pair_of_name_and_value_is_masked() -> None:
     assert redact([pair]) == [{"name": "DB_PASSWORD", "value": REDACTED}]
 
 
+def test_environments_are_masked_by_the_broader_rule_of_the_options() -> None:
+    env = {"HFTOKENS": "abc", "STEPS": "5"}
+
+    assert redact({"env": env}) == {"env": {"HFTOKENS": REDACTED, "STEPS": "5"}}
+    assert redact({"model": env}) == {"model": env}
+
+
 def test_an_empty_secret_is_shown_as_empty() -> None:
     assert redact({"password": "", "use_secret": True}) == {"password": "", "use_secret": True}
 

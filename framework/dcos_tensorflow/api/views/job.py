@@ -47,6 +47,7 @@ def job(state: ServiceState) -> dict[str, Any]:
         "outcome_policy": str(state.spec.outcome),
         "deciding_tasks": list(outcome.deciding_tasks(state.spec)),
         "verdict": records.to_plain(known.verdict),
+        "result": records.to_plain(known.result) or None,
         "incidents": records.to_plain(known.incidents),
         "tasks": {name: _task(state, name) for name in pod_names(state)},
     }
