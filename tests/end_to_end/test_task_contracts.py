@@ -1,0 +1,376 @@
+"""Each way to bring code, with real TensorFlow: the packed runner started by hand, no scheduler.
+
+The jobs are those of ``examples/``; each task gets a sandbox of its own and the spec that the
+scheduler would write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.task.authentication import signed_headers
+from dcos_tensorflow.task.pack import build_zipapp
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(180)]
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSIONS = ("2.15.1", "2.21.0")
+TOKEN = "token"
+SECONDS = 120.0
+#: The roles of an options file, and what they are called in TF_CONFIG.
+ROLES = {"chief": "chief", "parameter_server": "ps", "worker": "worker"}
+
+
+def python_of(version: str) -> str:
+    python = ROOT / ".venvs" / f"tensorflow-{version}" / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"no TensorFlow {version}: {python.parent.parent} is missing (make test)")
+    return str(python)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Task:
+    """One task: its sandbox, its runner, and the port that the runner listens on."""
+
+    def __init__(self, python: str, zipapp: Path, sandbox: Path, spec: dict[str, Any]) -> None:
+        self.sandbox = sandbox
+        self.port = free_port()
+        variables = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(sandbox),
+            "MESOS_SANDBOX": str(sandbox),
+            "TASK_RUNNER_SPEC": json.dumps(spec),
+            "TASK_RUNNER_TOKEN": TOKEN,
+            "TASK_RUNNER_PORT": str(self.port),
+        }
+        with (sandbox / "stdout").open("ab") as out, (sandbox / "stderr").open("ab") as err:
+            self.process = subprocess.Popen(
+                [python, str(zipapp)], env=variables, cwd=sandbox, stdout=out, stderr=err
+            )
+
+    def wait(self) -> int:
+        try:
+            return self.process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.sandbox.name} hangs: {self.tail()}") from None
+
+    def text(self, name: str = "stdout") -> str:
+        return (self.sandbox / name).read_text(errors="replace")
+
+    def tail(self) -> str:
+        return "\n".join((self.text() + self.text("stderr")).splitlines()[-40:])
+
+    def report(self) -> dict[str, Any]:
+        return json.loads(self.text("task-exit.json"))
+
+    def result(self) -> dict[str, Any]:
+        lines = [line for line in self.text().splitlines() if line.startswith("result: ")]
+        assert lines, self.tail()
+        return json.loads(lines[-1][len("result: ") :])
+
+    def request(self, method: str, path: str, document: Any = None) -> dict[str, Any]:
+        body = b"" if document is None else json.dumps(document).encode()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{path}",
+            body or None,
+            dict(signed_headers(TOKEN, method, path, int(time.time()), body)),
+            method=method,
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+
+class Gang:
+    """All tasks of one job."""
+
+    def __init__(self, tasks: dict[str, Task], members: dict[str, list[str]]) -> None:
+        self.tasks = tasks
+        self.members = members
+
+    def end(self, *names: str) -> None:
+        """Assert that the tasks named end by themselves, and with success."""
+        for name in names:
+            task = self.tasks[name]
+            assert task.wait() == 0, task.tail()
+            assert task.report()["class"] == "success"
+
+
+def distribute(members: dict[str, list[str]], role: str, index: int) -> dict[str, Any]:
+    return {
+        "tf_config": {"cluster": members, "task": {"type": role, "index": index}},
+        "wait_for": [],
+    }
+
+
+def server(members: dict[str, list[str]], role: str, index: int) -> dict[str, Any]:
+    jobs = {"ps": members.get("ps", []), "worker": members["worker"]}
+    wait_for = [] if role == "ps" else jobs["ps"]
+    cluster = {job: addresses for job, addresses in jobs.items() if addresses}
+    return {"cluster": cluster, "job_name": role, "task_index": index, "wait_for": wait_for}
+
+
+@pytest.fixture(scope="module")
+def zipapp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_zipapp(tmp_path_factory.mktemp("zipapp") / "task-runner.pyz")
+
+
+@pytest.fixture
+def deploy(tmp_path: Path, zipapp: Path) -> Iterator[Callable[..., Gang]]:
+    """Return a function that starts all tasks of a job; nothing of them is left afterwards."""
+    started: list[Task] = []
+
+    def deploy_job(
+        version: str, job: Path, counts: dict[str, int], service: dict[str, Any], **more: Any
+    ) -> Gang:
+        python = python_of(version)
+        members = {
+            role: [f"127.0.0.1:{free_port()}" for _ in range(counts[option])]
+            for option, role in ROLES.items()
+            if counts.get(option)
+        }
+        single = sum(map(len, members.values())) == 1
+        tasks = {}
+        for role, addresses in members.items():
+            for index, address in enumerate(addresses):
+                name = f"{role}-{index}"
+                sandbox = tmp_path / name
+                if not sandbox.exists():
+                    shutil.copytree(job, sandbox)
+                with_server = not single and "chief" not in members
+                cluster = {
+                    "epoch": 1,
+                    "distribute": None if single else distribute(members, role, index),
+                    "server": server(members, role, index) if with_server else None,
+                }
+                spec = {
+                    "version": 1,
+                    "service": service.get("name", "test"),
+                    "task": name,
+                    "cluster": cluster,
+                    "job": {
+                        "name": service.get("job_name", ""),
+                        "command": service.get("job_cmd", ""),
+                        "context": service.get("job_context", "{}"),
+                        "tf1_compat": service.get("tf1_compat", False),
+                    },
+                    "cpus": 0.5,
+                    "grpc_port": int(address.rpartition(":")[2]),
+                    "grace_seconds": 2,
+                    **more,
+                }
+                tasks[name] = Task(python, zipapp, sandbox, spec)
+                started.append(tasks[name])
+        return Gang(tasks, members)
+
+    yield deploy_job
+    for task in started:
+        if task.process.poll() is None:
+            task.process.send_signal(signal.SIGTERM)
+    for task in started:
+        task.process.wait(30)
+
+
+@pytest.fixture
+def example(deploy: Callable[..., Gang]) -> Callable[..., Gang]:
+    """Return a function that starts an example as its options file says."""
+
+    def start(version: str, name: str, **service: Any) -> Gang:
+        folder = ROOT / "examples" / name
+        options = json.loads((folder / "options.json").read_text())
+        counts = {option: options.get(option, {}).get("count", 0) for option in ROLES}
+        return deploy(version, folder, counts, {**options["service"], **service})
+
+    return start
+
+
+@pytest.fixture
+def worker(deploy: Callable[..., Gang], tmp_path_factory: pytest.TempPathFactory):
+    """Return a function that runs a small job on one worker (and more) and returns worker 0."""
+
+    def run(version: str, source: str, *, ps: int = 0, workers: int = 1, **service: Any) -> Task:
+        folder = tmp_path_factory.mktemp("job")
+        (folder / "job.py").write_text(source)
+        counts = {"parameter_server": ps, "worker": workers}
+        return deploy(version, folder, counts, {"job_name": "job", **service}).tasks["worker-0"]
+
+    return run
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_digits_are_learned_by_the_function_contract(example, version):
+    gang = example(version, "digits")
+    gang.end("worker-0", "worker-1")
+    result = gang.tasks["worker-0"].result()
+    assert result["test_accuracy"] > 0.9
+    assert (Path(result["model"]) / "saved_model.pb").exists()
+    assert Path(result["checkpoint"] + ".index").exists()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_tensorflow_1_script_trains_unedited(example, version):
+    gang = example(version, "tf1_script")
+    gang.end("worker-0", "worker-1")
+    assert gang.tasks["worker-0"].result()["test_accuracy"] > 0.9
+
+
+def test_digits_are_learned_with_parameter_server_strategy(example):
+    gang = example("2.21.0", "parameter_server")
+    gang.end("chief-0")
+    assert gang.tasks["chief-0"].result()["test_accuracy"] > 0.9
+    for name, task in gang.tasks.items():
+        assert task.process.poll() is None or name == "chief-0", task.tail()
+
+
+def test_digits_are_learned_with_multi_worker_mirrored_strategy(example):
+    gang = example("2.15.1", "multi_worker")
+    gang.end("worker-0", "worker-1")
+    assert gang.tasks["worker-0"].result()["test_accuracy"] > 0.9
+
+
+def test_a_new_epoch_restarts_a_multi_worker_job_from_its_checkpoint(example):
+    gang = example("2.21.0", "multi_worker")
+    chief = gang.tasks["worker-0"]
+    deadline = time.monotonic() + SECONDS
+    while "step 40 " not in chief.text():
+        assert time.monotonic() < deadline, chief.tail()
+        time.sleep(0.02)
+    members = {"worker": [f"127.0.0.1:{free_port()}" for _ in gang.members["worker"]]}
+    for index, task in enumerate(gang.tasks.values()):
+        body = {"epoch": 2, "distribute": distribute(members, "worker", index), "server": None}
+        assert task.request("PUT", "/v1/cluster", body)["changed"]
+    gang.end("worker-0", "worker-1")
+    assert "goes on from" in chief.text()
+    assert chief.result()["test_accuracy"] > 0.9
+
+
+def test_a_command_trains_and_a_second_run_goes_on(example):
+    gang = example("2.15.1", "command")
+    gang.end("worker-0")
+    assert gang.tasks["worker-0"].result()["test_accuracy"] > 0.9
+    again = example(
+        "2.15.1", "command", job_cmd="python3 train.py --epochs 16 --directory checkpoints"
+    )
+    again.end("worker-0")
+    assert "Epoch 15/16" not in again.tasks["worker-0"].text()
+    assert "Epoch 16/16" in again.tasks["worker-0"].text()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_tensorflow_1_script_is_told_of_tf1_compat(worker, version):
+    task = worker(version, "import tensorflow as tf\ntf.placeholder(tf.float32, [None])\n")
+    assert task.wait() == 1
+    assert "service.tf1_compat" in task.report()["hint"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_with_tf1_compat_a_script_finds_every_form_of_tensorflow(worker, version):
+    source = (
+        "import tensorflow as tf\n"
+        "import tensorflow.compat.v1 as v1\n"
+        "import tensorflow.compat.v2 as v2\n"
+        "from tensorflow.python.framework import ops\n"
+        "from tensorflow.python.platform import gfile\n"
+        "from tensorflow.compat.v1 import train\n"
+        "assert tf.placeholder is v1.placeholder and not v2.executing_eagerly()\n"
+        "assert not hasattr(v2, 'placeholder') and train is v1.train\n"
+        "assert tf.train.Saver and tf.app.flags and tf.keras.layers.Dense\n"
+        "assert not hasattr(tf, 'contrib') and 'Session' in dir(tf)\n"
+        "print(tf.Session().run(tf.constant(3) + 4), __name__)\n"
+    )
+    task = worker(version, source, tf1_compat=True)
+    assert task.wait() == 0, task.tail()
+    assert "7 __main__" in task.text()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_port_that_is_taken_is_told_with_its_own_exit_code(worker, version):
+    python_of(version)
+    source = (
+        "import json, os, socket\n"
+        "config = json.loads(os.environ['TF_CONFIG'])\n"
+        "address = config['cluster']['worker'][config['task']['index']]\n"
+        "holder = socket.socket()\n"
+        "holder.bind(('0.0.0.0', int(address.split(':')[1])))\n"
+        "holder.listen()\n"
+        "import tensorflow as tf\n"
+        "tf.distribute.Server(\n"
+        "    {'worker': [address]}, job_name='worker', task_index=0, protocol='grpc')\n"
+    )
+    task = worker(version, source, workers=2)
+    assert task.wait() == 75, task.tail()
+    assert task.report()["class"] == "port_taken"
+
+
+def test_model_fit_under_a_strategy_with_keras_3_is_told_of_legacy_keras(worker):
+    source = (
+        "import numpy as np, tensorflow as tf\n"
+        "strategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+        "with strategy.scope():\n"
+        "    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        "    model.compile('sgd', 'mse')\n"
+        "data = tf.data.Dataset.from_tensor_slices((np.ones((64, 4)), np.ones(64)))\n"
+        "model.fit(data.repeat().batch(8), epochs=1, steps_per_epoch=4)\n"
+    )
+    task = worker("2.21.0", source, workers=2)
+    assert task.wait() == 1, task.tail()
+    assert "service.legacy_keras" in task.report()["hint"], task.tail()
+
+
+#: A relative directory is another one in every task's sandbox: what separate machines have.
+SAVES = """
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+
+def main(server, log_dir, context):
+    setter = tf.train.replica_device_setter(cluster=server.server_def.cluster)
+    with tf.device(setter):
+        value = tf.get_variable("value", [4])
+        step = tf.train.get_or_create_global_step()
+        train = tf.group(value.assign_add([1.0] * 4), step.assign_add(1))
+    scaffold = SCAFFOLD
+    with tf.train.MonitoredTrainingSession(
+        master=server.target, scaffold=scaffold, checkpoint_dir="own", save_checkpoint_steps=5
+    ) as session:
+        for _ in range(10):
+            session.run(train)
+"""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_default_saver_saves_whole_checkpoints_on_the_chiefs_disk(worker, version):
+    task = worker(version, SAVES.replace("SCAFFOLD", "tf.train.Scaffold()"), ps=2)
+    assert task.wait() == 0, task.tail()
+    assert (task.sandbox / "own" / "model.ckpt-10.data-00000-of-00001").exists()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_sharded_checkpoint_on_private_disks_is_told_of_the_chief(worker, version):
+    saver = "tf.train.Scaffold(saver=tf.train.Saver(sharded=True))"
+    task = worker(version, SAVES.replace("SCAFFOLD", saver), ps=2)
+    assert task.wait() == 1, task.tail()
+    assert "private disks" in task.report()["summary"], task.tail()
+
+
+def test_an_error_while_the_module_is_imported_is_told_with_its_name(worker):
+    source = "import json\njson.no_such_thing\ndef main(server, log_dir, context): pass\n"
+    task = worker("2.21.0", source)
+    assert task.wait() == 1
+    summary = task.report()["summary"]
+    assert summary.startswith("job cannot be imported: AttributeError: module 'json'")
