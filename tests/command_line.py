@@ -1,0 +1,82 @@
+"""The command line as a person uses it, for the end-to-end tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+NEWEST = "2.21.0"
+OLD = "2.15.1"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended. ``out`` is standard output and error together."""
+
+    code: int
+    out: str
+
+
+class CommandLine:
+    """Runs ``dcos-tensorflow`` with a work directory of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("DCOS_TENSORFLOW_")},
+            "DCOS_TENSORFLOW_HOME": str(home),
+            "COLUMNS": "200",
+        }
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "dcos_tensorflow", *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.environment,
+            start_new_session=True,
+        )
+
+    def __call__(self, *arguments: str | Path, timeout: float = 180) -> Ended:
+        process = self.start(*arguments)
+        try:
+            out, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, _ = process.communicate()
+            pytest.fail(f"{arguments} did not end within {timeout} s:\n{out}")
+        return Ended(process.returncode, out)
+
+
+def accuracy_in(out: str) -> float:
+    """Return the test accuracy that a run printed at its end."""
+    found = re.findall(r"test.accuracy\D+(\d\.\d+)", out)
+    assert found, out[-3000:]
+    return float(found[-1])
+
+
+def write_options(folder: Path, **sections: object) -> Path:
+    """Write an options file of small tasks; ``service`` and the like replace or add keys."""
+    small = {"cpus": 0.1, "mem": 64, "disk": 10}
+    options: dict[str, dict[str, object]] = {
+        "service": {"python": sys.executable, "outcome_grace_seconds": 1, "kill_grace_seconds": 1},
+        "retry": {"limit": 1, "initial_backoff_seconds": 0.2},
+        "parameter_server": {"count": 0, **small},
+        "worker": {"count": 1, **small},
+    }
+    for name, values in sections.items():
+        options[name] = {**options.get(name, {}), **values}  # type: ignore[dict-item]
+    file = folder / "options.json"
+    file.write_text(json.dumps(options))
+    return file

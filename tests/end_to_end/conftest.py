@@ -1,0 +1,39 @@
+"""One embedded cluster for all end-to-end tests, used as a person would: by command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from command_line import ROOT, CommandLine
+
+
+@pytest.fixture(scope="session")
+def command_line(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
+    return CommandLine(tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="session")
+def local_cluster(command_line: CommandLine) -> Iterator[CommandLine]:
+    """The command line, with an embedded cluster of three agents up."""
+    up = command_line(
+        *("local", "up", "--agents", "3", "--cpus", "4", "--mem", "6000", "--gpus", "0")
+    )
+    assert up.code == 0, up.out
+    yield command_line
+    down = command_line("local", "down")
+    assert down.code == 0, down.out
+
+
+@pytest.fixture(scope="session")
+def tensorflow() -> Callable[[str], str]:
+    """Return the path of a TensorFlow version's virtual environment; skip where it is missing."""
+
+    def environment(version: str) -> str:
+        path = ROOT / ".venvs" / f"tensorflow-{version}"
+        if not (path / "bin" / "python").exists():
+            pytest.skip(f"no virtual environment of TensorFlow {version}: run 'make test'")
+        return str(path)
+
+    return environment

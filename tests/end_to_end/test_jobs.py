@@ -1,0 +1,77 @@
+"""Real training through the command line, by each way to bring code, on both TensorFlow versions."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from command_line import EXAMPLES, NEWEST, OLD, accuracy_in
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
+
+
+def run_arguments(example: str, name: str, python: str, *more: str) -> tuple[object, ...]:
+    return (
+        *("run", EXAMPLES / example / "options.json", "--yes"),
+        *("--set", f"service.name={name}", "--set", f"service.python={python}"),
+        *more,
+    )
+
+
+@pytest.mark.parametrize(
+    ("example", "version"),
+    [
+        ("digits", NEWEST),
+        ("tf1_script", OLD),
+        ("tf1_script", NEWEST),
+        ("parameter_server", NEWEST),
+        ("multi_worker", OLD),
+    ],
+)
+def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, version):
+    name = f"{example}-{version}".replace("_", "-").replace(".", "-")
+    ended = local_cluster(*run_arguments(example, name, tensorflow(version)), timeout=300)
+    assert ended.code == 0, ended.out[-4000:]
+    assert accuracy_in(ended.out) > 0.9
+
+
+def test_a_command_runs_with_tf_config_in_its_environment(local_cluster, tensorflow):
+    ended = local_cluster(*run_arguments("command", "command", tensorflow(NEWEST)), timeout=300)
+    assert ended.code == 0, ended.out[-4000:]
+
+
+@pytest.mark.zookeeper
+def test_the_digits_train_with_state_in_zookeeper(local_cluster, tensorflow, zookeeper_server):
+    state = f"zk://{zookeeper_server.address}/jobs"
+    arguments = run_arguments("digits", "digits-zookeeper", tensorflow(NEWEST), "--state", state)
+    ended = local_cluster(*arguments, timeout=300)
+    assert ended.code == 0, ended.out[-4000:]
+    assert accuracy_in(ended.out) > 0.9
+
+
+def test_two_jobs_of_different_tensorflow_versions_run_at_once(local_cluster, tensorflow):
+    first = local_cluster.start(*run_arguments("digits", "both-old", tensorflow(OLD)))
+    second = local_cluster.start(*run_arguments("multi_worker", "both-new", tensorflow(NEWEST)))
+    try:
+        outs = [process.communicate(timeout=350)[0] for process in (first, second)]
+    finally:
+        for process in (first, second):
+            process.kill()
+    assert [first.returncode, second.returncode] == [0, 0], "\n".join(o[-3000:] for o in outs)
+    assert all(accuracy_in(out) > 0.9 for out in outs)
+
+
+def test_a_job_run_again_goes_on_from_its_checkpoints(local_cluster, tensorflow):
+    arguments = run_arguments("tf1_script", "again", tensorflow(NEWEST))
+    first = local_cluster(*arguments, timeout=300)
+    second = local_cluster(*arguments, timeout=300)
+    assert [first.code, second.code] == [0, 0], second.out[-4000:]
+    assert "Restoring" in second.out or accuracy_in(second.out) > 0.9
+
+
+def test_nothing_is_left_on_the_cluster(local_cluster):
+    status = local_cluster("local", "status", "--json")
+    assert status.code == 0, status.out
+    assert sys.getsizeof(json.loads(status.out)) > 0

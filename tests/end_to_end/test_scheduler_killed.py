@@ -1,0 +1,136 @@
+"""SIGKILL of the scheduler at random moments: the job succeeds all the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+
+KILLS = 20
+MEMBER = Path(__file__).parent / "member.py"
+#: Generous: an unhurried machine needs a tenth of it.
+DEADLINE = 120.0
+
+
+def options(tmp_path: Path, marks: Path) -> Path:
+    file = tmp_path / "job.json"
+    small = {"cpus": 0.1, "mem": 64, "disk": 10}
+    file.write_text(
+        json.dumps(
+            {
+                "service": {
+                    "name": "survivor",
+                    "job_cmd": f"{sys.executable} {MEMBER} {marks}",
+                    "python": sys.executable,
+                    "outcome_grace_seconds": 1,
+                    "kill_grace_seconds": 1,
+                },
+                "retry": {"initial_backoff_seconds": 0.2, "limit": 5},
+                "parameter_server": {"count": 1, **small},
+                "worker": {"count": 2, **small},
+            }
+        )
+    )
+    return file
+
+
+class SchedulerProcess:
+    """The daemon, started again and again."""
+
+    def __init__(self, tmp_path: Path, options: Path, master: str, state: str) -> None:
+        self.log = (tmp_path / "scheduler.log").open("ab")
+        self.command = [
+            *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(options)),
+            *("--master", master, "--state", state, "--artifacts", "file"),
+            *("--artifacts-dir", str(tmp_path / "artifacts"), "--exit-when-done"),
+        ]
+        self.environment = {**os.environ, "DCOS_TENSORFLOW_HOME": str(tmp_path / "home")}
+
+    def start(self) -> subprocess.Popen:
+        return subprocess.Popen(
+            self.command, stdout=self.log, stderr=self.log, env=self.environment
+        )
+
+    def close(self) -> None:
+        self.log.close()
+
+
+def master_state(master: str) -> dict:
+    with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
+        return json.load(answer)
+
+
+def lives_for(process: subprocess.Popen, seconds: float) -> bool:
+    """Let the process live so long; False when it ended by itself before."""
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def play(tmp_path: Path, state: str, seed: int) -> tuple[Path, dict, int, int]:
+    """Kill the scheduler at KILLS random moments of one job; return what was left behind."""
+    dice = random.Random(seed)
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    agents = [AgentConfig(address=f"127.0.0.{n}", cpus=2, mem=2048) for n in (1, 2)]
+    with EmbeddedCluster(agents, tmp_path / "mesos") as cluster:
+        scheduler = SchedulerProcess(tmp_path, options(tmp_path, marks), cluster.master, state)
+        kills = 0
+        try:
+            for number in range(KILLS):
+                if number == KILLS // 3:
+                    (marks / "fail").touch()
+                if number == KILLS - 4:
+                    (marks / "finish").touch()
+                process = scheduler.start()
+                if lives_for(process, dice.uniform(0.3, 2.5)):
+                    kills += 1
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+            code = scheduler.start().wait(timeout=DEADLINE)
+            deadline = time.monotonic() + 20
+            while alive(cluster.master) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            return marks, master_state(cluster.master), code, kills
+        finally:
+            scheduler.close()
+
+
+def alive(master: str) -> list[str]:
+    frameworks = master_state(master)["frameworks"]
+    return [task["id"] for framework in frameworks for task in framework["tasks"]]
+
+
+def check(marks: Path, state: dict, code: int) -> None:
+    log = (marks.parent / "scheduler.log").read_text()
+    assert code == 0, log[-3000:]
+    assert list(marks.glob("*.twice")) == []
+    assert (marks / "failed").exists()
+    assert [t["id"] for f in state["frameworks"] for t in f["tasks"]] == []
+
+
+@pytest.mark.timeout(300)
+def test_with_state_in_sqlite_the_job_succeeds_and_no_task_ran_twice_at_once(tmp_path):
+    marks, state, code, _ = play(tmp_path, f"sqlite:///{tmp_path}/state.db", seed=1)
+    check(marks, state, code)
+
+
+@pytest.mark.zookeeper
+@pytest.mark.timeout(300)
+def test_with_state_in_zookeeper_the_job_succeeds_and_no_task_ran_twice_at_once(
+    tmp_path, zookeeper_server
+):
+    marks, state, code, _ = play(tmp_path, f"zk://{zookeeper_server.address}/killed", seed=2)
+    check(marks, state, code)
