@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,15 @@ BoolArray = NDArray[np.bool_]
 CPUS, MEM, DISK, GPUS = range(4)
 #: A loopback address is always this machine: agents there share its ports.
 _LOOPBACK = "127.0.0.0/8"
+_OFFER_ID = attrgetter("offer_id")
+_ROW = attrgetter("agent_id", "mesos_role")
+_ORDER = attrgetter("agent_id", "mesos_role", "offer_id")
+_AMOUNTS = (
+    (CPUS, 1000, attrgetter("cpus")),
+    (MEM, 1000, attrgetter("mem")),
+    (DISK, 1000, attrgetter("disk")),
+    (GPUS, 1, attrgetter("gpus")),
+)
 
 
 def as_vector(resources: Resources) -> IntArray:
@@ -88,39 +99,54 @@ class AgentTable:
 
 def table_of(offers: Sequence[Offer]) -> AgentTable:
     """Build the table. An offer given twice counts once."""
-    groups: dict[tuple[str, str], list[Offer]] = {}
-    for offer in {offer.offer_id: offer for offer in offers}.values():
-        groups.setdefault((offer.agent_id, offer.mesos_role), []).append(offer)
-    rows = [sorted(groups[key], key=lambda offer: offer.offer_id) for key in sorted(groups)]
-    resources = [_total(group) for group in rows]
-    ports = tuple(
-        group[0].ports if len(group) == 1 else sum((o.ports for o in group), PortRanges())
-        for group in rows
-    )
+    groups = _groups(offers)
+    rows = tuple(group[0] for group in groups)
+    ports = tuple(map(_ports, groups))
     ranges = np.array(
-        [(first, last, row) for row, free in enumerate(ports) for first, last in free.ranges],
-        dtype=np.int64,
-    ).reshape(-1, 3)
+        list(chain.from_iterable(free.ranges for free in ports)), dtype=np.int64
+    ).reshape(-1, 2)
+    range_row = np.repeat(np.arange(len(rows)), [len(free.ranges) for free in ports])
     sizes = ranges[:, 1] - ranges[:, 0] + 1
-    scalars = np.array([(r.cpus, r.mem, r.disk) for r in resources], dtype=np.float64)
-    free = np.empty((4, len(rows)), dtype=np.int64)
-    free[:GPUS] = np.rint(scalars.reshape(-1, 3).T * 1000)
-    free[GPUS] = [r.gpus for r in resources]
     return AgentTable(
-        offers=tuple(group[0] for group in rows),
-        offer_ids=tuple(tuple(offer.offer_id for offer in group) for group in rows),
+        offers=rows,
+        offer_ids=tuple(tuple(map(_OFFER_ID, group)) for group in groups),
         ports=ports,
-        free=free,
-        port_count=np.bincount(ranges[:, 2], weights=sizes, minlength=len(rows)).astype(np.int64),
-        machine=_machines([group[0] for group in rows]),
+        free=_free(groups),
+        port_count=np.bincount(range_row, weights=sizes, minlength=len(rows)).astype(np.int64),
+        machine=_machines(rows),
         range_first=ranges[:, 0],
         range_last=ranges[:, 1],
-        range_row=ranges[:, 2],
+        range_row=range_row,
     )
 
 
-def _total(group: Sequence[Offer]) -> Resources:
-    return sum((offer.resources for offer in group[1:]), group[0].resources)
+def _groups(offers: Sequence[Offer]) -> list[tuple[Offer, ...]]:
+    """Return the offers of each agent and Mesos role, all in a fixed order."""
+    ordered = sorted({offer.offer_id: offer for offer in offers}.values(), key=_ORDER)
+    if len(set(map(_ROW, ordered))) == len(ordered):
+        return [(offer,) for offer in ordered]
+    return [tuple(group) for _, group in groupby(ordered, _ROW)]
+
+
+def _ports(group: tuple[Offer, ...]) -> PortRanges:
+    if len(group) == 1:
+        return group[0].ports
+    return sum((offer.ports for offer in group), PortRanges())
+
+
+def _free(groups: Sequence[tuple[Offer, ...]]) -> IntArray:
+    """Return the resource matrix: what the offers of each row add up to."""
+    totals = [
+        group[0].resources
+        if len(group) == 1
+        else sum((offer.resources for offer in group), Resources())
+        for group in groups
+    ]
+    free = np.empty((4, len(groups)), dtype=np.int64)
+    for resource, scale, amount in _AMOUNTS:
+        amounts = np.fromiter(map(amount, totals), dtype=np.float64, count=len(totals))
+        free[resource] = np.rint(amounts * scale)
+    return free
 
 
 def _machines(offers: Sequence[Offer]) -> IntArray:
@@ -129,10 +155,9 @@ def _machines(offers: Sequence[Offer]) -> IntArray:
     TensorFlow's gRPC server listens on all interfaces whatever its address says, so agents of
     one machine cannot both use a port, though each may offer it.
     """
-    numbers: dict[str, int] = {}
-    found = []
-    for offer in offers:
-        loopback = offer.address.startswith("127.")
-        machine = _LOOPBACK if loopback else offer.address or offer.agent_id
-        found.append(numbers.setdefault(machine, len(numbers)))
-    return np.array(found, dtype=np.int64)
+    machines = [
+        _LOOPBACK if offer.address.startswith("127.") else offer.address or offer.agent_id
+        for offer in offers
+    ]
+    numbers = {machine: number for number, machine in enumerate(dict.fromkeys(machines))}
+    return np.array([numbers[machine] for machine in machines], dtype=np.int64)

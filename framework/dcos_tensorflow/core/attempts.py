@@ -12,6 +12,7 @@ What all of them together do not find: packings of several tasks per agent that 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from dcos_tensorflow.core.agent_table import GPUS
 from dcos_tensorflow.core.packing import Kind, Packing, Problem
 from dcos_tensorflow.core.spec import ConstraintOperator, TaskRole
 
+IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Anchors = Mapping[tuple[TaskRole, str], int]
 
@@ -69,8 +71,7 @@ def best_attempt(
     order = sorted(range(len(wishes)), key=lambda i: _constrained_first(wishes[i]))
     anchors = list(_anchors(problem, wishes, fitting))
     best = _pack(problem, wishes, order, anchors[0])
-    hopeless = any(not fits.any() for fits in fitting.values()) or _too_much(problem, wishes)
-    if best.complete or hopeless:
+    if best.complete or _hopeless(problem, wishes, fitting):
         return best
     for way in _other_ways(problem, wishes, fitting, order, anchors):
         best = _fuller(best, _pack(problem, wishes, *way))
@@ -94,12 +95,27 @@ def _fuller(one: Attempt, other: Attempt) -> Attempt:
     return other if other.placed() > one.placed() else one
 
 
-def _too_much(problem: Problem, wishes: Sequence[Wish]) -> bool:
-    """Say whether all agents together have too little of some resource."""
-    if not wishes:
-        return False
+def _hopeless(problem: Problem, wishes: Sequence[Wish], fitting: Mapping[int, BoolArray]) -> bool:
+    """Say whether no way at all can place everything: too little of something, seen from above."""
     total = np.sum([wish.kind.need for wish in wishes], axis=0)
-    return bool((total > problem.table.free.sum(axis=1)).any())
+    if (total > problem.table.free.sum(axis=1)).any():
+        return True
+    wanted = Counter(id(wish.kind) for wish in wishes)
+    kinds = {id(wish.kind): wish.kind for wish in wishes}
+    return any(
+        _room(problem, kinds[key], count)[fitting[key]].sum() < count
+        for key, count in wanted.items()
+    )
+
+
+def _room(problem: Problem, kind: Kind, most: int) -> IntArray:
+    """Return how many tasks of ``kind`` each row has resources for, ``most`` at the most."""
+    asked = kind.need > 0
+    if not asked.any():
+        return np.full(len(problem.table), most, dtype=np.int64)
+    each = problem.table.free[asked] // kind.need[asked][:, np.newaxis]
+    room: IntArray = np.minimum(each.min(axis=0), most)
+    return room
 
 
 def _other_ways(
@@ -195,15 +211,9 @@ def _values_by_room(
 ) -> list[int]:
     """Return the codes of a field's values, the one to try first in front."""
     column = problem.columns[name]
-    asked = kind.need > 0
-    each = problem.table.free[asked] // kind.need[asked][:, np.newaxis]
-    room = each.min(axis=0) if asked.any() else np.full(len(problem.table), wanted)
     usable = fits & (column.codes >= 0)
-    total = np.bincount(
-        column.codes[usable],
-        weights=np.minimum(room[usable], wanted),
-        minlength=len(column.values),
-    )
+    room = _room(problem, kind, wanted)
+    total = np.bincount(column.codes[usable], weights=room[usable], minlength=len(column.values))
     codes = [int(code) for code in np.flatnonzero(total > 0)]
     return sorted(codes, key=lambda code: (total[code] < wanted, abs(total[code] - wanted), code))
 
@@ -232,9 +242,13 @@ def _augment(
 ) -> bool:
     """Find ``wish`` a row, moving others along an augmenting path; breadth first."""
     came_from: dict[int, int] = {}
-    queue = [wish]
+    queue, looked_up = [wish], set()
     for seeker in queue:
-        for row in rows_of[id(wishes[seeker].kind)]:
+        kind = id(wishes[seeker].kind)
+        if kind in looked_up:
+            continue
+        looked_up.add(kind)
+        for row in rows_of[kind]:
             if row in came_from:
                 continue
             came_from[row] = seeker
