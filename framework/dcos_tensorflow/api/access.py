@@ -53,9 +53,26 @@ def is_allowed(request: Request, token: str) -> bool:
     return False
 
 
-def is_cross_site(request: Request) -> bool:
-    """Say whether a browser sent this for a page of another site (Fetch Metadata).
+def is_foreign(request: Request, token: str) -> bool:
+    """Say whether a browser may have sent this for a page that is not ours.
 
-    A page can not read our answers, but without a token its mere request could end a job.
+    Two ways lead from any web page to an API on this machine that asks for no token. The page's
+    request is cross-site (Fetch Metadata); or its own name was made to mean 127.0.0.1 (DNS
+    rebinding), and then that name is in ``Host``.
     """
-    return request.headers.get("sec-fetch-site", "") == "cross-site"
+    if request.headers.get("sec-fetch-site", "") == "cross-site":
+        return True
+    listening = request.scope.get("server") or ("", None)
+    if token or not is_loopback(listening[0]):
+        return False
+    return not _is_address(request.url.hostname or "")
+
+
+def _is_address(host: str) -> bool:
+    if is_loopback(host):
+        return True
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

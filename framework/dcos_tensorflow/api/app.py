@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from dcos_tensorflow.api.access import is_allowed, is_cross_site
+from dcos_tensorflow.api.access import is_allowed, is_foreign
 from dcos_tensorflow.api.answers import (
     BadRequest,
     ElementNotFound,
@@ -198,7 +198,7 @@ class _Api:
         try:
             if not is_allowed(request, self._token):
                 return _unauthorized()
-            if is_cross_site(request):
+            if is_foreign(request, self._token):
                 return message_answer("a page of another site may not stop the job", 403)
             why = _stop_reason(await _limited_body(request))
             state = self._source.state()

@@ -51,9 +51,10 @@ class ApiServer:
         self._socket = _bound(self._host, self._port)
         host, port = self._socket.getsockname()[:2]
         self._thread.start()
-        if not self._server.ready.wait(_START_SECONDS):
+        self._server.ready.wait(_START_SECONDS)
+        if not self._server.started:
             self.stop()
-            raise ServerNotStarted(f"the API did not start within {_START_SECONDS:g} s")
+            raise ServerNotStarted(f"the API at {host}:{port} did not begin to serve")
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def stop(self) -> None:
@@ -67,7 +68,11 @@ class ApiServer:
     def _run(self) -> None:
         if self._socket is None:
             raise AssertionError("the thread is started by start() only")
-        self._server.run(sockets=[self._socket])
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            # Whoever waits for a start that failed need not wait any longer.
+            self._server.ready.set()
 
 
 class _Server(uvicorn.Server):

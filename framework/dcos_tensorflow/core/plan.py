@@ -19,7 +19,7 @@ from enum import StrEnum
 from dcos_tensorflow.core import recovery
 from dcos_tensorflow.core.job import JobPhase, Outcome
 from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import GANG_ROLES, RoleSpec, TaskRole
+from dcos_tensorflow.core.spec import GANG_ROLES, RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.core.task import TaskRecord, TaskState
 
 DEPLOY = "deploy"
@@ -34,6 +34,8 @@ START_ORDER = (
     TaskRole.EVALUATOR,
     TaskRole.TENSORBOARD,
 )
+
+assert set(START_ORDER) == set(TaskRole)
 
 #: Phases in which a gang that was deployed once is on its way back.
 RECOVERING_PHASES = frozenset(
@@ -107,6 +109,17 @@ def plans(state: ServiceState) -> Mapping[str, Plan]:
     return {DEPLOY: deploy_plan(state), RECOVERY: recovery_plan(state)}
 
 
+def roles_in_start_order(spec: ServiceSpec) -> list[RoleSpec]:
+    """Return the roles that have tasks, in the order of ``START_ORDER``."""
+    wanted = [role for role in spec.roles if role.count > 0]
+    return sorted(wanted, key=lambda role: START_ORDER.index(role.role))
+
+
+def names_of(role: RoleSpec) -> list[str]:
+    """Return the names of a role's tasks."""
+    return [f"{role.role}-{index}" for index in range(role.count)]
+
+
 def step_name(task: str) -> str:
     """Return a task's step name in the SDK's form ``<pod>-<index>:[<task>]``."""
     return f"{task}:[node]"
@@ -134,7 +147,7 @@ def deploy_plan(state: ServiceState) -> Plan:
     reasons = {misfit.task: misfit.reason for misfit in state.misfits}
     phases = tuple(
         _phase(state, DEPLOY, str(role.role), _role_steps(state, role, reasons))
-        for role in _in_start_order(state)
+        for role in roles_in_start_order(state.spec)
     )
     job = state.job
     failed = job.verdict is not None and job.verdict.outcome is Outcome.FAILED
@@ -156,21 +169,12 @@ def recovery_plan(state: ServiceState) -> Plan:
     reasons = {misfit.task: misfit.reason for misfit in state.misfits}
     steps = tuple(
         _step(state, RECOVERY, name, _on_its_way(state, state.tasks.get(name), reasons.get(name)))
-        for role in _in_start_order(state)
+        for role in roles_in_start_order(state.spec)
         if role.role in GANG_ROLES
-        for name in _names(role)
+        for name in names_of(role)
     )
     phase = _phase(state, RECOVERY, "gang", steps)
     return Plan(RECOVERY, PlanStrategy.PARALLEL, phase.status, (phase,))
-
-
-def _in_start_order(state: ServiceState) -> list[RoleSpec]:
-    wanted = [role for role in state.spec.roles if role.count > 0]
-    return sorted(wanted, key=lambda role: START_ORDER.index(role.role))
-
-
-def _names(role: RoleSpec) -> list[str]:
-    return [f"{role.role}-{index}" for index in range(role.count)]
 
 
 def _identify(state: ServiceState, *path: str) -> str:
@@ -204,7 +208,7 @@ def _role_steps(
     standing = _member if role.role in GANG_ROLES else _sidecar
     return tuple(
         _step(state, DEPLOY, name, standing(state, name, state.tasks.get(name), reasons.get(name)))
-        for name in _names(role)
+        for name in names_of(role)
     )
 
 

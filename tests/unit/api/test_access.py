@@ -123,6 +123,35 @@ class TestStop:
         assert answer.status_code == 403
         assert source.events == []
 
+    @pytest.mark.parametrize(
+        ("host", "status"),
+        [
+            ("127.0.0.1:80", 200),
+            ("localhost", 200),
+            ("[::1]:80", 200),
+            ("127.0.0.1.evil.example.com", 403),
+            ("evil.example.com:80", 403),
+        ],
+    )
+    def test_a_name_that_was_made_to_mean_this_machine_does_not_help(
+        self, source: Any, client_of: Any, host: str, status: int
+    ) -> None:
+        source.current = running()
+        client = client_of()
+        client.base_url = "http://127.0.0.1"
+
+        assert client.post("/v1/job/stop", headers={"host": host}).status_code == status
+
+    def test_behind_a_proxy_with_a_token_any_name_will_do(
+        self, source: Any, client_of: Any
+    ) -> None:
+        source.current = running()
+        client = client_of(token=TOKEN)
+        client.base_url = "http://127.0.0.1"
+        headers = {b"host": b"dcos.example.com", b"authorization": f"Bearer {TOKEN}".encode()}
+
+        assert client.post("/v1/job/stop", headers=headers).status_code == 200
+
 
 class TestErrors:
     @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
-from dcos_tensorflow.api.views.pods import wanted_roles
 from dcos_tensorflow.core import records
+from dcos_tensorflow.core.plan import roles_in_start_order
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 
 
@@ -24,7 +24,7 @@ def target(state: ServiceState, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the target configuration: the SDK's outline, our whole spec, the user's options."""
     pods = [
         {"type": str(role.role), "count": role.count, "user": state.spec.user}
-        for role in wanted_roles(state)
+        for role in roles_in_start_order(state.spec)
     ]
     return {
         "name": state.spec.name,

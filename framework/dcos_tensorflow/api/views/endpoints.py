@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dcos_tensorflow.api.answers import ElementNotFound
-from dcos_tensorflow.api.views.pods import wanted_roles
+from dcos_tensorflow.core.plan import roles_in_start_order
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.core.task import TaskRecord
@@ -14,7 +14,9 @@ LISTENING_ROLES = frozenset({*GANG_ROLES, TaskRole.TENSORBOARD})
 
 def endpoint_names(state: ServiceState) -> list[str]:
     """Return the names of all endpoints: the roles that listen."""
-    return [str(role.role) for role in wanted_roles(state) if role.role in LISTENING_ROLES]
+    return [
+        str(role.role) for role in roles_in_start_order(state.spec) if role.role in LISTENING_ROLES
+    ]
 
 
 def endpoint(state: ServiceState, name: str) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dcos_tensorflow.api.answers import ElementNotFound
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.plan import START_ORDER
+from dcos_tensorflow.core.plan import names_of, roles_in_start_order
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import RoleSpec, split_task_name
 from dcos_tensorflow.core.task import TaskRecord, TaskState
@@ -31,15 +31,9 @@ MESOS_STATES = {
 }
 
 
-def wanted_roles(state: ServiceState) -> list[RoleSpec]:
-    """Return the roles that have tasks, in start order."""
-    wanted = [role for role in state.spec.roles if role.count > 0]
-    return sorted(wanted, key=lambda role: START_ORDER.index(role.role))
-
-
 def pod_names(state: ServiceState) -> list[str]:
     """Return the names of all pod instances."""
-    return [name for role in wanted_roles(state) for name in _names(role)]
+    return [name for role in roles_in_start_order(state.spec) for name in names_of(role)]
 
 
 def pods_status(state: ServiceState) -> dict[str, Any]:
@@ -49,9 +43,9 @@ def pods_status(state: ServiceState) -> dict[str, Any]:
         "pods": [
             {
                 "name": str(role.role),
-                "instances": [_instance(state, name) for name in _names(role)],
+                "instances": [_instance(state, name) for name in names_of(role)],
             }
-            for role in wanted_roles(state)
+            for role in roles_in_start_order(state.spec)
         ],
     }
 
@@ -71,10 +65,6 @@ def pod_info(state: ServiceState, name: str) -> list[dict[str, Any]]:
     _check(state, name)
     record = state.tasks.get(name)
     return [] if record is None else [{"info": _info(state, record), "status": _status(record)}]
-
-
-def _names(role: RoleSpec) -> list[str]:
-    return [f"{role.role}-{index}" for index in range(role.count)]
 
 
 def _check(state: ServiceState, name: str) -> None:

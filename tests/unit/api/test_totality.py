@@ -1,0 +1,97 @@
+"""Every view has an answer for every state that can be."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from dcos_tensorflow.api.answers import json_answer
+from dcos_tensorflow.api.metrics import dropwizard_body, prometheus_text
+from dcos_tensorflow.api.views import (
+    cluster,
+    configurations,
+    debug,
+    endpoints,
+    health,
+    job,
+    offers,
+    plans,
+    pods,
+)
+from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.plan import Status, aggregate
+from dcos_tensorflow.core.plan import plans as all_plans
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.task import TaskState
+from sample_states import a_record, a_state, an_incident
+
+VERDICTS = [None, *(Verdict(outcome, 0, "because") for outcome in Outcome)]
+
+
+def states(phase: JobPhase) -> Iterator[ServiceState]:
+    """Yield states of ``phase``: each task state, deployed or not, with each verdict."""
+    for state, deployed, verdict, misfit, registered in itertools.product(
+        [None, *TaskState], [False, True], VERDICTS, [False, True], [False, True]
+    ):
+        names = ("ps-0", "worker-1", "tensorboard-0") if state is not None else ()
+        yield a_state(
+            phase,
+            [a_record(name, state or TaskState.RUNNING, failures=3) for name in names],
+            job={"deployed": deployed, "verdict": verdict, "incidents": (an_incident(),)},
+            misfits={"worker-0": "no offers"} if misfit else {},
+            registered=registered,
+        )
+
+
+@pytest.mark.parametrize("phase", list(JobPhase))
+def test_every_view_answers_with_json(phase: JobPhase) -> None:
+    for state in states(phase):
+        bodies = [
+            plans.plan_and_status(state, "deploy")[0],
+            plans.plan_and_status(state, "recovery")[0],
+            pods.pods_status(state),
+            pods.pod_info(state, "worker-1"),
+            endpoints.endpoint(state, "worker"),
+            configurations.target(state, {}),
+            configurations.properties(state),
+            cluster.cluster(state),
+            job.job(state),
+            job.why(state),
+            offers.offers(state),
+            debug.debug_plans(state, None, None, None),
+            debug.task_statuses(state, None, None, None),
+            health.health(state)[1],
+            dropwizard_body(state, {}),
+        ]
+        for body in bodies:
+            json.loads(bytes(json_answer(body).body))
+
+
+@pytest.mark.parametrize("phase", list(JobPhase))
+def test_a_scrape_is_never_empty(phase: JobPhase) -> None:
+    assert all(b"plan_status_deploy" in prometheus_text(state, {}) for state in states(phase))
+
+
+@pytest.mark.parametrize("phase", list(JobPhase))
+def test_phases_add_up_and_every_step_says_something(phase: JobPhase) -> None:
+    for state in states(phase):
+        for plan in all_plans(state).values():
+            for part in plan.phases:
+                assert part.status is aggregate(step.status for step in part.steps)
+                assert all(step.message for step in part.steps)
+
+
+@pytest.mark.parametrize("phase", list(JobPhase))
+def test_errors_and_the_error_status_go_together(phase: JobPhase) -> None:
+    for state in states(phase):
+        plan = all_plans(state)["deploy"]
+        if plan.errors:
+            assert plan.status is Status.ERROR
+
+
+@pytest.mark.parametrize("phase", list(JobPhase))
+def test_marathon_never_takes_a_scheduler_with_a_state_for_unhealthy(phase: JobPhase) -> None:
+    assert all(200 <= health.health(state)[0] < 400 for state in states(phase))
