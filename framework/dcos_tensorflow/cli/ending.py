@@ -1,0 +1,208 @@
+"""How a job ended, as a document and as text: verdict, result, where everything lies.
+
+``run`` prints it, keeps it in the service's folder, and ``status`` shows it from there once the
+scheduler is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.cli.errors import EXIT_FAILED
+from dcos_tensorflow.cli.registry import write_private
+from dcos_tensorflow.cli.snapshot import Snapshot
+from dcos_tensorflow.cli.wording import duration, numbers, table, value_text, words
+from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.job import Outcome
+from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.task.progress import Progress, read_line, read_record
+
+log = logging.getLogger(__name__)
+
+#: Reads the last lines of a file of a task's sandbox: (agent id, task id, file name).
+Tail = Callable[[str, str, str], Sequence[str]]
+
+_OUTPUT_LINES = 15
+_SEARCHED_LINES = 400
+
+
+def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
+    """Return the snapshot with what the deciding tasks said last, read from their sandboxes.
+
+    A job's result is often its last line, printed after the last time that its runner was asked.
+    """
+    tasks = dict(snapshot.job["tasks"])
+    for name in snapshot.job.get("deciding_tasks", ()):
+        task = tasks.get(name) or {}
+        if not task.get("task_id") or (task.get("report") or {}).get("result"):
+            continue
+        progress = Progress()
+        for file, read in (("stdout", read_line), ("progress.jsonl", read_record)):
+            try:
+                lines = tail(task["agent_id"], task["task_id"], file)
+            except Exception as error:
+                # Whatever the cluster's files answer, the verdict stands.
+                log.info("cannot read %s of %s: %s", file, name, error)
+                continue
+            for line in lines[-_SEARCHED_LINES:]:
+                progress = read(progress, line, task.get("changed_at") or 0.0)
+        report = dict(task.get("report") or {})
+        known = {k: v for k, v in progress.as_json().items() if v is not None}
+        report["progress"] = {**(report.get("progress") or {}), **known}
+        if progress.result is not None:
+            report["result"] = dict(progress.result)
+        tasks[name] = {**task, "report": report}
+    return replace(snapshot, job={**snapshot.job, "tasks": tasks})
+
+
+def document(snapshot: Snapshot, places: Mapping[str, str]) -> dict[str, Any]:
+    """Return the end of a job as JSON. ``places`` are paths and addresses by what lies there."""
+    verdict = snapshot.verdict or {}
+    job = snapshot.job
+    return {
+        "service": snapshot.service,
+        "phase": snapshot.phase,
+        "outcome": verdict.get("outcome"),
+        "exit_code": verdict.get("exit_code", EXIT_FAILED),
+        "summary": verdict.get("summary", job.get("why", "")),
+        "started_at": job.get("started_at"),
+        "finished_at": job.get("finished_at"),
+        "restarts": job.get("restarts", 0),
+        "result": snapshot.result(),
+        "incidents": list(job.get("incidents") or ()),
+        "failure": _failure(snapshot),
+        "tasks": {name: _task(task) for name, task in job["tasks"].items()},
+        "places": dict(places),
+    }
+
+
+def keep(directory: ServiceDirectory, ended: Mapping[str, Any]) -> None:
+    """Leave the end of the job in the service's folder; a full disk is no reason to fail."""
+    try:
+        write_private(directory.last_end, json.dumps(ended, indent=2) + "\n")
+    except OSError as error:
+        log.warning("cannot write %s: %s", directory.last_end, error)
+
+
+def forget(directory: ServiceDirectory) -> None:
+    """Remove what an earlier job left, now that another one runs."""
+    directory.last_end.unlink(missing_ok=True)
+
+
+def last(directory: ServiceDirectory) -> dict[str, Any] | None:
+    """Return how the last job of the service ended; None when nothing is known."""
+    try:
+        found = json.loads(directory.last_end.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and "exit_code" in found else None
+
+
+def lines(ended: Mapping[str, Any]) -> list[str]:
+    """Return the end of a job as text for a person."""
+    found = [_verdict_line(ended)]
+    result = {words(str(k)): value_text(v) for k, v in ended["result"].items()}
+    found += table([*result.items(), *ended["places"].items()])
+    failure = ended.get("failure")
+    if failure:
+        found += ["", f"What failed: {failure['summary']}"]
+        if failure["explanation"] and failure["explanation"] not in failure["summary"]:
+            found.append(f"Why: {failure['explanation']}")
+        if failure["last_lines"]:
+            found.append(f"The last lines of {failure['task']}:")
+            found += [f"  | {line}" for line in failure["last_lines"][-_OUTPUT_LINES:]]
+    return found
+
+
+def _verdict_line(ended: Mapping[str, Any]) -> str:
+    words_of = {
+        Outcome.SUCCEEDED: "has succeeded",
+        Outcome.FAILED: "has failed",
+        Outcome.STOPPED: "was stopped",
+    }
+    outcome = ended["outcome"]
+    how = words_of.get(Outcome(outcome), "") if outcome else f"is {ended['phase']}"
+    started, finished = ended.get("started_at"), ended.get("finished_at")
+    took = f" after {duration(finished - started)}" if started and finished else ""
+    restarts = ended.get("restarts") or 0
+    again = f" and {restarts} restart{'s' * (restarts != 1)}" if restarts else ""
+    return f"The job {ended['service']} {how}{took}{again}: {ended['summary']}"
+
+
+def _failure(snapshot: Snapshot) -> dict[str, Any] | None:
+    """Return the incident that ended the job, with what its task said last."""
+    incidents = snapshot.job.get("incidents") or ()
+    if not incidents or (snapshot.verdict or {}).get("outcome") != Outcome.FAILED:
+        return None
+    incident = incidents[-1]
+    task = snapshot.job["tasks"].get(incident["task"]) or {}
+    evidence = (task.get("evidence") or {}) if task.get("task_id") == incident["task_id"] else {}
+    return {
+        "task": incident["task"],
+        "kind": incident["kind"],
+        "summary": incident["summary"],
+        "explanation": evidence.get("summary", ""),
+        "last_lines": list(evidence.get("last_lines") or ()),
+    }
+
+
+def _task(task: Mapping[str, Any]) -> dict[str, Any]:
+    report = task.get("report") or {}
+    return {
+        "state": task.get("state"),
+        "attempt": task.get("attempt", 0),
+        "hostname": task.get("hostname", ""),
+        "task_id": task.get("task_id", ""),
+        "message": task.get("message", ""),
+        "progress": report.get("progress"),
+    }
+
+
+def places(
+    spec: ServiceSpec, directory: ServiceDirectory, cluster: Path | None, snapshot: Snapshot
+) -> dict[str, str]:
+    """Return where the checkpoints, the tasks' output and the scheduler's log lie.
+
+    ``cluster`` is the folder of the embedded cluster, None for any other.
+    """
+    job = spec.job
+    found = {"checkpoints": job.checkpoint_dir or job.shared_filesystem or "in each task's sandbox"}
+    tasks = [task for task in snapshot.job["tasks"].values() if task.get("task_id")]
+    if cluster is not None:
+        logs = sandboxes(cluster, [task["task_id"] for task in tasks])
+    else:
+        hosts = ", ".join(sorted({task["hostname"] for task in tasks if task.get("hostname")}))
+        logs = f"in the tasks' sandboxes on {hosts}" if hosts else ""
+    if logs:
+        found["task logs"] = logs
+    found["scheduler log"] = str(directory.log)
+    return found
+
+
+def sandboxes(cluster: Path, task_ids: Sequence[str]) -> str:
+    """Return the folder that holds the sandboxes of these tasks on the embedded cluster."""
+    found = [
+        path
+        for task_id in task_ids
+        for path in cluster.glob(f"**/executors/{task_id}/runs/*")
+        if path.is_dir() and not path.is_symlink()
+    ]
+    if not found:
+        return ""
+    if len(found) == 1:
+        return str(found[0])
+    common = found[0]
+    while not all(path.is_relative_to(common) for path in found):
+        common = common.parent
+    return str(common)
+
+
+def progress_line(snapshot: Snapshot) -> str:
+    """Return one line on where the job stands."""
+    told = [f"{t.name} {numbers(t)}" for t in snapshot.tasks if t.has_progress]
+    return "; ".join([f"{snapshot.phase}: {snapshot.job.get('why', '')}", *told])

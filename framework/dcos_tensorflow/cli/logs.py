@@ -1,0 +1,68 @@
+"""Where log lines go: a service's file while ``run`` shows progress, standard error for the daemon.
+
+Nothing else configures logging; libraries below the warning level stay silent.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dcos_tensorflow.cli.errors import CliError
+
+#: ``service.log_level`` in the words of Python's logging.
+_LEVELS = {
+    "OFF": logging.CRITICAL + 10,
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": logging.DEBUG,
+    "ALL": logging.DEBUG,
+}
+_OWN = "dcos_tensorflow"
+
+
+@contextmanager
+def log_to_file(path: Path, level: str) -> Iterator[None]:
+    """Append log lines to a file. Raises CliError when it cannot be written."""
+    try:
+        handler = logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise CliError(f"The log {path} cannot be written: {error.strerror}.") from error
+    with _handling(handler, level):
+        yield
+
+
+@contextmanager
+def log_to_standard_error(level: str) -> Iterator[None]:
+    """Write log lines to standard error: where Marathon and systemd look for them."""
+    with _handling(logging.StreamHandler(sys.stderr), level):
+        yield
+
+
+@contextmanager
+def _handling(handler: logging.Handler, level: str) -> Iterator[None]:
+    formatter = logging.Formatter(
+        "%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ"
+    )
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    root, own = logging.getLogger(), logging.getLogger(_OWN)
+    before = (root.level, own.level)
+    root.addHandler(handler)
+    wanted = _LEVELS.get(level, logging.INFO)
+    root.setLevel(max(wanted, logging.WARNING))
+    own.setLevel(wanted)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(before[0])
+        own.setLevel(before[1])
+        handler.close()

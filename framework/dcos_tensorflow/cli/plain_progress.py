@@ -1,0 +1,78 @@
+"""Progress as plain lines, one per change: for logs, pipes and whatever is no terminal.
+
+Pure: ``following`` hands it one snapshot after the other and the time, and prints what it returns.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from dcos_tensorflow.cli.snapshot import Snapshot, TaskLine
+from dcos_tensorflow.cli.wording import numbers
+
+#: Steps and losses of one task are told no more often than this.
+PROGRESS_SECONDS = 5.0
+#: Why something waits may change with each offer; it is told no more often than this.
+WAITING_SECONDS = 10.0
+
+
+class PlainProgress:
+    """Turns snapshots into lines. Times are unix seconds."""
+
+    def __init__(self) -> None:
+        self._phase: tuple[str, str] | None = None
+        self._incidents: set[str] = set()
+        self._standing: dict[str, tuple[str, int]] = {}
+        self._told: dict[str, tuple[str, float]] = {}
+
+    def lines(self, snapshot: Snapshot, now: float) -> list[str]:
+        """Return what is new since the last call, with the time of day in front."""
+        found = [*self._job(snapshot)]
+        for task in snapshot.tasks:
+            found += self._task(task, now)
+        stamp = datetime.fromtimestamp(now).strftime("%H:%M:%S")
+        return [f"{stamp} {line}" for line in found]
+
+    def _job(self, snapshot: Snapshot) -> list[str]:
+        found = []
+        for incident in snapshot.job.get("incidents") or []:
+            if incident["task_id"] not in self._incidents:
+                self._incidents.add(incident["task_id"])
+                found.append(f"failure: {incident['summary']}")
+        phase = (snapshot.phase, str(snapshot.job.get("why", "")))
+        if phase != self._phase:
+            self._phase = phase
+            found.append(f"{phase[0]}: {phase[1]}" if phase[1] else phase[0])
+        return found
+
+    def _task(self, task: TaskLine, now: float) -> list[str]:
+        standing = (task.doing, task.attempt)
+        if self._standing.get(task.name) != standing:
+            known = task.name in self._standing
+            self._standing[task.name] = standing
+            if task.doing in ("placing", "not started") and (not known or not task.detail):
+                return self._waiting(task, now) if task.detail else []
+            detail = f" {task.detail}" if task.detail else ""
+            self._told.pop(task.name, None)
+            return [f"{task.name} {task.doing}{detail}", *self._progress(task, now)]
+        if task.doing in ("placing", "waiting"):
+            return self._waiting(task, now)
+        return self._progress(task, now)
+
+    def _waiting(self, task: TaskLine, now: float) -> list[str]:
+        if not task.detail or not self._due(task.name, task.detail, now, WAITING_SECONDS):
+            return []
+        return [f"{task.name} {task.doing}: {task.detail}"]
+
+    def _progress(self, task: TaskLine, now: float) -> list[str]:
+        text = numbers(task)
+        if not text or not self._due(task.name, text, now, PROGRESS_SECONDS):
+            return []
+        return [f"{task.name} {text}"]
+
+    def _due(self, name: str, text: str, now: float, seconds: float) -> bool:
+        told, at = self._told.get(name, ("", 0.0))
+        if text == told or now - at < seconds:
+            return False
+        self._told[name] = (text, now)
+        return True

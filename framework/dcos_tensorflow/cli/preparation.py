@@ -1,0 +1,195 @@
+"""From a user's options to what a scheduler is given: the service, its packed code, what to know.
+
+Called by ``run``, ``scheduler`` and ``validate``. On the embedded cluster three things are settled
+that options leave to the cluster elsewhere: which Python runs the tasks, where checkpoints are
+kept, and that no container is used. Whatever was settled is told in a note.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.interpreters import find_tensorflow, this_interpreter
+from dcos_tensorflow.cli.job_archive import is_archive, pack
+from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.spec import Addressing, ServiceSpec, Uri
+from dcos_tensorflow.options import (
+    Options,
+    notes,
+    service_spec,
+    task_environment,
+    with_task_environment,
+)
+from dcos_tensorflow.task.contracts import JobUnusable, find_contract
+from dcos_tensorflow.task.spec import Job
+
+#: Options that name what the embedded cluster does not have.
+_CONTAINER_OPTIONS = ("tf_image", "gpu_tf_image", "containerizer")
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """What a scheduler is to run. ``archive`` is the packed local code, None for a URL or none.
+
+    ``contract`` is how the code is called, as far as that can be seen from here.
+    """
+
+    spec: ServiceSpec
+    archive: Path | None
+    contract: str
+    notes: tuple[str, ...]
+
+
+def prepare(
+    options: Options, directory: ServiceDirectory, environ: Mapping[str, str], *, local: bool
+) -> PreparedJob:
+    """Return what to run, with local code packed into ``directory``.
+
+    ``local`` says that the tasks run on this machine, on the embedded cluster. Raises UsageError
+    for what can never run, OptionsError for TASKCFG_* variables that make no sense.
+    """
+    spec = with_task_environment(service_spec(options), task_environment(environ))
+    told = list(notes(options))
+    source = local_source(spec, options.base_directory, local=local)
+    found = check_job(spec, source) if source is not None else spec.job.contract
+    if local:
+        spec, more = _for_this_machine(spec, options, directory, found)
+        told += more
+    directory.prepare()
+    archive = pack(source, directory.artifacts / "packed-job.zip") if source is not None else None
+    return PreparedJob(spec, archive, found, tuple(told))
+
+
+def with_principal(prepared: PreparedJob, principal: str) -> PreparedJob:
+    """Return the job under the principal that the settings name, if they name one."""
+    if not principal:
+        return prepared
+    return replace(prepared, spec=replace(prepared.spec, principal=principal))
+
+
+def local_source(spec: ServiceSpec, base: Path | None, *, local: bool) -> Path | None:
+    """Return the file or folder on this machine that ``service.job_url`` names, None for a URL.
+
+    Raises UsageError when it should be here and is not.
+    """
+    uri = spec.job.uri
+    scheme = urlsplit(uri).scheme if "://" in uri else ""
+    if not uri or scheme not in ("", "file"):
+        return None
+    path = Path(unquote(urlsplit(uri).path) if scheme else uri).expanduser()
+    if path.is_absolute() and not local and not path.exists():
+        # A path of the agents' own: only they can tell whether it is there.
+        return None
+    path = path if path.is_absolute() else (base or Path.cwd()) / path
+    if not path.exists():
+        raise UsageError(f"service.job_url: there is no file or folder {path}.")
+    return path.resolve()
+
+
+def check_job(spec: ServiceSpec, source: Path) -> str:
+    """Return how the code in ``source`` is going to be called. Raises UsageError when it cannot."""
+    job = Job(
+        contract=spec.job.contract,
+        name=spec.job.name,
+        path=spec.job.path,
+        command=spec.job.command,
+        context=spec.job.context,
+    )
+    with tempfile.TemporaryDirectory(prefix="dcos-tensorflow-") as scratch:
+        root = source
+        if source.is_file():
+            root = Path(scratch)
+            if zipfile.is_zipfile(source):
+                with zipfile.ZipFile(source) as archive:
+                    archive.extractall(root)
+            elif is_archive(source):
+                shutil.unpack_archive(source, root, filter="data")
+            else:
+                shutil.copy(source, root)
+        try:
+            return find_contract(job, str(root)).contract
+        except JobUnusable as error:
+            text = f"{error}; {error.hint}" if error.hint else str(error)
+            raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
+
+
+def _for_this_machine(
+    spec: ServiceSpec, options: Options, directory: ServiceDirectory, found: str
+) -> tuple[ServiceSpec, list[str]]:
+    if spec.addressing is Addressing.DNS:
+        raise UsageError(
+            "cluster_spec.addressing: dns needs the names that DC/OS gives to tasks, and the"
+            " embedded cluster gives none; use offer."
+        )
+    told = []
+    given = options.service.model_fields_set
+    images = [f"service.{name}" for name in _CONTAINER_OPTIONS if name in given]
+    if images:
+        told.append(f"{', '.join(images)}: not used here, the embedded cluster runs no containers.")
+    if "user" in given and options.service.user:
+        told.append("service.user: not used here, the tasks run as you.")
+    python, note = _python(spec, options.base_directory, found)
+    if note:
+        told.append(note)
+    roles = tuple(
+        replace(role, container=None, python=_own_python(role.python, options) or python)
+        for role in spec.roles
+    )
+    job = spec.job
+    if not job.checkpoint_dir and not job.shared_filesystem:
+        job = replace(job, checkpoint_dir=str(directory.checkpoints))
+    extra = tuple(_absolute(uri, options.base_directory) for uri in job.extra_uris)
+    return replace(spec, roles=roles, user="", job=replace(job, extra_uris=extra)), told
+
+
+def _python(spec: ServiceSpec, base: Path | None, found: str) -> tuple[str, str]:
+    """Return the Python of the roles that name none, and what to say about it."""
+    if all(role.python for role in spec.roles):
+        return "", ""
+    places = [place for place in (base, Path.cwd()) if place is not None]
+    python = find_tensorflow(places)
+    if python is not None:
+        return str(python), f"The tasks run with the TensorFlow of {python}."
+    if found == contract.CONTRACT_COMMAND:
+        own = this_interpreter()
+        return str(own), f"No TensorFlow was found; the command finds {own} as its python."
+    raise UsageError(
+        "No Python with TensorFlow was found: neither is TensorFlow installed beside"
+        " dcos-tensorflow, nor is there a .venvs/tensorflow-* or .venv with it in the folder of the"
+        " options file, the current one, or above. Name one in service.python."
+    )
+
+
+def _own_python(given: str, options: Options) -> str:
+    """Return a role's Python as a path that tasks find from anywhere. Raises UsageError."""
+    if not given:
+        return ""
+    if "/" not in given:
+        if shutil.which(given) is None:
+            raise UsageError(f"service.python: there is no {given} on this machine's PATH.")
+        return given
+    path = Path(given).expanduser()
+    path = path if path.is_absolute() else (options.base_directory or Path.cwd()) / path
+    if path.is_dir() and not (path / "bin" / "python").exists():
+        raise UsageError(f"service.python: {path} is no virtual environment: it has no bin/python.")
+    if not path.exists():
+        raise UsageError(f"service.python: there is no {path} on this machine.")
+    return str(path.absolute())
+
+
+def _absolute(uri: Uri, base: Path | None) -> Uri:
+    if "://" in uri.value or Path(uri.value).is_absolute():
+        return uri
+    path = (base or Path.cwd()) / uri.value
+    if not path.exists():
+        raise UsageError(f"service.job_uris: there is no file {path}.")
+    return replace(uri, value=str(path.resolve()))

@@ -1,0 +1,268 @@
+"""One scheduler in this process: set up, started, registered for other terminals, ended in order.
+
+Used by ``run`` (which follows the job) and ``scheduler`` (the daemon). A scheduler that ends leaves
+its tasks alone; only a job that is done is taken off the cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.api.access import is_loopback
+from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.metrics import Metrics
+from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
+from dcos_tensorflow.cli import ending, registry
+from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.cli.preparation import PreparedJob
+from dcos_tensorflow.cli.registry import Registration
+from dcos_tensorflow.cli.settings import Settings
+from dcos_tensorflow.cli.snapshot import Snapshot, snapshot_of
+from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.events import Event, StopRequested
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.mesos.address import ZooKeeperUri, parse_masters
+from dcos_tensorflow.mesos.agent_files import AgentFiles
+from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
+from dcos_tensorflow.scheduler.scheduler import EXIT_API, Scheduler, SchedulerError
+
+log = logging.getLogger(__name__)
+
+_REGISTERED_SECONDS = 10.0
+
+
+class SchedulerSource:
+    """The scheduler as the API sees it (``api.source.StateSource``)."""
+
+    def __init__(self, scheduler: Scheduler, configuration: Mapping[str, Any]) -> None:
+        self._scheduler = scheduler
+        self._configuration = configuration
+
+    def state(self) -> ServiceState | None:
+        """Return the newest state."""
+        return self._scheduler.state()
+
+    def submit(self, event: Event) -> None:
+        """Hand an event to the event loop."""
+        self._scheduler.submit(event)
+
+    def configuration(self) -> Mapping[str, Any]:
+        """Return the options, secrets hidden."""
+        return self._configuration
+
+    def artifact(self, name: str) -> Path | None:
+        """Return a file that tasks fetch."""
+        return self._scheduler.artifact(name)
+
+
+class ServedApi:
+    """A running API (``scheduler.RunningApi``)."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self.address = server.start()
+
+    def stop(self) -> None:
+        """Stop serving."""
+        self._server.stop()
+
+
+class ServedJob:
+    """A scheduler of this process, with its API. A context manager: leaving it ends the scheduler.
+
+    Entering may wait for the leadership; it raises CliError when the scheduler cannot start.
+    """
+
+    def __init__(
+        self,
+        prepared: PreparedJob,
+        config: SchedulerConfig,
+        directory: ServiceDirectory,
+        configuration: Mapping[str, Any],
+    ) -> None:
+        self.directory = directory
+        self.config = config
+        self.spec = prepared.spec
+        self._configuration = configuration
+        self._metrics = Metrics()
+        self.scheduler = Scheduler(
+            prepared.spec, config, job=prepared.archive, serve_api=self._serve_api
+        )
+
+    def __enter__(self) -> ServedJob:
+        try:
+            self.scheduler.start()
+        except SchedulerError as error:
+            raise CliError(sentence(str(error)), error.exit_code) from error
+        except ServerNotStarted as error:
+            raise CliError(sentence(str(error)), EXIT_API) from error
+        try:
+            self.scheduler.watch(self._metrics.observe)
+            if not self.snapshot().done:
+                ending.forget(self.directory)
+            registry.register(self.directory, self._registration())
+        except BaseException:
+            self.scheduler.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        registry.unregister(self.directory)
+        self.scheduler.stop()
+
+    def snapshot(self) -> Snapshot:
+        """Return where the job stands."""
+        state = self.scheduler.state()
+        if state is None:
+            raise CliError("The scheduler has no state.")
+        return snapshot_of(state)
+
+    def stop_job(self, why: str) -> None:
+        """Ask for the job's end: its tasks are ended and its resources given back."""
+        self.scheduler.submit(StopRequested(why))
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the job is done or the scheduler has ended by itself; False on time out."""
+        return self.scheduler.wait(seconds)
+
+    def check(self) -> None:
+        """Raise CliError when the scheduler has ended by itself."""
+        left = self.scheduler.exit
+        if left is not None:
+            raise CliError(
+                f"The scheduler has ended: {sentence(left.message)} Its tasks were left alone; the"
+                f" log is {self.directory.log}.",
+                left.code or 1,
+            )
+
+    def leave_cluster(self) -> None:
+        """Take the framework of a job that is done off the cluster.
+
+        A scheduler that found the job done already may not have registered yet; only a registered
+        framework can be removed.
+        """
+        deadline = time.monotonic() + _REGISTERED_SECONDS
+        while time.monotonic() < deadline:
+            state = self.scheduler.state()
+            if state is not None and state.registered:
+                break
+            time.sleep(0.05)
+        else:
+            log.warning(
+                "the master does not answer: the framework stays until its failover timeout"
+            )
+        self.scheduler.teardown()
+
+    def tail(self, agent_id: str, task_id: str, file: str) -> list[str]:
+        """Return the last lines of a file in a task's sandbox. Raises what AgentFiles raises."""
+        state = self.scheduler.state()
+        master = self.scheduler.master_address()
+        if state is None or not master:
+            return []
+        return AgentFiles(master).tail(agent_id, state.framework_id, task_id, file, lines=400)
+
+    def _serve_api(self, scheduler: Scheduler) -> ServedApi:
+        source = SchedulerSource(scheduler, self._configuration)
+        app = create_app(source, token=self.config.api_token, metrics=self._metrics)
+        return ServedApi(ApiServer(app, self.config.api_host, self.config.api_port))
+
+    def _registration(self) -> Registration:
+        return Registration(
+            service=self.spec.name,
+            pid=os.getpid(),
+            api=self.scheduler.api_address,
+            token=self.config.api_token,
+            state=without_password(self.config.state),
+            master=without_password(self.config.master),
+            started_at=time.time(),
+        )
+
+
+def scheduler_config(
+    settings: Settings, directory: ServiceDirectory, *, local: bool
+) -> SchedulerConfig:
+    """Return the configuration of a scheduler whose settings are complete.
+
+    Without a state store the state lies in the service's folder, or beside the masters when those
+    are elected in ZooKeeper.
+    """
+    return SchedulerConfig(
+        master=settings["master"],
+        state=state_of(settings, directory),
+        artifacts_dir=Path(settings["artifacts_dir"] or directory.artifacts),
+        principal=settings["principal"],
+        secret=settings.secret("secret"),
+        ca_file=settings["ca_file"],
+        client_cert=settings["client_cert"],
+        client_key=settings["client_key"],
+        verify=settings["verify"],
+        api_host=settings["api_host"],
+        api_port=settings["api_port"],
+        api_token=settings.secret("api_token"),
+        advertise=settings["advertise"],
+        artifacts=settings["artifacts"]
+        or (ArtifactDelivery.FILE if local else ArtifactDelivery.HTTP),
+        leadership_timeout_seconds=None if settings["wait_for_leadership"] else 0.0,
+        fresh=settings["rerun"],
+    )
+
+
+def state_of(settings: Settings, directory: ServiceDirectory) -> str:
+    """Return the URL of the state store that the settings mean."""
+    if settings["state"]:
+        return str(settings["state"])
+    master = settings["master"].strip()
+    if master and isinstance(parse_masters(master), ZooKeeperUri):
+        return f"zk://{master.partition('://')[2].split('/', 1)[0]}"
+    return directory.state_url
+
+
+def with_reachable_api(settings: Settings) -> Settings:
+    """Return the settings with an API that agents elsewhere reach and that asks for a token.
+
+    Nothing is changed when the API's address was given: that is the operator's choice.
+    """
+    if settings.given("api_host") or settings["artifacts"] == ArtifactDelivery.FILE:
+        return settings
+    address = reachable_address(settings["master"])
+    settings = settings.with_value("api_host", address, "this machine's address")
+    if settings.secret("api_token") or settings["api_open"] or is_loopback(address):
+        return settings
+    return settings.with_value("api_token", secrets.token_urlsafe(24), "a token of this process")
+
+
+def reachable_address(master: str) -> str:
+    """Return this machine's address as the masters see it. Raises CliError."""
+    where = parse_masters(master)
+    if isinstance(where, ZooKeeperUri):
+        host, _, port = where.hosts.split(",")[0].rpartition(":")
+    else:
+        host, port = where[0].host, str(where[0].port)
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_DGRAM
+        )[0]
+        # Connecting a datagram socket sends nothing; the kernel only chooses the way.
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise CliError(
+            f"There is no way to {host} ({error.strerror or error}); see --master, or name this"
+            " machine's address with --api-host."
+        ) from error
+
+
+def without_password(url: str) -> str:
+    """Return a URL as it may be written down: what stands before an @ is left out."""
+    scheme, separator, rest = url.partition("://")
+    place = (separator and rest) or url
+    return f"{scheme}{separator}{place.rpartition('@')[2]}" if separator else place

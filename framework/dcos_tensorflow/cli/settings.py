@@ -1,0 +1,280 @@
+"""How a scheduler process is set up: by file, environment and flags, each stronger than the former.
+
+Used by ``scheduler`` and, with flags alone, by ``run``. Every value knows where it came from, so
+that a wrong one is answered with the place where it stands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.api.access import OpenBinding, check_binding
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.mesos.address import AddressError, parse_masters
+from dcos_tensorflow.scheduler.configuration import ArtifactDelivery
+from dcos_tensorflow.state.errors import BadStateUrl
+from dcos_tensorflow.state.urls import parse_state_url
+
+PREFIX = "DCOS_TENSORFLOW_"
+#: Variables with the prefix that are no setting of the scheduler.
+OTHER_VARIABLES = frozenset({"DCOS_TENSORFLOW_HOME"})
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be text")
+    if not value.isprintable():
+        raise ValueError("must be one line of text")
+    return value
+
+
+def _port(value: Any) -> int:
+    try:
+        number = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else -1
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 65535:
+        raise ValueError("must be a port from 0 to 65535; 0 takes a free one")
+    return number
+
+
+def _switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if not isinstance(value, str) or value.strip().lower() not in known:
+        raise ValueError("must be true or false")
+    return known[value.strip().lower()]
+
+
+def _file(value: Any) -> str:
+    path = Path(_text(value)).expanduser()
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    return str(path.absolute())
+
+
+def _path(value: Any) -> str:
+    return str(Path(_text(value)).expanduser().absolute())
+
+
+def _masters(value: Any) -> str:
+    try:
+        parse_masters(_text(value))
+    except AddressError as error:
+        raise ValueError(str(error)) from error
+    return str(value).strip()
+
+
+def _state(value: Any) -> str:
+    try:
+        parse_state_url(_text(value))
+    except BadStateUrl as error:
+        raise ValueError(str(error)) from error
+    return str(value)
+
+
+def _delivery(value: Any) -> str:
+    try:
+        return str(ArtifactDelivery(value))
+    except ValueError:
+        raise ValueError(f"must be one of {', '.join(ArtifactDelivery)}") from None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting. ``secret`` values are never shown and have no flag."""
+
+    name: str
+    parse: Callable[[Any], Any]
+    meaning: str
+    default: Any = ""
+    secret: bool = False
+
+    @property
+    def flag(self) -> str:
+        """Return the flag's name."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """Return the environment variable's name."""
+        return PREFIX + self.name.upper()
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("options", _path, "the options file, when no argument names it"),
+    Setting("work_dir", _path, "folder of this user's services"),
+    Setting("local", _switch, "use the embedded cluster that 'local up' left running", False),
+    Setting("master", _masters, "Mesos masters: host:port, a list of them, or zk://.../mesos"),
+    Setting("state", _state, "state store: sqlite:///FILE or zk://HOST:PORT,..."),
+    Setting("principal", _text, "principal to register with; wins over service.service_account"),
+    Setting("secret", _text, "the principal's secret", secret=True),
+    Setting("secret_file", _file, "file that holds the principal's secret"),
+    Setting("ca_file", _file, "certificates to trust when the master speaks TLS"),
+    Setting("client_cert", _file, "certificate to show to the master"),
+    Setting("client_key", _file, "key of the certificate"),
+    Setting("verify", _switch, "check the master's certificate", True),
+    Setting("api_host", _text, "address that the HTTP API listens on", "127.0.0.1"),
+    Setting("api_port", _port, "port that the HTTP API listens on", 0),
+    Setting("api_token", _text, "token that the HTTP API asks for", secret=True),
+    Setting("api_token_file", _file, "file that holds the API's token"),
+    Setting("api_open", _switch, "serve the API to the network without a token", False),
+    Setting("advertise", _text, "name or address under which agents reach the API"),
+    Setting("artifacts", _delivery, "how tasks get the runner and the job: http or file"),
+    Setting("artifacts_dir", _path, "folder of the files that tasks fetch"),
+    Setting(
+        "wait_for_leadership", _switch, "wait while another scheduler serves the service", True
+    ),
+    Setting("rerun", _switch, "start a new job when the one before is done", False),
+    Setting("exit_when_done", _switch, "end when the job is done, and leave the cluster", False),
+)
+
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Values by name, and where each that is no default came from."""
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a value."""
+        return self.values[name]
+
+    def given(self, name: str) -> bool:
+        """Say whether somebody has set it."""
+        return name in self.origins
+
+    def origin(self, name: str) -> str:
+        """Return where a value came from."""
+        return self.origins.get(name, f"the default of {_BY_NAME[name].flag}")
+
+    def with_default(self, name: str, value: Any) -> Settings:
+        """Return the settings with another default for ``name``."""
+        if self.given(name):
+            return self
+        return Settings({**self.values, name: value}, self.origins)
+
+    def with_value(self, name: str, value: Any, origin: str) -> Settings:
+        """Return the settings with ``name`` set, unless somebody has set it already."""
+        if self.given(name):
+            return self
+        return Settings({**self.values, name: value}, {**self.origins, name: origin})
+
+    def secret(self, name: str) -> str:
+        """Return a secret from its own setting or from its file. Raises UsageError."""
+        if self.given(name) and self.given(f"{name}_file"):
+            raise UsageError(
+                f"{self.origin(name)} and {self.origin(f'{name}_file')} exclude each other."
+            )
+        if self.values[name]:
+            return str(self.values[name])
+        path = self.values[f"{name}_file"]
+        return _secret_in(path, self.origin(f"{name}_file")) if path else ""
+
+
+def collect(file: Path | None, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
+    """Return the settings. Raises UsageError naming every wrong value and where it stands.
+
+    ``flags`` are those that were given; None stands for one that was not.
+    """
+    given: dict[str, tuple[Any, str]] = {}
+    problems = []
+    for name, value, origin in (
+        *_from_file(file),
+        *_from_environment(environ),
+        *((n, v, f"the flag {_BY_NAME[n].flag}") for n, v in flags.items() if v is not None),
+    ):
+        if name not in _BY_NAME:
+            problems.append(_unknown(name, origin))
+        else:
+            given[name] = (value, origin)
+    values = {setting.name: setting.default for setting in SETTINGS}
+    for name, (value, origin) in given.items():
+        setting = _BY_NAME[name]
+        try:
+            values[name] = setting.parse(value)
+        except ValueError as error:
+            shown = "" if setting.secret else f" (given: {value})"
+            problems.append(f"{origin}: {error}{shown}")
+    if problems:
+        raise UsageError("\n".join(problems))
+    settings = Settings(values, {name: origin for name, (_, origin) in given.items()})
+    _check_together(settings)
+    return settings
+
+
+def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:
+    if file is None:
+        return []
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(
+            f"The file {file} of --config cannot be read: {error.strerror}."
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"The file {file} of --config is not JSON: {error}.") from error
+    if not isinstance(document, dict):
+        raise UsageError(f"The file {file} of --config must hold a JSON object.")
+    return [(name, value, f"{name} in {file}") for name, value in document.items()]
+
+
+def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, Any, str]]:
+    return [
+        (name.removeprefix(PREFIX).lower(), value, f"the variable {name}")
+        for name, value in environ.items()
+        if name.startswith(PREFIX) and name not in OTHER_VARIABLES and value != ""
+    ]
+
+
+def _unknown(name: str, origin: str) -> str:
+    near = get_close_matches(name, _BY_NAME, n=1)
+    if near:
+        setting = _BY_NAME[near[0]]
+        meant = setting.variable if origin.startswith("the variable") else setting.name
+        return f"{origin}: there is no such setting; did you mean {meant}?"
+    return f"{origin}: there is no such setting; there are {', '.join(_BY_NAME)}"
+
+
+def _check_together(settings: Settings) -> None:
+    if settings["local"] and settings.given("master"):
+        raise UsageError(
+            f"{settings.origin('local')} and {settings.origin('master')} exclude each other."
+        )
+    if bool(settings["client_cert"]) != bool(settings["client_key"]):
+        one, other = ("client_cert", "client_key")
+        if not settings[one]:
+            one, other = other, one
+        raise UsageError(f"{settings.origin(one)} needs {_BY_NAME[other].flag} too.")
+    try:
+        check_binding(settings["api_host"], settings.secret("api_token"), settings["api_open"])
+    except OpenBinding as error:
+        raise UsageError(
+            f"{settings.origin('api_host')}: {error} (--api-token-file, --api-open)"
+        ) from error
+
+
+def _secret_in(path: str, origin: str) -> str:
+    """Return the secret in a file: its text, or ``secret`` of a Mesos credential in JSON."""
+    try:
+        text = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{origin}: {path} cannot be read: {error}.") from error
+    try:
+        document = json.loads(text)
+    except ValueError:
+        document = None
+    if isinstance(document, dict):
+        text = str(document.get("secret", ""))
+    if not text or "\n" in text:
+        raise UsageError(f"{origin}: {path} must hold one line, the secret, and nothing else.")
+    return text

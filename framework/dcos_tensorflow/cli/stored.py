@@ -1,0 +1,87 @@
+"""What the state store already holds of a service, before a scheduler of it is started.
+
+Used by ``run`` to say what is going to happen, and to remove old checkpoints safely.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.service_state import (
+    LaunchSettings,
+    ServiceState,
+    StateUnreadable,
+    configuration_id,
+    restore,
+)
+from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.state.errors import LeadershipTaken, StateError
+from dcos_tensorflow.state.store import StateStore, open_store
+
+
+def stored_state(url: str, service: str) -> ServiceState | None:
+    """Return what is stored of the service; None when it is new. Raises CliError."""
+    with _opened(url, service) as store:
+        return _restored(store)
+
+
+def check_same(stored: ServiceState | None, spec: ServiceSpec) -> None:
+    """Raise UsageError when a job with other options has not ended yet."""
+    if stored is None or stored.job.phase is JobPhase.DONE:
+        return
+    if configuration_id(stored.spec) != configuration_id(spec):
+        raise UsageError(
+            f"A job of the service {spec.name} has not ended (it is {stored.job.phase}) and has"
+            f" other options. End it first (dcos-tensorflow stop {spec.name}, or run it again with"
+            " its own options and press Ctrl-C), or give this one another service.name."
+        )
+
+
+def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDirectory) -> None:
+    """Remove the checkpoints of a job that is done.
+
+    Only below our own folder, and only as the service's leader, so that no scheduler can have
+    started a job in between. Raises CliError.
+    """
+    inside = checkpoints.resolve()
+    if not inside.is_relative_to(work.services.resolve()) or checkpoints.is_symlink():
+        raise UsageError(f"--fresh removes nothing outside {work.services}: {checkpoints} is kept.")
+    with _opened(url, service) as store:
+        try:
+            leadership = store.lead(f"removing checkpoints, pid {os.getpid()}", 0.0, lambda _: None)
+        except LeadershipTaken as error:
+            raise CliError(sentence(str(error)), 8) from error
+        with leadership:
+            state = _restored(store)
+            if state is not None and state.job.phase is not JobPhase.DONE:
+                raise UsageError(
+                    f"--fresh: the job of {service} has not ended (it is {state.job.phase}); its"
+                    " checkpoints are kept."
+                )
+            if checkpoints.exists():
+                shutil.rmtree(checkpoints)
+            checkpoints.mkdir(mode=0o700)
+
+
+@contextmanager
+def _opened(url: str, service: str) -> Iterator[StateStore]:
+    try:
+        with closing(open_store(url, service)) as store:
+            yield store
+    except StateError as error:
+        raise CliError(f"The state store: {sentence(str(error))}", 8) from error
+
+
+def _restored(store: StateStore) -> ServiceState | None:
+    try:
+        return restore(store.load(), LaunchSettings())
+    except StateUnreadable as error:
+        raise CliError(f"The state of {store.service} cannot be read: {error}.", 8) from error

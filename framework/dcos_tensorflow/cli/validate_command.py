@@ -1,0 +1,37 @@
+"""``validate``: what a job would run, or everything that is wrong, without starting anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dcos_tensorflow.cli import describing
+from dcos_tensorflow.cli.errors import EXIT_USAGE, UsageError
+from dcos_tensorflow.cli.output import say_lines, show_json
+from dcos_tensorflow.cli.preparation import PreparedJob, check_job, local_source
+from dcos_tensorflow.core.cluster_spec import illegal_mix
+from dcos_tensorflow.options import load, notes, service_spec
+
+
+def validate(options_file: Path, overrides: Sequence[str], *, as_json: bool) -> int:
+    """Show what would run and return 0. Raises OptionsError, and UsageError for an unusable job."""
+    options = load(options_file, overrides=overrides)
+    spec = service_spec(options)
+    try:
+        source = local_source(spec, options.base_directory, local=False)
+        contract = check_job(spec, source) if source is not None else spec.job.contract
+        wrong = illegal_mix(spec)
+        if wrong:
+            raise UsageError(f"This cannot run: {wrong}.")
+    except UsageError as error:
+        if not as_json:
+            raise
+        show_json({"valid": False, "problems": [{"path": "", "message": str(error)}]})
+        return EXIT_USAGE
+    prepared = PreparedJob(spec, source, contract, notes(options))
+    described = describing.document(prepared)
+    if as_json:
+        show_json({"valid": True, **described})
+    else:
+        say_lines(describing.lines(described))
+    return 0

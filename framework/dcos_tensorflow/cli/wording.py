@@ -1,0 +1,73 @@
+"""Numbers and times as people read them. Pure; used by every view of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dcos_tensorflow.cli.snapshot import TaskLine
+
+
+def numbers(task: TaskLine) -> str:
+    """Return what is known of a task's training, e.g. ``step 300, loss 0.21, accuracy 0.94``."""
+    parts = []
+    if task.epoch is not None:
+        of = f"/{task.epochs}" if task.epochs is not None else ""
+        parts.append(f"epoch {task.epoch}{of}")
+    if task.step is not None:
+        parts.append(f"step {task.step}")
+    if task.loss is not None:
+        parts.append(f"loss {short(task.loss)}")
+    if task.accuracy is not None:
+        parts.append(f"accuracy {short(task.accuracy)}")
+    return ", ".join(parts)
+
+
+def short(value: float) -> str:
+    """Return a number with four significant digits."""
+    return f"{value:.4g}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span, e.g. ``34 s``, ``5 min 12 s``, ``3 h 4 min``."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+def megabytes(value: float) -> str:
+    """Return an amount of memory or disk, e.g. ``512 MB``, ``1.5 GB``."""
+    return f"{value / 1024:.3g} GB" if value >= 1024 else f"{value:.0f} MB"
+
+
+def words(name: str) -> str:
+    """Return the name of a result as words: ``test_accuracy`` becomes ``test accuracy``."""
+    return name.replace("_", " ").strip()
+
+
+def value_text(value: Any) -> str:
+    """Return the value of a result in one line."""
+    if isinstance(value, float):
+        return short(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{words(str(k))} {value_text(v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(value_text(item) for item in value)
+    return str(value)
+
+
+def table(rows: list[tuple[str, str]], indent: str = "  ") -> list[str]:
+    """Return two columns as lines, the first one padded."""
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"{indent}{name:<{width}}  {text}".rstrip() for name, text in rows]
+
+
+def sentence(text: str) -> str:
+    """Return a message as a sentence."""
+    text = text.strip()
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
