@@ -111,7 +111,8 @@ class Ids:
         elif isinstance(recorded, list):
             if len(recorded) != len(live):
                 raise Mismatch(f"{where}: recorded {recorded!r}, came {live!r}")
-            order = _by_name if "resources" in where or "attributes" in where else None
+            unordered = where.rpartition(".")[2] in ("resources", "attributes", "agents")
+            order = _by_name if unordered or where.endswith("_resources") else None
             ours = sorted(recorded, key=order) if order else recorded
             theirs = sorted(live, key=order) if order else live
             for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
@@ -125,7 +126,33 @@ class Ids:
 def _by_name(one: Any) -> str:
     if not isinstance(one, dict):
         return str(one)
+    if "agent_info" in one:
+        return str(one["agent_info"]["hostname"])
     return str(one.get("name")) + json.dumps(one.get("reservations", ""), sort_keys=True)
+
+
+def compare_shape(recorded: Any, live: Any, where: str = "") -> None:
+    """Compare keys and types only; of lists the first items, when both have one.
+
+    Raises:
+        Mismatch: they differ.
+    """
+    if type(recorded) is not type(live):
+        raise Mismatch(f"{where}: recorded {recorded!r}, came {live!r}")
+    if isinstance(recorded, dict):
+        if set(recorded) != set(live):
+            missing, extra = set(recorded) - set(live), set(live) - set(recorded)
+            raise Mismatch(f"{where}: missing {sorted(missing)}, extra {sorted(extra)}")
+        for key in recorded:
+            compare_shape(recorded[key], live[key], f"{where}.{key}")
+    elif isinstance(recorded, list) and recorded and live:
+        compare_shape(recorded[0], live[0], f"{where}[0]")
+
+
+def with_note(lines: list[Json], note: str, *, before: Callable[[Json], bool]) -> list[Json]:
+    """Return ``lines`` with a note in front of the first one that ``before`` holds for."""
+    index = next(i for i, line in enumerate(lines) if before(line))
+    return [*lines[:index], {"t": lines[index]["t"], "note": note}, *lines[index:]]
 
 
 class LiveStream:
@@ -183,7 +210,10 @@ class Player:
         master: ``host:port``.
         scale: what recorded durations are multiplied with in requests.
         on_note: called for each ``note`` line with its text; does to the cluster what it says.
-        credentials: header value for Authorization, where the recording has none of its own.
+        on_request: called with each line before its request is sent.
+        skip_event: which events not to wait for.
+        skip_request: which requests not to send.
+        exact_offers: whether offers must have the recorded amounts.
     """
 
     def __init__(
@@ -193,6 +223,7 @@ class Player:
         *,
         scale: float = 0.1,
         on_note: Callable[[str], None] = lambda _: None,
+        on_request: Callable[[Json], None] = lambda _: None,
         skip_event: Callable[[Json], bool] = lambda _: False,
         skip_request: Callable[[Json], bool] = lambda _: False,
         exact_offers: bool = True,
@@ -201,6 +232,7 @@ class Player:
         self._master = master
         self._scale = scale
         self._on_note = on_note
+        self._on_request = on_request
         self._skip_event = skip_event
         self._skip_request = skip_request
         self._exact_offers = exact_offers
@@ -230,7 +262,8 @@ class Player:
         if "request" in line:
             if self._skip_request(line["request"]):
                 return
-            self._catch_up(line["t"])
+            self._catch_up(line)
+            self._on_request(line)
             self._request(line)
         elif "event" in line:
             if line["event"]["type"] != "HEARTBEAT" and not self._skip_event(line["event"]):
@@ -238,23 +271,21 @@ class Player:
         elif "stream_closed" in line:
             self._closed(line)
         elif "note" in line:
-            self._catch_up(line["t"])
+            self._catch_up(line)
             self._on_note(line["note"])
 
-    def _catch_up(self, now: float) -> None:
+    def _catch_up(self, line: Json) -> None:
         """Wait for the events that came before, but for those that the request causes."""
         caused, self._waiting = self._waiting, []
         for index, expected in enumerate(caused):
-            if now - expected["t"] < _CAUSED_WITHIN_SECONDS and _may_be_an_answer(expected):
-                self._waiting.append(expected)
-                continue
-            if self._held_back(expected):
+            soon = line["t"] - expected["t"] < _CAUSED_WITHIN_SECONDS
+            if (soon and _may_be_an_answer(expected, line)) or self._held_back(expected):
                 self._waiting.append(expected)
                 continue
             try:
                 self._expect(expected)
             except Mismatch as error:
-                raise Mismatch(f"before t={now}, event {index}: {error}") from error
+                raise Mismatch(f"before t={line['t']}, event {index}: {error}") from error
 
     def _held_back(self, line: Json) -> bool:
         """Say whether an update cannot come yet: the one before it is not acknowledged.
@@ -299,6 +330,17 @@ class Player:
         elif "body_text" in recorded:
             self.ids.compare_text(recorded["body_text"], data, f"t={line['t']} response")
 
+    def send(self, name: str, body: Json) -> int:
+        """Send a call of the test's own on a subscription; return the status of the answer."""
+        stream = self.streams[name]
+        connection = http.client.HTTPConnection(self._master(), timeout=_DEADLINE_SECONDS)
+        headers = {"Content-Type": "application/json", "Mesos-Stream-Id": stream.stream_id}
+        connection.request("POST", "/api/v1/scheduler", json.dumps(body), headers)
+        response = connection.getresponse()
+        response.read()
+        connection.close()
+        return response.status
+
     def _compare_status(self, line: Json, response: http.client.HTTPResponse) -> None:
         recorded = line["response"]
         if response.status != recorded["status"]:
@@ -331,7 +373,7 @@ class Player:
     def _closed(self, line: Json) -> None:
         if line["stream_closed"] == "AttributeError":
             # The recorder dropped its own connection.
-            self._catch_up(line["t"] + 1)
+            self._catch_up({"t": line["t"] + 1})
             self.streams[line["to"]].close()
         else:
             self._waiting.append(line)
@@ -361,7 +403,7 @@ class Player:
     def _expect_event(self, stream: LiveStream, recorded: Json) -> None:
         def take() -> Json | None:
             for index, event in enumerate(stream.events):
-                if _corresponds(recorded, event):
+                if _corresponds(self.ids.translate(recorded), event):
                     return stream.events.pop(index)
             return None
 
@@ -390,21 +432,18 @@ class Player:
             return False
         if recorded.get("allocation_info") != live.get("allocation_info"):
             return False
+        if ("unavailability" in recorded) != ("unavailability" in live):
+            return False
         amounts = _amounts(recorded) == _amounts(live)
         return amounts if self._exact_offers else set(_amounts(live)) == set(_amounts(recorded))
 
 
 def _amounts(offer: Json) -> Mapping[str, Any]:
-    return {
-        _by_name(one): one.get("scalar", one.get("ranges", {}))
-        for one in offer["resources"]
-    }
+    return {_by_name(one): one.get("scalar", one.get("ranges", {})) for one in offer["resources"]}
 
 
 def _without_amounts(offer: Json) -> Json:
-    resources = [
-        {**one, "scalar": {}} if "scalar" in one else one for one in offer["resources"]
-    ]
+    resources = [{**one, "scalar": {}} if "scalar" in one else one for one in offer["resources"]]
     return {**offer, "resources": resources}
 
 
@@ -416,17 +455,31 @@ def _corresponds(recorded: Json, live: Json) -> bool:
         # The first that came for the task, whatever it says: so the order is compared, too.
         same_task = bool(one["task_id"] == other["task_id"])
         return same_task and ("uuid" in one) == ("uuid" in other)
+    if recorded["type"] in ("RESCIND", "RESCIND_INVERSE_OFFER"):
+        return recorded == live
+    if recorded["type"] == "UPDATE_OPERATION_STATUS":
+        one = recorded["update_operation_status"]["status"]
+        return bool(
+            one["operation_id"] == live["update_operation_status"]["status"]["operation_id"]
+        )
     return True
 
 
-def _may_be_an_answer(line: Json) -> bool:
+_ANSWERS = ("REASON_RECONCILIATION", "REASON_INVALID_OFFERS", "REASON_TASK_INVALID")
+
+
+def _may_be_an_answer(line: Json, request: Json) -> bool:
     if "stream_closed" in line:
         return True
     event = line["event"]
+    if request.get("from") == "operator":
+        return event["type"] in ("UPDATE", "RESCIND", "FAILURE", "RESCIND_INVERSE_OFFER")
     if event["type"] == "UPDATE":
         status = event["update"]["status"]
-        return "uuid" not in status or status["source"] == "SOURCE_AGENT"
-    return event["type"] in ("RESCIND", "FAILURE", "ERROR")
+        return status["source"] == "SOURCE_AGENT" or status.get("reason") in _ANSWERS
+    if event["type"] == "UPDATE_OPERATION_STATUS":
+        return "uuid" not in event["update_operation_status"]["status"]
+    return event["type"] == "ERROR"
 
 
 _SLEEP = re.compile(r"\bsleep (\d*\.?\d+)")

@@ -353,7 +353,10 @@ class Agent:
                 continue
             container.draining = container.draining or message.draining
             if container.delivered:
-                self._kill(container, self._grace(container, message.grace_seconds))
+                grace = self._grace(container, message.grace_seconds)
+                if message.max_grace_seconds is not None:
+                    grace = min(grace, message.max_grace_seconds)
+                self._kill(container, grace)
                 continue
             self._destroy(container)
             self._update(

@@ -69,7 +69,7 @@ def _offerable(
     if not meets_constraints(framework.constraints, role, agent):
         return nothing
     offered = available.filter(_reservation_roles(role))
-    offered = _within_quota(state.quotas.get(role.split("/")[0], {}), shares, role, offered)
+    offered = _within_quota(state.quotas.get(_top(role), {}), shares, role, offered)
     if not _is_allocatable(framework, role, offered):
         return nothing
     for refused in framework.filters:
@@ -89,19 +89,24 @@ def _reservation_roles(role: str) -> list[str]:
     return ["/".join(parts[: end + 1]) for end in range(len(parts))]
 
 
+def _top(role: str) -> str:
+    return role.partition("/")[0]
+
+
 def _within_quota(
     limits: Mapping[str, int], shares: _Shares, role: str, offered: Resources
 ) -> Resources:
     if not limits:
         return offered
-    consumed = shares.consumed(role.split("/")[0])
+    consumed = shares.consumed(_top(role))
     kept: dict[Kind, Any] = {}
     left = {name: limit - consumed.thousandths(name) for name, limit in limits.items()}
     for kind, amount in offered:
         if kind.name in left and isinstance(amount, int) and not kind.reservations:
-            amount = max(0, min(amount, left[kind.name]))
-            left[kind.name] -= amount
-        kept[kind] = amount
+            kept[kind] = max(0, min(amount, left[kind.name]))
+            left[kind.name] -= kept[kind]
+        else:
+            kept[kind] = amount
     return Resources(kept)
 
 
@@ -156,7 +161,7 @@ class _Shares:
         """Return what a top-level role and its children hold, offers included."""
         total = Resources()
         for (_, role), resources in self._held.items():
-            if role.split("/")[0] == top_role:
+            if _top(role) == top_role:
                 total += resources
         return total
 
@@ -277,5 +282,5 @@ def _selected(selector: Mapping[str, Any], agent: Agent) -> tuple[list[str], boo
     matching = [one for one in agent.attributes if one["name"] == name]
     texts = [one["text"]["value"] for one in matching if one["type"] == "TEXT"]
     if matching and not texts:
-        return [name], False
+        return [str(name)], False
     return texts, True

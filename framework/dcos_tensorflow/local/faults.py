@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dcos_tensorflow.local import messages
+from dcos_tensorflow.local import membership, messages
 from dcos_tensorflow.local.master import Master
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Faults:
         with cluster.lock:
             cluster.agents[agent].crash()
             cluster.network.freeze(agent)
-            cluster.core.agent_disconnected(agent, cluster.now())
+            membership.disconnected(cluster.core, agent, cluster.now())
             cluster.settle()
 
     def restart_agent(self, agent: int) -> None:

@@ -52,6 +52,10 @@ class MasterDoor(Protocol):
     http_faults: HttpFaults
     credentials: Mapping[str, str] | None
 
+    @property
+    def master(self) -> str:
+        """Return where the master listens, ``host:port``."""
+
     def scheduler_call(self, request: Request) -> tuple[Reply, EventStream | None]:
         """Answer a scheduler's call."""
 
@@ -111,7 +115,7 @@ class _MasterHandler(Handler):
             self._unauthorized(path)
             return
         if path == "/redirect":
-            self.answer(307, headers={"Location": f"//{faults.leader or self._own()}"})
+            self.answer(307, headers={"Location": f"//{faults.leader or self.door.master}"})
             return
         if path != "/health" and time.monotonic() < faults.refuse_until:
             self.answer(503, faults.refuse_text, TEXT)
@@ -133,10 +137,6 @@ class _MasterHandler(Handler):
         else:
             query = urllib.parse.parse_qs(parsed.query)
             self._reply(self.door.operator_get(path, query, body))
-
-    def _own(self) -> str:
-        host, port = self.server.server_address[:2]
-        return f"{host!s}:{port}"
 
     def _reply(self, reply: Reply) -> None:
         self.answer(reply.status, reply.body, reply.content_type, reply.headers)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.local import messages
+from dcos_tensorflow.local import maintenance, membership, messages
 from dcos_tensorflow.local.allocator import allocate
 from dcos_tensorflow.local.records import (
     TERMINAL_STATES,
@@ -23,9 +23,9 @@ from dcos_tensorflow.local.records import (
     ClusterState,
     Filter,
     Framework,
-    InverseOffer,
     Offer,
     Task,
+    agent_url,
 )
 from dcos_tensorflow.local.resources import Resources
 from dcos_tensorflow.local.timing import Timing
@@ -87,6 +87,10 @@ class Master:
         """Order ``message`` to be carried to ``agent``."""
         self._effects.append(messages.ToAgent(agent.link, message))
 
+    def send_to_link(self, link: int, message: object) -> None:
+        """Order ``message`` to be carried to an agent that is not (any more) known."""
+        self._effects.append(messages.ToAgent(link, message))
+
     def send_event(self, framework: Framework, event: Json) -> None:
         """Order ``event`` to be written; to a disconnected framework it is lost, as in Mesos."""
         if framework.stream_id is not None:
@@ -117,7 +121,7 @@ class Master:
                 self.remove_framework(framework, now)
         for agent in list(self.state.agents.values()):
             if now >= agent.next_ping:
-                self._ping(agent, now)
+                membership.ping(self, agent, now)
         if self.timing.offer_timeout is not None:
             for offer in list(self.state.offers.values()):
                 if now >= offer.made_at + self.timing.offer_timeout:
@@ -224,7 +228,7 @@ class Master:
         framework.unreachable_tasks.clear()
         for offer in self._offers_of(framework):
             self.drop_offer(offer)
-        self._drop_inverse_offers(framework_id=framework.framework_id, tell=False)
+        maintenance.drop_inverse_offers(self, framework_id=framework.framework_id, tell=False)
         if framework.stream_id is not None:
             self._effects.append(messages.CloseStream(framework.stream_id))
         framework.stream_id = None
@@ -244,7 +248,7 @@ class Master:
         by_framework: dict[str, list[Offer]] = {}
         for grant in allocate(self.state, now):
             offer = Offer(
-                offer_id=self._next_offer_id(),
+                offer_id=self.next_offer_id(),
                 framework_id=grant.framework_id,
                 agent_id=grant.agent_id,
                 mesos_role=grant.mesos_role,
@@ -259,9 +263,9 @@ class Master:
             framework = self.state.frameworks[framework_id]
             rendered = [self.offer_json(framework, offer) for offer in offers]
             self.send_event(framework, {"type": "OFFERS", "offers": {"offers": rendered}})
-        self._send_inverse_offers(now)
+        maintenance.send_inverse_offers(self, now)
 
-    def _next_offer_id(self) -> str:
+    def next_offer_id(self) -> str:
         number = self.state.next_offer
         self.state.next_offer += 1
         return f"{self.state.master_id}-O{number}"
@@ -375,9 +379,9 @@ class Master:
     def agent_message(self, link: int, message: object, now: float) -> None:
         """Take a message of the agent at ``link``."""
         if isinstance(message, messages.RegisterAgent):
-            self._register(link, message, now)
+            membership.register(self, link, message, now)
             return
-        agent = self._agent_at(link)
+        agent = self.agent_at(link)
         if agent is None:
             # An agent that the master has lost: it hears so at its next attempt to register.
             return
@@ -392,216 +396,10 @@ class Master:
             self._executor_message(agent, message)
         elif isinstance(message, messages.UnregisterAgent):
             text = f"Agent {agent.hostname} removed: the agent unregistered"
-            self.remove_agent(agent, "TASK_LOST", "REASON_AGENT_REMOVED", text, now)
+            membership.remove(self, agent, "TASK_LOST", "REASON_AGENT_REMOVED", text, now)
 
-    def _agent_at(self, link: int) -> Agent | None:
+    def agent_at(self, link: int) -> Agent | None:
         return next((a for a in self.state.agents.values() if a.link == link), None)
-
-    def _register(self, link: int, message: messages.RegisterAgent, now: float) -> None:
-        state = self.state
-        agent_id = message.agent_id
-        if agent_id is not None and agent_id in state.gone_agents:
-            refusal = messages.ShutdownAgent("Agent has been marked gone")
-            self._effects.append(messages.ToAgent(link, refusal))
-            return
-        if agent_id is None:
-            agent_id = f"{state.master_id}-S{state.next_agent}"
-            state.next_agent += 1
-        agent = state.agents.get(agent_id)
-        if agent is None:
-            agent = self._admit(agent_id, link, message, now)
-        agent.unanswered_pings = 0
-        agent.disconnected = False
-        agent.next_ping = now + self.timing.agent_ping
-        self.send_to_agent(agent, messages.AgentRegistered(agent_id))
-        self._reregister_tasks(agent, message, now)
-        state.unreachable_agents.pop(agent_id, None)
-        self.allocate(now)
-
-    def _admit(
-        self, agent_id: str, link: int, message: messages.RegisterAgent, now: float
-    ) -> Agent:
-        total = message.total if message.total is not None else message.info["offered_resources"]
-        info = {k: v for k, v in message.info.items() if k != "offered_resources"}
-        agent = Agent(
-            agent_id=agent_id,
-            link=link,
-            info=info,
-            total=Resources.parse(total),
-            registered_at=now,
-            reregistered_at=None if message.agent_id is None else now,
-        )
-        agent.unavailability = self._unavailability(agent)
-        self.state.agents[agent_id] = agent
-        return agent
-
-    def _reregister_tasks(self, agent: Agent, message: messages.RegisterAgent, now: float) -> None:
-        for known in message.frameworks:
-            self._recover_framework(known, now)
-        told = set()
-        for entry in message.tasks:
-            framework = self.state.frameworks.get(entry["framework_id"])
-            task_id = entry["info"]["task_id"]["value"]
-            if framework is None:
-                # Its framework was removed while the agent was away (Mesos shuts it down too).
-                gone = messages.ShutdownFramework(entry["framework_id"])
-                self.send_to_agent(agent, gone)
-                continue
-            told.add((framework.framework_id, task_id))
-            if task_id in framework.tasks:
-                framework.tasks[task_id].state = entry["state"]
-                continue
-            self._readmit_task(framework, agent, entry, now)
-        # What the agent does not know any more never ran there, or ended unseen.
-        for framework in self.state.frameworks.values():
-            for task in list(framework.tasks.values()):
-                key = (framework.framework_id, task.task_id)
-                if task.agent_id == agent.agent_id and key not in told and not task.terminal:
-                    self._lose_task(
-                        framework,
-                        task,
-                        "TASK_DROPPED" if task.state == "TASK_STAGING" else "TASK_GONE",
-                        "REASON_RECONCILIATION",
-                        "Reconciliation: Task is unknown to the agent",
-                        now,
-                    )
-
-    def _readmit_task(self, framework: Framework, agent: Agent, entry: Json, now: float) -> None:
-        info = entry["info"]
-        task_id = info["task_id"]["value"]
-        task = framework.unreachable_tasks.pop(task_id, None)
-        came_back = task is not None
-        if task is None:
-            task = Task(
-                info=info,
-                framework_id=framework.framework_id,
-                agent_id=agent.agent_id,
-                resources=Resources.parse(info["resources"]),
-                executor_id=entry.get("group_executor_id"),
-            )
-        task.unreachable_time = None
-        task.state = entry["state"]
-        if entry.get("status") is not None:
-            task.status_update_state = entry["status"]["state"]
-            task.status_update_uuid = entry["status"].get("uuid")
-            task.statuses = [*task.statuses[-9:], entry["status"]]
-        framework.tasks[task_id] = task
-        if entry.get("executor") is not None:
-            key = (framework.framework_id, entry["group_executor_id"])
-            agent.executors[key] = Resources.parse(entry["executor"]["resources"])
-        if came_back and not task.terminal:
-            self.update_from_master(
-                framework,
-                task_id,
-                task.status_update_state,
-                agent_id=agent.agent_id,
-                reason="REASON_AGENT_REREGISTERED",
-                message="Unreachable agent re-reregistered",
-                now=now,
-                more=last_details(task),
-            )
-
-    def _recover_framework(self, known: Json, now: float) -> None:
-        framework_id = known["id"]["value"]
-        state = self.state
-        if framework_id in state.frameworks or framework_id in state.completed_frameworks:
-            return
-        framework = Framework(
-            framework_id=framework_id,
-            info=known,
-            stream_id=None,
-            registered_at=now,
-            reregistered_at=now,
-            recovered=True,
-        )
-        # A recovered framework has its whole failover timeout to come back.
-        framework.failover_deadline = now + framework.failover_timeout
-        state.frameworks[framework_id] = framework
-
-    def _ping(self, agent: Agent, now: float) -> None:
-        if agent.unanswered_pings >= self.timing.agent_ping_timeouts:
-            self.state.unreachable_agents[agent.agent_id] = now
-            self.remove_agent(
-                agent,
-                "TASK_UNREACHABLE",
-                "REASON_AGENT_REMOVED",
-                "health check timed out",
-                now,
-            )
-            return
-        agent.unanswered_pings += 1
-        agent.next_ping = now + self.timing.agent_ping
-        self.send_to_agent(agent, messages.Ping())
-
-    def agent_disconnected(self, link: int, now: float) -> None:
-        """Note that the connection to an agent broke: no offers, no tasks without checkpoint."""
-        agent = self._agent_at(link)
-        if agent is None:
-            return
-        agent.disconnected = True
-        for offer in list(self.state.offers.values()):
-            if offer.agent_id == agent.agent_id:
-                self.rescind(offer)
-        for framework in self.state.frameworks.values():
-            if framework.info.get("checkpoint", False):
-                continue
-            for task in list(framework.tasks.values()):
-                if task.agent_id == agent.agent_id and not task.terminal:
-                    self._lose_task(
-                        framework,
-                        task,
-                        "TASK_LOST",
-                        "REASON_AGENT_DISCONNECTED",
-                        "Agent disconnected",
-                        now,
-                    )
-
-    def remove_agent(
-        self, agent: Agent, task_state: str, reason: str, message: str, now: float
-    ) -> None:
-        """Take an agent out: updates for its tasks, RESCINDs, FAILURE."""
-        del self.state.agents[agent.agent_id]
-        for framework in self.state.frameworks.values():
-            for task in list(framework.tasks.values()):
-                if task.agent_id == agent.agent_id and not task.terminal:
-                    self._lose_task(framework, task, task_state, reason, message, now)
-        for offer in list(self.state.offers.values()):
-            if offer.agent_id == agent.agent_id:
-                self.rescind(offer)
-        self._drop_inverse_offers(agent_id=agent.agent_id, tell=True)
-        for framework in self.state.frameworks.values():
-            failure = {"agent_id": {"value": agent.agent_id}}
-            self.send_event(framework, {"type": "FAILURE", "failure": failure})
-
-    def _lose_task(
-        self,
-        framework: Framework,
-        task: Task,
-        state: str,
-        reason: str,
-        message: str,
-        now: float,
-    ) -> None:
-        sent = state if framework.capable("PARTITION_AWARE") else "TASK_LOST"
-        more: Json = {}
-        if state == "TASK_UNREACHABLE":
-            task.unreachable_time = now
-            more["unreachable_time"] = nanoseconds(now)
-            framework.tasks.pop(task.task_id, None)
-            framework.unreachable_tasks[task.task_id] = task
-        else:
-            task.state = state
-            self.complete_task(framework, task)
-        self.update_from_master(
-            framework,
-            task.task_id,
-            sent,
-            agent_id=task.agent_id,
-            reason=reason,
-            message=message,
-            now=now,
-            more=more,
-        )
 
     def _status_update(self, agent: Agent, message: messages.StatusUpdate) -> None:
         framework = self.state.frameworks.get(message.framework_id)
@@ -618,7 +416,9 @@ class Master:
                 task.statuses = [*task.statuses[-9:], status]
         self.send_event(framework, {"type": "UPDATE", "update": {"status": status}})
 
-    def acknowledge(self, framework: Framework, agent_id: str, task_id: str, uid: str) -> None:
+    def acknowledge(
+        self, framework: Framework, agent_id: str, task_id: str, uid: str, now: float
+    ) -> None:
         """Pass an acknowledgement on; a terminal one ends what is known of the task."""
         agent = self.state.agents.get(agent_id)
         task = framework.tasks.get(task_id)
@@ -633,6 +433,7 @@ class Master:
         ):
             self.complete_task(framework, task)
         self.send_to_agent(agent, messages.AcknowledgeUpdate(framework.framework_id, task_id, uid))
+        membership.check_drained(self, agent, now)
 
     def _operation_update(self, message: messages.OperationUpdate) -> None:
         framework = self.state.frameworks.get(message.framework_id)
@@ -667,114 +468,6 @@ class Master:
                 "data": message.data,
             }
             self.send_event(framework, {"type": "MESSAGE", "message": body})
-
-    # -- maintenance ---------------------------------------------------------------------------
-
-    def set_maintenance(self, windows: list[Json], now: float) -> None:
-        """Replace the maintenance schedule: offers of the machines concerned are made anew."""
-        self.state.maintenance = windows
-        for agent in self.state.agents.values():
-            unavailability = self._unavailability(agent)
-            if unavailability == agent.unavailability:
-                continue
-            agent.unavailability = unavailability
-            self._drop_inverse_offers(agent_id=agent.agent_id, tell=True)
-            for key in [k for k in self.state.inverse_answers if k[0] == agent.agent_id]:
-                del self.state.inverse_answers[key]
-            for offer in list(self.state.offers.values()):
-                if offer.agent_id == agent.agent_id:
-                    self.rescind(offer)
-        self.allocate(now)
-
-    def _unavailability(self, agent: Agent) -> Json | None:
-        for window in self.state.maintenance:
-            for machine in window.get("machine_ids", []):
-                if machine.get("ip", agent.info["ip"]) == agent.info["ip"] and machine.get(
-                    "hostname", agent.hostname
-                ) in (agent.hostname, ""):
-                    return dict(window["unavailability"])
-        return None
-
-    def _send_inverse_offers(self, now: float) -> None:
-        state = self.state
-        for agent in state.agents.values():
-            if agent.unavailability is None:
-                continue
-            for framework in state.frameworks.values():
-                if not framework.connected or not any(
-                    task.agent_id == agent.agent_id for task in framework.tasks.values()
-                ):
-                    continue
-                if now < framework.inverse_filters.get(agent.agent_id, 0) or any(
-                    one.agent_id == agent.agent_id and one.framework_id == framework.framework_id
-                    for one in state.inverse_offers.values()
-                ):
-                    continue
-                offer = InverseOffer(self._next_offer_id(), framework.framework_id, agent.agent_id)
-                state.inverse_offers[offer.offer_id] = offer
-                body = {
-                    "id": {"value": offer.offer_id},
-                    "url": agent_url(agent),
-                    "framework_id": {"value": framework.framework_id},
-                    "agent_id": {"value": agent.agent_id},
-                    "unavailability": agent.unavailability,
-                }
-                event = {"type": "INVERSE_OFFERS", "inverse_offers": {"inverse_offers": [body]}}
-                self.send_event(framework, event)
-
-    def answer_inverse_offers(
-        self, framework: Framework, offer_ids: list[str], status: str, filters: Json, now: float
-    ) -> None:
-        """Note what a framework says to leaving an agent."""
-        seconds = filters.get("refuse_seconds", _DEFAULT_REFUSE_SECONDS)
-        for offer_id in offer_ids:
-            offer = self.state.inverse_offers.pop(offer_id, None)
-            if offer is None or offer.framework_id != framework.framework_id:
-                continue
-            framework.inverse_filters[offer.agent_id] = now + max(seconds, self.timing.allocation)
-            self.state.inverse_answers[(offer.agent_id, framework.framework_id)] = {
-                "status": status,
-                "framework_id": {"value": framework.framework_id},
-                "timestamp": nanoseconds(now),
-            }
-
-    def _drop_inverse_offers(
-        self, *, agent_id: str | None = None, framework_id: str | None = None, tell: bool
-    ) -> None:
-        for offer in list(self.state.inverse_offers.values()):
-            if offer.agent_id == agent_id or offer.framework_id == framework_id:
-                del self.state.inverse_offers[offer.offer_id]
-                framework = self.state.frameworks.get(offer.framework_id)
-                if tell and framework is not None:
-                    body = {"inverse_offer_id": {"value": offer.offer_id}}
-                    event = {"type": "RESCIND_INVERSE_OFFER", "rescind_inverse_offer": body}
-                    self.send_event(framework, event)
-
-
-def agent_url(agent: Agent) -> Json:
-    """Return where an agent listens, as offers tell it."""
-    return {
-        "scheme": "http",
-        "address": {
-            "hostname": agent.hostname,
-            "ip": agent.info["ip"],
-            "port": agent.info["port"],
-        },
-        "path": "/slave(1)",
-    }
-
-
-def nanoseconds(seconds: float) -> Json:
-    """Return a TimeInfo."""
-    return {"nanoseconds": round(seconds * 1e9)}
-
-
-def last_details(task: Task) -> Json:
-    """Return what the master repeats of a task's last status: container, health, checks."""
-    if not task.statuses:
-        return {}
-    last = task.statuses[-1]
-    return {k: last[k] for k in ("healthy", "check_status", "container_status") if k in last}
 
 
 def _same_bytes(one: str | None, other: str) -> bool:

@@ -112,6 +112,7 @@ class KillTask:
     framework_id: str
     task_id: str
     grace_seconds: float | None = None
+    max_grace_seconds: float | None = None
     draining: bool = False
 
 

@@ -1,4 +1,4 @@
-"""The operator's side of the master: ``POST /api/v1`` and the GET endpoints. Pure.
+"""The operator's side of the master: ``POST /api/v1`` and the other endpoints. Pure.
 
 Called by ``cluster`` for ``http_master``. The bodies are those of Mesos (the recordings);
 ``operator_views`` builds them. A call that is not here is refused by name.
@@ -11,11 +11,13 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dcos_tensorflow.local import maintenance, membership, operator_views
 from dcos_tensorflow.local.agent_views import version
 from dcos_tensorflow.local.master import Master
+from dcos_tensorflow.local.records import Agent
 from dcos_tensorflow.local.scheduler_calls import JSON, TEXT, Reply, bad_request, parse_json
 from dcos_tensorflow.local.schema import ConversionError
-from dcos_tensorflow.local.validation import NOT_SUPPORTED
+from dcos_tensorflow.local.validation import NOT_SUPPORTED, role_error
 
 Json = dict[str, Any]
 
@@ -34,13 +36,37 @@ def call(master: Master, body: bytes, now: float) -> Reply:
     kind = parsed.get("type") if isinstance(parsed, dict) else None
     if not isinstance(parsed, dict) or kind is None:
         return bad_request("Failed to validate master::Call: Expecting 'type' to be present")
+    view = _VIEWS.get(kind)
+    if view is not None:
+        return json_reply({"type": kind, kind.lower(): view(master)})
     handler = _CALLS.get(kind)
     if handler is None:
         return Reply(501, f"{NOT_SUPPORTED}: call {kind}", TEXT)
+    field = kind.lower()
+    if field not in parsed:
+        return bad_request(f"Failed to validate master::Call: Expecting '{field}' to be present")
     try:
-        return handler(master, parsed.get(kind.lower(), {}), now)
-    except (KeyError, TypeError) as error:
-        return bad_request(f"Failed to validate master::Call: {kind} lacks {error}")
+        return handler(master, parsed[field], now)
+    except (KeyError, TypeError, ValueError) as error:
+        return bad_request(f"Failed to validate master::Call: {kind}: {error!r}")
+
+
+_VIEWS: dict[str, Callable[[Master], Json]] = {
+    "GET_HEALTH": lambda master: {"healthy": True},
+    "GET_VERSION": lambda master: {"version_info": version()},
+    "GET_MASTER": lambda master: {
+        "master_info": master.master_info(),
+        "start_time": master.started_at,
+        "elected_time": master.started_at,
+    },
+    "GET_STATE": operator_views.get_state,
+    "GET_AGENTS": operator_views.get_agents,
+    "GET_FRAMEWORKS": operator_views.get_frameworks,
+    "GET_TASKS": operator_views.get_tasks,
+    "GET_ROLES": operator_views.get_roles,
+    "GET_MAINTENANCE_STATUS": operator_views.get_maintenance_status,
+    "GET_MAINTENANCE_SCHEDULE": lambda master: {"schedule": {"windows": master.state.maintenance}},
+}
 
 
 def _teardown(master: Master, body: Json, now: float) -> Reply:
@@ -51,21 +77,119 @@ def _teardown(master: Master, body: Json, now: float) -> Reply:
     return Reply(200)
 
 
+def _known_agent(master: Master, body: Json) -> Agent | Reply:
+    agent = master.state.agents.get(body["agent_id"]["value"])
+    return Reply(404, "Agent not found", TEXT) if agent is None else agent
+
+
+def _mark_gone(master: Master, body: Json, now: float) -> Reply:
+    agent_id = body["agent_id"]["value"]
+    state = master.state
+    if agent_id not in state.agents and agent_id not in state.unreachable_agents:
+        return Reply(404, "Agent not found", TEXT)
+    membership.mark_gone(master, agent_id, now)
+    return Reply(200)
+
+
+def _drain(master: Master, body: Json, now: float) -> Reply:
+    agent = _known_agent(master, body)
+    if isinstance(agent, Reply):
+        return agent
+    grace = body.get("max_grace_period")
+    seconds = None
+    if isinstance(grace, dict):
+        seconds = float(grace.get("seconds", 0)) + float(grace.get("nanos", 0)) / 1e9
+    elif grace is not None:
+        seconds = float(str(grace).removesuffix("s"))
+    membership.drain(master, agent, seconds, bool(body.get("mark_gone", False)), now)
+    return Reply(200)
+
+
+def _deactivate(master: Master, body: Json, now: float) -> Reply:
+    agent = _known_agent(master, body)
+    if isinstance(agent, Reply):
+        return agent
+    membership.deactivate(master, agent)
+    return Reply(200)
+
+
+def _reactivate(master: Master, body: Json, now: float) -> Reply:
+    agent = _known_agent(master, body)
+    if isinstance(agent, Reply):
+        return agent
+    membership.reactivate(master, agent, now)
+    return Reply(200)
+
+
+def _update_quota(master: Master, body: Json, now: float) -> Reply:
+    quotas = {}
+    for config in body["quota_configs"]:
+        role = config["role"]
+        if role_error(role) or "/" in role or role == "*":
+            return bad_request(f"Invalid QuotaConfig: quota is not possible for role '{role}'")
+        if any(_scalar(value) for value in config.get("guarantees", {}).values()):
+            return Reply(501, f"{NOT_SUPPORTED}: quota guarantees", TEXT)
+        quotas[role] = {
+            name: round(_scalar(value) * 1000) for name, value in config.get("limits", {}).items()
+        }
+    for role, limits in quotas.items():
+        master.state.quotas.pop(role, None)
+        if limits:
+            master.state.quotas[role] = limits
+    return Reply(200)
+
+
+def _scalar(value: Any) -> float:
+    return float(value["value"] if isinstance(value, dict) else value)
+
+
+def _maintenance(master: Master, body: Json, now: float) -> Reply:
+    windows = body["schedule"].get("windows", [])
+    if not all("unavailability" in window for window in windows):
+        return bad_request("Maintenance window lacks 'unavailability'")
+    maintenance.set_schedule(master, windows, now)
+    return Reply(200)
+
+
 _CALLS: dict[str, Callable[[Master, Json, float], Reply]] = {
     "TEARDOWN": _teardown,
+    "MARK_AGENT_GONE": _mark_gone,
+    "DRAIN_AGENT": _drain,
+    "DEACTIVATE_AGENT": _deactivate,
+    "REACTIVATE_AGENT": _reactivate,
+    "UPDATE_QUOTA": _update_quota,
+    "UPDATE_MAINTENANCE_SCHEDULE": _maintenance,
 }
 
 
 def get(
     master: Master, path: str, query: Mapping[str, list[str]], form: bytes, now: float
 ) -> Reply:
-    """Answer the endpoints that are no calls."""
+    """Answer the endpoints that are no calls. ``form`` is the request's body."""
     if path == "/health":
         return Reply(200)
     if path == "/version":
         return json_reply(version())
+    if path == "/metrics/snapshot":
+        return json_reply(operator_views.metrics(master, now))
+    if path == "/tasks":
+        limit, offset = (int(query.get(name, [default])[0]) for name, default in _PAGE.items())
+        return json_reply(operator_views.tasks(master, limit, offset))
     if path == "/teardown":
         fields = urllib.parse.parse_qs(form.decode("utf-8", "replace"))
         framework_id = fields.get("frameworkId", [""])[0]
         return _teardown(master, {"framework_id": {"value": framework_id}}, now)
-    return Reply(404)
+    view = _PAGES.get(path.removesuffix(".json"))
+    if view is None:
+        return Reply(404)
+    return json_reply(view(master))
+
+
+_PAGE = {"limit": "100", "offset": "0"}
+_PAGES: dict[str, Callable[[Master], Json]] = {
+    "/state": operator_views.state,
+    "/state-summary": operator_views.state_summary,
+    "/frameworks": operator_views.frameworks,
+    "/slaves": operator_views.slaves,
+    "/roles": operator_views.roles,
+}

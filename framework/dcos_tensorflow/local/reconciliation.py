@@ -5,8 +5,8 @@ Called by ``scheduler_calls``. The cases are those of Mesos (``master.cpp``, rec
 
 from __future__ import annotations
 
-from dcos_tensorflow.local.master import Master, last_details, nanoseconds
-from dcos_tensorflow.local.records import Framework, Task
+from dcos_tensorflow.local.master import Master
+from dcos_tensorflow.local.records import Framework, Task, last_details, nanoseconds
 
 _REASON = "REASON_RECONCILIATION"
 

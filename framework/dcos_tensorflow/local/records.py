@@ -144,6 +144,7 @@ class Agent:
     disconnected: bool = False
     deactivated: bool = False
     drain: Json | None = None
+    drain_started_at: float = 0.0
     unavailability: Json | None = None
 
     @property
@@ -225,3 +226,29 @@ class ClusterState:
         """Return what an agent has left, unallocated."""
         taken = self.used(agent_id) + self.offered(agent_id)
         return self.agents[agent_id].total - taken.allocated_to(None)
+
+
+def agent_url(agent: Agent) -> Json:
+    """Return where an agent listens, as offers tell it."""
+    return {
+        "scheme": "http",
+        "address": {
+            "hostname": agent.hostname,
+            "ip": agent.info["ip"],
+            "port": agent.info["port"],
+        },
+        "path": "/slave(1)",
+    }
+
+
+def nanoseconds(seconds: float) -> Json:
+    """Return a TimeInfo."""
+    return {"nanoseconds": round(seconds * 1e9)}
+
+
+def last_details(task: Task) -> Json:
+    """Return what the master repeats of a task's last status: container, health, checks."""
+    if not task.statuses:
+        return {}
+    last = task.statuses[-1]
+    return {k: last[k] for k in ("healthy", "check_status", "container_status") if k in last}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dcos_tensorflow.local import messages
+from dcos_tensorflow.local import maintenance, messages
 from dcos_tensorflow.local.accept import accept
 from dcos_tensorflow.local.allocator import constraints_error
 from dcos_tensorflow.local.master import Master
@@ -138,6 +138,10 @@ def _call_error(call: Json, principal: str | None) -> str | None:
     return None
 
 
+# What a new subscription cannot change: Mesos ignores it without a word.
+_FIXED = ("user", "checkpoint")
+
+
 def _subscribe(master: Master, call: Json, request: Request, now: float) -> Reply:
     subscribe = call["subscribe"]
     info = subscribe["framework_info"]
@@ -179,7 +183,7 @@ def _subscribe(master: Master, call: Json, request: Request, now: float) -> Repl
         state.frameworks[framework_id] = known
     else:
         master.count("master/messages_reregister_framework")
-        kept = {name: known.info[name] for name in ("user", "checkpoint") if name in known.info}
+        kept: Json = {name: known.info[name] for name in _FIXED if name in known.info}
         known.info = {**info, **kept}
     known.suppressed = set(subscribe.get("suppressed_roles", []))
     known.constraints = constraints
@@ -262,7 +266,7 @@ def _inverse(status: str) -> Callable[[Master, Framework, Json, float], None]:
     def answer_inverse(master: Master, framework: Framework, body: Json, now: float) -> None:
         offer_ids = [one["value"] for one in body.get("inverse_offer_ids", [])]
         filters = body.get("filters", {})
-        master.answer_inverse_offers(framework, offer_ids, status, filters, now)
+        maintenance.answer_inverse_offers(master, framework, offer_ids, status, filters, now)
 
     return answer_inverse
 
@@ -312,7 +316,8 @@ def _shutdown(master: Master, framework: Framework, body: Json, now: float) -> N
 
 
 def _acknowledge(master: Master, framework: Framework, body: Json, now: float) -> None:
-    master.acknowledge(framework, body["agent_id"]["value"], body["task_id"]["value"], body["uuid"])
+    agent_id, task_id = body["agent_id"]["value"], body["task_id"]["value"]
+    master.acknowledge(framework, agent_id, task_id, body["uuid"], now)
 
 
 def _acknowledge_operation(master: Master, framework: Framework, body: Json, now: float) -> None:

@@ -68,10 +68,10 @@ class EventStream:
         wake = self._wake
         try:
             while self._write(out):
-                ready, _, _ = select.select([connection, wake], [], [])
+                ready, _, _ = select.select([connection.fileno(), wake], [], [])
                 if wake in ready:
                     os.eventfd_read(wake)
-                if connection in ready and not connection.recv(4096):
+                if connection.fileno() in ready and not connection.recv(4096):
                     return
         except OSError:
             # The client is gone, which ends the subscription like any other way.

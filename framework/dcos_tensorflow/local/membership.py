@@ -1,0 +1,311 @@
+"""Agents come and go: registration, pings, loss, draining, and what becomes of their tasks.
+
+Part of ``master``'s core, split off for its size: functions over a ``Master``. Called by it, by
+``operator_calls`` (DRAIN_AGENT, MARK_AGENT_GONE, ...) and by ``faults`` (a broken connection).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dcos_tensorflow.local import maintenance, messages
+from dcos_tensorflow.local.records import Agent, Framework, Task, last_details, nanoseconds
+from dcos_tensorflow.local.resources import Resources
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.local.master import Master
+
+Json = dict[str, Any]
+
+
+def register(master: Master, link: int, message: messages.RegisterAgent, now: float) -> None:
+    state = master.state
+    agent_id = message.agent_id
+    if agent_id is not None and agent_id in state.gone_agents:
+        refusal = messages.ShutdownAgent("Agent has been marked gone")
+        master.send_to_link(link, refusal)
+        return
+    if agent_id is None:
+        agent_id = f"{state.master_id}-S{state.next_agent}"
+        state.next_agent += 1
+    agent = state.agents.get(agent_id)
+    if agent is None:
+        agent = _admit(master, agent_id, link, message, now)
+    agent.unanswered_pings = 0
+    agent.disconnected = False
+    agent.next_ping = now + master.timing.agent_ping
+    master.send_to_agent(agent, messages.AgentRegistered(agent_id))
+    _reregister_tasks(master, agent, message, now)
+    state.unreachable_agents.pop(agent_id, None)
+    master.allocate(now)
+
+
+def _admit(
+    master: Master, agent_id: str, link: int, message: messages.RegisterAgent, now: float
+) -> Agent:
+    total = message.total if message.total is not None else message.info["offered_resources"]
+    info = {k: v for k, v in message.info.items() if k != "offered_resources"}
+    agent = Agent(
+        agent_id=agent_id,
+        link=link,
+        info=info,
+        total=Resources.parse(total),
+        registered_at=now,
+        reregistered_at=None if message.agent_id is None else now,
+    )
+    agent.unavailability = maintenance.unavailability(master, agent)
+    master.state.agents[agent_id] = agent
+    return agent
+
+
+def _reregister_tasks(
+    master: Master, agent: Agent, message: messages.RegisterAgent, now: float
+) -> None:
+    for known in message.frameworks:
+        _recover_framework(master, known, now)
+    told = set()
+    for entry in message.tasks:
+        framework = master.state.frameworks.get(entry["framework_id"])
+        task_id = entry["info"]["task_id"]["value"]
+        if framework is None:
+            # Its framework was removed while the agent was away (Mesos shuts it down too).
+            gone = messages.ShutdownFramework(entry["framework_id"])
+            master.send_to_agent(agent, gone)
+            continue
+        told.add((framework.framework_id, task_id))
+        if task_id in framework.tasks:
+            framework.tasks[task_id].state = entry["state"]
+            continue
+        _readmit_task(master, framework, agent, entry, now)
+    # What the agent does not know any more never ran there, or ended unseen.
+    for framework in master.state.frameworks.values():
+        for task in list(framework.tasks.values()):
+            key = (framework.framework_id, task.task_id)
+            if task.agent_id == agent.agent_id and key not in told and not task.terminal:
+                lose_task(
+                    master,
+                    framework,
+                    task,
+                    "TASK_DROPPED" if task.state == "TASK_STAGING" else "TASK_GONE",
+                    "REASON_RECONCILIATION",
+                    "Reconciliation: Task is unknown to the agent",
+                    now,
+                )
+
+
+def _readmit_task(
+    master: Master, framework: Framework, agent: Agent, entry: Json, now: float
+) -> None:
+    info = entry["info"]
+    task_id = info["task_id"]["value"]
+    task = framework.unreachable_tasks.pop(task_id, None)
+    came_back = task is not None
+    if task is None:
+        task = Task(
+            info=info,
+            framework_id=framework.framework_id,
+            agent_id=agent.agent_id,
+            resources=Resources.parse(info["resources"]),
+            executor_id=entry.get("group_executor_id"),
+        )
+    task.unreachable_time = None
+    task.state = entry["state"]
+    if entry.get("status") is not None:
+        task.status_update_state = entry["status"]["state"]
+        task.status_update_uuid = entry["status"].get("uuid")
+        task.statuses = [*task.statuses[-9:], entry["status"]]
+    framework.tasks[task_id] = task
+    if entry.get("executor") is not None:
+        key = (framework.framework_id, entry["group_executor_id"])
+        agent.executors[key] = Resources.parse(entry["executor"]["resources"])
+    if came_back and not task.terminal:
+        master.update_from_master(
+            framework,
+            task_id,
+            task.status_update_state,
+            agent_id=agent.agent_id,
+            reason="REASON_AGENT_REREGISTERED",
+            message="Unreachable agent re-reregistered",
+            now=now,
+            more=last_details(task),
+        )
+
+
+def _recover_framework(master: Master, known: Json, now: float) -> None:
+    framework_id = known["id"]["value"]
+    state = master.state
+    if framework_id in state.frameworks or framework_id in state.completed_frameworks:
+        return
+    framework = Framework(
+        framework_id=framework_id,
+        info=known,
+        stream_id=None,
+        registered_at=now,
+        reregistered_at=now,
+        recovered=True,
+    )
+    # A recovered framework has its whole failover timeout to come back.
+    framework.failover_deadline = now + framework.failover_timeout
+    state.frameworks[framework_id] = framework
+
+
+def ping(master: Master, agent: Agent, now: float) -> None:
+    if agent.unanswered_pings >= master.timing.agent_ping_timeouts:
+        master.state.unreachable_agents[agent.agent_id] = now
+        remove(
+            master,
+            agent,
+            "TASK_UNREACHABLE",
+            "REASON_AGENT_REMOVED",
+            "health check timed out",
+            now,
+        )
+        return
+    agent.unanswered_pings += 1
+    agent.next_ping = now + master.timing.agent_ping
+    master.send_to_agent(agent, messages.Ping())
+
+
+def disconnected(master: Master, link: int, now: float) -> None:
+    """Note that the connection to an agent broke: no offers, no tasks without checkpoint."""
+    agent = master.agent_at(link)
+    if agent is None:
+        return
+    agent.disconnected = True
+    for offer in list(master.state.offers.values()):
+        if offer.agent_id == agent.agent_id:
+            master.rescind(offer)
+    for framework in master.state.frameworks.values():
+        if framework.info.get("checkpoint", False):
+            continue
+        for task in list(framework.tasks.values()):
+            if task.agent_id == agent.agent_id and not task.terminal:
+                lose_task(
+                    master,
+                    framework,
+                    task,
+                    "TASK_LOST",
+                    "REASON_AGENT_DISCONNECTED",
+                    "Agent disconnected",
+                    now,
+                )
+
+
+def remove(
+    master: Master, agent: Agent, task_state: str, reason: str, message: str, now: float
+) -> None:
+    """Take an agent out: updates for its tasks, RESCINDs, FAILURE."""
+    del master.state.agents[agent.agent_id]
+    for framework in master.state.frameworks.values():
+        for task in list(framework.tasks.values()):
+            if task.agent_id == agent.agent_id and not task.terminal:
+                lose_task(master, framework, task, task_state, reason, message, now)
+    for offer in list(master.state.offers.values()):
+        if offer.agent_id == agent.agent_id:
+            master.rescind(offer)
+    maintenance.drop_inverse_offers(master, agent_id=agent.agent_id, tell=True)
+    for framework in master.state.frameworks.values():
+        failure = {"agent_id": {"value": agent.agent_id}}
+        master.send_event(framework, {"type": "FAILURE", "failure": failure})
+
+
+def lose_task(
+    master: Master,
+    framework: Framework,
+    task: Task,
+    state: str,
+    reason: str,
+    message: str,
+    now: float,
+) -> None:
+    sent = state if framework.capable("PARTITION_AWARE") else "TASK_LOST"
+    more: Json = {}
+    if state == "TASK_UNREACHABLE":
+        task.unreachable_time = now
+        more["unreachable_time"] = nanoseconds(now)
+        framework.tasks.pop(task.task_id, None)
+        framework.unreachable_tasks[task.task_id] = task
+    else:
+        task.state = state
+        master.complete_task(framework, task)
+    master.update_from_master(
+        framework,
+        task.task_id,
+        sent,
+        agent_id=task.agent_id,
+        reason=reason,
+        message=message,
+        now=now,
+        more=more,
+    )
+
+
+# -- orders of the operator --------------------------------------------------------------------
+
+
+def mark_gone(master: Master, agent_id: str, now: float) -> None:
+    """Take an agent out for ever: it is told to shut down whenever it asks to come back."""
+    state = master.state
+    state.gone_agents[agent_id] = now
+    state.unreachable_agents.pop(agent_id, None)
+    message = "Agent has been marked gone"
+    reason = "REASON_AGENT_REMOVED_BY_OPERATOR"
+    agent = state.agents.get(agent_id)
+    if agent is not None:
+        master.send_to_agent(agent, messages.ShutdownAgent(message))
+        remove(master, agent, "TASK_GONE_BY_OPERATOR", reason, message, now)
+    for framework in state.frameworks.values():
+        for task in list(framework.unreachable_tasks.values()):
+            if task.agent_id == agent_id:
+                task.unreachable_time = None
+                lose_task(master, framework, task, "TASK_GONE_BY_OPERATOR", reason, message, now)
+
+
+def deactivate(master: Master, agent: Agent) -> None:
+    """Offer nothing of an agent any more; its tasks run on."""
+    agent.deactivated = True
+    for offer in list(master.state.offers.values()):
+        if offer.agent_id == agent.agent_id:
+            master.rescind(offer)
+
+
+def drain(
+    master: Master, agent: Agent, max_grace_seconds: float | None, gone: bool, now: float
+) -> None:
+    """End an agent's tasks and keep it empty."""
+    config: Json = {"mark_gone": gone}
+    if max_grace_seconds is not None:
+        config["max_grace_period"] = nanoseconds(max_grace_seconds)
+    agent.drain = {"state": "DRAINING", "config": config}
+    agent.drain_started_at = now
+    deactivate(master, agent)
+    for framework in master.state.frameworks.values():
+        for task in framework.tasks.values():
+            if task.agent_id == agent.agent_id:
+                message = messages.KillTask(
+                    framework.framework_id,
+                    task.task_id,
+                    max_grace_seconds=max_grace_seconds,
+                    draining=True,
+                )
+                master.send_to_agent(agent, message)
+    check_drained(master, agent, now)
+
+
+def check_drained(master: Master, agent: Agent, now: float) -> None:
+    """Note that a draining agent is empty: every task has ended and is acknowledged."""
+    if agent.drain is None or agent.drain["state"] != "DRAINING":
+        return
+    for framework in master.state.frameworks.values():
+        if any(task.agent_id == agent.agent_id for task in framework.tasks.values()):
+            return
+    agent.drain = {**agent.drain, "state": "DRAINED"}
+    if agent.drain["config"]["mark_gone"]:
+        mark_gone(master, agent.agent_id, now)
+
+
+def reactivate(master: Master, agent: Agent, now: float) -> None:
+    """Offer an agent again."""
+    agent.deactivated = False
+    agent.drain = None
+    master.allocate(now)

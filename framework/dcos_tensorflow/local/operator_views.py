@@ -1,0 +1,500 @@
+"""What the master shows: the bodies of ``/state`` and its like, and of the GET_* calls. Pure.
+
+The keys and kinds of values are those of Mesos 1.12 (the recordings).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from dcos_tensorflow.local.agent_views import AGENT_CAPABILITIES, version
+from dcos_tensorflow.local.master import MESOS_VERSION, Master
+from dcos_tensorflow.local.records import Agent, Framework, Offer, Task, nanoseconds
+from dcos_tensorflow.local.resources import Resources
+from dcos_tensorflow.local.task_views import attributes, reserved, scalars, status_summary
+
+Json = dict[str, Any]
+
+
+# -- GET_* calls -------------------------------------------------------------------------------
+
+
+def get_agents(master: Master) -> Json:
+    """Return the body of GET_AGENTS."""
+    agents = [_agent_v1(master, agent) for agent in master.state.agents.values()]
+    return {"agents": agents, "recovered_agents": []}
+
+
+def _agent_v1(master: Master, agent: Agent) -> Json:
+    shown = ("hostname", "port", "resources", "attributes", "checkpoint", "domain")
+    info: Json = {name: agent.info[name] for name in shown if name in agent.info}
+    info["id"] = {"value": agent.agent_id}
+    found: Json = {
+        "agent_info": info,
+        "active": not (agent.deactivated or agent.disconnected),
+        "deactivated": agent.deactivated,
+        "version": MESOS_VERSION,
+        "pid": _agent_pid(agent),
+        "registered_time": nanoseconds(agent.registered_at),
+        "total_resources": agent.total.to_json(refined=False),
+        "capabilities": [{"type": name} for name in AGENT_CAPABILITIES],
+    }
+    if agent.reregistered_at is not None:
+        found["reregistered_time"] = nanoseconds(agent.reregistered_at)
+    allocated = master.state.used(agent.agent_id)
+    if allocated:
+        found["allocated_resources"] = allocated.to_json(refined=False)
+    offered = master.state.offered(agent.agent_id)
+    if offered:
+        found["offered_resources"] = offered.to_json(refined=False)
+    if agent.drain is not None:
+        found["drain_info"] = agent.drain
+        found["estimated_drain_start_time"] = nanoseconds(int(agent.drain_started_at))
+    return found
+
+
+def get_frameworks(master: Master) -> Json:
+    """Return the body of GET_FRAMEWORKS."""
+    state = master.state
+    return {
+        "frameworks": [_framework_v1(one) for one in state.frameworks.values()],
+        "completed_frameworks": [
+            {**_framework_v1(one), "unregistered_time": nanoseconds(one.unregistered_at)}
+            for one in state.completed_frameworks.values()
+        ],
+    }
+
+
+def _framework_v1(framework: Framework) -> Json:
+    info = {**framework.info, "failover_timeout": framework.failover_timeout}
+    info.setdefault("checkpoint", False)
+    return {
+        "framework_info": info,
+        "active": framework.connected,
+        "connected": framework.connected,
+        "recovered": framework.recovered,
+        "registered_time": nanoseconds(framework.registered_at),
+        "reregistered_time": nanoseconds(framework.reregistered_at),
+        "offer_constraints": framework.constraints,
+    }
+
+
+def get_tasks(master: Master) -> Json:
+    """Return the body of GET_TASKS."""
+    frameworks = [
+        *master.state.frameworks.values(),
+        *master.state.completed_frameworks.values(),
+    ]
+    return {
+        "tasks": [_task_v1(t) for f in frameworks for t in f.tasks.values()],
+        "unreachable_tasks": [
+            _task_v1(t) for f in frameworks for t in f.unreachable_tasks.values()
+        ],
+        "completed_tasks": [_task_v1(t) for f in frameworks for t in f.completed_tasks],
+    }
+
+
+def _task_v1(task: Task) -> Json:
+    found: Json = {
+        "name": task.info["name"],
+        "task_id": task.info["task_id"],
+        "framework_id": {"value": task.framework_id},
+        "agent_id": {"value": task.agent_id},
+        "state": "TASK_UNREACHABLE" if task.unreachable else task.state,
+        "resources": task.resources.to_json(),
+        "statuses": task.statuses,
+    }
+    if not task.statuses:
+        del found["statuses"]
+    if task.executor_id is not None:
+        found["executor_id"] = {"value": task.executor_id}
+    if task.status_update_uuid is not None:
+        found["status_update_state"] = task.status_update_state
+        found["status_update_uuid"] = task.status_update_uuid
+    for name in ("labels", "discovery", "container", "health_check", "check", "kill_policy"):
+        if name in task.info:
+            found[name] = task.info[name]
+    return found
+
+
+def get_roles(master: Master) -> Json:
+    """Return the body of GET_ROLES."""
+    roles = []
+    for role in _role_names(master):
+        held = _allocated(master, role) + _offered(master, role)
+        one: Json = {"name": role, "weight": 1.0}
+        if held:
+            # Quantities: what is no number, ports, is left out.
+            one["resources"] = [
+                {"name": name, "type": "SCALAR", "scalar": {"value": held.scalar(name)}}
+                for name in ("cpus", "disk", "gpus", "mem")
+                if held.thousandths(name)
+            ]
+        frameworks = _frameworks_in(master, role)
+        if frameworks:
+            one["frameworks"] = [{"value": framework_id} for framework_id in frameworks]
+        roles.append(one)
+    return {"roles": roles}
+
+
+def get_maintenance_status(master: Master) -> Json:
+    """Return the body of GET_MAINTENANCE_STATUS."""
+    machines: list[Json] = []
+    for window in master.state.maintenance:
+        for machine in window.get("machine_ids", []):
+            statuses = [
+                answer
+                for (agent_id, _), answer in master.state.inverse_answers.items()
+                if agent_id in master.state.agents
+                and master.state.agents[agent_id].info["ip"] == machine.get("ip")
+            ]
+            one: Json = {"id": machine, "statuses": statuses}
+            if not statuses:
+                del one["statuses"]
+            machines.append(one)
+    return {"status": {"draining_machines": machines} if machines else {}}
+
+
+def get_state(master: Master) -> Json:
+    """Return the body of GET_STATE."""
+    return {
+        "get_tasks": get_tasks(master),
+        "get_executors": {},
+        "get_frameworks": get_frameworks(master),
+        "get_agents": get_agents(master),
+    }
+
+
+# -- GET endpoints -----------------------------------------------------------------------------
+
+
+def state(master: Master) -> Json:
+    """Return the body of ``/state``."""
+    agents = master.state.agents.values()
+    leader = {
+        "id": master.state.master_id,
+        "pid": master.address.pid,
+        "port": master.address.port,
+        "hostname": master.address.hostname,
+    }
+    return {
+        **version(),
+        "start_time": master.started_at,
+        "elected_time": master.started_at,
+        "id": master.state.master_id,
+        "pid": master.address.pid,
+        "hostname": master.address.hostname,
+        "capabilities": ["AGENT_UPDATE", "AGENT_DRAINING", "QUOTA_V2"],
+        "activated_slaves": float(sum(not one.deactivated for one in agents)),
+        "deactivated_slaves": float(sum(one.deactivated for one in agents)),
+        "unreachable_slaves": float(len(master.state.unreachable_agents)),
+        "leader": master.address.pid,
+        "leader_info": leader,
+        "cluster": "local",
+        "slaves": [_slave(master, agent) for agent in agents],
+        "recovered_slaves": [],
+        **{k: v for k, v in frameworks(master).items() if k != "unregistered_frameworks"},
+        "orphan_tasks": [],
+        "unregistered_frameworks": [],
+    }
+
+
+def state_summary(master: Master) -> Json:
+    """Return the body of ``/state-summary``."""
+    return {
+        "hostname": master.address.hostname,
+        "cluster": "local",
+        "slaves": [
+            {**_slave(master, agent), **_counts(_tasks_on(master, agent))}
+            for agent in master.state.agents.values()
+        ],
+        "frameworks": [
+            {
+                **{
+                    k: v
+                    for k, v in _framework(master, framework).items()
+                    if k not in ("tasks", "unreachable_tasks", "completed_tasks", "offers")
+                },
+                **_counts([*framework.tasks.values(), *framework.completed_tasks]),
+                "slave_ids": sorted({task.agent_id for task in framework.tasks.values()}),
+            }
+            for framework in master.state.frameworks.values()
+        ],
+    }
+
+
+def slaves(master: Master) -> Json:
+    """Return the body of ``/slaves``."""
+    found = []
+    for agent in master.state.agents.values():
+        unreserved = agent.total.filter([])
+        used = master.state.used(agent.agent_id)
+        offered = master.state.offered(agent.agent_id)
+        full = {
+            role: Resources({k: v for k, v in agent.total if k.reservation_role == role}).to_json(
+                refined=False
+            )
+            for role in reserved(agent.total)
+        }
+        found.append(
+            {
+                **_slave(master, agent),
+                "reserved_resources_full": full,
+                "unreserved_resources_full": unreserved.to_json(refined=False),
+                "used_resources_full": used.to_json(refined=False),
+                "offered_resources_full": offered.to_json(refined=False),
+            }
+        )
+    return {"slaves": found, "recovered_slaves": []}
+
+
+def _slave(master: Master, agent: Agent) -> Json:
+    found: Json = {
+        "id": agent.agent_id,
+        "hostname": agent.hostname,
+        "port": agent.info["port"],
+        "attributes": attributes(agent.attributes),
+        "pid": _agent_pid(agent),
+        "registered_time": agent.registered_at,
+        "resources": scalars(agent.total),
+        "used_resources": scalars(master.state.used(agent.agent_id)),
+        "offered_resources": scalars(master.state.offered(agent.agent_id)),
+        "reserved_resources": reserved(agent.total),
+        "unreserved_resources": scalars(agent.total.filter([])),
+        "active": not (agent.deactivated or agent.disconnected),
+        "deactivated": agent.deactivated,
+        "version": MESOS_VERSION,
+        "capabilities": AGENT_CAPABILITIES,
+    }
+    if agent.reregistered_at is not None:
+        found["reregistered_time"] = agent.reregistered_at
+    if "domain" in agent.info:
+        found["domain"] = agent.info["domain"]
+    return found
+
+
+def frameworks(master: Master) -> Json:
+    """Return the body of ``/frameworks``."""
+    state = master.state
+    return {
+        "frameworks": [_framework(master, one) for one in state.frameworks.values()],
+        "completed_frameworks": [
+            _framework(master, one) for one in state.completed_frameworks.values()
+        ],
+        "unregistered_frameworks": [],
+    }
+
+
+def _framework(master: Master, framework: Framework) -> Json:
+    info = framework.info
+    offers = [
+        offer
+        for offer in master.state.offers.values()
+        if offer.framework_id == framework.framework_id
+    ]
+    offered = Resources()
+    for offer in offers:
+        offered += offer.resources
+    used = framework.used()
+    found: Json = {
+        "id": framework.framework_id,
+        "name": info["name"],
+        "used_resources": scalars(used),
+        "offered_resources": scalars(offered),
+        "capabilities": [one["type"] for one in info.get("capabilities", []) if "type" in one],
+        "hostname": info.get("hostname", ""),
+        "webui_url": info.get("webui_url", ""),
+        "active": framework.connected,
+        "connected": framework.connected,
+        "recovered": framework.recovered,
+        "user": info["user"],
+        "failover_timeout": framework.failover_timeout,
+        "checkpoint": bool(info.get("checkpoint", False)),
+        "registered_time": framework.registered_at,
+        "unregistered_time": framework.unregistered_at,
+        "resources": scalars(used + offered),
+        "tasks": [_task(task) for task in framework.tasks.values()],
+        "unreachable_tasks": [_task(task) for task in framework.unreachable_tasks.values()],
+        "completed_tasks": [_task(task) for task in framework.completed_tasks],
+        "offers": [_offer(offer) for offer in offers],
+        "executors": [],
+        "offer_constraints": framework.constraints,
+    }
+    if framework.reregistered_at != framework.registered_at:
+        found["reregistered_time"] = framework.reregistered_at
+    if "principal" in info:
+        found["principal"] = info["principal"]
+    if framework.capable("MULTI_ROLE"):
+        found["roles"] = framework.roles
+    else:
+        found["role"] = framework.roles[0]
+    return found
+
+
+def _offer(offer: Offer) -> Json:
+    return {
+        "id": offer.offer_id,
+        "framework_id": offer.framework_id,
+        "slave_id": offer.agent_id,
+        "allocation_info": {"role": offer.mesos_role},
+        "resources": scalars(offer.resources),
+    }
+
+
+def _task(task: Task) -> Json:
+    found: Json = {
+        "id": task.task_id,
+        "name": task.info["name"],
+        "framework_id": task.framework_id,
+        "executor_id": task.executor_id or "",
+        "slave_id": task.agent_id,
+        "state": "TASK_UNREACHABLE" if task.unreachable else task.state,
+        "resources": scalars(task.resources),
+        "role": next(iter(task.resources.roles())) or "*",
+        "statuses": [status_summary(status) for status in task.statuses],
+    }
+    if "labels" in task.info:
+        found["labels"] = task.info["labels"].get("labels", [])
+    for name in ("discovery", "container", "health_check"):
+        if name in task.info:
+            found[name] = task.info[name]
+    return found
+
+
+def tasks(master: Master, limit: int, offset: int) -> Json:
+    """Return the body of ``/tasks``, newest first."""
+    known = [*master.state.frameworks.values(), *master.state.completed_frameworks.values()]
+    found = [
+        task
+        for framework in known
+        for task in (
+            *framework.tasks.values(),
+            *framework.unreachable_tasks.values(),
+            *framework.completed_tasks,
+        )
+    ]
+    return {"tasks": [_task(task) for task in found[::-1][offset : offset + limit]]}
+
+
+def roles(master: Master) -> Json:
+    """Return the body of ``/roles``."""
+    found = []
+    for role in _role_names(master):
+        allocated, offered = _allocated(master, role), _offered(master, role)
+        limits = master.state.quotas.get(role, {})
+        found.append(
+            {
+                "name": role,
+                "weight": 1.0,
+                "quota": {
+                    "role": role,
+                    "guarantee": {},
+                    "limit": {name: value / 1000 for name, value in limits.items()},
+                    "consumed": _amounts(allocated),
+                },
+                "resources": _amounts(allocated + offered),
+                "allocated": _amounts(allocated),
+                "offered": _amounts(offered),
+                "reserved": {},
+                "frameworks": _frameworks_in(master, role),
+            }
+        )
+    return {"roles": found}
+
+
+def _amounts(resources: Resources) -> Json:
+    return {k: v for k, v in scalars(resources).items() if v} if resources else {}
+
+
+def _role_names(master: Master) -> list[str]:
+    names = {role for one in master.state.frameworks.values() for role in one.roles}
+    return sorted(names | set(master.state.quotas))
+
+
+def _frameworks_in(master: Master, role: str) -> list[str]:
+    known = master.state.frameworks.values()
+    return [framework.framework_id for framework in known if role in framework.roles]
+
+
+def _of_role(resources: Resources, role: str) -> Resources:
+    return Resources({k: v for k, v in resources if k.allocated == role})
+
+
+def _allocated(master: Master, role: str) -> Resources:
+    total = Resources()
+    for agent_id in master.state.agents:
+        total += _of_role(master.state.used(agent_id), role)
+    return total
+
+
+def _offered(master: Master, role: str) -> Resources:
+    total = Resources()
+    for agent_id in master.state.agents:
+        total += _of_role(master.state.offered(agent_id), role)
+    return total
+
+
+def _agent_pid(agent: Agent) -> str:
+    return f"slave(1)@{agent.info['ip']}:{agent.info['port']}"
+
+
+def _tasks_on(master: Master, agent: Agent) -> list[Task]:
+    return [
+        task
+        for framework in master.state.frameworks.values()
+        for task in (*framework.tasks.values(), *framework.completed_tasks)
+        if task.agent_id == agent.agent_id
+    ]
+
+
+def _counts(found: list[Task]) -> Json:
+    names = "STAGING STARTING RUNNING KILLING FINISHED KILLED FAILED LOST ERROR UNREACHABLE"
+    states = [task.state for task in found]
+    return {f"TASK_{name}": states.count(f"TASK_{name}") for name in names.split()}
+
+
+def metrics(master: Master, now: float) -> Json:
+    """Return the body of ``/metrics/snapshot``: Mesos' names, those that are counted here."""
+    total, used = Resources(), Resources()
+    for agent in master.state.agents.values():
+        total += agent.total
+        used += master.state.used(agent.agent_id)
+    found: dict[str, float] = {}
+    for name in ("cpus", "mem", "disk", "gpus"):
+        found[f"master/{name}_total"] = total.scalar(name)
+        found[f"master/{name}_used"] = used.scalar(name)
+        found[f"master/{name}_percent"] = (
+            used.scalar(name) / total.scalar(name) if total.scalar(name) else 0.0
+        )
+    known = list(master.state.frameworks.values())
+    connected = float(sum(one.connected for one in known))
+    found["master/frameworks_active"] = found["master/frameworks_connected"] = connected
+    away = float(len(known)) - connected
+    found["master/frameworks_inactive"] = found["master/frameworks_disconnected"] = away
+    agents = master.state.agents.values()
+    found["master/slaves_active"] = float(
+        sum(not (one.deactivated or one.disconnected) for one in agents)
+    )
+    found["master/slaves_connected"] = float(sum(not one.disconnected for one in agents))
+    found["master/slaves_disconnected"] = float(sum(one.disconnected for one in agents))
+    found["master/slaves_unreachable"] = float(len(master.state.unreachable_agents))
+    found["master/outstanding_offers"] = float(len(master.state.offers))
+    found["master/elected"] = 1.0
+    found["master/uptime_secs"] = now - master.started_at
+    states = [
+        task.state
+        for framework in [*known, *master.state.completed_frameworks.values()]
+        for task in (*framework.tasks.values(), *framework.completed_tasks)
+    ]
+    for name in (
+        "dropped error failed finished gone gone_by_operator killed killing lost running staging"
+        " starting unreachable"
+    ).split():
+        found[f"master/tasks_{name}"] = float(states.count(f"TASK_{name.upper()}"))
+    found.update({name: float(count) for name, count in master.counters.items()})
+    load = os.getloadavg()
+    found["system/cpus_total"] = float(os.cpu_count() or 1)
+    for name, value in zip(("1min", "5min", "15min"), load, strict=True):
+        found[f"system/load_{name}"] = value
+    return found
