@@ -225,6 +225,7 @@ class HardenedSchedulerDriver(SchedulerCalls):
     def subscription_began(self, session: Session, subscribed: Json) -> None:
         """Keep the framework's id: every later call and subscription needs it."""
         self.framework_id = subscribed["framework_id"]["value"]
+        logger.info("subscribed to %s as framework %s", session.address, self.framework_id)
         if self._delivery is not None:
             self._delivery.epoch = session.epoch
 

@@ -166,8 +166,9 @@ class Subscriber:
                 try:
                     why = self._subscribe(master)
                 except SubscribeRefused as refused:
-                    self._finish()
-                    self._listener.subscription_refused(str(refused))
+                    if not self._stopping:
+                        self._finish()
+                        self._listener.subscription_refused(str(refused))
                     return
                 except StreamRedirected as redirected:
                     redirects += 1

@@ -1,5 +1,7 @@
 """Masters' addresses: what operators write and what masters answer."""
 
+import json
+
 import pytest
 
 from dcos_tensorflow.mesos.address import (
@@ -10,6 +12,7 @@ from dcos_tensorflow.mesos.address import (
     parse_location,
     parse_masters,
 )
+from dcos_tensorflow.mesos.detector import master_address
 
 
 @pytest.mark.parametrize(
@@ -85,3 +88,15 @@ def test_a_redirect_keeps_https_and_never_leaves_it():
 def test_an_address_reads_as_it_was_written(text):
     assert str(parse_address(text)) == text
     assert parse_address(text).url == f"http://{text}"
+
+
+def test_with_https_masters_are_dialled_by_name():
+    address = {"hostname": "m.example", "ip": "127.0.0.1", "port": 5050}
+    assert master_address(json.dumps({"address": address}).encode(), https=True) == Address(
+        "m.example", 5050, True
+    )
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"\xff", b'{"address": {"ip": "1.2.3.4"}}'])
+def test_an_announcement_that_cannot_be_read_is_nobody(data):
+    assert master_address(data) is None

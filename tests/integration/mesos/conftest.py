@@ -1,0 +1,10 @@
+"""The scripted master's fixtures."""
+
+from scripted_master import (  # noqa: F401
+    eventually_fixture,
+    master,
+    masters,
+    real_back_off,
+    stage,
+    stays_fixture,
+)
