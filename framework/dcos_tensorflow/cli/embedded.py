@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.cli.machine import AgentWishes, agents, check_fits
+from dcos_tensorflow.cli.machine import AgentWishes, agents, check_fits, ports_of
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, make_folder
 from dcos_tensorflow.core.spec import ServiceSpec
 from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.daemon import DaemonError, DaemonStatus
+from dcos_tensorflow.local.daemon import ClusterStatus, DaemonError
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,23 @@ class Cluster:
         return f"the embedded cluster in {self.directory} (master {self.master})"
 
 
-def running(directory: Path) -> DaemonStatus | None:
+def running(directory: Path) -> ClusterStatus | None:
     """Return the cluster that runs from this folder, None when none does. Raises CliError."""
+    if not directory.is_dir():
+        return None
     try:
-        return daemon.status(directory)
+        found = daemon.status(directory)
     except DaemonError as error:
         raise CliError(sentence(str(error))) from error
+    if found is not None and not found.answering:
+        raise CliError(
+            f"The embedded cluster in {directory} (pid {found.pid}) does not answer; end it with"
+            " dcos-tensorflow local down."
+        )
+    return found
 
 
-def up(directory: Path, configs: Sequence[AgentConfig], port: int = 0) -> DaemonStatus:
+def up(directory: Path, configs: Sequence[AgentConfig], port: int = 0) -> ClusterStatus:
     """Start a cluster. Raises CliError."""
     make_folder(directory)
     try:
@@ -88,7 +96,7 @@ def cluster_for_run(
                 " --attributes away."
             )
         return Cluster(lasting.master, work.local, own=False)
-    configs = agents(wishes, directory.path)
+    configs = agents(wishes, directory.path, ports_of(spec.name))
     check_fits(spec, configs)
     make_folder(directory.cluster)
     stack.callback(down, directory.cluster)

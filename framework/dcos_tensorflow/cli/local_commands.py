@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from dcos_tensorflow.cli import embedded
 from dcos_tensorflow.cli.machine import AgentWishes, agents
 from dcos_tensorflow.cli.output import say, say_lines, show_json
+from dcos_tensorflow.cli.wording import megabytes, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
-from dcos_tensorflow.local.daemon import DaemonStatus
+from dcos_tensorflow.local.cluster import AgentConfig
+from dcos_tensorflow.local.daemon import ClusterStatus
 
 
 def up(work: WorkDirectory, wishes: AgentWishes, port: int, *, as_json: bool) -> int:
@@ -47,17 +50,29 @@ def down(work: WorkDirectory, *, as_json: bool) -> int:
     return 0
 
 
-def _document(status: DaemonStatus, work: WorkDirectory) -> dict[str, Any]:
+def _document(status: ClusterStatus, work: WorkDirectory) -> dict[str, Any]:
     return {
         "running": True,
         "master": status.master,
         "pid": status.pid,
+        "agents": [asdict(agent) for agent in status.agents],
         "directory": str(work.local),
     }
 
 
-def _lines(status: DaemonStatus, work: WorkDirectory) -> list[str]:
-    return [
-        f"  master     {status.master} (pid {status.pid})",
-        f"  directory  {work.local}",
-    ]
+def _lines(status: ClusterStatus, work: WorkDirectory) -> list[str]:
+    return table(
+        [
+            ("master", f"{status.master} (pid {status.pid})"),
+            *((f"agent {agent.address}", _agent(agent)) for agent in status.agents),
+            ("folder", str(work.local)),
+        ]
+    )
+
+
+def _agent(agent: AgentConfig) -> str:
+    parts = [f"{agent.cpus:g} cpus, {megabytes(agent.mem)} memory, {megabytes(agent.disk)} disk"]
+    if agent.gpus:
+        parts.append(f"{agent.gpus} gpu{'s' * (agent.gpus != 1)}")
+    parts += [f"{name}:{value}" for name, value in agent.attributes.items()]
+    return ", ".join(parts)

@@ -5,6 +5,7 @@ Used by ``local up`` and ``run``. Limits of a container (cgroup v2) count as the
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -16,12 +17,16 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.wording import megabytes
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.cluster import AgentConfig
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEGABYTE = 1024 * 1024
 #: Agents have the addresses 127.0.0.1 upwards.
 MAX_AGENTS = 250
+_FIRST_OWN_PORT = 12000
+_LAST_OWN_PORT = 31000
+_LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,20 @@ def _first_line(path: Path) -> str:
         return ""
 
 
-def agents(wishes: AgentWishes, place: Path) -> tuple[AgentConfig, ...]:
+def ports_of(service: str) -> int:
+    """Return the first port of a cluster that is started for one service.
+
+    A machine has each port once. Clusters of different services that run at the same time should
+    not offer the same ones, nor those of ``local up`` (31000 and above).
+    """
+    digest = hashlib.sha256(service.encode()).digest()
+    windows = (_LAST_OWN_PORT - _FIRST_OWN_PORT) // daemon.PORTS_PER_AGENT
+    return _FIRST_OWN_PORT + digest[0] % windows * daemon.PORTS_PER_AGENT
+
+
+def agents(
+    wishes: AgentWishes, place: Path, first_port: int = daemon.FIRST_PORT
+) -> tuple[AgentConfig, ...]:
     """Return the agents: what the flags say, else an even share of the machine each.
 
     An attribute with one value is that of all agents; several values go to them in turn. Raises
@@ -95,6 +113,11 @@ def agents(wishes: AgentWishes, place: Path) -> tuple[AgentConfig, ...]:
         gpus=here.gpus // count,
     )
     attributes = parse_attributes(wishes.attributes)
+    width = (
+        daemon.PORTS_PER_AGENT
+        if count == 1
+        else min(daemon.PORTS_PER_AGENT, (_LAST_PORT - first_port) // count)
+    )
     return tuple(
         AgentConfig(
             address=f"127.0.0.{number}",
@@ -102,6 +125,7 @@ def agents(wishes: AgentWishes, place: Path) -> tuple[AgentConfig, ...]:
             mem=share.mem if wishes.mem is None else wishes.mem,
             disk=share.disk if wishes.disk is None else wishes.disk,
             gpus=share.gpus if wishes.gpus is None else wishes.gpus,
+            ports=(first_port + (number - 1) * width, first_port + number * width - 1),
             attributes={k: v[(number - 1) % len(v)] for k, v in attributes.items()},
         )
         for number in range(1, count + 1)

@@ -28,8 +28,9 @@ class PlainProgress:
     def lines(self, snapshot: Snapshot, now: float) -> list[str]:
         """Return what is new since the last call, with the time of day in front."""
         found = [*self._job(snapshot)]
+        why = str(snapshot.job.get("why", ""))
         for task in snapshot.tasks:
-            found += self._task(task, now)
+            found += self._task(task, why, now)
         stamp = datetime.fromtimestamp(now).strftime("%H:%M:%S")
         return [f"{stamp} {line}" for line in found]
 
@@ -45,19 +46,22 @@ class PlainProgress:
             found.append(f"{phase[0]}: {phase[1]}" if phase[1] else phase[0])
         return found
 
-    def _task(self, task: TaskLine, now: float) -> list[str]:
+    def _task(self, task: TaskLine, why: str, now: float) -> list[str]:
         standing = (task.doing, task.attempt)
-        if self._standing.get(task.name) != standing:
-            known = task.name in self._standing
-            self._standing[task.name] = standing
-            if task.doing in ("placing", "not started") and (not known or not task.detail):
-                return self._waiting(task, now) if task.detail else []
-            detail = f" {task.detail}" if task.detail else ""
+        changed = self._standing.get(task.name) != standing
+        self._standing[task.name] = standing
+        if changed:
             self._told.pop(task.name, None)
-            return [f"{task.name} {task.doing}{detail}", *self._progress(task, now)]
+        if task.doing == "not started":
+            return []
         if task.doing in ("placing", "waiting"):
-            return self._waiting(task, now)
-        return self._progress(task, now)
+            # What holds for the whole job was told with its phase.
+            return [] if task.detail == why else self._waiting(task, now)
+        progress = self._progress(task, now)
+        if not changed:
+            return progress
+        detail = f" {task.detail}" if task.detail else ""
+        return [f"{task.name} {task.doing}{detail}", *progress]
 
     def _waiting(self, task: TaskLine, now: float) -> list[str]:
         if not task.detail or not self._due(task.name, task.detail, now, WAITING_SECONDS):
