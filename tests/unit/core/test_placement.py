@@ -241,6 +241,13 @@ class TestPorts:
         found = {a.task: a.ports for a in place(tasks, [offer("a1", ports=wanted)]).assignments}
         assert (found["ps-0"][0], found["worker-0"][0]) == (31003, 31000)
 
+    @pytest.mark.parametrize("salt", ["a", "b", "c", "d", "e", "f"])
+    def test_leave_it_alone_wherever_the_choice_begins(self, salt: str) -> None:
+        tasks = [task("worker-0", cpus=2), task("ps-0", cpus=1, preferred_port=31003)]
+        offers = [offer("a1", ports=((31000, 31003),))]
+        found = {a.task: a.ports for a in place(tasks, offers, salt=salt).assignments}
+        assert found["ps-0"][0] == 31003
+
     def test_a_required_port_decides_the_agent(self) -> None:
         offers = [offer("a1"), offer("a2", cpus=64, ports=((2222, 2222), (31000, 31000)))]
         (assignment,) = place([task(required_port=2222)], offers).assignments
@@ -420,6 +427,47 @@ class TestSearch:
             offer("a3", cpus=4, mem=3000, rack="r3"),
         ]
         assert agents(place(tasks, offers)) == {"worker-0": "a2", "ps-0": "a1", "chief-0": "a3"}
+
+    @pytest.mark.parametrize(
+        ("agents_have", "tasks_want"),
+        [
+            pytest.param(
+                [(3, 4, "r1"), (4, 3, "r3"), (1, 4, "r1")],
+                [(2, 1, "r[13]"), (3, 2, ""), (1, 2, "r[23]")],
+                id="the first order fails",
+            ),
+            pytest.param(
+                [(4, 1, "r3"), (4, 3, "r2"), (3, 4, "r3")],
+                [(1, 1, ""), (1, 3, ""), (1, 1, ""), (3, 2, "")],
+                id="only failed tasks first works",
+            ),
+            pytest.param(
+                [(2, 4, "r2"), (3, 2, "r1"), (3, 1, "r2"), (2, 3, "r3")],
+                [(2, 3, ""), (1, 2, "r[12]"), (1, 2, ""), (2, 2, "r[13]")],
+                id="only largest first works",
+            ),
+        ],
+    )
+    def test_another_order_finds_what_the_first_does_not(
+        self,
+        agents_have: list[tuple[int, int, str]],
+        tasks_want: list[tuple[int, int, str]],
+    ) -> None:
+        offers = [
+            offer(f"a{i}", cpus=cpus, mem=mem, rack=rack)
+            for i, (cpus, mem, rack) in enumerate(agents_have)
+        ]
+        tasks = [
+            task(
+                f"worker-{i}",
+                cpus=cpus,
+                mem=mem,
+                ports=1,
+                constraints=(rule(f"rack:LIKE:{racks}"),) if racks else (),
+            )
+            for i, (cpus, mem, racks) in enumerate(tasks_want)
+        ]
+        assert place(tasks, offers).complete
 
 
 class TestMisfits:
