@@ -7,6 +7,7 @@ it could do that, the next run of the service finds the cluster there and carrie
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -77,11 +78,15 @@ def cluster_for_run(
     spec: ServiceSpec,
     wishes: AgentWishes,
     stack: ExitStack,
+    *,
+    done: bool,
 ) -> Cluster:
     """Return the cluster for a run; one of its own is ended by ``stack``.
 
     First the one that an earlier run of the service left when it was killed, then the one that
-    ``local up`` started, then a new one. Raises CliError, UsageError when the job cannot fit.
+    ``local up`` started, then a new one. ``done`` says that no job is to be taken up again: the
+    sandboxes of the last one are set aside, those of the one before are removed. Raises
+    CliError, UsageError when the job cannot fit.
     """
     left = running(directory.cluster)
     if left is not None:
@@ -99,8 +104,18 @@ def cluster_for_run(
     configs = agents(wishes, directory.path, ports_of(spec.name))
     check_fits(spec, configs)
     make_folder(directory.cluster)
+    if done:
+        _set_aside(directory.cluster)
     stack.callback(down, directory.cluster)
     return Cluster(up(directory.cluster, configs).master, directory.cluster, own=True)
+
+
+def _set_aside(cluster: Path) -> None:
+    """Keep the sandboxes of the last run, and no older ones: they would fill the disk."""
+    current, previous = cluster / "work", cluster / "previous"
+    if current.is_dir():
+        shutil.rmtree(previous, ignore_errors=True)
+        current.rename(previous)
 
 
 def lasting_cluster(work: WorkDirectory, directory: ServiceDirectory, wishes: AgentWishes) -> str:

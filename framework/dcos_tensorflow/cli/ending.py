@@ -16,7 +16,7 @@ from typing import Any
 from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.registry import write_private
 from dcos_tensorflow.cli.snapshot import Snapshot
-from dcos_tensorflow.cli.wording import duration, numbers, table, value_text, words
+from dcos_tensorflow.cli.wording import duration, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.job import Outcome
 from dcos_tensorflow.core.spec import ServiceSpec
@@ -172,11 +172,11 @@ def places(
     """
     job = spec.job
     found = {"checkpoints": job.checkpoint_dir or job.shared_filesystem or "in each task's sandbox"}
-    tasks = [task for task in snapshot.job["tasks"].values() if task.get("task_id")]
+    tasks = {n: task for n, task in snapshot.job["tasks"].items() if task.get("task_id")}
     if cluster is not None:
-        logs = sandboxes(cluster, [task["task_id"] for task in tasks])
+        logs = link_sandboxes(directory, cluster, {n: t["task_id"] for n, t in tasks.items()})
     else:
-        hosts = ", ".join(sorted({task["hostname"] for task in tasks if task.get("hostname")}))
+        hosts = ", ".join(sorted({t["hostname"] for t in tasks.values() if t.get("hostname")}))
         logs = f"in the tasks' sandboxes on {hosts}" if hosts else ""
     if logs:
         found["task logs"] = logs
@@ -184,25 +184,28 @@ def places(
     return found
 
 
-def sandboxes(cluster: Path, task_ids: Sequence[str]) -> str:
-    """Return the folder that holds the sandboxes of these tasks on the embedded cluster."""
-    found = [
-        path
-        for task_id in task_ids
-        for path in cluster.glob(f"**/executors/{task_id}/runs/*")
-        if path.is_dir() and not path.is_symlink()
-    ]
-    if not found:
+def link_sandboxes(directory: ServiceDirectory, cluster: Path, tasks: Mapping[str, str]) -> str:
+    """Make ``tasks/<name>`` in the service's folder lead to each task's sandbox.
+
+    ``tasks`` are Mesos task ids by task name; the sandboxes are those of the embedded cluster.
+    Returns the folder, or nothing when there is no sandbox.
+    """
+    folder = directory.task_logs
+    found = {}
+    for name, task_id in tasks.items():
+        runs = cluster.glob(f"work/agents/*/slaves/*/frameworks/*/executors/{task_id}/runs/*")
+        found[name] = next((run for run in runs if run.is_dir() and not run.is_symlink()), None)
+    if not any(found.values()):
         return ""
-    if len(found) == 1:
-        return str(found[0])
-    common = found[0]
-    while not all(path.is_relative_to(common) for path in found):
-        common = common.parent
-    return str(common)
-
-
-def progress_line(snapshot: Snapshot) -> str:
-    """Return one line on where the job stands."""
-    told = [f"{t.name} {numbers(t)}" for t in snapshot.tasks if t.has_progress]
-    return "; ".join([f"{snapshot.phase}: {snapshot.job.get('why', '')}", *told])
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for link in folder.iterdir():
+            if link.is_symlink():
+                link.unlink()
+        for name, sandbox in found.items():
+            if sandbox is not None:
+                (folder / name).symlink_to(sandbox)
+    except OSError as error:
+        log.warning("cannot link the sandboxes in %s: %s", folder, error)
+        return str(cluster)
+    return str(folder)

@@ -174,17 +174,24 @@ def check_fits(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> None:
         there += Resources(agent.cpus, agent.mem, agent.disk, agent.gpus)
     if need.fits_in(there):
         return
-    short = []
-    if need.cpus > there.cpus:
-        short.append(f"{need.cpus:g} cpus of {there.cpus:g} (--cpus)")
-    if need.mem > there.mem:
-        short.append(f"{megabytes(need.mem)} of memory of {megabytes(there.mem)} (--mem)")
-    if need.disk > there.disk:
-        short.append(f"{megabytes(need.disk)} of disk of {megabytes(there.disk)} (--disk)")
-    if need.gpus > there.gpus:
-        short.append(f"{need.gpus} gpus of {there.gpus} (--gpus)")
+    lacks = [
+        (need.cpus > there.cpus, f"{need.cpus:g} cpus of {there.cpus:g}", "--cpus"),
+        (
+            need.mem > there.mem,
+            f"{megabytes(need.mem)} of memory of {megabytes(there.mem)}",
+            "--mem",
+        ),
+        (
+            need.disk > there.disk,
+            f"{megabytes(need.disk)} of disk of {megabytes(there.disk)}",
+            "--disk",
+        ),
+        (need.gpus > there.gpus, f"{need.gpus} gpus of {there.gpus}", "--gpus"),
+    ]
+    short = ", ".join(text for lacking, text, _ in lacks if lacking)
+    flags = " and ".join(flag for lacking, _, flag in lacks if lacking)
     raise UsageError(
-        f"The {len(spec.task_names())} tasks of {spec.name} need {', '.join(short)} that the"
-        " embedded cluster would have; ask for less in the options, or say with these flags that"
-        " the tasks may share what there is: the embedded cluster counts, it does not limit."
+        f"The job {spec.name} does not fit on this machine: its {len(spec.task_names())} tasks need"
+        f" {short} that there are. Ask for less in the options, or say with {flags} how much the"
+        " embedded cluster shall claim to have: it counts, it does not limit."
     )

@@ -66,6 +66,8 @@ class PlainProgress:
     def _waiting(self, task: TaskLine, now: float) -> list[str]:
         if not task.detail or not self._due(task.name, task.detail, now, WAITING_SECONDS):
             return []
+        if task.doing == "waiting":
+            return [f"{task.name} waits {task.detail}"]
         return [f"{task.name} {task.doing}: {task.detail}"]
 
     def _progress(self, task: TaskLine, now: float) -> list[str]:

@@ -104,7 +104,14 @@ def run(request: RunRequest) -> int:
         cluster = None
         settings = request.settings
         if request.local:
-            cluster = cluster_for_run(request.work, directory, prepared.spec, request.wishes, stack)
+            cluster = cluster_for_run(
+                request.work,
+                directory,
+                prepared.spec,
+                request.wishes,
+                stack,
+                done=known is None or known.job.phase is JobPhase.DONE,
+            )
             settings = settings.with_default("master", cluster.master)
         else:
             settings = with_reachable_api(settings)

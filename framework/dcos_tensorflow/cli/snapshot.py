@@ -88,6 +88,14 @@ class Snapshot:
                 return dict(found)
         return {}
 
+    def _members(self) -> dict[str, str]:
+        """Return the tasks by the address that their peers know them under."""
+        return {
+            f"{task['address']}:{task['ports'][0]}": name
+            for name, task in self.job["tasks"].items()
+            if task.get("address") and task.get("ports")
+        }
+
     def _line(self, name: str, task: Json) -> TaskLine:
         waiting = self.why.get("tasks", {}).get(name, {})
         state = task.get("state")
@@ -96,7 +104,7 @@ class Snapshot:
             doing = "not started" if self.verdict is not None else "placing"
             return TaskLine(name, doing, reason)
         report = task.get("report") or {}
-        doing, detail = _standing(state, task, report)
+        doing, detail = _standing(state, task, report, self._members())
         progress = report.get("progress") or {}
         return TaskLine(
             name=name,
@@ -118,7 +126,7 @@ def snapshot_of(state: ServiceState) -> Snapshot:
     return Snapshot(redact(job_view.job(state), secrets), redact(job_view.why(state), secrets))
 
 
-def _standing(state: str, task: Json, report: Json) -> tuple[str, str]:
+def _standing(state: str, task: Json, report: Json, members: Mapping[str, str]) -> tuple[str, str]:
     where = f"on {task['hostname']}" if task.get("hostname") else ""
     if state in _STARTING:
         return "starting", where
@@ -127,7 +135,8 @@ def _standing(state: str, task: Json, report: Json) -> tuple[str, str]:
     if state == TaskState.RUNNING:
         runner = report.get("state", "")
         if runner == "waiting":
-            return "waiting", f"for {', '.join(report.get('waiting_for') or ()) or 'its peers'}"
+            peers = [members.get(peer, peer) for peer in report.get("waiting_for") or ()]
+            return "waiting", f"for {', '.join(peers) or 'its peers'}"
         if runner in ("preparing", "stopping"):
             return str(runner), str(report.get("summary") or where)
         if task.get("kill_reason"):

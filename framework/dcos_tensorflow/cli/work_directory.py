@@ -49,6 +49,11 @@ class ServiceDirectory:
         return self.path / "cluster"
 
     @property
+    def task_logs(self) -> Path:
+        """Return the folder that leads to the sandbox of each task of the last local job."""
+        return self.path / "tasks"
+
+    @property
     def log(self) -> Path:
         """Return the scheduler's log."""
         return self.path / "scheduler.log"
