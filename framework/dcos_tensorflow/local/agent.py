@@ -277,29 +277,48 @@ class Agent:
             parent=parent,
         )
         self.containers[container_id] = container
-        for name, label in (("mem", "Memory"), ("cpus", "CPU")):
-            if name in task.get("limits", {}):
-                isolator = "cgroups/mem" if name == "mem" else "cgroups/cpu"
-                text = (
-                    f"{label} limits can only be set on tasks launched in Mesos containers when"
-                    f" the agent has loaded the '{isolator}' isolator"
-                )
-                container.ended = container.gone = True
-                self._update(
-                    container,
-                    "TASK_DROPPED",
-                    now,
-                    source="SOURCE_AGENT",
-                    reason="REASON_GC_ERROR",
-                    message=text,
-                    executor=False,
-                )
-                return
+        problem = self._launch_problem(container)
+        if problem is not None:
+            container.ended = container.gone = True
+            state, reason, text = problem
+            self._update(
+                container,
+                state,
+                now,
+                source="SOURCE_AGENT",
+                reason=reason,
+                message=text,
+                executor=False,
+            )
+            return
         wanted = container.resources.thousandths("gpus") // 1000
         container.gpus = tuple(self._free_gpus[:wanted])
         del self._free_gpus[:wanted]
         start = messages.StartExecutor(container_id, sandbox, self._executor_spec(container))
         self._effects.append(start)
+
+    def _launch_problem(self, container: Container) -> tuple[str, str, str] | None:
+        """Return state, reason and message of a task that this agent cannot start."""
+        limits = container.task.get("limits", {})
+        for name, label, isolator in (
+            ("mem", "Memory", "cgroups/mem"),
+            ("cpus", "CPU", "cgroups/cpu"),
+        ):
+            if name in limits:
+                text = (
+                    f"{label} limits can only be set on tasks launched in Mesos containers when"
+                    f" the agent has loaded the '{isolator}' isolator"
+                )
+                return "TASK_DROPPED", "REASON_GC_ERROR", text
+        wanted = container.resources.thousandths("gpus") // 1000
+        if wanted > len(self._free_gpus):
+            # Those of a removed framework are free when its processes have ended.
+            text = (
+                f"Failed to launch container: Requested {wanted} gpus but only"
+                f" {len(self._free_gpus)} available"
+            )
+            return "TASK_FAILED", "REASON_CONTAINER_LAUNCH_FAILED", text
+        return None
 
     def _executor_spec(self, container: Container) -> Json:
         assert self.agent_id is not None
@@ -376,8 +395,14 @@ class Agent:
         command = {"type": "kill", "grace_seconds": grace_seconds}
         self._effects.append(messages.TellExecutor(container.container_id, command))
 
-    def _destroy(self, container: Container) -> None:
+    def _mark_ended(self, container: Container) -> None:
+        # From the terminal update on the master offers the GPUs again: they must be free by then.
         container.ended = True
+        self._free_gpus = sorted([*self._free_gpus, *container.gpus])
+        container.gpus = ()
+
+    def _destroy(self, container: Container) -> None:
+        self._mark_ended(container)
         self._effects.append(messages.DestroyExecutor(container.container_id))
 
     # -- reports of executors ------------------------------------------------------------------
@@ -405,7 +430,7 @@ class Agent:
         elif kind == "running":
             self._update(container, "TASK_RUNNING", now)
         elif kind == "fetch_failed":
-            container.ended = True
+            self._mark_ended(container)
             text = (
                 "Failed to launch container: Failed to fetch all URIs for container"
                 f" '{container.container_id}': exited with status 1"
@@ -434,7 +459,7 @@ class Agent:
             self._exited(container, report, now)
 
     def _exited(self, container: Container, report: Mapping[str, Any], now: float) -> None:
-        container.ended = True
+        self._mark_ended(container)
         if "check" in container.task:
             container.check_status = _empty_check_status(container.task["check"])
         reason = None
@@ -463,12 +488,8 @@ class Agent:
         container = self.containers.get(message.container_id)
         if container is None:
             return
-        for gpu in container.gpus:
-            self._free_gpus.append(gpu)
-        self._free_gpus.sort()
-        container.gpus = ()
         if not container.ended:
-            container.ended = True
+            self._mark_ended(container)
             self._update(
                 container,
                 "TASK_FAILED",

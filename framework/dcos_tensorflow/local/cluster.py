@@ -107,6 +107,10 @@ class EmbeddedCluster:
     def start(self) -> None:
         """Start everything; return when the master answers and all agents are registered.
 
+        Whether a port of an agent's range is free is not looked at: it may be taken in the next
+        moment anyway, and Mesos does not look either. Whoever cannot listen says so and is
+        placed again.
+
         Raises:
             OSError: an address cannot be had.
         """

@@ -26,13 +26,29 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def _parent(pid: int) -> int | None:
+def _stat(pid: int) -> list[bytes]:
+    """Return proc(5)'s ``stat`` from its third field on; empty when there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             # The command in parentheses may hold anything: what follows its last one is fixed.
-            return int(stat.read().rpartition(b")")[2].split()[1])
-    except (OSError, IndexError, ValueError):
-        return None
+            return stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def _parent(pid: int) -> int | None:
+    fields = _stat(pid)
+    return int(fields[1]) if fields else None
+
+
+def start_time(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since boot; None when there is none.
+
+    With it a process id that was given to another process is not mistaken for the first. A
+    zombie is no process.
+    """
+    fields = _stat(pid)
+    return int(fields[19]) if fields and fields[0] not in (b"Z", b"X") else None
 
 
 def signal_group(pid: int, number: int) -> None:

@@ -7,7 +7,9 @@ the real agents and masters is ordered from ``Faults`` here.
 from __future__ import annotations
 
 import ast
+import http.client
 import io
+import json
 import tarfile
 import threading
 import time
@@ -20,7 +22,7 @@ import pytest
 
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
-from mesos_recording import Player, read, with_note
+from mesos_recording import Player, compare_shape, read, with_note
 
 Json = dict[str, Any]
 MakeCluster = Callable[..., EmbeddedCluster]
@@ -216,6 +218,72 @@ def test_new_master_learns_of_the_task_from_its_agent(make_cluster: MakeCluster)
     )
     player = Player(lines, lambda: cluster.master, on_note=order)
     player.play()
+
+
+# -- what operators and tasks see --------------------------------------------------------------
+
+
+def test_environment_and_what_operators_see(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    lines = read("environment")
+    views = [line for line in lines if _is_view(line)]
+
+    def look(line: Json) -> None:
+        if _call_type(line) != "TEARDOWN":
+            return
+        for view in views:
+            _compare_view(cluster, view, player)
+
+    kept = [line for line in lines if not _is_view(line)]
+    player = Player(kept, lambda: cluster.master, on_request=look)
+    player.play()
+
+
+def _is_view(line: Json) -> bool:
+    return "request" in line and (
+        (_call_type(line) or "").startswith("GET_") or "body" not in line["request"]
+    )
+
+
+def _compare_view(cluster: EmbeddedCluster, line: Json, player: Player) -> None:
+    request, recorded = line["request"], line["response"]
+    path, address = request["path"], cluster.master
+    if path.startswith("agent "):
+        path, address = path.removeprefix("agent "), f"127.0.0.1:{cluster.agents[0].identity.port}"
+    work_dir = cluster.agents[0].identity.work_dir
+    path = player.ids.translate(path).replace("/var/lib/mesos/agent-1", work_dir)
+    connection = http.client.HTTPConnection(address)
+    body = json.dumps(request["body"]) if "body" in request else None
+    headers = {"Content-Type": "application/json"} if body else {}
+    connection.request(request["method"], path, body, headers)
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    assert response.status == recorded.get("status", 200), path
+    if path == "/metrics/snapshot":
+        # Mesos counts much more than this cluster has; what is there has Mesos' name.
+        assert set(json.loads(text)) <= set(recorded["body"]) | {"master/tasks_unreachable"}
+    elif isinstance(recorded.get("body"), dict):
+        compare_shape(_unlike_us(recorded["body"]), json.loads(text), path)
+    elif recorded.get("body_text", "").startswith(("[", "{")):
+        compare_shape(json.loads(recorded["body_text"]), json.loads(text), path)
+        if "offset=0" in path:
+            _compare_stdout(player, recorded, text, work_dir)
+    else:
+        assert bool(text) == bool(recorded.get("body_text") or recorded.get("body")), path
+
+
+def _compare_stdout(player: Player, recorded: Json, text: str, work_dir: str) -> None:
+    expected = json.loads(recorded["body_text"])["data"]
+    live = json.loads(text)["data"].replace(work_dir, "/var/lib/mesos/agent-1")
+    player.ids.compare_text(expected, live, "the task's environment")
+
+
+def _unlike_us(body: Json) -> Json:
+    """Leave out what earlier scenarios left in the recorded master and agents."""
+    if "completed_frameworks" in body:
+        return {**body, "completed_frameworks": []}
+    return body
 
 
 # -- files over HTTP ---------------------------------------------------------------------------

@@ -1,0 +1,25 @@
+"""The process behind ``daemon``: ``python -m dcos_tensorflow.local serve STATE_DIR``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from dcos_tensorflow.local.daemon import DaemonError, serve
+
+
+def main(arguments: list[str]) -> int:
+    """Run the cluster of a state dir."""
+    if len(arguments) != 2 or arguments[0] != "serve":
+        print("usage: python -m dcos_tensorflow.local serve STATE_DIR", file=sys.stderr)
+        return 64
+    try:
+        serve(Path(arguments[1]))
+    except (DaemonError, OSError) as error:
+        print(f"the embedded cluster cannot start: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,96 @@
+"""The cluster in the background: up, status, down."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.local import daemon
+from dcos_tensorflow.local.daemon import DaemonError, spread
+from mesos_scheduler import Scheduler, task
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 8.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for: {what}"
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "state"
+    yield path
+    daemon.down(path)
+
+
+def test_cluster_answers_when_up_returns_and_is_gone_after_down(state_dir: Path) -> None:
+    found = daemon.up(state_dir, spread(2, cpus=1, gpus=1))
+    assert found.answering
+    with Scheduler(found.master) as scheduler:
+        offers = [scheduler.offer("127.0.0.1"), scheduler.offer("127.0.0.2")]
+        ports = [
+            (r["ranges"]["range"][0]["begin"], r["ranges"]["range"][0]["end"])
+            for offer in offers
+            for r in offer["resources"]
+            if r["name"] == "ports"
+        ]
+        assert ports == [(31000, 31999), (32000, 32999)]
+        scheduler.launch(offers[0], task(offers[0], "t", "sleep 100"))
+        pid = scheduler.run_until("t", "TASK_RUNNING")["container_status"]["executor_pid"]
+        assert daemon.down(state_dir)
+    wait_until(lambda: not alive(pid), "the task's end")
+    assert not alive(found.pid)
+    assert daemon.status(state_dir) is None
+
+
+def test_second_up_finds_the_first(state_dir: Path) -> None:
+    first = daemon.up(state_dir, spread(1))
+    assert daemon.up(state_dir, spread(3)) == first
+
+
+def test_files_of_a_killed_cluster_are_no_cluster(state_dir: Path) -> None:
+    first = daemon.up(state_dir, spread(1))
+    os.kill(first.pid, signal.SIGKILL)
+    wait_until(lambda: daemon.status(state_dir) is None, "the stale files to be seen as such")
+    second = daemon.up(state_dir, spread(1))
+    assert second.pid != first.pid
+    assert second.answering
+
+
+def test_process_id_of_another_process_is_no_cluster(state_dir: Path) -> None:
+    state_dir.mkdir()
+    with subprocess.Popen(["sleep", "100"]) as other:
+        record = {"pid": other.pid, "started": 1, "master": "127.0.0.1:1", "agents": []}
+        (state_dir / "cluster.json").write_text(json.dumps(record))
+        assert daemon.status(state_dir) is None
+        assert not daemon.down(state_dir)
+        assert other.poll() is None
+        other.kill()
+
+
+def test_up_says_why_the_cluster_cannot_start(state_dir: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(DaemonError, match="Address already in use"):
+            daemon.up(state_dir, spread(1), port=taken.getsockname()[1])
+
+
+def test_down_of_nothing_says_so(tmp_path: Path) -> None:
+    assert not daemon.down(tmp_path / "nothing")
