@@ -39,13 +39,15 @@ def main(server, log_dir, context):
     with tf.device(f"/job:{job}/task:0/cpu:0"):
         saver = tf.train.Saver(sharded=False, save_relative_paths=True, max_to_keep=3)
 
+    if chief and tf.train.latest_checkpoint(log_dir):
+        print(f"goes on from {tf.train.latest_checkpoint(log_dir)}", flush=True)
     with tf.train.MonitoredTrainingSession(
         master=server.target,
         is_chief=chief,
         checkpoint_dir=log_dir if chief else None,
         scaffold=tf.train.Scaffold(saver=saver),
         hooks=[tf.train.StopAtStepHook(last_step=steps)],
-        save_checkpoint_secs=5,
+        save_checkpoint_steps=250,
         log_step_count_steps=None,
     ) as session:
         batches = batches_of(images, labels, context.get("batch_size", 64), seed=index)

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from sklearn.datasets import load_digits
 
-STEPS = 1200
+STEPS = 960
 STEPS_PER_CALL = 20
 CALLS_PER_ROUND = 6
 BATCH = 64

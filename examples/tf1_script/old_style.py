@@ -33,10 +33,10 @@ def main(server, log_dir, context):
         global_step = tf.train.get_or_create_global_step()
         train_op = tf.train.AdamOptimizer(0.003).minimize(loss, global_step=global_step)
 
-    hooks = [tf.train.StopAtStepHook(last_step=context.get("steps", 1000))]
+    hooks = [tf.train.StopAtStepHook(last_step=context.get("steps", 800))]
     with tf.train.MonitoredTrainingSession(
             master=server.target, is_chief=is_chief, checkpoint_dir=log_dir,
-            hooks=hooks, save_checkpoint_secs=5, log_step_count_steps=None) as session:
+            hooks=hooks, save_checkpoint_steps=200, log_step_count_steps=None) as session:
         random = np.random.RandomState(server_def.task_index)
         test_accuracy, step = 0.0, 0
         while not session.should_stop():

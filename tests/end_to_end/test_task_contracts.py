@@ -244,16 +244,30 @@ def test_digits_are_learned_with_multi_worker_mirrored_strategy(example):
     assert gang.tasks["worker-0"].result()["test_accuracy"] > 0.9
 
 
-def test_a_new_epoch_restarts_a_multi_worker_job_from_its_checkpoint(example):
-    gang = example("2.21.0", "multi_worker")
+@pytest.mark.parametrize(
+    ("version", "name", "service"),
+    [
+        ("2.21.0", "multi_worker", {}),
+        ("2.15.1", "digits", {"job_context": '{"steps": 2000}'}),
+    ],
+)
+def test_a_new_epoch_restarts_a_job_from_its_checkpoint(example, version, name, service):
+    gang = example(version, name, **service)
     chief = gang.tasks["worker-0"]
     deadline = time.monotonic() + SECONDS
-    while "step 40 " not in chief.text():
+    while not list((chief.sandbox / "checkpoints").glob("*-[1-9]*.index")):
         assert time.monotonic() < deadline, chief.tail()
         time.sleep(0.02)
-    members = {"worker": [f"127.0.0.1:{free_port()}" for _ in gang.members["worker"]]}
-    for index, task in enumerate(gang.tasks.values()):
-        body = {"epoch": 2, "distribute": distribute(members, "worker", index), "server": None}
+    members = {
+        role: [f"127.0.0.1:{free_port()}" for _ in old] for role, old in gang.members.items()
+    }
+    for task_name, task in gang.tasks.items():
+        role, _, index = task_name.partition("-")
+        body = {
+            "epoch": 2,
+            "distribute": distribute(members, role, int(index)),
+            "server": server(members, role, int(index)) if name == "digits" else None,
+        }
         assert task.request("PUT", "/v1/cluster", body)["changed"]
     gang.end("worker-0", "worker-1")
     assert "goes on from" in chief.text()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import List, Mapping, Optional
 
@@ -83,8 +84,12 @@ def _run(
         return runner_failed(f"The task runner cannot listen on its port: {error}")
     try:
         return runner.run()
-    except OSError as error:
-        return runner_failed(f"The task runner could not go on: {error}")
+    except JobUnusable as error:
+        return job_unusable(str(error), error.hint)
+    except Exception as error:  # The report must be written whatever it was that went wrong.
+        for line in traceback.format_exc().splitlines():
+            runner.log(line)
+        return runner_failed(f"The task runner could not go on: {error!r}")
     finally:
         if api:
             api.shutdown()

@@ -29,6 +29,8 @@ _ACCURACY = re.compile(
 _EPOCH = re.compile(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
 _BATCH = re.compile(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
 _RESULT = re.compile(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
+#: Most lines of most jobs are none of these: one cheap look decides that.
+_WORTH_A_LOOK = re.compile(r"step|loss|acc|epoch|result", re.IGNORECASE)
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
 
@@ -58,7 +60,7 @@ class Progress:
 
 def read_line(progress: Progress, line: str, now: float) -> Progress:
     """Return the progress after a line of the job's output; the same when it tells nothing."""
-    if len(line) > MAX_LINE or not any(character.isdigit() for character in line):
+    if len(line) > MAX_LINE or not _WORTH_A_LOOK.search(line):
         return progress
     line = _TERMINAL_CODES.sub("", line)
     result = _RESULT.search(line)

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import environment, lifecycle, progress, wrapper
-from dcos_tensorflow.task.contracts import Found, parse_context
+from dcos_tensorflow.task.contracts import Found, JobUnusable, parse_context
 from dcos_tensorflow.task.exit_analysis import (
     ANALYSED_LINES,
     Ending,
@@ -137,7 +137,10 @@ class Runner:
         }
 
     def run(self) -> ExitReport:
-        """Run the task to its end and return the verdict. Call it in the main thread."""
+        """Run the task to its end and return the verdict. Call it in the main thread.
+
+        Raises JobUnusable when a directory of the task cannot be made.
+        """
         try:
             self._prepare()
             self._feed(lifecycle.Prepared())
@@ -149,7 +152,13 @@ class Runner:
 
     def _prepare(self) -> None:
         for path in self._where.local():
-            os.makedirs(path, exist_ok=True)
+            try:
+                os.makedirs(path, exist_ok=True)
+            except OSError as error:
+                raise JobUnusable(
+                    f"The directory {path} cannot be made: {error.strerror}",
+                    "it is for checkpoints and logs; choose one that the task's user may write",
+                ) from None
         path = os.path.join(self._sandbox, environment.PROGRESS_FILE_NAME)
         if os.path.exists(path):
             os.unlink(path)

@@ -19,7 +19,7 @@ from dcos_tensorflow.task.lifecycle import Ending, StaleEpoch
 from dcos_tensorflow.task.runner import NotAnswering, Runner
 from dcos_tensorflow.task.spec import SpecError, parse_cluster
 
-MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_BODY_BYTES = 1024 * 1024
 #: A client that says nothing for so long is let go.
 IDLE_SECONDS = 15
 #: How long a port that is taken is tried again: its last owner may be ending just now.
@@ -106,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "0")
-        if self.headers.get("Transfer-Encoding") or not length.isdigit():
+        if self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
             raise RequestError(400, "a body must come with its Content-Length")
         if int(length) > MAX_BODY_BYTES:
             raise RequestError(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
