@@ -77,7 +77,7 @@ class Rule:
     """A failure text that is known: what it means and what helps.
 
     In ``summary`` and ``hint``, ``{error}`` is the exception's line, ``{line}`` the line that
-    matched, ``{port}`` the gRPC port and ``{job}`` the module.
+    matched, ``{port}`` the gRPC port, ``{job}`` the module and ``{peer}`` the task that went away.
     """
 
     pattern: "re.Pattern[str]"
@@ -186,7 +186,7 @@ RULES: Tuple[Rule, ...] = (
         r"|stopped sending heartbeats|Socket closed|Connection reset by peer"
         r"|task is already disconnected|unhealthy tasks|Collective ops is aborted by",
         ExitClass.PEER_LOST,
-        "Another task of the cluster went away: {error}",
+        "Another task of the cluster went away ({peer}): {error}",
         "look at the task that failed first; this one only noticed it",
     ),
     _rule(
@@ -203,6 +203,9 @@ _EXCEPTION = re.compile(
 )
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _TRACEBACK = "Traceback (most recent call last):"
+_TENSORFLOW_ERRORS = "tensorflow.python.framework.errors_impl."
+_LOCATION = re.compile(r"^$|Detected at node|File \"|<stack traces|\d+ root error")
+_REMOTE = re.compile(r"remote target /job:(\w+)/replica:\d+/task:(\d+)")
 _CHAINED = re.compile(r"^(During handling of the above exception|The above exception was the)")
 _IMPORTING = re.compile(r"^task-runner: importing (\S+) failed$")
 
@@ -234,6 +237,7 @@ def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:
                 "line": line.strip()[:300],
                 "port": ending.grpc_port or "of its own",
                 "job": ending.job_name,
+                "peer": lost_peer(_failure(lines)),
             }
             summary, hint = rule.summary.format(**values), rule.hint
         else:
@@ -267,11 +271,28 @@ def human_line(task: str, report: ExitReport) -> str:
 
 
 def exception_line(lines: Sequence[str]) -> str:
-    """Return the line of the last Python exception, such as ``KeyError: 'x'``; empty if none."""
-    for line in reversed(lines):
-        if _EXCEPTION.match(line):
-            return line.strip()[:300]
+    """Return the line of the last Python exception, such as ``KeyError: 'x'``; empty if none.
+
+    TensorFlow's "Graph execution error:" says nothing by itself: the first line below it that is
+    no location is added.
+    """
+    for number in range(len(lines) - 1, -1, -1):
+        if _EXCEPTION.match(lines[number]):
+            error = lines[number].strip().replace(_TENSORFLOW_ERRORS, "")
+            if error.endswith("Graph execution error:"):
+                below = (line.strip() for line in lines[number + 1 :])
+                error = f"{error} {next((x for x in below if not _LOCATION.match(x)), '')}"
+            return error.strip()[:300]
     return ""
+
+
+def lost_peer(lines: Sequence[str]) -> str:
+    """Return the task that TensorFlow names as the one that failed, such as ``/job:ps/task:0``."""
+    for line in lines:
+        found = _REMOTE.search(line)
+        if found:
+            return f"/job:{found.group(1)}/task:{found.group(2)}"
+    return "it is not said which"
 
 
 def _failure(lines: Sequence[str]) -> Sequence[str]:

@@ -32,7 +32,12 @@ from dcos_tensorflow.task.peers import PeerWatch
 from dcos_tensorflow.task.process import UserProcess
 from dcos_tensorflow.task.spec import Cluster, RunnerSpec
 
+#: The arguments with which this program runs as its own guard or wrapper.
+GUARD_FLAG = "--guard"
+WRAPPER_FLAG = "--wrapper"
+#: How often children and the progress file are looked after.
 TICK_SECONDS = 0.25
+#: A request waits for the loop, which may be busy killing for ``process_table.END_SECONDS``.
 ANSWER_SECONDS = 30.0
 
 
@@ -355,10 +360,6 @@ class Runner:
             self._process.signal_group(signal.SIGKILL)
         if self._guard:
             self._guard.dismiss()
-
-
-GUARD_FLAG = "--guard"
-WRAPPER_FLAG = "--wrapper"
 
 
 def _phase_sentence(state: Lifecycle, peers: Optional[PeerWatch]) -> str:

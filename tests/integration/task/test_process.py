@@ -189,6 +189,12 @@ def test_the_directories_for_logs_and_checkpoints_are_there(start):
     assert (task.sandbox / "deep/down").is_dir()
 
 
+def test_a_directory_that_cannot_be_made_ends_with_a_sentence(start):
+    task = start("print('ran')", checkpoint_dir="job.py/below")
+    assert (task.wait(), task.text()) == (78, "")
+    assert "job.py/below cannot be made" in task.report()["summary"]
+
+
 @pytest.mark.parametrize("spec", ["", "{", '{"version": 1}'])
 def test_a_spec_that_is_not_usable_ends_with_a_sentence(start, spec):
     task = start(variables={"TASK_RUNNER_SPEC": spec})

@@ -143,3 +143,31 @@ def test_the_cause_of_a_chained_exception_counts():
 
 def test_a_known_text_counts_where_there_is_no_traceback():
     assert verdict(-6, "F0000 task:1 stopped sending heartbeats").exit_class is ExitClass.PEER_LOST
+
+
+GRAPH_ERROR = [
+    *TRACEBACK,
+    "tensorflow.python.framework.errors_impl.UnavailableError: Graph execution error:",
+    "",
+    "Detected at node MatMul_7/ReadVariableOp/_54 defined at (most recent call last):",
+    "<stack traces unavailable>",
+    "2 root error(s) found.",
+    "  (0) UNAVAILABLE:  failed to connect to all addresses",
+    "Additional GRPC error information from remote target /job:ps/replica:0/task:0:",
+    "Additional GRPC error information from remote target /job:worker/replica:0/task:1:",
+]
+
+
+def test_the_task_that_tensorflow_names_first_is_the_one_that_was_lost():
+    assert "went away (/job:ps/task:0)" in verdict(1, *GRAPH_ERROR).summary
+
+
+def test_a_graph_execution_error_is_told_with_what_is_below_it():
+    summary = verdict(1, *GRAPH_ERROR).summary
+    error = "UnavailableError: Graph execution error: (0) UNAVAILABLE:"
+    assert f"{error}  failed to connect to all addresses" in summary
+
+
+def test_braces_in_an_error_are_told_as_they_are():
+    line = "UnavailableError: {created: {x}} failed to connect to all addresses"
+    assert "{created: {x}}" in verdict(1, *TRACEBACK, line).summary
