@@ -387,6 +387,18 @@ def real_back_off() -> None:
     """Ask for the real delays between subscriptions; other tests have a tenth of them."""
 
 
+@pytest.fixture
+def black_hole() -> Iterator[str]:
+    """Give an address that answers no SYN: its accept queue is full."""
+    with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for each in (first, second):
+            each.setblocking(False)
+            each.connect_ex(listener.getsockname())
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
 @pytest.fixture(name="eventually")
 def eventually_fixture() -> Callable[..., Any]:
     """Wait for a condition with a deadline."""

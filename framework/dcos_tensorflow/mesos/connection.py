@@ -80,27 +80,35 @@ class HttpConnection(http.client.HTTPConnection):
         raise failure or OSError(f"{self.address} has no address")
 
     def _dial(self, family: int, kind: int, protocol: int, endpoint: object) -> socket.socket:
-        raw = socket.socket(family, kind, protocol)
-        self._raw = raw
+        dialled = socket.socket(family, kind, protocol)
+        self._raw = dialled
         try:
-            if self.interrupted:
-                raise OSError("interrupted")
-            raw.settimeout(self.timeout)
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._stop_if_interrupted()
+            dialled.settimeout(self.timeout)
+            dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            dialled.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for option, value in _KEEPALIVE:
                 if hasattr(socket, option):
-                    raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-            raw.connect(endpoint)  # type: ignore[arg-type]
-            if self._tls is None:
-                return raw
-            secured = self._tls.wrap_socket(raw, server_hostname=self.address.host)
-            self._raw = secured
-            return secured
+                    dialled.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+            dialled.connect(endpoint)  # type: ignore[arg-type]
+            if self._tls is not None:
+                dialled = self._tls.wrap_socket(
+                    dialled, server_hostname=self.address.host, do_handshake_on_connect=False
+                )
+                self._raw = dialled
+                self._stop_if_interrupted()
+                dialled.do_handshake()
+            # What interrupt() shut down before it was connected is connected all the same.
+            self._stop_if_interrupted()
+            return dialled
         except BaseException:
-            raw.close()
+            dialled.close()
             self._raw = None
             raise
+
+    def _stop_if_interrupted(self) -> None:
+        if self.interrupted:
+            raise OSError("interrupted")
 
     def interrupt(self) -> None:
         """Make whatever another thread does on this connection fail now."""

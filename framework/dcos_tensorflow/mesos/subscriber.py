@@ -231,6 +231,8 @@ class Subscriber:
     def _begin(
         self, master: Address, stream_id: str, stream: SubscriptionStream, event: dict[str, Any]
     ) -> Session:
+        if self._stopping:
+            raise StreamEnded("stopped")
         subscribed = event.get("subscribed") or {}
         stream.expect_heartbeats(heartbeat_seconds(subscribed))
         with self._lock:

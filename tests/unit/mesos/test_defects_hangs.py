@@ -98,18 +98,6 @@ def test_10_an_unanswered_subscribe_is_waited_for_forever_by_stock_only(
         eventually(lambda: len(master.subscribes) > 1)
 
 
-@pytest.fixture
-def black_hole():
-    """Give an address that answers no SYN: its accept queue is full."""
-    with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for each in (first, second):
-            each.setblocking(False)
-            each.connect_ex(listener.getsockname())
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
-
-
 def test_10_stock_takes_a_connection_in_progress_for_established(black_hole):
     class Callback:
         def gen_request(self):

@@ -1,6 +1,7 @@
 """Keeping a subscription: lists of masters, redirects, streams that end anywhere."""
 
 import json
+import socket
 
 import pytest
 
@@ -115,3 +116,32 @@ def test_a_framework_with_an_id_is_reregistered(master, stage, eventually):
     eventually(lambda: driver.sched.of("reregistered"))
     assert master.subscribes[0]["framework_id"] == {"value": "known"}
     assert not driver.sched.of("registered")
+
+
+def test_stop_does_not_wait_for_a_master_that_answers_no_syn(black_hole, stage, eventually):
+    driver = stage.hardened(black_hole, timeout=60.0)
+    eventually(lambda: driver._subscriber and driver._subscriber._stream)
+    driver.stop()
+    driver.join(5)
+    assert not driver._subscriber.thread.is_alive()
+
+
+def test_stop_does_not_wait_for_a_tls_handshake(stage, eventually):
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        driver = stage.hardened(f"https://127.0.0.1:{port}", timeout=60.0)
+        accepted, _ = mute.accept()
+        assert accepted.recv(1) == b"\x16", "the client's hello"
+        driver.stop()
+        driver.join(5)
+        assert not driver._subscriber.thread.is_alive()
+        accepted.close()
+
+
+def test_stop_interrupts_a_subscription_that_is_waited_for(master, stage, eventually):
+    master.on_subscribe = lambda exchange: exchange.hold()
+    driver = stage.hardened(master.address, timeout=60.0)
+    eventually(lambda: master.subscribes)
+    driver.stop()
+    driver.join(5)
+    assert not driver._subscriber.thread.is_alive()
