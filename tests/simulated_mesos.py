@@ -44,6 +44,7 @@ class Agent:
     agent_id: str
     free: Resources
     ports: PortRanges
+    address: str
     attributes: dict[str, str | float] = field(default_factory=dict)
     reachable: bool = True
     filtered_until: float = 0.0
@@ -70,7 +71,12 @@ class Cluster:
         self.now = 1_000_000.0
         size = resources or Resources(cpus=4, mem=8192, disk=10000)
         self.agents = {
-            f"S{i}": Agent(f"S{i}", size, PortRanges(((31000 + 1000 * i, 31999 + 1000 * i),)))
+            f"S{i}": Agent(
+                f"S{i}",
+                size,
+                PortRanges(((31000, 31999),)),
+                f"10.0.{i // 250}.{i % 250 + 1}",
+            )
             for i in range(agents)
         }
         self.tasks: dict[str, RunningTask] = {}
@@ -139,7 +145,7 @@ class Cluster:
                 offer_id=f"O{next(self._numbers)}",
                 agent_id=agent.agent_id,
                 hostname=f"host-{agent.agent_id}",
-                address="127.0.0.1",
+                address=agent.address,
                 mesos_role="*",
                 resources=agent.free,
                 ports=agent.ports,

@@ -17,6 +17,8 @@ The rules are TensorFlow's (``tensorflow/python/distribute/multi_worker_util.py`
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,6 +60,15 @@ class ClusterSpec:
 
     epoch: int
     addresses: Mapping[str, str] = field(default_factory=dict)
+
+    @functools.cached_property
+    def names_by_role(self) -> Mapping[TaskRole, tuple[str, ...]]:
+        """Return the members of each role by index. Worked out once: every member asks for it."""
+        members = sorted((*split_task_name(name), name) for name in self.addresses)
+        found: dict[TaskRole, tuple[str, ...]] = {}
+        for role, group in itertools.groupby(members, key=lambda member: member[0]):
+            found[role] = tuple(name for _, _, name in group)
+        return found
 
 
 def rendered_strategy(spec: ServiceSpec) -> Strategy:
@@ -267,13 +278,9 @@ def _training_count(spec: ServiceSpec) -> int:
 
 def _members(cluster: ClusterSpec, jobs: Mapping[TaskRole, str]) -> list[tuple[str, str]]:
     """Return (job, task name) of every member, in the order of ``jobs`` and then by index."""
-    order = list(jobs)
-    found = []
-    for name in cluster.addresses:
-        role, index = split_task_name(name)
-        if role in jobs:
-            found.append((order.index(role), index, name))
-    return [(jobs[order[position]], name) for position, _, name in sorted(found)]
+    return [
+        (job, name) for role, job in jobs.items() for name in cluster.names_by_role.get(role, ())
+    ]
 
 
 def _jobs(cluster: ClusterSpec, jobs: Mapping[TaskRole, str]) -> dict[str, list[str]]:

@@ -11,6 +11,8 @@ import hashlib
 import hmac
 import json
 import shlex
+from collections.abc import Mapping
+from typing import Any
 
 from dcos_tensorflow.core import cluster_spec, contract
 from dcos_tensorflow.core.actions import LaunchTask
@@ -52,8 +54,13 @@ def _job_contract(spec: ServiceSpec, role: TaskRole) -> str:
     return contract.CONTRACT_TENSORBOARD if role is TaskRole.TENSORBOARD else spec.job.contract
 
 
-def runner_spec(spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec) -> str:
-    """Return the JSON text that tells the runner what to run (docs/task-runner.md)."""
+def runner_spec(
+    spec: ServiceSpec, role: RoleSpec, record: TaskRecord, rendered: Mapping[str, Any]
+) -> str:
+    """Return the JSON text that tells the runner what to run (docs/task-runner.md).
+
+    ``rendered`` is what ``cluster_spec.runner_cluster`` says for this task.
+    """
     job = spec.job
     checkpoint_dir = job.checkpoint_dir or "checkpoints"
     return json.dumps(
@@ -64,7 +71,7 @@ def runner_spec(spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: 
             "role": str(record.role),
             "index": record.index,
             "attempt": record.attempt,
-            "cluster": cluster_spec.runner_cluster(spec, cluster, record.name),
+            "cluster": rendered,
             "job": {
                 "contract": _job_contract(spec, record.role),
                 "name": job.name,
@@ -93,7 +100,8 @@ def _environment(
     spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec
 ) -> dict[str, str]:
     shard_index, shard_count = cluster_spec.data_shard(spec, record.name)
-    tf_config = cluster_spec.tf_config(spec, cluster, record.name)
+    rendered = cluster_spec.runner_cluster(spec, cluster, record.name)
+    tf_config = rendered["distribute"]["tf_config"]
     env = {
         **role.env,
         contract.SERVICE_NAME: spec.name,
@@ -102,7 +110,7 @@ def _environment(
         contract.DATA_SHARD_INDEX: str(shard_index),
         contract.DATA_SHARD_COUNT: str(shard_count),
         contract.JOB_CONTEXT: spec.job.context,
-        contract.RUNNER_SPEC_VARIABLE: runner_spec(spec, role, record, cluster),
+        contract.RUNNER_SPEC_VARIABLE: runner_spec(spec, role, record, rendered),
         contract.RUNNER_PORT_VARIABLE: str(record.ports[-1]),
     }
     if tf_config is not None:

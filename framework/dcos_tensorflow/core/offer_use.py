@@ -181,12 +181,15 @@ def _consider(
         placed = _placed(draft, gang)
         salt = _port_salt(draft)
         result = place((*gang, *sidecars), offers, placed, salt=salt)
+        misfits = result.misfits
         if gang and sidecars and not result.complete:
             result = place(gang, offers, placed, salt=salt)
         if gang and not result.complete:
             _keep_waiting(draft, result, key)
         else:
             launch(draft, result)
+            # A sidecar without a place does not hold up the gang, but says why it waits.
+            draft.set(misfits=misfits)
 
 
 def _port_salt(draft: Draft) -> str:

@@ -135,6 +135,14 @@ def test_an_evaluator_that_finds_no_room_does_not_hold_up_the_gang():
     assert sorted(scheduler.state.tasks) == ["ps-0", "worker-0", "worker-1"]
 
 
+def test_an_evaluator_that_finds_no_room_says_why():
+    cluster = Cluster(agents=1, resources=Resources(cpus=3, mem=8192, disk=10000))
+    scheduler = Scheduler(with_evaluator(), cluster)
+    cluster.subscribe()
+    scheduler.run(2)
+    assert [m.task for m in scheduler.state.misfits] == ["evaluator-0"]
+
+
 def test_an_evaluator_follows_when_room_appears():
     cluster = Cluster(agents=1, resources=Resources(cpus=3, mem=8192, disk=10000))
     scheduler = Scheduler(with_evaluator(), cluster)
