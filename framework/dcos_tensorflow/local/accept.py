@@ -11,10 +11,12 @@ from typing import Any
 
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.master import Master
+from dcos_tensorflow.local.operations import CONVERSIONS, InvalidOperation, convert
 from dcos_tensorflow.local.records import Agent, Framework, Offer, Task
 from dcos_tensorflow.local.resources import Resources
 from dcos_tensorflow.local.validation import (
     NOT_SUPPORTED,
+    group_error,
     offers_error,
     task_error,
 )
@@ -111,11 +113,66 @@ class _Session:
         kind = operation.get("type")
         if kind == "LAUNCH":
             self._launch(operation)
+        elif kind == "LAUNCH_GROUP":
+            self._launch_group(operation)
+        elif kind in CONVERSIONS:
+            self._convert(operation)
         else:
             message = f"{NOT_SUPPORTED}: operation {kind}"
-            for task in tasks_of(operation):
-                self._error(task, message, "REASON_TASK_INVALID")
             operation_failed(self.master, self.framework, operation, "OPERATION_ERROR", message)
+
+    def _convert(self, operation: Json) -> None:
+        """Play an operation that turns resources of the agent into others."""
+        try:
+            change = convert(
+                operation, self.role, self.framework.info.get("principal"), self.remaining
+            )
+        except InvalidOperation as error:
+            operation_failed(self.master, self.framework, operation, "OPERATION_ERROR", str(error))
+            return
+        self.remaining = self.remaining - change.consumed + change.produced
+        self.agent.total = (
+            self.agent.total
+            - change.consumed.allocated_to(None)
+            + change.produced.allocated_to(None)
+        )
+        status = None
+        if "id" in operation:
+            status = {"operation_id": operation["id"], "state": "OPERATION_FINISHED"}
+        message = messages.ApplyOperation(
+            self.framework.framework_id,
+            tuple(self.agent.total.to_json()),
+            status,
+            change.destroyed,
+        )
+        self.master.send_to_agent(self.agent, message)
+
+    def _launch_group(self, operation: Json) -> None:
+        group = operation["launch_group"]
+        given = group["executor"]
+        executor = {
+            **given,
+            "resources": with_allocation(given.get("resources", []), self.role),
+        }
+        tasks = [
+            {**task, "resources": with_allocation(task.get("resources", []), self.role)}
+            for task in tasks_of(operation)
+        ]
+        error = group_error(executor, tasks, self.framework, self.agent.agent_id, self.remaining)
+        if error is not None:
+            for task in tasks:
+                self._error(task, error, "REASON_TASK_GROUP_INVALID")
+            return
+        executor_id = executor["executor_id"]["value"]
+        resources = Resources.parse(executor["resources"])
+        self.agent.executors[(self.framework.framework_id, executor_id)] = resources
+        self.remaining -= resources
+        for task in tasks:
+            self._add(task, executor_id)
+        message = messages.RunTasks(
+            self.framework.framework_id, self.framework.info, tuple(tasks), executor
+        )
+        self.master.send_to_agent(self.agent, message)
 
     def _launch(self, operation: Json) -> None:
         for given in tasks_of(operation):

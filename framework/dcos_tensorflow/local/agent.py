@@ -19,6 +19,7 @@ from dcos_tensorflow.local.containers import (
     UpdateStream,
     sandbox_path,
     task_environment,
+    volume_path,
 )
 from dcos_tensorflow.local.records import TERMINAL_STATES
 from dcos_tensorflow.local.timing import Timing
@@ -122,16 +123,16 @@ class Agent:
         self.started_at = now
         self.master_changed(now)
 
-    def shut_down(self) -> None:
+    def shut_down(self, now: float) -> None:
         """Leave for good (SIGUSR1 in Mesos): unregister, end every task without updates."""
         if self.registered:
             self._send(messages.UnregisterAgent())
-        self._end()
+        self._end(now)
 
-    def _end(self) -> None:
+    def _end(self, now: float) -> None:
         for container in self._live():
             container.silent = True
-            self._kill(container, 0.0)
+            self._kill(container, 0.0, now)
         self._streams.clear()
         self._operations.clear()
         self.running = False
@@ -210,11 +211,11 @@ class Agent:
                     message.framework_id,
                     message.executor_id,
                 ):
-                    self._kill(container, self.timing.executor_shutdown_grace)
+                    self._kill(container, self.timing.executor_shutdown_grace, now)
         elif isinstance(message, messages.ShutdownFramework):
-            self._shutdown_framework(message.framework_id)
+            self._shutdown_framework(message.framework_id, now)
         elif isinstance(message, messages.ShutdownAgent):
-            self._end()
+            self._end(now)
 
     def _registered(self, message: messages.AgentRegistered, now: float) -> None:
         self.agent_id = message.agent_id
@@ -228,11 +229,11 @@ class Agent:
             if stream.pending:
                 self._send_operation(stream, now)
 
-    def _shutdown_framework(self, framework_id: str) -> None:
+    def _shutdown_framework(self, framework_id: str, now: float) -> None:
         for container in self._live():
             if container.framework_id == framework_id:
                 container.silent = True
-                self._kill(container, self.timing.executor_shutdown_grace)
+                self._kill(container, self.timing.executor_shutdown_grace, now)
         for key in [key for key in self._streams if key[0] == framework_id]:
             del self._streams[key]
         for uid in [u for u, s in self._operations.items() if s.framework_id == framework_id]:
@@ -345,7 +346,10 @@ class Agent:
             "user": command.get("user", framework.get("user")),
             "kill_grace_seconds": self._grace(container, None),
             "volumes": [
-                resource["disk"]["volume"]["container_path"]
+                {
+                    "source": volume_path(self.identity, resource),
+                    "container_path": resource["disk"]["volume"]["container_path"],
+                }
                 for resource in task["resources"]
                 if "persistence" in resource.get("disk", {})
             ],
@@ -371,12 +375,14 @@ class Agent:
             ):
                 continue
             container.draining = container.draining or message.draining
-            if container.delivered:
-                grace = self._grace(container, message.grace_seconds)
-                if message.max_grace_seconds is not None:
-                    grace = min(grace, message.max_grace_seconds)
-                self._kill(container, grace)
-                continue
+            grace = self._grace(container, message.grace_seconds)
+            if message.max_grace_seconds is not None:
+                grace = min(grace, message.max_grace_seconds)
+            self._kill(container, grace, now)
+
+    def _kill(self, container: Container, grace_seconds: float, now: float) -> None:
+        container.kill_asked = True
+        if not container.delivered:
             self._destroy(container)
             self._update(
                 container,
@@ -386,11 +392,7 @@ class Agent:
                 reason="REASON_TASK_KILLED_DURING_LAUNCH",
                 message="Killed before delivery to the executor",
             )
-
-    def _kill(self, container: Container, grace_seconds: float) -> None:
-        container.kill_asked = True
-        if not container.delivered:
-            self._destroy(container)
+            self._end_group(container, now)
             return
         command = {"type": "kill", "grace_seconds": grace_seconds}
         self._effects.append(messages.TellExecutor(container.container_id, command))
@@ -443,6 +445,7 @@ class Agent:
                 reason="REASON_CONTAINER_LAUNCH_FAILED",
                 message=text,
             )
+            self._end_group(container, now)
         elif kind == "health":
             container.healthy = bool(report["healthy"])
             reason = "REASON_TASK_HEALTH_CHECK_STATUS_UPDATED"
@@ -470,9 +473,9 @@ class Agent:
         else:
             state = "TASK_FINISHED" if report["message"].endswith("status 0") else "TASK_FAILED"
         self._update(container, state, now, reason=reason, message=report["message"])
-        self._end_group(container)
+        self._end_group(container, now)
 
-    def _end_group(self, container: Container) -> None:
+    def _end_group(self, container: Container, now: float) -> None:
         # The default executor ends its group when a member fails or is killed.
         if container.parent is None:
             return
@@ -480,7 +483,7 @@ class Agent:
         if container.state != "TASK_FINISHED":
             for member in members:
                 if not member.kill_asked:
-                    self._kill(member, self._grace(member, None))
+                    self._kill(member, self._grace(member, None), now)
         if not members and self.groups.pop(container.parent, None) is not None:
             self._send(messages.ExecutorExited(container.framework_id, container.executor_id, 0))
 
@@ -498,7 +501,7 @@ class Agent:
                 reason="REASON_EXECUTOR_TERMINATED",
                 message="Executor terminated",
             )
-            self._end_group(container)
+            self._end_group(container, now)
         container.gone = True
         self._retire(container)
 
@@ -599,10 +602,18 @@ class Agent:
 
     def _apply(self, message: messages.ApplyOperation, now: float) -> None:
         self.total = message.total
+        for volume in message.destroyed:
+            path = volume_path(self.identity, volume)
+            self._effects.append(messages.RemoveDirectory(path))
         if message.status is None:
             return
+        assert self.agent_id is not None
         uid = base64.b64encode(self._new_uuid().bytes).decode()
-        status = {**message.status, "uuid": {"value": uid}}
+        status = {
+            **message.status,
+            "uuid": {"value": uid},
+            "agent_id": {"value": self.agent_id},
+        }
         stream = UpdateStream(message.framework_id, [status])
         stream.interval = self.timing.update_retry
         self._operations[uid] = stream

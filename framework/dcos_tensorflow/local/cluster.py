@@ -8,6 +8,7 @@ notice and end their tasks.
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -234,6 +235,8 @@ class EmbeddedCluster:
             self.host.tell(effect.container_id, effect.command)
         elif isinstance(effect, messages.DestroyExecutor):
             self.host.destroy(effect.container_id)
+        elif isinstance(effect, messages.RemoveDirectory):
+            shutil.rmtree(effect.path, ignore_errors=True)
 
     def _start_executor(self, agent: Agent, effect: messages.StartExecutor) -> None:
         now = self.now()

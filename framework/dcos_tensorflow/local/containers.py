@@ -113,6 +113,13 @@ def sandbox_path(
     )
 
 
+def volume_path(identity: AgentIdentity, volume: Mapping[str, Any]) -> str:
+    """Return the directory behind a persistent volume: Mesos' own layout."""
+    role = volume["reservations"][-1]["role"]
+    persistence_id = volume["disk"]["persistence"]["id"]
+    return str(PurePosixPath(identity.work_dir) / "volumes" / "roles" / role / persistence_id)
+
+
 def task_environment(
     identity: AgentIdentity,
     agent_id: str,

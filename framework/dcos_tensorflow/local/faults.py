@@ -241,7 +241,7 @@ class Faults:
         """Tell an agent to leave (SIGUSR1): its tasks are lost at once."""
         cluster = self._cluster
         with cluster.lock:
-            cluster.agents[agent].shut_down()
+            cluster.agents[agent].shut_down(cluster.now())
             cluster.settle()
 
     # -- the master ----------------------------------------------------------------------------

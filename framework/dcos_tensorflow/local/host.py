@@ -80,7 +80,10 @@ class Host:
         for name in ("stdout", "stderr"):
             Path(sandbox, name).touch()
         for volume in spec["volumes"]:
-            os.makedirs(os.path.join(sandbox, volume), exist_ok=True)
+            os.makedirs(volume["source"], exist_ok=True)
+            target = os.path.join(sandbox, volume["container_path"])
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.symlink(volume["source"], target)
         order = {"type": "task", **spec, **self._user(spec, sandbox)}
         with open(os.path.join(sandbox, "stderr"), "ab") as log:
             process = subprocess.Popen(

@@ -149,11 +149,12 @@ class AcknowledgeUpdate:
 
 @dataclass(frozen=True)
 class ApplyOperation:
-    """Resources of the agent changed: its new total, and the update to send."""
+    """Resources of the agent changed: its new total, the update to send, volumes to remove."""
 
     framework_id: str
     total: tuple[Json, ...]
     status: Json | None
+    destroyed: tuple[Json, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -231,6 +232,13 @@ class DestroyExecutor:
     """End an executor process and all its children at once."""
 
     container_id: str
+
+
+@dataclass(frozen=True)
+class RemoveDirectory:
+    """Remove a destroyed volume with all that is in it."""
+
+    path: str
 
 
 # -- from an executor process to its agent -----------------------------------------------------

@@ -135,6 +135,60 @@ def task_error(
     return _resources_error(task, available)
 
 
+def group_error(
+    executor: Mapping[str, Any],
+    tasks: Sequence[Mapping[str, Any]],
+    framework: Framework,
+    agent_id: str,
+    available: Resources,
+) -> str | None:
+    """Return why a task group cannot be launched: all of it or nothing."""
+    error = _group_executor_error(executor, framework)
+    if error is not None:
+        return error
+    if not tasks:
+        return "Task group cannot be empty"
+    try:
+        left = available - Resources.parse(executor["resources"])
+        total = Resources.parse(executor["resources"])
+        for task in tasks:
+            error = task_error(task, framework, agent_id, left, in_group=True)
+            if error is not None:
+                return f"Task '{task['task_id']['value']}' is invalid: {error}"
+            left -= Resources.parse(task["resources"])
+            total += Resources.parse(task["resources"])
+    except InvalidResource as invalid:
+        return f"Executor uses invalid resources: {invalid}"
+    identifiers = [task["task_id"]["value"] for task in tasks]
+    if len(set(identifiers)) != len(identifiers):
+        return "Task group contains duplicate task ids"
+    if not available.contains(total):
+        return f"Total resources {total} required by task group is more than available {available}"
+    return None
+
+
+def _group_executor_error(executor: Mapping[str, Any], framework: Framework) -> str | None:
+    if executor.get("type") != "DEFAULT":
+        return "'ExecutorInfo.type' must be 'DEFAULT' for task groups"
+    error = identifier_error(executor["executor_id"]["value"])
+    if error is not None:
+        return error
+    owner = executor.get("framework_id", {}).get("value", framework.framework_id)
+    if owner != framework.framework_id:
+        return f"ExecutorInfo has an invalid FrameworkID: {owner}"
+    if executor.get("container"):
+        return f"{NOT_SUPPORTED}: 'executor.container' of a task group"
+    try:
+        resources = Resources.parse(executor["resources"])
+    except InvalidResource as invalid:
+        return f"Executor uses invalid resources: {invalid}"
+    if resources.thousandths("cpus") < 10 or resources.thousandths("mem") < 32_000:
+        return "The executor of a task group needs at least 0.01 cpus and 32 MB of mem"
+    if not resources.thousandths("disk"):
+        return "The executor of a task group needs disk"
+    return None
+
+
 def _policies_error(task: Mapping[str, Any]) -> str | None:
     grace = task.get("kill_policy", {}).get("grace_period", {}).get("nanoseconds", 0)
     if grace < 0:

@@ -51,6 +51,7 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 8.0) -
         "launch_finish_fail",
         "many_tasks",
         "operator_teardown_limits",
+        "launch_group",
     ],
 )
 def test_recording_is_reproduced(name: str, make_cluster: MakeCluster) -> None:
@@ -68,6 +69,12 @@ def test_invalid_launches_get_the_recorded_updates(make_cluster: MakeCluster) ->
     # Longer cycles: a task has to start and end within one, as it did when this was recorded.
     cluster = make_cluster(timing=Timing(allocation=0.3))
     Player(read("invalid_launches"), lambda: cluster.master, scale=0.3).play()
+
+
+def test_resources_are_reserved_and_volumes_made(make_cluster: MakeCluster) -> None:
+    # A task that lives for two cycles: the rest of its agent is offered while it runs.
+    cluster = make_cluster(timing=Timing(allocation=0.3))
+    Player(read("reserve_create"), lambda: cluster.master, scale=0.6).play()
 
 
 def test_framework_is_removed_after_its_failover_timeout(make_cluster: MakeCluster) -> None:
@@ -224,7 +231,8 @@ def test_new_master_learns_of_the_task_from_its_agent(make_cluster: MakeCluster)
 
 
 def test_environment_and_what_operators_see(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
+    # No second cycle: nothing was on offer when the recorder looked.
+    cluster = make_cluster(timing=Timing(allocation=30))
     lines = read("environment")
     views = [line for line in lines if _is_view(line)]
 
