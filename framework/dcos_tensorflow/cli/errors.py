@@ -8,6 +8,8 @@ from __future__ import annotations
 EXIT_FAILED = 1
 #: Wrong options, flags or settings; click uses the same.
 EXIT_USAGE = 2
+#: Another process has the service: the DC/OS SDK's code for it.
+EXIT_LOCKED = 8
 #: Ctrl-C: 128 + SIGINT.
 EXIT_INTERRUPTED = 130
 #: 128 + SIGTERM.

@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.state.file_lock import FileLock
+from dcos_tensorflow.state.leadership import this_process
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,30 @@ def unregister(directory: ServiceDirectory) -> None:
     if found is not None and found.pid == os.getpid():
         with contextlib.suppress(FileNotFoundError):
             directory.registration.unlink()
+
+
+@contextlib.contextmanager
+def only_run(directory: ServiceDirectory, service: str) -> Iterator[None]:
+    """Hold the service's folder for one ``run``. Raises CliError when another one has it.
+
+    The kernel gives it back however a process ends. Without it a second ``run`` would take the
+    first one's cluster for one that was left behind, and end it.
+    """
+    lock = FileLock(directory.path / "run.lock")
+    try:
+        taken = not lock.try_acquire(this_process("dcos-tensorflow run"))
+    except OSError as error:
+        raise CliError(f"{lock.path} cannot be written: {error.strerror}.") from error
+    if taken:
+        raise CliError(
+            f"Another run of {service} is under way: {lock.read_holder()}. See it with"
+            f" dcos-tensorflow status {service}, or give this job another service.name.",
+            EXIT_LOCKED,
+        )
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def read(directory: ServiceDirectory) -> Registration | None:

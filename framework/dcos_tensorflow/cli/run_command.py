@@ -33,6 +33,7 @@ from dcos_tensorflow.cli.logs import log_to_file
 from dcos_tensorflow.cli.machine import AgentWishes
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.preparation import PreparedJob, prepare, with_principal
+from dcos_tensorflow.cli.registry import only_run
 from dcos_tensorflow.cli.serving import (
     ServedJob,
     scheduler_config,
@@ -100,6 +101,7 @@ def run(request: RunRequest) -> int:
             as_json=request.json,
         )
     with caught_signals() as signals, ExitStack() as stack:
+        stack.enter_context(only_run(directory, prepared.spec.name))
         stack.enter_context(log_to_file(directory.log, options.service.log_level))
         cluster = None
         settings = request.settings
@@ -118,11 +120,11 @@ def run(request: RunRequest) -> int:
         where = f"the Mesos cluster of {without_password(settings['master'])}"
         if cluster is not None:
             where = cluster.words
-        _announce(prepared, directory, where, known, request.stream)
         settings = settings.with_default("wait_for_leadership", False).with_default("rerun", True)
         config = scheduler_config(settings, directory, local=request.local)
         served = ServedJob(prepared, replace(config, state=url), directory, effective(options))
         stack.enter_context(served)
+        _announce(prepared, directory, where, known, request.stream)
         return _follow(request, directory, served, cluster, signals)
 
 

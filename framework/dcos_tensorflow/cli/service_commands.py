@@ -12,6 +12,7 @@ from dcos_tensorflow.cli.errors import EXIT_FAILED, CliError
 from dcos_tensorflow.cli.following import caught_signals, view_for
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.snapshot import Snapshot
+from dcos_tensorflow.cli.stored import stored_state
 from dcos_tensorflow.cli.wording import numbers, table
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 
@@ -146,12 +147,25 @@ def _last_end(
 ) -> int:
     last = ending.last(directory)
     if last is None:
-        raise CliError(f"{away} Nothing is known of an ended job of {service} either.")
+        raise CliError(f"{away} {_stored(directory, service)}")
     if as_json:
         show_json(last)
     else:
         say_lines(ending.lines(last))
     return int(last.get("exit_code", EXIT_FAILED)) if as_exit_code else 0
+
+
+def _stored(directory: ServiceDirectory, service: str) -> str:
+    """Say what the state in the service's own folder tells."""
+    if not directory.database.exists():
+        return "Nothing is known of an ended job of it either."
+    state = stored_state(directory.state_url, service)
+    if state is None:
+        return "Its state is empty."
+    return (
+        f"By its state the job is {state.job.phase}; what runs of it goes on, and run takes it up"
+        " again."
+    )
 
 
 def _ended(last: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.job import JobPhase
@@ -58,7 +58,7 @@ def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDire
         try:
             leadership = store.lead(f"removing checkpoints, pid {os.getpid()}", 0.0, lambda _: None)
         except LeadershipTaken as error:
-            raise CliError(sentence(str(error)), 8) from error
+            raise CliError(sentence(str(error)), EXIT_LOCKED) from error
         with leadership:
             state = _restored(store)
             if state is not None and state.job.phase is not JobPhase.DONE:

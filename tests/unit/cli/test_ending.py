@@ -1,0 +1,119 @@
+"""How a job's end is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.cli import ending
+from dcos_tensorflow.cli.snapshot import snapshot_of
+from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.service_state import Evidence
+from dcos_tensorflow.core.task import TaskState
+from sample_states import NOW, a_state, failed, gang
+
+SUCCESS = Verdict(Outcome.SUCCEEDED, 0, "worker-0 finished with 0")
+
+
+def succeeded(**changes):
+    job = {"verdict": SUCCESS, "started_at": NOW, "finished_at": NOW + 34, "restarts": 1}
+    return a_state(JobPhase.DONE, gang(TaskState.FINISHED), job=job, **changes)
+
+
+def text(state, tail=None):
+    snapshot = snapshot_of(state)
+    if tail is not None:
+        snapshot = ending.with_last_words(snapshot, tail)
+    return "\n".join(ending.lines(ending.document(snapshot, {"checkpoints": "/here"})))
+
+
+def test_a_success_tells_how_long_it_took_and_where_things_lie():
+    told = text(succeeded())
+    assert "has succeeded after 34 s and 1 restart" in told
+    assert "/here" in told
+
+
+def test_the_result_is_read_from_the_last_lines_of_the_deciding_task():
+    def tail(agent_id, task_id, file):
+        assert "worker-0" in task_id
+        return ["step 9 loss 0.1", 'result: {"test_accuracy": 0.96}'] if file == "stdout" else []
+
+    assert "test accuracy  0.96" in text(succeeded(), tail)
+
+
+def test_output_that_cannot_be_read_does_not_change_the_verdict():
+    def tail(agent_id, task_id, file):
+        raise OSError("no answer")
+
+    assert "has succeeded" in text(succeeded(), tail)
+
+
+def test_a_failure_shows_the_last_lines_of_the_failed_task_and_the_hint():
+    state = failed()
+    task_id = state.tasks["worker-1"].task_id
+    evidence = Evidence("No module named 'numpi'. Is it in the image?", ("Traceback", "boom"))
+    job = {"verdict": state.job.verdict, "incidents": state.job.incidents}
+    told = text(a_state(JobPhase.DONE, state.tasks.values(), job=job, evidence={task_id: evidence}))
+    assert "has failed" in told
+    assert "Why: No module named 'numpi'. Is it in the image?" in told
+    assert "  | boom" in told
+
+
+def test_the_exit_code_is_the_job_s():
+    assert ending.document(snapshot_of(failed()), {})["exit_code"] == 3
+    assert ending.document(snapshot_of(succeeded()), {})["exit_code"] == 0
+
+
+def test_an_incident_that_was_overcome_is_no_failure():
+    state = failed()
+    job = {"verdict": SUCCESS, "incidents": state.job.incidents}
+    found = ending.document(
+        snapshot_of(a_state(JobPhase.DONE, gang(TaskState.FINISHED), job=job)), {}
+    )
+    assert found["failure"] is None
+    assert len(found["incidents"]) == 1
+
+
+def test_the_end_can_be_read_again_until_another_job_runs(tmp_path):
+    directory = ServiceDirectory(tmp_path)
+    ending.keep(directory, ending.document(snapshot_of(succeeded()), {}))
+    assert ending.last(directory)["outcome"] == "succeeded"
+    ending.forget(directory)
+    assert ending.last(directory) is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "{"])
+def test_a_damaged_file_is_no_end(tmp_path, content):
+    directory = ServiceDirectory(tmp_path)
+    directory.last_end.write_text(content)
+    assert ending.last(directory) is None
+
+
+def sandbox(cluster, task_id):
+    path = cluster / f"work/agents/0/slaves/S0/frameworks/F/executors/{task_id}/runs/c1"
+    path.mkdir(parents=True)
+    (path.parent / "latest").symlink_to("c1")
+    return path
+
+
+def test_each_task_s_sandbox_can_be_found_by_its_name(tmp_path):
+    directory = ServiceDirectory(tmp_path)
+    there = sandbox(directory.cluster, "job__worker-0__u")
+    found = ending.link_sandboxes(
+        directory,
+        directory.cluster,
+        {"worker-0": "job__worker-0__u", "worker-1": "job__worker-1__u"},
+    )
+    assert (Path(found) / "worker-0").resolve() == there
+    assert not (Path(found) / "worker-1").exists()
+
+
+def test_links_of_the_job_before_are_gone(tmp_path):
+    directory = ServiceDirectory(tmp_path)
+    for task_id in ("a__worker-1__u", "b__worker-0__u"):
+        sandbox(directory.cluster, task_id)
+    ending.link_sandboxes(directory, directory.cluster, {"worker-1": "a__worker-1__u"})
+    found = ending.link_sandboxes(directory, directory.cluster, {"worker-0": "b__worker-0__u"})
+    assert [path.name for path in Path(found).iterdir()] == ["worker-0"]

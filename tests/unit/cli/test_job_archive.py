@@ -1,0 +1,82 @@
+"""Packing a job's code."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+
+import pytest
+
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.job_archive import pack
+
+
+@pytest.fixture
+def job(tmp_path):
+    folder = tmp_path / "job"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "train.py").write_text("print('step 1')\n")
+    (folder / "lib" / "model.py").write_text("LAYERS = 2\n")
+    return folder
+
+
+def names(archive):
+    with zipfile.ZipFile(archive) as opened:
+        return sorted(opened.namelist())
+
+
+def test_a_folder_s_content_stands_at_the_top(job, tmp_path):
+    assert names(pack(job, tmp_path / "out.zip")) == ["lib/model.py", "train.py"]
+
+
+def test_the_same_files_give_the_same_bytes(job, tmp_path):
+    first = pack(job, tmp_path / "first.zip").read_bytes()
+    for path in job.rglob("*.py"):
+        os.utime(path, (1, 1))
+    assert pack(job, tmp_path / "second.zip").read_bytes() == first
+
+
+@pytest.mark.parametrize("name", [".git", ".venv", "__pycache__", "lib/__pycache__", "my-venv"])
+def test_what_is_not_the_job_s_code_stays_out(job, tmp_path, name):
+    (job / name).mkdir()
+    (job / name / "something").write_text("x")
+    (job / name / "pyvenv.cfg").write_text("x")
+    assert names(pack(job, tmp_path / "out.zip")) == ["lib/model.py", "train.py"]
+
+
+def test_a_program_stays_executable(job, tmp_path):
+    (job / "run.sh").write_text("#!/bin/sh\n")
+    (job / "run.sh").chmod(0o755)
+    with zipfile.ZipFile(pack(job, tmp_path / "out.zip")) as opened:
+        assert opened.getinfo("run.sh").external_attr >> 16 & 0o111
+
+
+def test_a_single_file_is_packed_alone(job, tmp_path):
+    assert names(pack(job / "train.py", tmp_path / "out.zip")) == ["train.py"]
+
+
+def test_an_archive_is_taken_as_it_is(job, tmp_path):
+    archive = pack(job, tmp_path / "mnist.zip")
+    assert pack(archive, tmp_path / "out.zip") == archive
+
+
+def test_a_link_to_nowhere_is_left_out(job, tmp_path):
+    (job / "broken").symlink_to("nowhere")
+    assert "broken" not in names(pack(job, tmp_path / "out.zip"))
+
+
+def test_a_missing_path_is_named(tmp_path):
+    with pytest.raises(UsageError, match=r"service\.job_url: there is no file or folder .*nowhere"):
+        pack(tmp_path / "nowhere", tmp_path / "out.zip")
+
+
+def test_an_empty_folder_is_no_job(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="there is no file in"):
+        pack(tmp_path / "empty", tmp_path / "out.zip")
+
+
+def test_a_zip_that_is_none_is_refused(tmp_path):
+    (tmp_path / "job.zip").write_text("hello")
+    with pytest.raises(UsageError, match="is not a zip file"):
+        pack(tmp_path / "job.zip", tmp_path / "out.zip")

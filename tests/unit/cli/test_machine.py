@@ -1,0 +1,86 @@
+"""The size of the embedded cluster."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.machine import (
+    AgentWishes,
+    agents,
+    check_fits,
+    machine,
+    parse_attributes,
+    ports_of,
+)
+from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec, TaskRole
+
+
+def a_job(count=2, **resources):
+    return ServiceSpec("job", (RoleSpec(TaskRole.WORKER, count, Resources(**resources)),))
+
+
+def test_one_agent_is_as_large_as_the_machine(tmp_path):
+    (agent,) = agents(AgentWishes(), tmp_path)
+    assert agent.cpus == machine(tmp_path).cpus
+    assert agent.mem > 0
+
+
+def test_several_agents_share_the_machine(tmp_path):
+    found = agents(AgentWishes(agents=4), tmp_path)
+    assert sum(agent.cpus for agent in found) == pytest.approx(machine(tmp_path).cpus)
+
+
+def test_what_is_asked_for_counts(tmp_path):
+    (agent,) = agents(AgentWishes(cpus=64, mem=1000, disk=5, gpus=8), tmp_path)
+    assert (agent.cpus, agent.mem, agent.disk, agent.gpus) == (64, 1000, 5, 8)
+
+
+def test_agents_have_addresses_and_ports_of_their_own(tmp_path):
+    found = agents(AgentWishes(agents=3), tmp_path)
+    assert [agent.address for agent in found] == ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+    assert all(a.ports[1] < b.ports[0] for a, b in itertools.pairwise(found))
+
+
+def test_a_cluster_of_one_service_keeps_off_the_ports_of_local_up():
+    assert all(12000 <= ports_of(f"job-{number}") < 31000 for number in range(300))
+
+
+def test_attributes_go_to_the_agents_in_turn(tmp_path):
+    found = agents(AgentWishes(agents=3, attributes="rack:r1,r2;ssd:1"), tmp_path)
+    assert [agent.attributes["rack"] for agent in found] == ["r1", "r2", "r1"]
+    assert {agent.attributes["ssd"] for agent in found} == {1.0}
+
+
+@pytest.mark.parametrize("text", ["rack", "rack:", ":r1", "rack:r1,,r2"])
+def test_attributes_that_are_none_are_refused(text):
+    with pytest.raises(UsageError, match="--attributes"):
+        parse_attributes(text)
+
+
+@pytest.mark.parametrize("count", [0, -1, 251])
+def test_the_number_of_agents_is_bounded(tmp_path, count):
+    with pytest.raises(UsageError, match="--agents"):
+        agents(AgentWishes(agents=count), tmp_path)
+
+
+def test_a_job_that_fits_is_accepted(tmp_path):
+    check_fits(a_job(cpus=1, mem=10), agents(AgentWishes(cpus=2, mem=20), tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("resources", "flag"),
+    [
+        ({"cpus": 2}, "--cpus"),
+        ({"mem": 11}, "--mem"),
+        ({"disk": 11}, "--disk"),
+        ({"gpus": 1}, "--gpus"),
+    ],
+)
+def test_a_job_that_can_never_fit_is_refused_with_what_helps(tmp_path, resources, flag):
+    cluster = agents(AgentWishes(cpus=3, mem=20, disk=20, gpus=0), tmp_path)
+    with pytest.raises(UsageError, match=flag):
+        check_fits(a_job(**resources), cluster)

@@ -1,0 +1,123 @@
+"""The command as a whole: what is refused, how errors look, where crashes go."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dcos_tensorflow.cli import main, validate_command
+from dcos_tensorflow.cli.main import run_command_line
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def options(tmp_path):
+    def write(**document):
+        file = tmp_path / "options.json"
+        file.write_text(json.dumps(document))
+        return str(file)
+
+    return write
+
+
+COMMAND = {"service": {"job_cmd": "true"}, "worker": {"count": 2, "cpus": 0.5}}
+
+
+def test_good_options_are_shown_as_what_would_run(options, capsys):
+    assert run_command_line(["validate", options(**COMMAND)]) == 0
+    out = capsys.readouterr().out
+    assert "2 worker" in out
+    assert "ps: ps-0, ps-1" in out
+
+
+def test_overrides_count(options, capsys):
+    run_command_line(["validate", options(**COMMAND), "--set", "worker.count=5", "--json"])
+    assert len(json.loads(capsys.readouterr().out)["tasks"]) == 7
+
+
+def test_all_problems_are_told_on_standard_error(options, capsys):
+    wrong = {"service": {"job_cmd": "true", "nmae": "x"}, "worker": {"count": -1}}
+    assert run_command_line(["validate", options(**wrong)]) == 2
+    told = capsys.readouterr()
+    assert "service.nmae" in told.err
+    assert "worker.count" in told.err
+    assert told.out == ""
+
+
+def test_problems_can_be_had_as_json(options, capsys):
+    wrong = {"service": {"job_cmd": "true", "nmae": "x"}}
+    assert run_command_line(["validate", options(**wrong), "--json"]) == 2
+    (problem,) = json.loads(capsys.readouterr().out)["problems"]
+    assert (problem["path"], problem["suggestion"]) == ("service.nmae", "service.name")
+
+
+def test_a_job_that_cannot_run_is_a_problem_too(options, capsys):
+    asked = {"service": {"job_url": "nowhere.zip", "job_name": "x"}}
+    assert run_command_line(["validate", options(**asked), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["valid"] is False
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["validate", "/nowhere.json"],
+        ["run"],
+        ["rnu"],
+        ["run", "OPTIONS", "--local", "--master", "127.0.0.1:5050"],
+        ["run", "OPTIONS", "--master", "127.0.0.1:5050", "--cpus", "4"],
+        ["run", "OPTIONS", "--master", "ftp://x"],
+        ["run", "OPTIONS", "--agents", "0"],
+        ["scheduler"],
+        ["scheduler", "OPTIONS"],
+        ["scheduler", "OPTIONS", "--master", "x:1", "--local"],
+        ["status", "nobody"],
+        ["status"],
+        ["stop"],
+        ["local", "up", "--attributes", "rack"],
+    ],
+)
+def test_a_call_that_makes_no_sense_is_answered_in_words(arguments, options, capsys):
+    file = options(**COMMAND)
+    code = run_command_line([file if a == "OPTIONS" else a for a in arguments])
+    told = capsys.readouterr()
+    assert code == 2
+    assert "Error: " in told.err
+    assert "Traceback" not in told.err
+
+
+def test_local_commands_without_a_cluster_say_so(capsys):
+    assert run_command_line(["local", "status"]) == 1
+    assert run_command_line(["local", "down"]) == 0
+    assert "No embedded cluster" in capsys.readouterr().out
+
+
+def test_a_crash_of_ours_goes_to_a_file_and_the_message_says_where(
+    options, capsys, home, monkeypatch
+):
+    def broken(*_, **__):
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr(validate_command, "load", broken)
+    assert run_command_line(["validate", options(**COMMAND)]) == 70
+    told = capsys.readouterr().err
+    assert str(home / "crash.log") in told
+    assert "Traceback" not in told
+    assert "ZeroDivisionError" in (home / "crash.log").read_text()
+
+
+def test_help_names_every_command(capsys):
+    assert run_command_line(["--help"]) == 0
+    out = capsys.readouterr().out
+    for command in main.cli.commands:
+        assert command in out
+
+
+def test_the_version_is_told(capsys):
+    assert run_command_line(["--version"]) == 0
+    assert "dcos-tensorflow" in capsys.readouterr().out

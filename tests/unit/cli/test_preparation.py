@@ -1,0 +1,165 @@
+"""From options to what a scheduler is given."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from dcos_tensorflow.cli import interpreters, preparation
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.preparation import prepare
+from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.options import load
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return WorkDirectory(tmp_path / "work").service("job")
+
+
+@pytest.fixture
+def options(tmp_path):
+    def write(**service):
+        service = {"name": "job", "python": sys.executable, **service}
+        document = {"service": service, "parameter_server": {"count": 0}, "worker": {"count": 2}}
+        (tmp_path / "options.json").write_text(json.dumps(document))
+        return load(tmp_path / "options.json")
+
+    return write
+
+
+@pytest.fixture
+def function_job(tmp_path):
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "mnist.py").write_text("def main(server, log_dir, context):\n    pass\n")
+    return {"job_url": "code", "job_name": "mnist"}
+
+
+def test_checkpoints_of_a_local_job_lie_in_the_service_s_folder(options, directory):
+    prepared = prepare(options(job_cmd="true"), directory, {}, local=True)
+    assert prepared.spec.job.checkpoint_dir == str(directory.checkpoints)
+
+
+def test_a_shared_file_system_of_the_job_s_own_is_kept(options, directory):
+    asked = options(job_cmd="true", shared_filesystem="/shared")
+    assert prepare(asked, directory, {}, local=True).spec.job.checkpoint_dir == ""
+
+
+def test_no_container_is_used_on_this_machine(options, directory):
+    asked = options(job_cmd="true", python="", tf_image="me/mine")
+    prepared = prepare(asked, directory, {}, local=True)
+    assert all(role.container is None for role in prepared.spec.roles)
+    assert any("service.tf_image: not used here" in note for note in prepared.notes)
+
+
+def test_nothing_is_said_of_images_that_nobody_asked_for(options, directory):
+    prepared = prepare(options(job_cmd="true"), directory, {}, local=True)
+    assert not any("image" in note for note in prepared.notes)
+
+
+def test_on_a_cluster_the_options_stay_as_they_are(options, directory):
+    asked = options(job_cmd="true", python="", user="me")
+    spec = prepare(asked, directory, {}, local=False).spec
+    assert spec.user == "me"
+    assert all(role.container is not None for role in spec.roles)
+
+
+def test_code_beside_the_options_file_is_packed(options, directory, function_job):
+    prepared = prepare(options(**function_job), directory, {}, local=False)
+    assert prepared.archive is not None
+    assert prepared.archive.is_relative_to(directory.artifacts)
+
+
+def test_how_the_code_is_called_is_seen_from_it(options, directory, function_job):
+    assert prepare(options(**function_job), directory, {}, local=True).contract == "function"
+
+
+def test_a_url_is_left_to_the_fetcher(options, directory):
+    asked = options(job_url="https://127.0.0.1/job.zip", job_name="mnist")
+    assert prepare(asked, directory, {}, local=True).archive is None
+
+
+def test_a_missing_path_is_named(options, directory):
+    with pytest.raises(UsageError, match=r"service\.job_url: there is no file or folder .*nowhere"):
+        prepare(options(job_url="nowhere", job_name="x"), directory, {}, local=False)
+
+
+def test_a_missing_module_is_answered_with_the_nearest(options, directory, function_job):
+    with pytest.raises(UsageError, match="did you mean mnist"):
+        prepare(options(**{**function_job, "job_name": "mnits"}), directory, {}, local=True)
+
+
+def test_a_module_without_main_cannot_be_called(options, directory, function_job, tmp_path):
+    (tmp_path / "code" / "mnist.py").write_text("print(1)\n")
+    with pytest.raises(UsageError, match=r"has no main\(server, log_dir, context\)"):
+        prepare(options(**function_job, job_contract="function"), directory, {}, local=True)
+
+
+def test_a_module_in_a_zip_is_looked_for_too(options, directory, function_job, tmp_path):
+    packed = prepare(options(**function_job), directory, {}, local=True).archive
+    assert packed is not None
+    asked = options(job_url=str(packed), job_name="mnist", job_contract="function")
+    assert prepare(asked, directory, {}, local=True).contract == "function"
+
+
+def test_dns_names_are_refused_where_nobody_gives_them(tmp_path, directory):
+    document = {"service": {"job_cmd": "true"}, "cluster_spec": {"addressing": "dns"}}
+    with pytest.raises(UsageError, match=r"cluster_spec\.addressing"):
+        prepare(load(document), directory, {}, local=True)
+
+
+def test_taskcfg_variables_reach_the_tasks(options, directory):
+    environ = {"TASKCFG_ALL_GREETING": "hello"}
+    spec = prepare(options(job_cmd="true"), directory, environ, local=False).spec
+    assert spec.roles[0].env["GREETING"] == "hello"
+
+
+def test_a_python_that_is_not_there_is_named(options, directory):
+    with pytest.raises(UsageError, match=r"service\.python: there is no /nowhere/python"):
+        prepare(options(job_cmd="true", python="/nowhere/python"), directory, {}, local=True)
+
+
+def test_a_folder_that_is_no_virtual_environment_is_named(options, directory, tmp_path):
+    with pytest.raises(UsageError, match="is no virtual environment"):
+        prepare(options(job_cmd="true", python=str(tmp_path)), directory, {}, local=True)
+
+
+def environment_with_tensorflow(folder):
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").touch()
+    package = folder / "lib" / "python3.11" / "site-packages" / "tensorflow"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+
+
+@pytest.fixture
+def no_tensorflow_here(monkeypatch, tmp_path):
+    monkeypatch.setattr(interpreters.importlib.util, "find_spec", lambda name: None)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+
+def test_the_highest_version_beside_the_options_file_is_found(
+    options, directory, tmp_path, no_tensorflow_here, function_job
+):
+    for version in ("2.9.0", "2.15.1"):
+        environment_with_tensorflow(tmp_path / ".venvs" / f"tensorflow-{version}")
+    prepared = prepare(options(**function_job, python=""), directory, {}, local=True)
+    assert prepared.spec.roles[0].python == str(tmp_path / ".venvs" / "tensorflow-2.15.1")
+    assert any("tensorflow-2.15.1" in note for note in prepared.notes)
+
+
+def test_without_any_tensorflow_the_option_to_set_is_named(
+    options, directory, monkeypatch, function_job
+):
+    monkeypatch.setattr(preparation, "find_tensorflow", lambda places: None)
+    with pytest.raises(UsageError, match=r"service\.python"):
+        prepare(options(**function_job, python=""), directory, {}, local=True)
+
+
+def test_a_command_needs_no_tensorflow(options, directory, monkeypatch):
+    monkeypatch.setattr(preparation, "find_tensorflow", lambda places: None)
+    prepared = prepare(options(job_cmd="true", python=""), directory, {}, local=True)
+    assert prepared.spec.roles[0].python == sys.executable

@@ -1,0 +1,118 @@
+"""Progress as plain lines and as a live view."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from dcos_tensorflow.cli.live_progress import LiveProgress, render
+from dcos_tensorflow.cli.plain_progress import PROGRESS_SECONDS, WAITING_SECONDS, PlainProgress
+from dcos_tensorflow.cli.snapshot import snapshot_of
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.task import TaskState
+from sample_states import NOW, a_state, an_incident, failed, gang, running
+
+
+def training(step, state=None):
+    state = state or running()
+    task_id = state.tasks["worker-0"].task_id
+    report = {"state": "running", "progress": {"step": step, "loss": 0.25, "accuracy": 0.5}}
+    return snapshot_of(a_state(JobPhase.RUNNING, state.tasks.values(), reports={task_id: report}))
+
+
+def waiting(reason):
+    return snapshot_of(a_state(misfits={"worker-0": reason}))
+
+
+def text(lines):
+    return "\n".join(lines)
+
+
+def test_nothing_is_said_twice():
+    progress = PlainProgress()
+    assert progress.lines(training(1), NOW)
+    assert progress.lines(training(1), NOW + 100) == []
+
+
+def test_every_line_begins_with_the_time_of_day():
+    assert all(line[2] == line[5] == ":" for line in PlainProgress().lines(training(1), NOW))
+
+
+def test_a_change_of_phase_is_told_with_its_reason():
+    state = a_state(JobPhase.BACKING_OFF, job={"why": "it starts again in 2.0 s"})
+    assert "backing off: it starts again in 2.0 s" in text(
+        PlainProgress().lines(snapshot_of(state), NOW)
+    )
+
+
+def test_steps_are_told_at_a_bounded_rate():
+    progress = PlainProgress()
+    progress.lines(training(1), NOW)
+    assert progress.lines(training(2), NOW + PROGRESS_SECONDS / 2) == []
+    assert "worker-0 step 3, loss 0.25, accuracy 0.5" in text(
+        progress.lines(training(3), NOW + PROGRESS_SECONDS)
+    )
+
+
+def test_why_a_task_waits_is_told_at_a_bounded_rate():
+    progress = PlainProgress()
+    assert "worker-0 placing: needs 2 gpus" in text(progress.lines(waiting("needs 2 gpus"), NOW))
+    assert progress.lines(waiting("needs 3 gpus"), NOW + 1) == []
+    assert "needs 3 gpus" in text(progress.lines(waiting("needs 3 gpus"), NOW + WAITING_SECONDS))
+
+
+def test_what_holds_for_the_whole_job_is_not_repeated_for_each_task():
+    lines = PlainProgress().lines(snapshot_of(a_state(job={"why": "waiting for offers"})), NOW)
+    assert len([line for line in lines if "waiting for offers" in line]) == 1
+
+
+def test_an_incident_is_told_once():
+    progress = PlainProgress()
+    state = a_state(JobPhase.STOPPING, gang(TaskState.KILLED), job={"incidents": (an_incident(),)})
+    first = text(progress.lines(snapshot_of(state), NOW))
+    assert "failure: worker-1 failed on node1: exited with status 3" in first
+    assert "failure" not in text(progress.lines(snapshot_of(state), NOW + 60))
+
+
+def shown(snapshot, width=120):
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(render(snapshot, NOW))
+    return console.file.getvalue()
+
+
+def test_the_live_view_has_a_row_for_each_task():
+    view = shown(training(7))
+    for name in ("ps-0", "worker-0", "worker-1", "tensorboard-0"):
+        assert sum(name in line for line in view.splitlines()) == 1
+
+
+def test_the_live_view_shows_the_numbers():
+    row = next(line for line in shown(training(7)).splitlines() if "worker-0" in line)
+    assert row.split()[:5] == ["worker-0", "running", "7", "0.25", "0.5"]
+
+
+def test_the_live_view_shows_the_last_failure():
+    assert "last failure: worker-1 failed on node1" in shown(snapshot_of(failed()))
+
+
+@pytest.mark.parametrize("reason", ["[bold]needs[/bold]", "[/]", "needs [rack:UNIQUE]"])
+def test_brackets_in_a_reason_are_text(reason):
+    assert reason in shown(waiting(reason))
+
+
+@pytest.mark.parametrize("width", [20, 40, 200])
+def test_the_live_view_fits_any_width(width):
+    assert all(len(line) <= width for line in shown(training(7), width).splitlines())
+
+
+def test_closing_the_live_view_leaves_the_terminal_usable():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    view = LiveProgress(console)
+    view.show(training(1), NOW)
+    view.close()
+    view.close()
+    assert (
+        console.file.getvalue().rstrip().endswith("\x1b[?25h") or "25h" in console.file.getvalue()
+    )

@@ -1,0 +1,147 @@
+"""Settings by file, environment and flags."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.settings import SETTINGS, collect
+
+
+@pytest.fixture
+def config(tmp_path):
+    def write(**values):
+        path = tmp_path / "scheduler.json"
+        path.write_text(json.dumps(values))
+        return path
+
+    return write
+
+
+def test_the_environment_wins_over_the_file_and_flags_over_both(config):
+    file = config(master="file:5050", state="sqlite:///file.db", api_port=1)
+    environ = {"DCOS_TENSORFLOW_STATE": "sqlite:///variable.db", "DCOS_TENSORFLOW_API_PORT": "2"}
+    found = collect(file, environ, {"api_port": "3"})
+    assert (found["master"], found["state"], found["api_port"]) == (
+        "file:5050",
+        "sqlite:///variable.db",
+        3,
+    )
+
+
+def test_every_setting_can_be_given_by_environment():
+    variables = {setting.variable for setting in SETTINGS}
+    assert "DCOS_TENSORFLOW_SECRET_FILE" in variables
+    assert all(variable == variable.upper() for variable in variables)
+
+
+def test_no_setting_has_a_value_when_nobody_gave_one():
+    found = collect(None, {}, {"master": None})
+    assert not any(found.given(setting.name) for setting in SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("environ", "flags", "place"),
+    [
+        ({"DCOS_TENSORFLOW_API_PORT": "70000"}, {}, "the variable DCOS_TENSORFLOW_API_PORT"),
+        ({}, {"api_port": "x"}, "the flag --api-port"),
+        ({}, {"state": "mysql://x"}, "the flag --state"),
+        ({}, {"master": "ftp://x"}, "the flag --master"),
+        ({}, {"ca_file": "/nowhere.pem"}, "the flag --ca-file"),
+        ({"DCOS_TENSORFLOW_VERIFY": "perhaps"}, {}, "the variable DCOS_TENSORFLOW_VERIFY"),
+        ({}, {"artifacts": "ftp"}, "the flag --artifacts"),
+    ],
+)
+def test_a_wrong_value_is_answered_with_where_it_stands(environ, flags, place):
+    with pytest.raises(UsageError, match=place):
+        collect(None, environ, flags)
+
+
+def test_a_wrong_value_in_the_file_is_answered_with_the_file(config):
+    file = config(api_port="x")
+    with pytest.raises(UsageError, match=rf"api_port in {file}"):
+        collect(file, {}, {})
+
+
+def test_all_wrong_values_are_told_at_once():
+    with pytest.raises(UsageError) as caught:
+        collect(None, {}, {"api_port": "x", "master": "ftp://x"})
+    assert "--api-port" in str(caught.value)
+    assert "--master" in str(caught.value)
+
+
+def test_a_stronger_right_value_hides_a_weaker_wrong_one(config):
+    found = collect(config(api_port="x"), {}, {"api_port": "5"})
+    assert found["api_port"] == 5
+
+
+def test_an_unknown_setting_is_answered_with_the_nearest(config):
+    with pytest.raises(UsageError, match="did you mean api_port"):
+        collect(config(api_prot=1), {}, {})
+
+
+def test_an_unknown_variable_is_answered_with_the_nearest():
+    with pytest.raises(UsageError, match="did you mean DCOS_TENSORFLOW_MASTER"):
+        collect(None, {"DCOS_TENSORFLOW_MASTERS": "x:1"}, {})
+
+
+def test_a_secret_is_never_shown():
+    with pytest.raises(UsageError) as caught:
+        collect(None, {"DCOS_TENSORFLOW_SECRET": "hush\nhush"}, {})
+    assert "hush" not in str(caught.value)
+    assert "hush" not in repr(collect(None, {}, {}))
+
+
+def test_a_secret_comes_from_its_file(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text("hush\n")
+    assert collect(None, {}, {"secret_file": str(file)}).secret("secret") == "hush"
+
+
+def test_a_mesos_credential_file_is_understood(tmp_path):
+    file = tmp_path / "credential"
+    file.write_text('{"principal": "me", "secret": "hush"}')
+    assert collect(None, {}, {"secret_file": str(file)}).secret("secret") == "hush"
+
+
+def test_an_empty_secret_file_is_refused(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text("\n")
+    with pytest.raises(UsageError, match="must hold one line"):
+        collect(None, {}, {"secret_file": str(file)}).secret("secret")
+
+
+def test_a_secret_is_given_once(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text("hush")
+    settings = collect(None, {"DCOS_TENSORFLOW_SECRET": "x"}, {"secret_file": str(file)})
+    with pytest.raises(UsageError, match="exclude each other"):
+        settings.secret("secret")
+
+
+def test_an_open_api_must_be_asked_for():
+    with pytest.raises(UsageError, match="without a token"):
+        collect(None, {}, {"api_host": "0.0.0.0"})
+    assert collect(None, {}, {"api_host": "0.0.0.0", "api_open": True})["api_open"]
+
+
+def test_local_and_a_master_exclude_each_other():
+    with pytest.raises(UsageError, match="exclude each other"):
+        collect(None, {"DCOS_TENSORFLOW_MASTER": "x:1"}, {"local": True})
+
+
+def test_a_certificate_needs_its_key(tmp_path):
+    file = tmp_path / "cert.pem"
+    file.write_text("x")
+    with pytest.raises(UsageError, match="--client-key"):
+        collect(None, {}, {"client_cert": str(file)})
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", ""])
+def test_a_config_file_that_is_no_object_is_refused(tmp_path, text):
+    file = tmp_path / "scheduler.json"
+    file.write_text(text)
+    with pytest.raises(UsageError, match="--config"):
+        collect(file, {}, {})
