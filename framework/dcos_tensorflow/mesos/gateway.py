@@ -91,7 +91,8 @@ class MesosConfig:
 class MesosGateway:
     """The scheduler's door to Mesos. ``emit`` takes events, from any thread, and must not block.
 
-    ``clock`` gives the unix seconds that offers are stamped with.
+    ``clock`` gives the unix seconds that offers are stamped with. Raises OSError when a file of
+    the TLS settings cannot be read.
     """
 
     def __init__(

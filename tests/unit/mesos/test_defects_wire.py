@@ -5,7 +5,6 @@ not build on Python 3.11: test_http_parser.py shows that the vendored one does n
 """
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,6 @@ pytestmark = [
 ]
 
 BOTH = pytest.mark.parametrize("kind", ["stock", "hardened"])
-RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "mesos-recordings"
 
 
 def registered(driver, eventually):
