@@ -422,7 +422,7 @@ class Player:
             for event in stream.events:
                 offers = event["offers"]["offers"] if event["type"] == "OFFERS" else []
                 for index, offer in enumerate(offers):
-                    if self._same_offer(recorded, offer):
+                    if self._same_offer(self.ids.translate(recorded), offer):
                         return dict(offers.pop(index))
             return None
 
