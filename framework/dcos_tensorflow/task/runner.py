@@ -35,8 +35,10 @@ from dcos_tensorflow.task.spec import Cluster, RunnerSpec
 #: The arguments with which this program runs as its own guard or wrapper.
 GUARD_FLAG = "--guard"
 WRAPPER_FLAG = "--wrapper"
-#: How often children and the progress file are looked after.
+#: How often deadlines and the progress file are looked at.
 TICK_SECONDS = 0.25
+#: How often guard and orphans are: that reads the whole process table.
+CHILDREN_SECONDS = 1.0
 #: A request waits for the loop, which may be busy killing for ``process_table.END_SECONDS``.
 ANSWER_SECONDS = 30.0
 
@@ -91,6 +93,7 @@ class Runner:
         self._peers: Optional[PeerWatch] = None
         self._process: Optional[UserProcess] = None
         self._guard: Optional[Guard] = None
+        self._children_due = 0.0
         self._started_at: Optional[float] = None
         self._report: Optional[ExitReport] = None
 
@@ -347,6 +350,10 @@ class Runner:
         return {self._guard.pid} if self._guard else set()
 
     def _look_after_children(self) -> None:
+        now = time.monotonic()
+        if now < self._children_due:
+            return
+        self._children_due = now + CHILDREN_SECONDS
         if self._guard:
             self._guard.keep()
         if self._process:
