@@ -1,0 +1,224 @@
+"""``run`` on the embedded cluster: to the end, to a failure, and interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from command_line import CommandLine
+
+ROOMY = ("--cpus", "4", "--mem", "2000", "--disk", "1000", "--gpus", "0")
+TRAINS = (
+    "echo step 1 loss 0.5; echo kept > $CHECKPOINT_DIR/mark; "
+    "echo 'result: {\"test_accuracy\": 0.97}'"
+)
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def clusters_of(command_line: CommandLine) -> list[int]:
+    """Return the process ids of embedded clusters that work below this home."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            arguments = path.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if "dcos_tensorflow.local" in arguments and str(command_line.home) in arguments:
+            found.append(int(path.parent.name))
+    return found
+
+
+def wait_for(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> str:
+    """Return what the process printed up to a line with ``text``."""
+    seen = ""
+    assert process.stdout is not None
+    for line in process.stdout:
+        seen += line
+        if text in line:
+            return seen
+    pytest.fail(f"{text!r} was never printed:\n{seen}")
+
+
+def test_a_job_runs_to_its_end_and_leaves_its_work_behind(command_line, job):
+    ended = command_line("run", job(TRAINS), *ROOMY)
+    home = command_line.home / "services" / "job"
+    assert ended.code == 0, ended.out
+    assert "test accuracy  0.97" in ended.out
+    assert (home / "checkpoints" / "mark").read_text() == "kept\n"
+    assert "step 1" in (home / "tasks" / "worker-0" / "stdout").read_text()
+    assert clusters_of(command_line) == []
+
+
+def test_the_exit_code_is_that_of_the_failed_process_and_its_last_words_are_shown(
+    command_line, job
+):
+    file = job("echo this is why >&2; exit 3", retry={"limit": 0})
+    ended = command_line("run", file, *ROOMY)
+    assert ended.code == 3, ended.out
+    assert "The last lines of worker-0:" in ended.out
+    assert "  | this is why" in ended.out
+
+
+def test_with_json_standard_output_is_one_document(command_line, job):
+    file = str(job(TRAINS))
+    done = subprocess.run(
+        [sys.executable, "-m", "dcos_tensorflow", "run", file, *ROOMY, "--json"],
+        env=command_line.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    document = json.loads(done.stdout)
+    assert (document["outcome"], document["exit_code"]) == ("succeeded", 0)
+    assert document["result"] == {"test_accuracy": 0.97}
+
+
+def test_a_job_that_was_done_runs_again_with_its_checkpoints_until_fresh_removes_them(
+    command_line, job
+):
+    file = job('touch "$CHECKPOINT_DIR/mark"')
+    kept = command_line.home / "services" / "job" / "checkpoints"
+    assert command_line("run", file, *ROOMY).code == 0
+    (kept / "older").touch()
+    again = command_line("run", file, *ROOMY)
+    assert again.code == 0
+    assert "Training goes on from the checkpoints" in again.out
+    refused = command_line("run", file, *ROOMY, "--fresh")
+    assert refused.code == 1
+    assert "--yes" in refused.out
+    assert (kept / "older").exists()
+    assert command_line("run", file, *ROOMY, "--fresh", "--yes").code == 0
+    assert sorted(path.name for path in kept.iterdir()) == ["mark"]
+
+
+def test_a_job_that_cannot_fit_is_refused_at_once(command_line, job):
+    file = job("true", worker={"count": 3, "cpus": 2, "mem": 64, "disk": 10})
+    ended = command_line("run", file, *ROOMY)
+    assert ended.code == 2
+    assert "6 cpus of 4" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)], ids=["ctrl-c", "sigterm"]
+)
+def test_a_signal_ends_the_job_its_tasks_and_its_cluster(command_line, job, number, code):
+    process = command_line.start("run", job("echo $$ > /proc/self/cwd/pid; sleep 60"), *ROOMY)
+    read_until(process, "worker-0 running")
+    task = int((next(command_line.home.glob("**/runs/*/pid"))).read_text())
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == code, out
+    assert "was stopped" in out
+    assert clusters_of(command_line) == []
+    wait_for(lambda: not Path(f"/proc/{task}").exists())
+
+
+def test_a_run_that_was_killed_is_taken_up_again_with_its_tasks_alive(command_line, job):
+    file = job("echo started >> $CHECKPOINT_DIR/starts; sleep 4")
+    process = command_line.start("run", file, *ROOMY)
+    read_until(process, "worker-0 running")
+    process.kill()
+    process.communicate()
+    other = command_line("run", file, *ROOMY, "--set", "worker.cpus=0.2")
+    assert other.code == 2
+    assert "has other options" in other.out
+    again = command_line("run", file, *ROOMY)
+    starts = command_line.home / "services" / "job" / "checkpoints" / "starts"
+    assert again.code == 0, again.out
+    assert "is taken up again" in again.out
+    assert starts.read_text() == "started\n"
+    assert clusters_of(command_line) == []
+
+
+def test_a_second_run_of_a_service_harms_nothing(command_line, job):
+    file = job("sleep 3")
+    first = command_line.start("run", file, *ROOMY)
+    read_until(first, "worker-0 running")
+    second = command_line("run", file, *ROOMY)
+    out, _ = first.communicate(timeout=60)
+    assert second.code == 8
+    assert "Another run of job is under way" in second.out
+    assert first.returncode == 0, out
+
+
+def test_a_detached_job_without_a_cluster_starts_one_that_lives_on(command_line, job):
+    try:
+        assert command_line("run", job("sleep 60"), "--detach", *ROOMY).code == 0
+        assert command_line("local", "status").code == 0
+        assert command_line("stop", "job").code == 0
+    finally:
+        down = command_line("local", "down")
+    assert "is down" in down.out
+    assert clusters_of(command_line) == []
+
+
+class Terminal:
+    """A run on a terminal of its own, as a person has it."""
+
+    def __init__(self, command_line: CommandLine, *arguments: str | Path) -> None:
+        pid, self.fd = pty.fork()
+        if pid == 0:
+            command = [sys.executable, "-m", "dcos_tensorflow", *map(str, arguments)]
+            environment = {**command_line.environment, "TERM": "xterm-256color"}
+            os.execve(sys.executable, command, environment)
+        self.pid = pid
+        self.seen = ""
+
+    def expect(self, text: str, seconds: float = 40.0) -> None:
+        deadline = time.monotonic() + seconds
+        while text not in self.seen:
+            left = deadline - time.monotonic()
+            assert left > 0, f"{text!r} was never shown:\n{self.seen[-3000:]}"
+            if select.select([self.fd], [], [], left)[0]:
+                self.seen += os.read(self.fd, 65536).decode(errors="replace")
+        self.seen = self.seen.split(text, 1)[1]
+
+    def type(self, text: str) -> None:
+        os.write(self.fd, text.encode())
+
+    def end(self) -> int:
+        try:
+            while os.read(self.fd, 65536):
+                pass
+        except OSError:
+            pass  # Linux answers EIO once the other side is closed.
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+CTRL_C = "\x03"
+
+
+def test_on_a_terminal_progress_is_live_and_ctrl_c_asks_before_it_stops(command_line, job):
+    file = job("for i in $(seq 300); do echo step $i loss 0.5; sleep 0.2; done")
+    terminal = Terminal(command_line, "run", file, *ROOMY)
+    terminal.expect("running")
+    terminal.expect("0.5")
+    terminal.type(CTRL_C)
+    terminal.expect("Stop the job? [y/N]")
+    terminal.type("n\n")
+    terminal.expect("worker-0")
+    terminal.type(CTRL_C)
+    terminal.expect("Stop the job? [y/N]")
+    terminal.type(CTRL_C)
+    terminal.expect("was stopped")
+    assert terminal.end() == 130

@@ -1,0 +1,204 @@
+"""A cluster that lives on, jobs in the background, and the daemon alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from command_line import CommandLine
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def cluster(lasting):
+    return lasting.master
+
+
+@pytest.fixture
+def command_line(lasting):
+    return lasting.command_line
+
+
+@pytest.fixture
+def name(tmp_path):
+    """A service of the test's own: the tests share one cluster."""
+    return tmp_path.name.replace("_", "-").strip("-")
+
+
+def wait_for(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def lives(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def document(ended):
+    assert ended.code == 0, ended.out
+    return json.loads(ended.out[ended.out.index("{") :])
+
+
+def phase(command_line, service):
+    ended = command_line("status", service, "--json")
+    return json.loads(ended.out)["phase"] if ended.code == 0 else ended.out
+
+
+def test_the_cluster_that_is_up_is_seen_and_used(command_line, job, cluster, name):
+    status = document(command_line("local", "status", "--json"))
+    assert [agent["attributes"]["rack"] for agent in status["agents"]] == ["r1", "r2"]
+    assert document(command_line("local", "up", "--json"))["started"] is False
+    ended = command_line("run", job("true", name))
+    assert ended.code == 0, ended.out
+    assert cluster in ended.out
+    with urllib.request.urlopen(f"http://{cluster}/state", timeout=10) as answer:
+        assert name not in [each["name"] for each in json.load(answer)["frameworks"]]
+
+
+def test_sigterm_leaves_a_job_on_a_lasting_cluster_alone(command_line, job, name):
+    file = job("echo started >> $CHECKPOINT_DIR/starts; sleep 3", name)
+    process = command_line.start("run", file)
+    assert process.stdout is not None
+    assert any("worker-0 running" in line for line in process.stdout)
+    process.terminate()
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM, out
+    assert "The job goes on" in out
+    assert "By its state the job is running" in command_line("status", name).out
+    again = command_line("run", file)
+    starts = command_line.home / "services" / name / "checkpoints" / "starts"
+    assert again.code == 0, again.out
+    assert starts.read_text() == "started\n"
+
+
+def test_a_detached_job_is_watched_and_stopped_from_other_terminals(command_line, job, name):
+    file = job("for i in $(seq 300); do echo step $i loss 0.5; sleep 0.2; done", name)
+    started = document(command_line("run", file, "--detach", "--json"))
+    wait_for(lambda: phase(command_line, name) == "running")
+    assert "needs" not in command_line("why", name).out
+    addresses = document(command_line("cluster", name, "--json"))["addresses"]
+    assert list(addresses) == ["worker-0"]
+    assert f"Service '{name}' is already led by" in command_line("run", file).out
+    stopped = command_line("stop", name)
+    assert stopped.code == 0, stopped.out
+    wait_for(lambda: not lives(started["pid"]))
+    after = command_line("status", name)
+    assert f"The job {name} was stopped" in after.out
+    assert "has ended: stopped" in command_line("stop", name).out
+
+
+def test_a_detached_job_is_followed_to_its_exit_code(command_line, job, name):
+    file = job("sleep 1; echo the end >&2; exit 5", name, retry={"limit": 0})
+    assert command_line("run", file, "--detach").code == 0
+    ended = command_line("status", name, "--follow")
+    assert ended.code == 5, ended.out
+    assert "  | the end" in ended.out
+
+
+def test_a_scheduler_that_cannot_start_says_why_to_whoever_detached_it(command_line, job, name):
+    file = job("sleep 30", name)
+    first = document(command_line("run", file, "--detach", "--json"))
+    second = command_line("run", file, "--detach")
+    assert second.code == 8
+    assert f"pid {first['pid']}" in second.out
+    assert "Traceback" not in second.out
+    assert command_line("stop", name).code == 0
+
+
+def test_a_job_that_has_to_wait_says_why(command_line, job, name):
+    file = job(
+        "true",
+        name,
+        worker={"count": 2, "cpus": 2, "mem": 64, "placement_constraint": "rack:IS:r1"},
+    )
+    assert command_line("run", file, "--detach").code == 0
+    wait_for(lambda: "needs 2 cpus" in command_line("why", name).out)
+    assert command_line("stop", name).code == 0
+
+
+@pytest.fixture
+def scheduler(command_line, job, cluster, tmp_path, name):
+    """Start the daemon by a settings file, the environment and flags, each naming a part."""
+    config = tmp_path / "scheduler.json"
+    config.write_text(json.dumps({"master": "127.0.0.1:1", "state": "sqlite:///nowhere/x.db"}))
+    state = f"sqlite:///{tmp_path}/state.db"
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*more):
+        line = CommandLine(command_line.home)
+        line.environment = {**command_line.environment, "DCOS_TENSORFLOW_STATE": state}
+        line.environment["DCOS_TENSORFLOW_MASTER"] = cluster
+        file = job(
+            "echo started >> $CHECKPOINT_DIR/starts; sleep 60",
+            name,
+            checkpoints={"uri": str(tmp_path)},
+        )
+        process = line.start("scheduler", file, "--config", config, "--artifacts", "file", *more)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_a_daemon_that_is_told_to_end_leaves_its_tasks_to_the_next(
+    command_line, scheduler, tmp_path, name
+):
+    first = scheduler()
+    wait_for(lambda: phase(command_line, name) == "running")
+    first.send_signal(signal.SIGTERM)
+    out, _ = first.communicate(timeout=30)
+    assert first.returncode == 0, out
+    assert "its tasks are left alone" in out
+    second = scheduler()
+    wait_for(lambda: phase(command_line, name) == "running")
+    assert (tmp_path / "starts").read_text() == "started\n"
+    assert command_line("stop", name).code == 0
+    assert second.poll() is None, "the daemon stays to answer questions"
+    second.send_signal(signal.SIGINT)
+    second.communicate(timeout=30)
+    assert second.returncode == 0
+
+
+def test_a_second_daemon_waits_for_the_first_or_says_who_it_is(command_line, scheduler, name):
+    first = scheduler()
+    wait_for(lambda: phase(command_line, name) == "running")
+    refused = scheduler("--no-wait-for-leadership")
+    out, _ = refused.communicate(timeout=30)
+    assert refused.returncode == 8, out
+    assert f"pid {first.pid}" in out
+    waiting = scheduler()
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    registration = command_line.home / "services" / name / "scheduler.json"
+    wait_for(lambda: json.loads(registration.read_text())["pid"] == waiting.pid)
+    assert command_line("stop", name).code == 0
+
+
+def test_a_daemon_that_waits_for_the_leadership_ends_when_told_to(command_line, scheduler, name):
+    scheduler()
+    wait_for(lambda: phase(command_line, name) == "running")
+    waiting = scheduler()
+    wait_for(lambda: os.path.exists(f"/proc/{waiting.pid}/fd/1") and _handles_sigterm(waiting.pid))
+    waiting.terminate()
+    out, _ = waiting.communicate(timeout=30)
+    assert waiting.returncode == 0, out
+    assert command_line("stop", name).code == 0
+
+
+def _handles_sigterm(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(status.split("SigCgt:")[1].split()[0], 16)
+    return bool(caught >> (signal.SIGTERM - 1) & 1)
