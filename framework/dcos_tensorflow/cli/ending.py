@@ -180,7 +180,8 @@ def places(
         logs = f"in the tasks' sandboxes on {hosts}" if hosts else ""
     if logs:
         found["task logs"] = logs
-    found["scheduler log"] = str(directory.log)
+    if directory.log.exists():
+        found["scheduler log"] = str(directory.log)
     return found
 
 
