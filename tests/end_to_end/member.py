@@ -1,11 +1,13 @@
 """A member of a job without TensorFlow: leaves marks that tell what ran, and when twice at once.
 
-Usage: member.py MARKS. It counts up in ``MARKS/<task>.steps``, holds a lock for its task while it
-lives, fails once as worker-1, and ends (chief: worker-0) when ``MARKS/finish`` appears.
+Usage: member.py MARKS. It holds a lock for its task while it lives, listens as TensorFlow would,
+fails once as worker-1 when ``MARKS/fail`` appears, and ends as worker-0 when ``MARKS/finish`` does.
 """
 
 import fcntl
+import json
 import os
+import socket
 import sys
 import time
 from pathlib import Path
@@ -20,6 +22,10 @@ try:
 except OSError:
     (marks / f"{task}.twice").touch()
     sys.exit("another attempt of this task runs")
+
+config = json.loads(os.environ["TF_CONFIG"])
+address = config["cluster"][config["task"]["type"]][config["task"]["index"]]
+server = socket.create_server(("", int(address.rpartition(":")[2])))
 
 step = 0
 while not ((marks / "finish").exists() and task == "worker-0"):

@@ -92,7 +92,7 @@ def play(tmp_path: Path, state: str, seed: int) -> tuple[Path, dict, int, int]:
             for number in range(KILLS):
                 if number == KILLS // 3:
                     (marks / "fail").touch()
-                if number == KILLS - 4:
+                if number == KILLS - 2:
                     (marks / "finish").touch()
                 process = scheduler.start()
                 if lives_for(process, dice.uniform(0.3, 2.5)):
@@ -113,9 +113,11 @@ def alive(master: str) -> list[str]:
     return [task["id"] for framework in frameworks for task in framework["tasks"]]
 
 
-def check(marks: Path, state: dict, code: int) -> None:
+def check(marks: Path, state: dict, code: int, kills: int) -> None:
     log = (marks.parent / "scheduler.log").read_text()
     assert code == 0, log[-3000:]
+    # The last two may find that the job was done before them.
+    assert kills >= KILLS - 2
     assert list(marks.glob("*.twice")) == []
     assert (marks / "failed").exists()
     assert [t["id"] for f in state["frameworks"] for t in f["tasks"]] == []
@@ -123,8 +125,8 @@ def check(marks: Path, state: dict, code: int) -> None:
 
 @pytest.mark.timeout(300)
 def test_with_state_in_sqlite_the_job_succeeds_and_no_task_ran_twice_at_once(tmp_path):
-    marks, state, code, _ = play(tmp_path, f"sqlite:///{tmp_path}/state.db", seed=1)
-    check(marks, state, code)
+    marks, state, code, kills = play(tmp_path, f"sqlite:///{tmp_path}/state.db", seed=1)
+    check(marks, state, code, kills)
 
 
 @pytest.mark.zookeeper
@@ -132,5 +134,5 @@ def test_with_state_in_sqlite_the_job_succeeds_and_no_task_ran_twice_at_once(tmp
 def test_with_state_in_zookeeper_the_job_succeeds_and_no_task_ran_twice_at_once(
     tmp_path, zookeeper_server
 ):
-    marks, state, code, _ = play(tmp_path, f"zk://{zookeeper_server.address}/killed", seed=2)
-    check(marks, state, code)
+    marks, state, code, kills = play(tmp_path, f"zk://{zookeeper_server.address}/killed", seed=2)
+    check(marks, state, code, kills)

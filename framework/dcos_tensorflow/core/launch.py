@@ -23,6 +23,8 @@ from dcos_tensorflow.core.task import TaskRecord
 
 #: How long a process waits for those that must start before it; then it starts all the same.
 WAIT_SECONDS = 300
+#: The same where only a command line is known: whether it opens TensorFlow's port, nobody knows.
+COMMAND_WAIT_SECONDS = 30
 
 #: Where the fetcher puts the runner, whatever its URI is called.
 RUNNER_FILE = "task-runner.pyz"
@@ -87,7 +89,7 @@ def runner_spec(
             "cpus": role.resources.cpus,
             "gpus": role.resources.gpus,
             "grpc_port": record.ports[0],
-            "wait_seconds": WAIT_SECONDS,
+            "wait_seconds": COMMAND_WAIT_SECONDS if job.command else WAIT_SECONDS,
             "grace_seconds": spec.kill_grace_seconds,
             "log_max_bytes": spec.log_max_bytes,
             "log_keep": spec.log_keep,

@@ -117,8 +117,11 @@ def framework_info(
         "PARTITION_AWARE",
         "TASK_KILLING_STATE",
         "RESERVATION_REFINEMENT",
-        "REGION_AWARE",
     ]
+    # Without this capability the master offers agents of its own region only, which is what the
+    # published package promises when no region is named (option service.region).
+    if spec.region or any(c.field == "@region" for r in spec.roles for c in r.constraints):
+        capabilities.append("REGION_AWARE")
     if spec.wants_gpus():
         capabilities.append("GPU_RESOURCES")
     info: dict[str, Any] = {

@@ -55,6 +55,8 @@ logger = logging.getLogger(__name__)
 
 #: Tasks asked for in one RECONCILE: bounds the size of a call and of the burst it causes.
 RECONCILE_CHUNK = 1000
+#: An offer that we cannot read today we cannot read in a minute.
+UNREADABLE_REFUSE_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -280,19 +282,24 @@ class _Callbacks:
     def resourceOffers(self, _driver: Any, offers: list[Mapping[str, Any]]) -> None:
         gateway = self._gateway
         received_at = gateway._clock()
-        converted = []
+        converted, unreadable = [], []
         for raw in offers:
             try:
                 offer = offer_from_json(raw, received_at)
             except ConversionError as error:
-                logger.error("an offer is left aside: %s", error)
+                logger.error("an offer is handed back, because it cannot be read: %s", error)
+                unreadable.append(raw)
                 continue
             converted.append(offer)
             with gateway._lock:
                 gateway._offers[offer.offer_id] = raw
                 if raw.get("url"):
                     gateway._agents[offer.agent_id] = _base_url(raw["url"])
-        gateway._emit(OffersReceived(tuple(converted)))
+        ids = {raw["id"]["value"]: raw for raw in unreadable if raw.get("id", {}).get("value")}
+        if ids:
+            gateway._hand_back(ids, UNREADABLE_REFUSE_SECONDS)
+        if converted:
+            gateway._emit(OffersReceived(tuple(converted)))
 
     def offerRescinded(self, _driver: Any, offer_id: Mapping[str, Any]) -> None:
         self._gateway._take([offer_id["value"]])

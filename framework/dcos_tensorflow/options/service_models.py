@@ -244,6 +244,6 @@ class Service(Section):
     )
     region: Line = Field(
         "",
-        description="Region that all tasks run in. Empty: no rule about regions.",
+        description="Region that all tasks run in. Empty: the master's own region.",
         json_schema_extra={"media": {"type": "application/x-region+string"}},
     )

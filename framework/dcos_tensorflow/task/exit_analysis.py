@@ -10,7 +10,7 @@ import re
 import signal
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 
@@ -51,7 +51,10 @@ class Ending:
 
 @dataclass(frozen=True)
 class ExitReport:
-    """The verdict: ``exit_code`` is what the runner itself exits with."""
+    """The verdict: ``exit_code`` is what the runner itself exits with.
+
+    ``result`` is the last that the process reported as such (docs/job-contract.md).
+    """
 
     exit_code: int
     exit_class: ExitClass
@@ -59,6 +62,7 @@ class ExitReport:
     hint: str = ""
     signal: Optional[int] = None
     last_lines: Tuple[str, ...] = ()
+    result: Optional[Mapping[str, Any]] = None
 
     def as_json(self) -> Dict[str, Any]:
         """Return the document that goes to ``task-exit.json``."""
@@ -68,6 +72,7 @@ class ExitReport:
             "class": self.exit_class.value,
             "summary": self.summary,
             "hint": self.hint,
+            "result": dict(self.result or {}),
             "last_lines": list(self.last_lines),
         }
 

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import uuid
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.core import contract
@@ -331,7 +332,8 @@ class Runner:
             tf1_compat=spec.job.tf1_compat,
             legacy_keras=spec.job.legacy_keras,
         )
-        self._report = analyse(ending, self._recent.lines())
+        report = analyse(ending, self._recent.lines())
+        self._report = replace(report, result=self._progress.result)
 
     def _read_line(self, line: str) -> None:
         self._recent.add(line)

@@ -2,6 +2,7 @@
 
 import base64
 import copy
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 from dcos_tensorflow.core.actions import LaunchTask
 from dcos_tensorflow.core.resources import PortRanges, Resources
 from dcos_tensorflow.core.spec import (
+    ConstraintOperator,
     Container,
     Containerizer,
+    PlacementConstraint,
     RoleSpec,
     ServiceSpec,
     TaskRole,
@@ -201,8 +204,18 @@ class TestFrameworkInfo:
             "PARTITION_AWARE",
             "TASK_KILLING_STATE",
             "RESERVATION_REFINEMENT",
-            "REGION_AWARE",
         ]
+
+    def test_agents_of_other_regions_are_asked_for_only_when_a_region_is_named(self):
+        worker = RoleSpec(TaskRole.WORKER, 1, Resources(1, 1))
+        rule = PlacementConstraint("@region", ConstraintOperator.IS, "west")
+        named = ServiceSpec("s", (worker,), region="west")
+        ruled = ServiceSpec("s", (replace(worker, constraints=(rule,)),))
+        asked = [
+            {"type": "REGION_AWARE"} in framework_info(spec, None, "host", "")["capabilities"]
+            for spec in (self.SPEC, named, ruled)
+        ]
+        assert asked == [False, True, True]
 
     def test_gpus_are_asked_for_only_when_wanted(self):
         worker = RoleSpec(TaskRole.GPU_WORKER, 1, Resources(1, 1, gpus=1))

@@ -119,6 +119,12 @@ def test_an_offer_that_cannot_be_read_does_not_spoil_the_others(master, gateway,
     assert [each.offer_id for each in events.next(OffersReceived).offers] == ["O2"]
 
 
+def test_an_offer_that_cannot_be_read_is_handed_back(master, gateway, events):
+    master.event(offers({"id": {"value": "broken"}}, offer("O2")))
+    events.next(OffersReceived)
+    assert master.calls("DECLINE")[0]["decline"]["offer_ids"] == [{"value": "broken"}]
+
+
 def test_an_accept_launches_on_the_raw_offer(master, gateway, events):
     master.event(offers(offer()))
     events.next(OffersReceived)
