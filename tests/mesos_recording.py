@@ -8,9 +8,11 @@ keys. Updates of one task must come in the recorded order. Durations are scaled 
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -197,10 +199,9 @@ class LiveStream:
     def close(self) -> None:
         """Go away as a scheduler does that dies."""
         if self._socket is not None:
-            try:
-                self._socket.shutdown(2)
-            except OSError:
-                pass  # The other side was faster.
+            # The other side may have been faster.
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._response.close()
         self._connection.close()
@@ -218,6 +219,8 @@ class Player:
         skip_event: which events not to wait for.
         skip_request: which requests not to send.
         exact_offers: whether offers must have the recorded amounts.
+        used_offers_only: whether to wait only for offers that a call names. When and in how many
+            pieces ended tasks give their resources back is chance.
     """
 
     def __init__(
@@ -231,8 +234,11 @@ class Player:
         skip_event: Callable[[Json], bool] = lambda _: False,
         skip_request: Callable[[Json], bool] = lambda _: False,
         exact_offers: bool = True,
+        used_offers_only: bool = False,
     ) -> None:
         self._lines = [line for line in lines if "scenario" not in line]
+        self._used = set(_TOKEN.findall(json.dumps([line.get("request") for line in lines])))
+        self._used_offers_only = used_offers_only
         self._master = master
         self._scale = scale
         self._on_note = on_note
@@ -388,7 +394,8 @@ class Player:
             self._wait(stream, lambda: stream.closed or None, f"{line} (still open)")
         elif line["event"]["type"] == "OFFERS":
             for offer in line["event"]["offers"]["offers"]:
-                self._expect_offer(stream, offer)
+                if not self._used_offers_only or offer["id"]["value"] in self._used:
+                    self._expect_offer(stream, offer)
         else:
             self._expect_event(stream, line["event"])
 

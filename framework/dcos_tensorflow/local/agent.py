@@ -16,13 +16,16 @@ from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.containers import (
     AgentIdentity,
     Container,
-    UpdateStream,
+    container_status,
+    empty_check_status,
+    executor_spec,
+    launch_problem,
     sandbox_path,
     task_environment,
     volume_path,
 )
-from dcos_tensorflow.local.records import TERMINAL_STATES
 from dcos_tensorflow.local.timing import Timing
+from dcos_tensorflow.local.update_streams import UpdateStreams
 
 Json = dict[str, Any]
 
@@ -59,8 +62,7 @@ class Agent:
         self._machine_environment = dict(machine_environment)
         self._free_gpus = list(range(gpus))
         self._new_uuid = new_uuid
-        self._streams: dict[tuple[str, str], UpdateStream] = {}
-        self._operations: dict[str, UpdateStream] = {}
+        self._updates = UpdateStreams(timing)
         self._effects: list[object] = []
         self._next_registration = now
         self._last_ping = now
@@ -72,6 +74,10 @@ class Agent:
         effects, self._effects = self._effects, []
         return effects
 
+    def _send_updates(self) -> None:
+        for message in self._updates.take():
+            self._send(message)
+
     def _send(self, message: object) -> None:
         self._effects.append(messages.ToMaster(message))
 
@@ -81,30 +87,21 @@ class Agent:
             return float("inf")
         if not self.registered:
             return self._next_registration
-        streams = [*self._streams.values(), *self._operations.values()]
-        deadlines = [stream.next_retry for stream in streams if stream.pending]
-        return min([self._last_ping + self.timing.agent_timeout, *deadlines])
+        return min(self._last_ping + self.timing.agent_timeout, self._updates.deadline())
 
     def tick(self, now: float) -> None:
         """Register, notice a silent master, send updates again."""
         if not self.running:
             return
         if self.registered and now >= self._last_ping + self.timing.agent_timeout:
-            self.registered = False
-            self._next_registration = now
+            self.master_changed(now)
         if not self.registered:
             if now >= self._next_registration:
                 self._next_registration = now + self.timing.agent_registration
                 self._send(self._registration())
             return
-        for stream in self._streams.values():
-            if stream.pending and now >= stream.next_retry:
-                stream.interval = min(stream.interval * 2, self.timing.update_retry_max)
-                self._send_first(stream, now)
-        for stream in self._operations.values():
-            if stream.pending and now >= stream.next_retry:
-                stream.interval = min(stream.interval * 2, self.timing.update_retry_max)
-                self._send_operation(stream, now)
+        self._updates.tick(now)
+        self._send_updates()
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -112,6 +109,7 @@ class Agent:
         """Stop as SIGKILL would: executors of frameworks without checkpointing die with it."""
         self.running = False
         self.registered = False
+        self._updates.pause()
         for container in self._live():
             if not self.frameworks[container.framework_id].get("checkpoint", False):
                 container.silent = True
@@ -133,10 +131,10 @@ class Agent:
         for container in self._live():
             container.silent = True
             self._kill(container, 0.0, now)
-        self._streams.clear()
-        self._operations.clear()
+        self._updates.forget()
         self.running = False
         self.registered = False
+        self._updates.pause()
 
     def forget(self, now: float) -> None:
         """Become a new agent on the same machine: new id, no containers (an empty work dir)."""
@@ -146,31 +144,29 @@ class Agent:
         self.agent_id = None
         self.total = None
         self.groups.clear()
-        self._streams.clear()
-        self._operations.clear()
+        self._updates.forget()
         self.frameworks = {c.framework_id: self.frameworks[c.framework_id] for c in self._live()}
         self.restart(now)
 
     def master_changed(self, now: float) -> None:
         """Note that another master leads: register with it."""
         self.registered = False
+        self._updates.pause()
         self._next_registration = now
         self._last_ping = now
 
     def _registration(self) -> messages.RegisterAgent:
         tasks = []
         for container in self.containers.values():
-            stream = self._streams.get((container.framework_id, container.task_id))
-            if container.silent or (container.terminal and stream is None):
+            open_stream = self._updates.has(container.framework_id, container.task_id)
+            if container.silent or (container.terminal and not open_stream):
                 continue
             entry: Json = {
                 "framework_id": container.framework_id,
                 "info": container.task,
                 "state": container.state,
-                "status": stream.sent if stream is not None else container.statuses[-1:] or None,
+                "status": self._updates.last_sent(container.framework_id, container.task_id),
             }
-            if isinstance(entry["status"], list):
-                entry["status"] = entry["status"][0]
             if container.parent is not None and container.parent in self.groups:
                 entry["executor"] = self.groups[container.parent]
                 entry["group_executor_id"] = container.executor_id
@@ -204,14 +200,9 @@ class Agent:
         elif isinstance(message, messages.ApplyOperation):
             self._apply(message, now)
         elif isinstance(message, messages.AcknowledgeOperation):
-            self._operation_acknowledged(message)
+            self._updates.acknowledge_operation(message.uuid)
         elif isinstance(message, messages.ShutdownExecutor):
-            for container in self._live():
-                if (container.framework_id, container.executor_id) == (
-                    message.framework_id,
-                    message.executor_id,
-                ):
-                    self._kill(container, self.timing.executor_shutdown_grace, now)
+            self._shutdown_executor(message, now)
         elif isinstance(message, messages.ShutdownFramework):
             self._shutdown_framework(message.framework_id, now)
         elif isinstance(message, messages.ShutdownAgent):
@@ -221,23 +212,21 @@ class Agent:
         self.agent_id = message.agent_id
         self.registered = True
         self._last_ping = now
-        for stream in self._streams.values():
-            if stream.pending:
-                stream.interval = self.timing.update_retry
-                self._send_first(stream, now)
-        for stream in self._operations.values():
-            if stream.pending:
-                self._send_operation(stream, now)
+        self._updates.resume(now)
+        self._send_updates()
+
+    def _shutdown_executor(self, message: messages.ShutdownExecutor, now: float) -> None:
+        wanted = (message.framework_id, message.executor_id)
+        for container in self._live():
+            if (container.framework_id, container.executor_id) == wanted:
+                self._kill(container, self.timing.executor_shutdown_grace, now)
 
     def _shutdown_framework(self, framework_id: str, now: float) -> None:
         for container in self._live():
             if container.framework_id == framework_id:
                 container.silent = True
                 self._kill(container, self.timing.executor_shutdown_grace, now)
-        for key in [key for key in self._streams if key[0] == framework_id]:
-            del self._streams[key]
-        for uid in [u for u, s in self._operations.items() if s.framework_id == framework_id]:
-            del self._operations[uid]
+        self._updates.forget(framework_id)
         for container in list(self.containers.values()):
             if container.framework_id == framework_id:
                 self._retire(container)
@@ -278,7 +267,7 @@ class Agent:
             parent=parent,
         )
         self.containers[container_id] = container
-        problem = self._launch_problem(container)
+        problem = launch_problem(container, len(self._free_gpus))
         if problem is not None:
             container.ended = container.gone = True
             state, reason, text = problem
@@ -295,71 +284,27 @@ class Agent:
         wanted = container.resources.thousandths("gpus") // 1000
         container.gpus = tuple(self._free_gpus[:wanted])
         del self._free_gpus[:wanted]
-        start = messages.StartExecutor(container_id, sandbox, self._executor_spec(container))
+        start = messages.StartExecutor(container_id, sandbox, self._spec(container))
         self._effects.append(start)
 
-    def _launch_problem(self, container: Container) -> tuple[str, str, str] | None:
-        """Return state, reason and message of a task that this agent cannot start."""
-        limits = container.task.get("limits", {})
-        for name, label, isolator in (
-            ("mem", "Memory", "cgroups/mem"),
-            ("cpus", "CPU", "cgroups/cpu"),
-        ):
-            if name in limits:
-                text = (
-                    f"{label} limits can only be set on tasks launched in Mesos containers when"
-                    f" the agent has loaded the '{isolator}' isolator"
-                )
-                return "TASK_DROPPED", "REASON_GC_ERROR", text
-        wanted = container.resources.thousandths("gpus") // 1000
-        if wanted > len(self._free_gpus):
-            # Those of a removed framework are free when its processes have ended.
-            text = (
-                f"Failed to launch container: Requested {wanted} gpus but only"
-                f" {len(self._free_gpus)} available"
-            )
-            return "TASK_FAILED", "REASON_CONTAINER_LAUNCH_FAILED", text
-        return None
-
-    def _executor_spec(self, container: Container) -> Json:
+    def _spec(self, container: Container) -> Json:
         assert self.agent_id is not None
-        task = container.task
         framework = self.frameworks[container.framework_id]
-        command = task.get("command", {})
-        spec: Json = {
-            "sandbox": container.sandbox,
-            "command": {
-                "shell": command.get("shell", True),
-                "value": command.get("value", ""),
-                "arguments": command.get("arguments", []),
-            },
-            "uris": command.get("uris", []),
-            "environment": task_environment(
-                self.identity,
-                self.agent_id,
-                container,
-                bool(framework.get("checkpoint", False)),
-                self._machine_environment,
-                self.timing.executor_shutdown_grace,
-            ),
-            "address": self.identity.ip,
-            "user": command.get("user", framework.get("user")),
-            "kill_grace_seconds": self._grace(container, None),
-            "volumes": [
-                {
-                    "source": volume_path(self.identity, resource),
-                    "container_path": resource["disk"]["volume"]["container_path"],
-                }
-                for resource in task["resources"]
-                if "persistence" in resource.get("disk", {})
-            ],
-        }
-        for name in ("health_check", "check"):
-            if name in task:
-                spec[name] = task[name]
-        if "max_completion_time" in task:
-            spec["max_completion_seconds"] = task["max_completion_time"]["nanoseconds"] / 1e9
-        return spec
+        environment = task_environment(
+            self.identity,
+            self.agent_id,
+            container,
+            checkpoint=bool(framework.get("checkpoint", False)),
+            machine=self._machine_environment,
+            shutdown_grace=self.timing.executor_shutdown_grace,
+        )
+        return executor_spec(
+            self.identity,
+            container,
+            framework,
+            environment=environment,
+            kill_grace_seconds=self._grace(container, None),
+        )
 
     def _grace(self, container: Container, given: float | None) -> float:
         if given is not None:
@@ -427,7 +372,7 @@ class Agent:
         if kind == "ready":
             container.delivered = True
             if "check" in container.task:
-                container.check_status = _empty_check_status(container.task["check"])
+                container.check_status = empty_check_status(container.task["check"])
             self._update(container, "TASK_STARTING", now)
         elif kind == "running":
             self._update(container, "TASK_RUNNING", now)
@@ -464,7 +409,7 @@ class Agent:
     def _exited(self, container: Container, report: Mapping[str, Any], now: float) -> None:
         self._mark_ended(container)
         if "check" in container.task:
-            container.check_status = _empty_check_status(container.task["check"])
+            container.check_status = empty_check_status(container.task["check"])
         reason = None
         if report.get("timed_out"):
             state, reason = "TASK_FAILED", "REASON_MAX_COMPLETION_TIME_REACHED"
@@ -507,7 +452,7 @@ class Agent:
 
     def _retire(self, container: Container) -> None:
         # Known until its process is gone and its last update is acknowledged.
-        waiting = (container.framework_id, container.task_id) in self._streams
+        waiting = self._updates.has(container.framework_id, container.task_id)
         if container.gone and not waiting:
             del self.containers[container.container_id]
             self.completed.append(container)
@@ -545,58 +490,22 @@ class Agent:
         if executor:
             status["executor_id"] = {"value": container.executor_id}
         if source == "SOURCE_EXECUTOR":
-            status["container_status"] = self._container_status(container, state)
+            status["container_status"] = container_status(self.identity, container, state)
             if container.healthy is not None:
                 status["healthy"] = container.healthy
             if container.check_status is not None:
                 status["check_status"] = container.check_status
         container.statuses = [*container.statuses[-9:], status]
-        key = (container.framework_id, container.task_id)
-        stream = self._streams.setdefault(key, UpdateStream(container.framework_id))
-        stream.latest_state = state
-        stream.pending.append(status)
-        if len(stream.pending) == 1:
-            stream.interval = self.timing.update_retry
-            self._send_first(stream, now)
-
-    def _container_status(self, container: Container, state: str) -> Json:
-        identifier: Json = {"value": container.container_id}
-        found: Json = {"container_id": identifier}
-        if container.parent is not None:
-            identifier["parent"] = {"value": container.parent}
-            if state in TERMINAL_STATES or state == "TASK_STARTING":
-                return found
-        found["network_infos"] = [
-            {"ip_addresses": [{"protocol": "IPv4", "ip_address": self.identity.ip}]}
-        ]
-        found["executor_pid"] = container.pid
-        return found
-
-    def _send_first(self, stream: UpdateStream, now: float) -> None:
-        stream.next_retry = now + stream.interval
-        stream.sent = stream.pending[0]
-        if self.registered:
-            update = messages.StatusUpdate(
-                stream.framework_id, stream.pending[0], stream.latest_state
-            )
-            self._send(update)
+        self._updates.put(container.framework_id, status, now)
+        self._send_updates()
 
     def _acknowledged(self, message: messages.AcknowledgeUpdate, now: float) -> None:
-        key = (message.framework_id, message.task_id)
-        stream = self._streams.get(key)
-        if stream is None or not stream.pending:
-            return
-        if base64.b64decode(stream.pending[0]["uuid"]) != base64.b64decode(message.uuid):
-            return
-        acknowledged = stream.pending.pop(0)
-        if stream.pending:
-            stream.interval = self.timing.update_retry
-            self._send_first(stream, now)
-        elif acknowledged["state"] in TERMINAL_STATES:
-            del self._streams[key]
-            for container in list(self.containers.values()):
-                if (container.framework_id, container.task_id) == key:
-                    self._retire(container)
+        framework_id, task_id = message.framework_id, message.task_id
+        self._updates.acknowledge(framework_id, task_id, message.uuid, now)
+        self._send_updates()
+        for container in list(self.containers.values()):
+            if (container.framework_id, container.task_id) == (framework_id, task_id):
+                self._retire(container)
 
     # -- operations ----------------------------------------------------------------------------
 
@@ -614,20 +523,5 @@ class Agent:
             "uuid": {"value": uid},
             "agent_id": {"value": self.agent_id},
         }
-        stream = UpdateStream(message.framework_id, [status])
-        stream.interval = self.timing.update_retry
-        self._operations[uid] = stream
-        self._send_operation(stream, now)
-
-    def _send_operation(self, stream: UpdateStream, now: float) -> None:
-        stream.next_retry = now + stream.interval
-        if self.registered:
-            self._send(messages.OperationUpdate(stream.framework_id, stream.pending[0]))
-
-    def _operation_acknowledged(self, message: messages.AcknowledgeOperation) -> None:
-        self._operations.pop(message.uuid, None)
-
-
-def _empty_check_status(check: Mapping[str, Any]) -> Json:
-    kind = check["type"]
-    return {"type": kind, kind.lower(): {}}
+        self._updates.put_operation(message.framework_id, status, now)
+        self._send_updates()

@@ -42,7 +42,9 @@ def allocate(state: ClusterState, now: float) -> list[Grant]:
         for framework, role in shares.order():
             if not available:
                 break
-            offered = _offerable(state, shares, framework, role, agent, available, now)
+            offered = _offerable(
+                state, shares, framework, role, agent=agent, available=available, now=now
+            )
             if offered:
                 grants.append(
                     Grant(framework.framework_id, role, agent.agent_id, offered.allocated_to(role))
@@ -57,6 +59,7 @@ def _offerable(
     shares: _Shares,
     framework: Framework,
     role: str,
+    *,
     agent: Agent,
     available: Resources,
     now: float,

@@ -33,6 +33,8 @@ from dcos_tensorflow.local.timing import Timing
 
 Json = dict[str, Any]
 
+_DEFAULT_TIMING = Timing()
+
 
 @dataclass(frozen=True)
 class AgentConfig:
@@ -59,7 +61,7 @@ class EmbeddedCluster:
         work_dir: Path,
         *,
         port: int = 0,
-        timing: Timing = Timing(),
+        timing: Timing = _DEFAULT_TIMING,
         credentials: Mapping[str, str] | None = None,
         switch_user: bool = False,
     ) -> None:
@@ -212,11 +214,12 @@ class EmbeddedCluster:
             if stream is not None:
                 stream.close()
         elif isinstance(effect, messages.ToAgent):
-            if self.network.reaches(effect.link):
-                self.to_agent(effect.link, effect.message)
+            self._to_agent(effect.link, effect.message)
 
-    def to_agent(self, link: int, message: object) -> None:
-        """Hand a message of the master to an agent, or keep it while the agent is frozen."""
+    def _to_agent(self, link: int, message: object) -> None:
+        # Lost in a partition; kept while the agent is frozen.
+        if not self.network.reaches(link):
+            return
         if not self.network.hold_for_agent(link, ("master", message)):
             self.agents[link].master_message(message, self.now())
 

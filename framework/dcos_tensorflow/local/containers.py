@@ -89,6 +89,7 @@ class UpdateStream:
 
     framework_id: str
     pending: list[Json] = field(default_factory=list)
+    operation: bool = False
     #: The newest update that was sent at all.
     sent: Json | None = None
     latest_state: str = "TASK_STAGING"
@@ -124,6 +125,7 @@ def task_environment(
     identity: AgentIdentity,
     agent_id: str,
     container: Container,
+    *,
     checkpoint: bool,
     machine: Mapping[str, str],
     shutdown_grace: float,
@@ -178,3 +180,84 @@ def _gpu_variables(container: Container) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
     indices = ",".join(str(index) for index in container.gpus)
     return {"CUDA_VISIBLE_DEVICES": indices, "NVIDIA_VISIBLE_DEVICES": indices}
+
+
+def launch_problem(container: Container, free_gpus: int) -> tuple[str, str, str] | None:
+    """Return state, reason and message of a task that this agent cannot start."""
+    limits = container.task.get("limits", {})
+    for name, label, isolator in (
+        ("mem", "Memory", "cgroups/mem"),
+        ("cpus", "CPU", "cgroups/cpu"),
+    ):
+        if name in limits:
+            text = (
+                f"{label} limits can only be set on tasks launched in Mesos containers when"
+                f" the agent has loaded the '{isolator}' isolator"
+            )
+            return "TASK_DROPPED", "REASON_GC_ERROR", text
+    wanted = container.resources.thousandths("gpus") // 1000
+    if wanted > free_gpus:
+        # Those of a removed framework are free when its processes have ended.
+        text = f"Failed to launch container: Requested {wanted} gpus but only {free_gpus} available"
+        return "TASK_FAILED", "REASON_CONTAINER_LAUNCH_FAILED", text
+    return None
+
+
+def executor_spec(
+    identity: AgentIdentity,
+    container: Container,
+    framework: Mapping[str, Any],
+    *,
+    environment: Mapping[str, str],
+    kill_grace_seconds: float,
+) -> Json:
+    """Return what the executor of ``container`` is told (``executor`` reads it)."""
+    task = container.task
+    command = task.get("command", {})
+    spec: Json = {
+        "sandbox": container.sandbox,
+        "command": {
+            "shell": command.get("shell", True),
+            "value": command.get("value", ""),
+            "arguments": command.get("arguments", []),
+        },
+        "uris": command.get("uris", []),
+        "environment": dict(environment),
+        "address": identity.ip,
+        "user": command.get("user", framework.get("user")),
+        "kill_grace_seconds": kill_grace_seconds,
+        "volumes": [
+            {
+                "source": volume_path(identity, resource),
+                "container_path": resource["disk"]["volume"]["container_path"],
+            }
+            for resource in task["resources"]
+            if "persistence" in resource.get("disk", {})
+        ],
+    }
+    for name in ("health_check", "check"):
+        if name in task:
+            spec[name] = task[name]
+    if "max_completion_time" in task:
+        spec["max_completion_seconds"] = task["max_completion_time"]["nanoseconds"] / 1e9
+    return spec
+
+
+def container_status(identity: AgentIdentity, container: Container, state: str) -> Json:
+    """Return the ContainerStatus of an update."""
+    identifier: Json = {"value": container.container_id}
+    found: Json = {"container_id": identifier}
+    if container.parent is not None:
+        identifier["parent"] = {"value": container.parent}
+        if state in TERMINAL_STATES or state == "TASK_STARTING":
+            # The default executor has no more to tell before RUNNING and after the end.
+            return found
+    found["network_infos"] = [{"ip_addresses": [{"protocol": "IPv4", "ip_address": identity.ip}]}]
+    found["executor_pid"] = container.pid
+    return found
+
+
+def empty_check_status(check: Mapping[str, Any]) -> Json:
+    """Return the status of a check that has no result."""
+    kind = check["type"]
+    return {"type": kind, kind.lower(): {}}

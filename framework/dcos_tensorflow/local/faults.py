@@ -156,9 +156,13 @@ class Faults:
             self._cluster.network.cut(agent, True)
 
     def heal_agent(self, agent: int) -> None:
-        """End a partition."""
-        with self._cluster.lock:
-            self._cluster.network.cut(agent, False)
+        """End a partition. The agent registers again, as after every broken connection."""
+        cluster = self._cluster
+        with cluster.lock:
+            cluster.network.cut(agent, False)
+            if cluster.agents[agent].running:
+                cluster.agents[agent].master_changed(cluster.now())
+            cluster.tick(cluster.now())
 
     def freeze_agent(self, agent: int, *, tasks: bool = False) -> None:
         """Stop an agent as SIGSTOP does; with ``tasks`` its tasks, too (a hung machine)."""
@@ -259,10 +263,9 @@ class Faults:
             old = cluster.core
             cluster.core = Master(old.address, old.timing, cluster.now(), known_agents=True)
             for link, agent in enumerate(cluster.agents):
-                agent.registered = False
                 if not agents_return:
                     cluster.network.cut(link, True)
-                elif agent.running:
+                if agent.running:
                     agent.master_changed(cluster.now())
             cluster.tick(cluster.now())
 

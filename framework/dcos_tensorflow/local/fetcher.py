@@ -1,9 +1,9 @@
 """Brings a task's URIs into its sandbox, as Mesos' fetcher does.
 
 Runs inside ``executor``'s process, before the task starts. Plain paths, ``file://``, ``http://``
-and ``https://``; archives are unpacked beside themselves unless ``extract`` is false; ``executable``
-files get their run bit instead. Other schemes are refused by name. ``cache`` changes nothing: a
-cache would only save a copy on the same machine.
+and ``https://``; archives are unpacked into the sandbox unless ``extract`` is false;
+``executable`` files get their run bit instead. Other schemes are refused by name. ``cache``
+changes nothing: a cache would only save a copy on the same machine.
 """
 
 from __future__ import annotations

@@ -33,9 +33,21 @@ _BOOT = (
 )
 # What tasks inherit of the cluster's own environment.
 _INHERITED = (
-    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_ALL TZ TMPDIR LD_LIBRARY_PATH CUDA_HOME "
-    "SSL_CERT_FILE SSL_CERT_DIR"
-).split()
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)
 
 
 def machine_environment() -> dict[str, str]:

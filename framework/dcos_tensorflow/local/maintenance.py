@@ -35,6 +35,7 @@ def set_schedule(master: Master, windows: list[Json], now: float) -> None:
 
 
 def unavailability(master: Master, agent: Agent) -> Json | None:
+    """Return when an agent will be away, by the schedule."""
     for window in master.state.maintenance:
         for machine in window.get("machine_ids", []):
             if machine.get("ip", agent.info["ip"]) == agent.info["ip"] and machine.get(
@@ -45,6 +46,7 @@ def unavailability(master: Master, agent: Agent) -> Json | None:
 
 
 def send_inverse_offers(master: Master, now: float) -> None:
+    """Ask frameworks with tasks on agents that will be away to leave."""
     state = master.state
     for agent in state.agents.values():
         if agent.unavailability is None:
@@ -75,6 +77,7 @@ def send_inverse_offers(master: Master, now: float) -> None:
 def answer_inverse_offers(
     master: Master,
     framework: Framework,
+    *,
     offer_ids: list[str],
     status: str,
     filters: Json,
@@ -97,6 +100,7 @@ def answer_inverse_offers(
 def drop_inverse_offers(
     master: Master, *, agent_id: str | None = None, framework_id: str | None = None, tell: bool
 ) -> None:
+    """Forget the inverse offers of an agent or a framework; ``tell`` rescinds them."""
     for offer in list(master.state.inverse_offers.values()):
         if offer.agent_id == agent_id or offer.framework_id == framework_id:
             del master.state.inverse_offers[offer.offer_id]

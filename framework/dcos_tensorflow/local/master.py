@@ -7,7 +7,6 @@ is unix seconds everywhere. ACCEPT is in ``accept``, RECONCILE in ``reconciliati
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import math
 import uuid
@@ -15,10 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.local import maintenance, membership, messages
+from dcos_tensorflow.local import maintenance, membership, messages, updates
 from dcos_tensorflow.local.allocator import allocate
 from dcos_tensorflow.local.records import (
-    TERMINAL_STATES,
     Agent,
     ClusterState,
     Filter,
@@ -266,6 +264,7 @@ class Master:
         maintenance.send_inverse_offers(self, now)
 
     def next_offer_id(self) -> str:
+        """Return the next offer id."""
         number = self.state.next_offer
         self.state.next_offer += 1
         return f"{self.state.master_id}-O{number}"
@@ -387,88 +386,16 @@ class Master:
             return
         agent.unanswered_pings = 0
         if isinstance(message, messages.StatusUpdate):
-            self._status_update(agent, message)
+            updates.status_update(self, agent, message)
         elif isinstance(message, messages.OperationUpdate):
-            self._operation_update(message)
+            updates.operation_update(self, message)
         elif isinstance(message, messages.ExecutorExited):
-            self._executor_exited(agent, message)
+            updates.executor_exited(self, agent, message)
         elif isinstance(message, messages.ExecutorMessage):
-            self._executor_message(agent, message)
+            updates.executor_message(self, agent, message)
         elif isinstance(message, messages.UnregisterAgent):
-            text = f"Agent {agent.hostname} removed: the agent unregistered"
-            membership.remove(self, agent, "TASK_LOST", "REASON_AGENT_REMOVED", text, now)
+            membership.remove(self, agent, membership.unregistered(agent), now)
 
     def agent_at(self, link: int) -> Agent | None:
+        """Return the agent at a place in the cluster, if it is known."""
         return next((a for a in self.state.agents.values() if a.link == link), None)
-
-    def _status_update(self, agent: Agent, message: messages.StatusUpdate) -> None:
-        framework = self.state.frameworks.get(message.framework_id)
-        if framework is None:
-            return
-        status = message.status
-        task = framework.tasks.get(status["task_id"]["value"])
-        self.count("master/messages_status_update")
-        if task is not None:
-            task.state = message.latest_state
-            task.status_update_state = status["state"]
-            task.status_update_uuid = status.get("uuid")
-            if not task.statuses or task.statuses[-1].get("uuid") != status.get("uuid"):
-                task.statuses = [*task.statuses[-9:], status]
-        self.send_event(framework, {"type": "UPDATE", "update": {"status": status}})
-
-    def acknowledge(
-        self, framework: Framework, agent_id: str, task_id: str, uid: str, now: float
-    ) -> None:
-        """Pass an acknowledgement on; a terminal one ends what is known of the task."""
-        agent = self.state.agents.get(agent_id)
-        task = framework.tasks.get(task_id)
-        if agent is None:
-            self.count("master/invalid_status_update_acknowledgements")
-            return
-        self.count("master/valid_status_update_acknowledgements")
-        if (
-            task is not None
-            and task.status_update_state in TERMINAL_STATES
-            and _same_bytes(task.status_update_uuid, uid)
-        ):
-            self.complete_task(framework, task)
-        self.send_to_agent(agent, messages.AcknowledgeUpdate(framework.framework_id, task_id, uid))
-        membership.check_drained(self, agent, now)
-
-    def _operation_update(self, message: messages.OperationUpdate) -> None:
-        framework = self.state.frameworks.get(message.framework_id)
-        if framework is None:
-            return
-        operation_id = message.status.get("operation_id", {}).get("value")
-        if operation_id is not None:
-            framework.operations[operation_id] = message.status
-            event = {
-                "type": "UPDATE_OPERATION_STATUS",
-                "update_operation_status": {"status": message.status},
-            }
-            self.send_event(framework, event)
-
-    def _executor_exited(self, agent: Agent, message: messages.ExecutorExited) -> None:
-        agent.executors.pop((message.framework_id, message.executor_id), None)
-        framework = self.state.frameworks.get(message.framework_id)
-        if framework is not None:
-            failure = {
-                "agent_id": {"value": agent.agent_id},
-                "executor_id": {"value": message.executor_id},
-                "status": message.status,
-            }
-            self.send_event(framework, {"type": "FAILURE", "failure": failure})
-
-    def _executor_message(self, agent: Agent, message: messages.ExecutorMessage) -> None:
-        framework = self.state.frameworks.get(message.framework_id)
-        if framework is not None:
-            body = {
-                "agent_id": {"value": agent.agent_id},
-                "executor_id": {"value": message.executor_id},
-                "data": message.data,
-            }
-            self.send_event(framework, {"type": "MESSAGE", "message": body})
-
-
-def _same_bytes(one: str | None, other: str) -> bool:
-    return one is not None and base64.b64decode(one) == base64.b64decode(other)

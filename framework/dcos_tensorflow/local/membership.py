@@ -6,6 +6,7 @@ Part of ``master``'s core, split off for its size: functions over a ``Master``. 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.local import maintenance, messages
@@ -18,7 +19,30 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Loss:
+    """How tasks are lost: the state for frameworks that are PARTITION_AWARE, reason, message."""
+
+    state: str
+    reason: str
+    message: str
+
+
+_UNREACHABLE = Loss("TASK_UNREACHABLE", "REASON_AGENT_REMOVED", "health check timed out")
+_DISCONNECTED = Loss("TASK_LOST", "REASON_AGENT_DISCONNECTED", "Agent disconnected")
+_GONE = Loss(
+    "TASK_GONE_BY_OPERATOR", "REASON_AGENT_REMOVED_BY_OPERATOR", "Agent has been marked gone"
+)
+
+
+def unregistered(agent: Agent) -> Loss:
+    """Return what an agent that leaves does to its tasks."""
+    text = f"Agent {agent.hostname} removed: the agent unregistered"
+    return Loss("TASK_LOST", "REASON_AGENT_REMOVED", text)
+
+
 def register(master: Master, link: int, message: messages.RegisterAgent, now: float) -> None:
+    """Take an agent in: a new one, one that comes back, or one that lost its connection."""
     state = master.state
     agent_id = message.agent_id
     if agent_id is not None and agent_id in state.gone_agents:
@@ -82,15 +106,12 @@ def _reregister_tasks(
         for task in list(framework.tasks.values()):
             key = (framework.framework_id, task.task_id)
             if task.agent_id == agent.agent_id and key not in told and not task.terminal:
-                lose_task(
-                    master,
-                    framework,
-                    task,
+                loss = Loss(
                     "TASK_DROPPED" if task.state == "TASK_STAGING" else "TASK_GONE",
                     "REASON_RECONCILIATION",
                     "Reconciliation: Task is unknown to the agent",
-                    now,
                 )
+                lose_task(master, framework, task, loss, now)
 
 
 def _readmit_task(
@@ -150,16 +171,10 @@ def _recover_framework(master: Master, known: Json, now: float) -> None:
 
 
 def ping(master: Master, agent: Agent, now: float) -> None:
+    """Ask whether an agent is there; one that was silent too often is unreachable."""
     if agent.unanswered_pings >= master.timing.agent_ping_timeouts:
         master.state.unreachable_agents[agent.agent_id] = now
-        remove(
-            master,
-            agent,
-            "TASK_UNREACHABLE",
-            "REASON_AGENT_REMOVED",
-            "health check timed out",
-            now,
-        )
+        remove(master, agent, _UNREACHABLE, now)
         return
     agent.unanswered_pings += 1
     agent.next_ping = now + master.timing.agent_ping
@@ -180,26 +195,16 @@ def disconnected(master: Master, link: int, now: float) -> None:
             continue
         for task in list(framework.tasks.values()):
             if task.agent_id == agent.agent_id and not task.terminal:
-                lose_task(
-                    master,
-                    framework,
-                    task,
-                    "TASK_LOST",
-                    "REASON_AGENT_DISCONNECTED",
-                    "Agent disconnected",
-                    now,
-                )
+                lose_task(master, framework, task, _DISCONNECTED, now)
 
 
-def remove(
-    master: Master, agent: Agent, task_state: str, reason: str, message: str, now: float
-) -> None:
+def remove(master: Master, agent: Agent, loss: Loss, now: float) -> None:
     """Take an agent out: updates for its tasks, RESCINDs, FAILURE."""
     del master.state.agents[agent.agent_id]
     for framework in master.state.frameworks.values():
         for task in list(framework.tasks.values()):
             if task.agent_id == agent.agent_id and not task.terminal:
-                lose_task(master, framework, task, task_state, reason, message, now)
+                lose_task(master, framework, task, loss, now)
     for offer in list(master.state.offers.values()):
         if offer.agent_id == agent.agent_id:
             master.rescind(offer)
@@ -209,32 +214,25 @@ def remove(
         master.send_event(framework, {"type": "FAILURE", "failure": failure})
 
 
-def lose_task(
-    master: Master,
-    framework: Framework,
-    task: Task,
-    state: str,
-    reason: str,
-    message: str,
-    now: float,
-) -> None:
-    sent = state if framework.capable("PARTITION_AWARE") else "TASK_LOST"
+def lose_task(master: Master, framework: Framework, task: Task, loss: Loss, now: float) -> None:
+    """Tell a framework that a task is lost, and to what."""
+    sent = loss.state if framework.capable("PARTITION_AWARE") else "TASK_LOST"
     more: Json = {}
-    if state == "TASK_UNREACHABLE":
+    if loss.state == "TASK_UNREACHABLE":
         task.unreachable_time = now
         more["unreachable_time"] = nanoseconds(now)
         framework.tasks.pop(task.task_id, None)
         framework.unreachable_tasks[task.task_id] = task
     else:
-        task.state = state
+        task.state = loss.state
         master.complete_task(framework, task)
     master.update_from_master(
         framework,
         task.task_id,
         sent,
         agent_id=task.agent_id,
-        reason=reason,
-        message=message,
+        reason=loss.reason,
+        message=loss.message,
         now=now,
         more=more,
     )
@@ -248,17 +246,15 @@ def mark_gone(master: Master, agent_id: str, now: float) -> None:
     state = master.state
     state.gone_agents[agent_id] = now
     state.unreachable_agents.pop(agent_id, None)
-    message = "Agent has been marked gone"
-    reason = "REASON_AGENT_REMOVED_BY_OPERATOR"
     agent = state.agents.get(agent_id)
     if agent is not None:
-        master.send_to_agent(agent, messages.ShutdownAgent(message))
-        remove(master, agent, "TASK_GONE_BY_OPERATOR", reason, message, now)
+        master.send_to_agent(agent, messages.ShutdownAgent(_GONE.message))
+        remove(master, agent, _GONE, now)
     for framework in state.frameworks.values():
         for task in list(framework.unreachable_tasks.values()):
             if task.agent_id == agent_id:
                 task.unreachable_time = None
-                lose_task(master, framework, task, "TASK_GONE_BY_OPERATOR", reason, message, now)
+                lose_task(master, framework, task, _GONE, now)
 
 
 def deactivate(master: Master, agent: Agent) -> None:

@@ -11,7 +11,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dcos_tensorflow.local import maintenance, membership, operator_views
+from dcos_tensorflow.local import maintenance, membership, operator_v1_views, operator_views
 from dcos_tensorflow.local.agent_views import version
 from dcos_tensorflow.local.master import Master
 from dcos_tensorflow.local.records import Agent
@@ -59,12 +59,12 @@ _VIEWS: dict[str, Callable[[Master], Json]] = {
         "start_time": master.started_at,
         "elected_time": master.started_at,
     },
-    "GET_STATE": operator_views.get_state,
-    "GET_AGENTS": operator_views.get_agents,
-    "GET_FRAMEWORKS": operator_views.get_frameworks,
-    "GET_TASKS": operator_views.get_tasks,
-    "GET_ROLES": operator_views.get_roles,
-    "GET_MAINTENANCE_STATUS": operator_views.get_maintenance_status,
+    "GET_STATE": operator_v1_views.get_state,
+    "GET_AGENTS": operator_v1_views.get_agents,
+    "GET_FRAMEWORKS": operator_v1_views.get_frameworks,
+    "GET_TASKS": operator_v1_views.get_tasks,
+    "GET_ROLES": operator_v1_views.get_roles,
+    "GET_MAINTENANCE_STATUS": operator_v1_views.get_maintenance_status,
     "GET_MAINTENANCE_SCHEDULE": lambda master: {"schedule": {"windows": master.state.maintenance}},
 }
 

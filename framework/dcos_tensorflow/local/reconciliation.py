@@ -5,8 +5,12 @@ Called by ``scheduler_calls``. The cases are those of Mesos (``master.cpp``, rec
 
 from __future__ import annotations
 
+from typing import Any
+
 from dcos_tensorflow.local.master import Master
 from dcos_tensorflow.local.records import Framework, Task, last_details, nanoseconds
+
+Json = dict[str, Any]
 
 _REASON = "REASON_RECONCILIATION"
 
@@ -38,57 +42,42 @@ def answer(
     unreachable = framework.unreachable_tasks.get(task_id)
     if agent_id is None and unreachable is not None:
         agent_id = unreachable.agent_id
+    found, text, since = "TASK_UNKNOWN", "Task is unknown", None
     if agent_id in state.agents:
-        _tell(
-            master,
-            framework,
-            task_id,
-            agent_id,
-            "TASK_GONE",
-            "Reconciliation: Task is unknown to the agent",
-            now,
-        )
+        found, text = "TASK_GONE", "Task is unknown to the agent"
     elif agent_id in state.unreachable_agents:
-        assert agent_id is not None
-        _tell(
-            master,
-            framework,
-            task_id,
-            agent_id,
-            "TASK_UNREACHABLE",
-            "Reconciliation: Task is unreachable",
-            now,
-            unreachable_time=state.unreachable_agents[agent_id],
-        )
+        found, text = "TASK_UNREACHABLE", "Task is unreachable"
+        since = state.unreachable_agents[agent_id]
     elif agent_id in state.gone_agents:
-        message = "Reconciliation: Task is gone"
-        _tell(master, framework, task_id, agent_id, "TASK_GONE_BY_OPERATOR", message, now)
-    else:
-        message = "Reconciliation: Task is unknown"
-        _tell(master, framework, task_id, agent_id, "TASK_UNKNOWN", message, now)
-
-
-def _tell(
-    master: Master,
-    framework: Framework,
-    task_id: str,
-    agent_id: str | None,
-    state: str,
-    message: str,
-    now: float,
-    unreachable_time: float | None = None,
-) -> None:
-    more = {} if unreachable_time is None else {"unreachable_time": nanoseconds(unreachable_time)}
+        found, text = "TASK_GONE_BY_OPERATOR", "Task is gone"
     master.update_from_master(
         framework,
         task_id,
-        state if framework.capable("PARTITION_AWARE") else "TASK_LOST",
+        found if framework.capable("PARTITION_AWARE") else "TASK_LOST",
         agent_id=agent_id,
         reason=_REASON,
-        message=message,
+        message=f"Reconciliation: {text}",
         now=now,
-        more=more,
+        more={} if since is None else {"unreachable_time": nanoseconds(since)},
     )
+
+
+def reconcile_operations(master: Master, framework: Framework, wanted: list[str]) -> None:
+    """Answer for each operation id; for all that are known when ``wanted`` is empty.
+
+    The answers carry no uuid: nobody acknowledges them.
+    """
+    for operation_id in wanted or list(framework.operations):
+        status: Json = {
+            "operation_id": {"value": operation_id},
+            "state": "OPERATION_UNKNOWN",
+            "message": "Reconciliation: Operation is unknown",
+        }
+        if operation_id in framework.operations:
+            known = framework.operations[operation_id]
+            status = {name: value for name, value in known.items() if name != "uuid"}
+        event = {"type": "UPDATE_OPERATION_STATUS", "update_operation_status": {"status": status}}
+        master.send_event(framework, event)
 
 
 def _answer_known(master: Master, framework: Framework, task: Task, now: float) -> None:

@@ -11,11 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dcos_tensorflow.local import maintenance, messages
+from dcos_tensorflow.local import maintenance, messages, updates
 from dcos_tensorflow.local.accept import accept
 from dcos_tensorflow.local.allocator import constraints_error
 from dcos_tensorflow.local.master import Master
-from dcos_tensorflow.local.reconciliation import answer, reconcile
+from dcos_tensorflow.local.reconciliation import (
+    answer,
+    reconcile,
+    reconcile_operations,
+)
 from dcos_tensorflow.local.records import Framework
 from dcos_tensorflow.local.schema import ConversionError, convert
 from dcos_tensorflow.local.validation import NOT_SUPPORTED, framework_error
@@ -109,9 +113,20 @@ def _accepts_json(accept_header: str) -> bool:
 
 # The calls that need a field of their own name.
 _BODIES = (
-    "ACCEPT DECLINE ACCEPT_INVERSE_OFFERS DECLINE_INVERSE_OFFERS KILL SHUTDOWN ACKNOWLEDGE "
-    "ACKNOWLEDGE_OPERATION_STATUS RECONCILE RECONCILE_OPERATIONS MESSAGE REQUEST UPDATE_FRAMEWORK"
-).split()
+    "ACCEPT",
+    "DECLINE",
+    "ACCEPT_INVERSE_OFFERS",
+    "DECLINE_INVERSE_OFFERS",
+    "KILL",
+    "SHUTDOWN",
+    "ACKNOWLEDGE",
+    "ACKNOWLEDGE_OPERATION_STATUS",
+    "RECONCILE",
+    "RECONCILE_OPERATIONS",
+    "MESSAGE",
+    "REQUEST",
+    "UPDATE_FRAMEWORK",
+)
 
 
 def _call_error(call: Json, principal: str | None) -> str | None:
@@ -266,7 +281,9 @@ def _inverse(status: str) -> Callable[[Master, Framework, Json, float], None]:
     def answer_inverse(master: Master, framework: Framework, body: Json, now: float) -> None:
         offer_ids = [one["value"] for one in body.get("inverse_offer_ids", [])]
         filters = body.get("filters", {})
-        maintenance.answer_inverse_offers(master, framework, offer_ids, status, filters, now)
+        maintenance.answer_inverse_offers(
+            master, framework, offer_ids=offer_ids, status=status, filters=filters, now=now
+        )
 
     return answer_inverse
 
@@ -317,7 +334,9 @@ def _shutdown(master: Master, framework: Framework, body: Json, now: float) -> N
 
 def _acknowledge(master: Master, framework: Framework, body: Json, now: float) -> None:
     agent_id, task_id = body["agent_id"]["value"], body["task_id"]["value"]
-    master.acknowledge(framework, agent_id, task_id, body["uuid"], now)
+    updates.acknowledge(
+        master, framework, agent_id=agent_id, task_id=task_id, uid=body["uuid"], now=now
+    )
 
 
 def _acknowledge_operation(master: Master, framework: Framework, body: Json, now: float) -> None:
@@ -334,6 +353,15 @@ def _reconcile(master: Master, framework: Framework, body: Json, now: float) -> 
         for one in body.get("tasks", [])
     ]
     reconcile(master, framework, wanted, now)
+
+
+def _reconcile_operations(master: Master, framework: Framework, body: Json, now: float) -> None:
+    wanted = [one["operation_id"]["value"] for one in body.get("operations", [])]
+    reconcile_operations(master, framework, wanted)
+
+
+def _request(master: Master, framework: Framework, body: Json, now: float) -> None:
+    """Do nothing: Mesos' allocator does not either."""
 
 
 def _message(master: Master, framework: Framework, body: Json, now: float) -> None:
@@ -358,5 +386,7 @@ _HANDLERS: dict[str, Callable[[Master, Framework, Json, float], None]] = {
     "ACKNOWLEDGE": _acknowledge,
     "ACKNOWLEDGE_OPERATION_STATUS": _acknowledge_operation,
     "RECONCILE": _reconcile,
+    "RECONCILE_OPERATIONS": _reconcile_operations,
+    "REQUEST": _request,
     "MESSAGE": _message,
 }

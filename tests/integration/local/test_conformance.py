@@ -42,16 +42,12 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 8.0) -
     "name",
     [
         "subscribe_offers_decline",
-        "kill",
         "two_agents_in_one_accept",
         "reconcile",
         "failover",
         "malformed",
         "unacked_retry",
-        "launch_finish_fail",
-        "many_tasks",
         "operator_teardown_limits",
-        "launch_group",
     ],
 )
 def test_recording_is_reproduced(name: str, make_cluster: MakeCluster) -> None:
@@ -59,10 +55,12 @@ def test_recording_is_reproduced(name: str, make_cluster: MakeCluster) -> None:
     Player(read(name), lambda: cluster.master).play()
 
 
-def test_health_check_kills_and_check_reports(make_cluster: MakeCluster) -> None:
-    # How much of the first task is free again in the next cycle is chance.
+@pytest.mark.parametrize(
+    "name", ["kill", "health", "launch_finish_fail", "launch_group", "many_tasks"]
+)
+def test_recording_with_ended_tasks_is_reproduced(name: str, make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
-    Player(read("health"), lambda: cluster.master, exact_offers=False).play()
+    Player(read(name), lambda: cluster.master, used_offers_only=True).play()
 
 
 def test_invalid_launches_get_the_recorded_updates(make_cluster: MakeCluster) -> None:

@@ -1,0 +1,84 @@
+"""Updates wait for acknowledgement, one at a time."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from dcos_tensorflow.local.timing import Timing
+from dcos_tensorflow.local.update_streams import UpdateStreams
+
+Json = dict[str, Any]
+
+
+def uid(number: int) -> str:
+    return base64.b64encode(bytes([number]) * 16).decode()
+
+
+def status(state: str, number: int) -> Json:
+    return {"task_id": {"value": "t"}, "state": state, "uuid": uid(number)}
+
+
+def streams() -> UpdateStreams:
+    found = UpdateStreams(Timing(update_retry=10, update_retry_max=35))
+    found.resume(0)
+    return found
+
+
+def states(found: UpdateStreams) -> list[str]:
+    return [message.status["state"] for message in found.take()]  # type: ignore[attr-defined]
+
+
+def test_later_update_waits_for_the_first() -> None:
+    found = streams()
+    found.put("f", status("TASK_STARTING", 1), 0)
+    found.put("f", status("TASK_RUNNING", 2), 1)
+    assert states(found) == ["TASK_STARTING"]
+    found.acknowledge("f", "t", uid(1), 2)
+    assert states(found) == ["TASK_RUNNING"]
+
+
+def test_update_is_sent_again_after_doubling_waits() -> None:
+    found = streams()
+    found.put("f", status("TASK_RUNNING", 1), 0)
+    found.take()
+    seen = []
+    for now in range(1, 120):
+        found.tick(now)
+        if found.take():
+            seen.append(now)
+    assert seen == [10, 30, 65, 100]
+
+
+def test_retry_tells_the_latest_state() -> None:
+    found = streams()
+    found.put("f", status("TASK_STARTING", 1), 0)
+    found.put("f", status("TASK_FINISHED", 2), 0)
+    found.take()
+    found.tick(10)
+    (message,) = found.take()
+    assert message.latest_state == "TASK_FINISHED"  # type: ignore[attr-defined]
+
+
+def test_wrong_acknowledgement_is_ignored() -> None:
+    found = streams()
+    found.put("f", status("TASK_FINISHED", 1), 0)
+    found.acknowledge("f", "t", uid(9), 0)
+    assert found.has("f", "t")
+
+
+def test_stream_ends_with_the_acknowledged_end() -> None:
+    found = streams()
+    found.put("f", status("TASK_FINISHED", 1), 0)
+    found.acknowledge("f", "t", uid(1), 0)
+    assert not found.has("f", "t")
+
+
+def test_nothing_is_sent_while_paused_and_all_firsts_after_it() -> None:
+    found = streams()
+    found.pause()
+    found.put("f", status("TASK_RUNNING", 1), 0)
+    found.tick(100)
+    assert found.take() == []
+    found.resume(101)
+    assert states(found) == ["TASK_RUNNING"]
