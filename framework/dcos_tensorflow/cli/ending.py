@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 Tail = Callable[[str, str, str], Sequence[str]]
 
 _OUTPUT_LINES = 15
+_SANDBOX = re.compile(r"/[^\s\"']*/executors/[^\s/]+/runs/[^\s/]+/")
 _SEARCHED_LINES = 400
 
 
@@ -110,12 +112,14 @@ def lines(ended: Mapping[str, Any]) -> list[str]:
     found += table([*result.items(), *ended["places"].items()])
     failure = ended.get("failure")
     if failure:
-        found += ["", f"What failed: {failure['summary']}"]
-        if failure["explanation"] and failure["explanation"] not in failure["summary"]:
-            found.append(f"Why: {failure['explanation']}")
+        told = f"{failure['summary']} {ended['summary']}"
+        if failure["explanation"] and failure["explanation"] not in told:
+            found += ["", f"Why: {failure['explanation']}"]
         if failure["last_lines"]:
-            found.append(f"The last lines of {failure['task']}:")
-            found += [f"  | {line}" for line in failure["last_lines"][-_OUTPUT_LINES:]]
+            shown = failure["last_lines"][-_OUTPUT_LINES:]
+            found += ["", f"The last lines of {failure['task']}:"]
+            # The sandbox's own path is long, and the same in front of every file in it.
+            found += [f"  | {_SANDBOX.sub('', line)}" for line in shown]
     return found
 
 

@@ -1,6 +1,6 @@
 """How a running scheduler is found from another terminal: a small file in its service's folder.
 
-The scheduler's process writes it once its API answers and removes it when it ends. A file that
+The scheduler's process writes it once its API answers and notes in it when it ends. A file that
 outlived its process (SIGKILL) is harmless: whoever reads it asks the process itself.
 """
 
@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
@@ -21,7 +21,11 @@ from dcos_tensorflow.state.leadership import this_process
 
 @dataclass(frozen=True)
 class Registration:
-    """Where a scheduler is. ``api`` is ``host:port``; ``token`` is what its API asks for."""
+    """Where a scheduler is, or was: ``pid`` is 0 once it has ended.
+
+    ``api`` is ``host:port``; ``token`` is what its API asks for. ``local`` says that it served an
+    embedded cluster.
+    """
 
     service: str
     pid: int
@@ -30,9 +34,12 @@ class Registration:
     state: str = ""
     master: str = ""
     started_at: float = 0.0
+    local: bool = False
 
     def process_lives(self) -> bool:
         """Say whether a process of this number runs on this machine."""
+        if self.pid <= 0:
+            return False
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -63,11 +70,12 @@ def register(directory: ServiceDirectory, registration: Registration) -> None:
 
 
 def unregister(directory: ServiceDirectory) -> None:
-    """Remove this process's registration; another's stays."""
+    """Note that this process serves no more; another's registration stays as it is."""
     found = read(directory)
     if found is not None and found.pid == os.getpid():
-        with contextlib.suppress(FileNotFoundError):
-            directory.registration.unlink()
+        # A full disk must not spoil the end: whoever reads the file asks the process itself.
+        with contextlib.suppress(CliError):
+            register(directory, replace(found, pid=0, api="", token=""))
 
 
 @contextlib.contextmanager

@@ -122,7 +122,8 @@ def run(request: RunRequest) -> int:
             where = cluster.words
         settings = settings.with_default("wait_for_leadership", False).with_default("rerun", True)
         config = scheduler_config(settings, directory, local=request.local)
-        served = ServedJob(prepared, replace(config, state=url), directory, effective(options))
+        config = replace(config, state=url)
+        served = ServedJob(prepared, config, directory, effective(options), local=request.local)
         stack.enter_context(served)
         _announce(prepared, directory, where, known, request.stream)
         return _follow(request, directory, served, cluster, signals)

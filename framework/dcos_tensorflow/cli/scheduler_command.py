@@ -60,7 +60,7 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
             settings = with_reachable_api(settings)
         config = scheduler_config(settings, directory, local=local)
         ended = threading.Event()
-        served = ServedJob(prepared, config, directory, effective(options))
+        served = ServedJob(prepared, config, directory, effective(options), local=local)
         try:
             with _signals_end(ended) as starting:
                 stack.enter_context(served)

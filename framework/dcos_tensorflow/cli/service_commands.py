@@ -10,11 +10,13 @@ from dcos_tensorflow.cli import ending, registry
 from dcos_tensorflow.cli.client import SchedulerAway, SchedulerClient, connect
 from dcos_tensorflow.cli.errors import EXIT_FAILED, CliError
 from dcos_tensorflow.cli.following import caught_signals, view_for
+from dcos_tensorflow.cli.left_behind import end_left_behind
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.snapshot import Snapshot
 from dcos_tensorflow.cli.stored import stored_state
 from dcos_tensorflow.cli.wording import numbers, table
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.core.job import JobPhase
 
 _LOOK_SECONDS = 0.5
 
@@ -77,10 +79,8 @@ def stop(work: WorkDirectory, name: str, *, wait: bool, seconds: float, as_json:
         client = connect(directory, service)
         client.stop("stopped from the command line")
     except SchedulerAway as away:
-        last = ending.last(directory)
-        if last is not None:
-            raise CliError(f"{away} Its last job {_ended(last)}.") from away
-        raise
+        verdict = _stop_without_scheduler(work, directory, service, away, seconds)
+        return _stopped(service, verdict, as_json=as_json)
     if not wait:
         say(f"{service} is being stopped.")
         return 0
@@ -95,6 +95,33 @@ def stop(work: WorkDirectory, name: str, *, wait: bool, seconds: float, as_json:
         f"{service} was asked to stop and has not ended within {seconds:g} s; see"
         f" dcos-tensorflow why {service}."
     )
+
+
+def _stop_without_scheduler(
+    work: WorkDirectory,
+    directory: ServiceDirectory,
+    service: str,
+    away: SchedulerAway,
+    seconds: float,
+) -> dict[str, Any]:
+    """End a job that nobody serves. Raises CliError when there is none, or it is not on here."""
+    last = ending.last(directory)
+    if last is not None:
+        raise CliError(f"{away} Its last job {_ended(last)}.") from away
+    registration = registry.read(directory)
+    url = registration.state if registration is not None else directory.state_url
+    state = stored_state(url, service) if registration is not None else None
+    if registration is None or state is None:
+        raise away
+    if state.job.phase is JobPhase.DONE:
+        raise CliError(f"{away} Its last job has ended.") from away
+    if not registration.local:
+        raise CliError(
+            f"{away} Its job is {state.job.phase} on the cluster of {registration.master}: run it"
+            " again there to take it up, and stop it then."
+        ) from away
+    snapshot = end_left_behind(work, directory, state, url, seconds)
+    return dict(snapshot.verdict or {})
 
 
 def _stopped(service: str, found: dict[str, Any], *, as_json: bool) -> int:
@@ -162,10 +189,7 @@ def _stored(directory: ServiceDirectory, service: str) -> str:
     state = stored_state(directory.state_url, service)
     if state is None:
         return "Its state is empty."
-    return (
-        f"By its state the job is {state.job.phase}; what runs of it goes on, and run takes it up"
-        " again."
-    )
+    return f"By its state the job is {state.job.phase}; run takes it up again, and stop ends it."
 
 
 def _ended(last: dict[str, Any]) -> str:

@@ -87,7 +87,10 @@ class ServedJob:
         config: SchedulerConfig,
         directory: ServiceDirectory,
         configuration: Mapping[str, Any],
+        *,
+        local: bool,
     ) -> None:
+        self._local = local
         self.directory = directory
         self.config = config
         self.spec = prepared.spec
@@ -183,6 +186,7 @@ class ServedJob:
             state=without_password(self.config.state),
             master=without_password(self.config.master),
             started_at=time.time(),
+            local=self._local,
         )
 
 

@@ -148,6 +148,20 @@ def test_a_run_that_was_killed_is_taken_up_again_with_its_tasks_alive(command_li
     assert clusters_of(command_line) == []
 
 
+def test_a_job_whose_run_was_killed_can_be_stopped(command_line, job):
+    process = command_line.start("run", job("echo $$ > /proc/self/cwd/pid; sleep 60"), *ROOMY)
+    read_until(process, "worker-0 running")
+    task = int((next(command_line.home.glob("**/runs/*/pid"))).read_text())
+    process.kill()
+    process.communicate()
+    assert "stop ends it" in command_line("status", "job").out
+    stopped = command_line("stop", "job")
+    assert stopped.code == 0, stopped.out
+    assert clusters_of(command_line) == []
+    wait_for(lambda: not Path(f"/proc/{task}").exists())
+    assert "was stopped" in command_line("status", "job").out
+
+
 def test_a_second_run_of_a_service_harms_nothing(command_line, job):
     file = job("sleep 3")
     first = command_line.start("run", file, *ROOMY)

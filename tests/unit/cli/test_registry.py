@@ -46,7 +46,7 @@ def test_a_process_that_is_gone_is_seen(service):
     assert not registry.read(service("job", NOBODY)).process_lives()
 
 
-def test_only_the_own_registration_is_removed(service):
+def test_only_the_own_registration_is_ended(service):
     directory = service("job", NOBODY)
     registry.unregister(directory)
     assert registry.read(directory) is not None
@@ -98,3 +98,11 @@ def test_a_run_may_follow_another(service):
     for _ in range(2):
         with registry.only_run(directory, "job"):
             pass
+
+
+def test_a_scheduler_that_has_ended_is_still_known_but_not_asked(service):
+    directory = service("job", os.getpid())
+    registry.unregister(directory)
+    found = registry.read(directory)
+    assert (found.pid, found.token) == (0, "")
+    assert not found.process_lives()
