@@ -170,8 +170,12 @@ class EmbeddedCluster:
                 stream.close()
         self._timer.join()
         self.host.stop()
-        for server in self._servers:
-            server.stop()
+        # Each takes a moment to notice: all at once.
+        stopping = [threading.Thread(target=server.stop) for server in self._servers]
+        for thread in stopping:
+            thread.start()
+        for thread in stopping:
+            thread.join()
 
     @property
     def master(self) -> str:

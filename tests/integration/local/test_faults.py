@@ -16,7 +16,8 @@ from mesos_scheduler import Scheduler, task
 
 Json = dict[str, Any]
 MakeCluster = Callable[..., EmbeddedCluster]
-SLEEP = "sleep 100"
+# Without exec the shell waits in vfork(2), uninterruptible, for a child that was stopped early.
+SLEEP = "exec sleep 100"
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 8.0) -> None:
