@@ -6,6 +6,7 @@ state says five times a second and asks what to do when somebody presses Ctrl-C.
 
 from __future__ import annotations
 
+import select
 import signal
 import sys
 import time
@@ -178,20 +179,16 @@ def follow(
 def confirm_stop(signals: Signals) -> bool:
     """Ask on the terminal whether to stop the job; a second Ctrl-C or the end of input is yes."""
     before = signals.interrupts
-
-    def again(_number: int, _frame: FrameType | None) -> None:
-        signals.interrupts += 1
-        raise KeyboardInterrupt
-
-    handler = signal.signal(signal.SIGINT, again)
-    try:
-        answer = input("\nStop the job? [y/N] ")
-    except (KeyboardInterrupt, EOFError):
-        print(file=sys.stdout, flush=True)
-        return True
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    return signals.interrupts > before or answer.strip().lower() in ("y", "yes")
+    print("\nStop the job? [y/N] ", end="", flush=True)
+    while not signals.ending:
+        if signals.interrupts > before:
+            print(flush=True)
+            return True
+        # Not input(): a Ctrl-C just before it begins to read would be seen after the answer only.
+        if select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
+            answer = sys.stdin.readline()
+            return not answer or answer.strip().lower() in ("y", "yes")
+    return False
 
 
 def _not_stopped(snapshot: Snapshot) -> str:

@@ -33,8 +33,10 @@ def command_line(tmp_path: Path) -> Iterator[CommandLine]:
 def end_schedulers(command_line: CommandLine) -> None:
     """End the schedulers that a test left in the background."""
     for file in command_line.home.glob("services/*/scheduler.json"):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(json.loads(file.read_text())["pid"], signal.SIGKILL)
+        pid = json.loads(file.read_text())["pid"]
+        if pid > 0:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
