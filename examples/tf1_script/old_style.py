@@ -38,13 +38,14 @@ def main(server, log_dir, context):
             master=server.target, is_chief=is_chief, checkpoint_dir=log_dir,
             hooks=hooks, save_checkpoint_steps=200, log_step_count_steps=None) as session:
         random = np.random.RandomState(server_def.task_index)
-        test_accuracy, step = 0.0, 0
+        test = {x: images[:360], y: labels[:360]}
+        test_accuracy, step = session.run([accuracy, global_step], test)
         while not session.should_stop():
             batch = random.randint(360, len(images), 64)
             _, step, value = session.run(
                 [train_op, global_step, loss], {x: images[batch], y: labels[batch]})
             if is_chief and step % 50 < 2 and not session.should_stop():
-                test_accuracy = session.run(accuracy, {x: images[:360], y: labels[:360]})
+                test_accuracy = session.run(accuracy, test)
                 print("step %d loss %.4f accuracy %.4f" % (step, value, test_accuracy))
     if is_chief:
         print("result: " + json.dumps({
