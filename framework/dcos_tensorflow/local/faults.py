@@ -251,7 +251,7 @@ class Faults:
     # -- the master ----------------------------------------------------------------------------
 
     def lose_master(self, *, agents_return: bool = True) -> None:
-        """Replace the master by one that knows nothing: streams break, agents register again.
+        """Replace the master by one that knows agent ids only: streams break, agents come again.
 
         With ``agents_return`` false the agents stay away until ``return_agents``.
         """
@@ -261,7 +261,7 @@ class Faults:
                 stream.abort()
             cluster.forget_streams()
             old = cluster.core
-            cluster.core = Master(old.address, old.timing, cluster.now(), known_agents=True)
+            cluster.core = Master(old.address, old.timing, cluster.now(), registry=old.state)
             for link, agent in enumerate(cluster.agents):
                 if not agents_return:
                     cluster.network.cut(link, True)

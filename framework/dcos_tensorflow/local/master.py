@@ -60,10 +60,13 @@ class Master:
         timing: Timing,
         now: float,
         *,
-        known_agents: bool = False,
+        registry: ClusterState | None = None,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
-        """Start empty. ``known_agents`` says that agents of a lost master will come back."""
+        """Start empty but for what Mesos keeps in its registry: the agents of the lost master.
+
+        ``registry`` is the lost master's state; of it only agent ids are taken over.
+        """
         self.address = address
         self.timing = timing
         self.started_at = now
@@ -71,7 +74,12 @@ class Master:
         self.state = ClusterState(master_id=new_id())
         self._effects: list[object] = []
         self._next_allocation = now + timing.allocation
-        self._recovering_until = now + timing.agent_reregister_timeout if known_agents else now
+        self._recovering: set[str] = set()
+        if registry is not None:
+            self._recovering = set(registry.agents)
+            self.state.unreachable_agents = dict(registry.unreachable_agents)
+            self.state.gone_agents = dict(registry.gone_agents)
+        self._recovering_until = now + timing.agent_reregister_timeout
         self.counters: dict[str, int] = {}
 
     # -- effects and time ----------------------------------------------------------------------
@@ -120,6 +128,10 @@ class Master:
         for agent in list(self.state.agents.values()):
             if now >= agent.next_ping:
                 membership.ping(self, agent, now)
+        if self._recovering and now >= self._recovering_until:
+            # Mesos: agents that did not come back in time are unreachable.
+            self.state.unreachable_agents.update(dict.fromkeys(self._recovering, now))
+            self._recovering.clear()
         if self.timing.offer_timeout is not None:
             for offer in list(self.state.offers.values()):
                 if now >= offer.made_at + self.timing.offer_timeout:
@@ -128,13 +140,15 @@ class Master:
             self._next_allocation = now + self.timing.allocation
             self.allocate(now)
 
-    def recovering(self, now: float) -> bool:
-        """Say whether agents of a lost master may still come back."""
-        return now < self._recovering_until
+    def recovering(self, agent_id: str | None, now: float) -> bool:
+        """Say whether an agent of a lost master (None: any) may still come back."""
+        if now >= self._recovering_until:
+            return False
+        return bool(self._recovering) if agent_id is None else agent_id in self._recovering
 
-    def agents_recovered(self) -> None:
-        """Note that every agent of the lost master is back."""
-        self._recovering_until = 0.0
+    def agent_recovered(self, agent_id: str) -> None:
+        """Note that an agent of the lost master is back."""
+        self._recovering.discard(agent_id)
 
     # -- frameworks ----------------------------------------------------------------------------
 

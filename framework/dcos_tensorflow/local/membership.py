@@ -61,6 +61,7 @@ def register(master: Master, link: int, message: messages.RegisterAgent, now: fl
     master.send_to_agent(agent, messages.AgentRegistered(agent_id))
     _reregister_tasks(master, agent, message, now)
     state.unreachable_agents.pop(agent_id, None)
+    master.agent_recovered(agent_id)
     master.allocate(now)
 
 

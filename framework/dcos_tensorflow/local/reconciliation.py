@@ -36,7 +36,7 @@ def answer(
     if known is not None and agent_id in (None, known.agent_id):
         _answer_known(master, framework, known, now)
         return
-    if known is None and master.recovering(now) and agent_id not in state.agents:
+    if known is None and master.recovering(agent_id, now):
         # Its agent may still come back and tell: silence, as in Mesos.
         return
     unreachable = framework.unreachable_tasks.get(task_id)

@@ -86,7 +86,7 @@ class Framework:
     suppressed: set[str] = field(default_factory=set)
     constraints: Json = field(default_factory=dict)
     filters: list[Filter] = field(default_factory=list)
-    #: Group (agent, until) pairs of declined inverse offers.
+    #: Agent id -> until when it gets no inverse offer for that agent.
     inverse_filters: dict[str, float] = field(default_factory=dict)
     tasks: dict[str, Task] = field(default_factory=dict)
     unreachable_tasks: dict[str, Task] = field(default_factory=dict)
