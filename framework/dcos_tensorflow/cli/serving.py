@@ -37,6 +37,8 @@ from dcos_tensorflow.scheduler.scheduler import EXIT_API, Scheduler, SchedulerEr
 log = logging.getLogger(__name__)
 
 _REGISTERED_SECONDS = 10.0
+#: The same for a framework that no master has ever seen.
+_FIRST_SECONDS = 3.0
 
 
 class SchedulerSource:
@@ -141,8 +143,7 @@ class ServedJob:
         left = self.scheduler.exit
         if left is not None:
             raise CliError(
-                f"The scheduler has ended: {sentence(left.message)} Its tasks were left alone; the"
-                f" log is {self.directory.log}.",
+                f"The scheduler has ended: {sentence(left.message)} Its log is {self.directory.log}.",
                 left.code or 1,
             )
 
@@ -152,13 +153,13 @@ class ServedJob:
         A scheduler that found the job done already may not have registered yet; only a registered
         framework can be removed.
         """
-        deadline = time.monotonic() + _REGISTERED_SECONDS
-        while time.monotonic() < deadline:
-            state = self.scheduler.state()
-            if state is not None and state.registered:
-                break
+        state = self.scheduler.state()
+        known = state is not None and bool(state.framework_id)
+        deadline = time.monotonic() + (_REGISTERED_SECONDS if known else _FIRST_SECONDS)
+        while state is not None and not state.registered and time.monotonic() < deadline:
             time.sleep(0.05)
-        else:
+            state = self.scheduler.state()
+        if known and state is not None and not state.registered:
             log.warning(
                 "the master does not answer: the framework stays until its failover timeout"
             )
