@@ -19,6 +19,8 @@ from dcos_tensorflow.task.spec import Job
 #: How deep below a root an unpacked archive is searched, and how many directories at most.
 SEARCH_DEPTH = 3
 SEARCH_LIMIT = 2000
+#: The role that is a member of no cluster (``core.task.TaskRole.EVALUATOR``).
+EVALUATOR = "evaluator"
 _SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "logs", "checkpoints"})
 
 
@@ -54,11 +56,12 @@ class Found:
     command: str = ""
 
 
-def find_contract(job: Job, sandbox: str) -> Found:
-    """Return how ``job`` is to be started from ``sandbox``.
+def find_contract(job: Job, sandbox: str, role: str = "") -> Found:
+    """Return how ``job`` is to be started from ``sandbox`` by a task of ``role``.
 
     Raises JobUnusable: nothing to run, module missing or ambiguous or no Python, a contract that
-    was asked for and is not fulfilled, a context that is no JSON object.
+    was asked for and is not fulfilled, a function for an evaluator, a context that is no JSON
+    object.
     """
     python_path = _python_path(job, sandbox)
     kind = job.contract
@@ -79,6 +82,13 @@ def find_contract(job: Job, sandbox: str) -> Found:
                 f"{os.path.relpath(module.file, sandbox)} has no main(server, log_dir, context), "
                 "which the function contract calls",
                 "define it, or leave service.job_contract at auto to run the file as a script",
+            )
+        if role == EVALUATOR:
+            raise JobUnusable(
+                f"An evaluator cannot run main(server, log_dir, context) of {module.name}: it is "
+                "in nobody's cluster, so it would get a server of its own and train alone",
+                "bring the job as a script or a command, whose code looks at the task's type in "
+                "TF_CONFIG and evaluates where it is evaluator, or set evaluator.count to 0",
             )
         parse_context(job.context)
     return Found(kind, python_path, module)

@@ -32,12 +32,15 @@ class Lifecycle:
     ``next_cluster`` is set while the process is stopped in order to start again with it.
     ``stop_reason`` is set once the task is to end for good. ``deadline`` is when the present wait
     is over: for peers in WAITING, for the process' end in STOPPING. Times are of one clock, in
-    seconds. ``return_code`` is negative for a signal, as in ``subprocess``.
+    seconds. ``return_code`` is negative for a signal, as in ``subprocess``. With ``starts_held``
+    the process is started before the peers answer, and itself waits to be released: what takes
+    long at its start, it does meanwhile.
     """
 
     cluster: Cluster
     grace_seconds: float
     wait_seconds: float
+    starts_held: bool = False
     phase: Phase = Phase.PREPARING
     next_cluster: Optional[Cluster] = None
     stop_reason: str = ""
@@ -99,10 +102,21 @@ class WatchPeers:
 
 @dataclass(frozen=True)
 class StartProcess:
-    """Start the user's process with ``cluster``; ``start`` is the number of this start."""
+    """Start the user's process with ``cluster``; ``start`` is the number of this start.
+
+    ``held`` says that it waits for a ReleaseProcess before it does anything that needs a peer.
+    """
 
     cluster: Cluster
     start: int
+    note: str = ""
+    held: bool = False
+
+
+@dataclass(frozen=True)
+class ReleaseProcess:
+    """Let the process that was started held go on."""
+
     note: str = ""
 
 
@@ -121,7 +135,7 @@ class Finish:
     return_code: int
 
 
-Action = Union[WatchPeers, StartProcess, SendSignal, Finish]
+Action = Union[WatchPeers, StartProcess, ReleaseProcess, SendSignal, Finish]
 Step = Tuple[Lifecycle, Tuple[Action, ...]]
 
 
@@ -144,7 +158,7 @@ def step(state: Lifecycle, event: Event, now: float) -> Step:
         return _wait(state, now)
     if isinstance(event, PeersAnswered):
         current = state.phase is Phase.WAITING and event.epoch == state.cluster.epoch
-        return _start(state, "") if current else (state, ())
+        return _go(state, "") if current else (state, ())
     if isinstance(event, ProcessEnded):
         return _ended(state, event, now)
     if isinstance(event, StopAsked):
@@ -157,10 +171,16 @@ def step(state: Lifecycle, event: Event, now: float) -> Step:
 def _wait(state: Lifecycle, now: float) -> Step:
     deadline = now + state.wait_seconds
     waiting = replace(state, phase=Phase.WAITING, deadline=deadline, killed=False)
-    return waiting, (WatchPeers(state.cluster),)
+    if not state.starts_held:
+        return waiting, (WatchPeers(state.cluster),)
+    start = state.starts + 1
+    actions = (StartProcess(state.cluster, start, held=True), WatchPeers(state.cluster))
+    return replace(waiting, starts=start), actions
 
 
-def _start(state: Lifecycle, note: str) -> Step:
+def _go(state: Lifecycle, note: str) -> Step:
+    if state.starts_held:
+        return replace(state, phase=Phase.RUNNING, deadline=None), (ReleaseProcess(note),)
     start = state.starts + 1
     running = replace(state, phase=Phase.RUNNING, deadline=None, starts=start)
     return running, (StartProcess(state.cluster, start, note),)
@@ -179,9 +199,14 @@ def _exit(state: Lifecycle, return_code: int) -> Step:
     return ended, (Finish(return_code),)
 
 
+def _without_process(state: Lifecycle) -> bool:
+    waiting = state.phase is Phase.WAITING and not state.starts_held
+    return waiting or state.phase is Phase.PREPARING
+
+
 def _stop(state: Lifecycle, event: StopAsked, now: float) -> Step:
     grace = state.grace_seconds if event.grace_seconds is None else event.grace_seconds
-    if state.phase in (Phase.PREPARING, Phase.WAITING):
+    if _without_process(state):
         return _exit(replace(state, stop_reason=event.reason), -signal.SIGTERM)
     deadline = now + grace
     if state.phase is Phase.STOPPING:
@@ -205,7 +230,7 @@ def _change_cluster(state: Lifecycle, cluster: Cluster, now: float) -> Step:
         raise Ending("the task is ending and takes no new cluster")
     if state.phase is Phase.PREPARING:
         return replace(state, cluster=cluster), ()
-    if state.phase is Phase.WAITING:
+    if _without_process(state):
         return _wait(replace(state, cluster=cluster), now)
     if state.phase is Phase.STOPPING:
         return replace(state, next_cluster=cluster), ()
@@ -224,7 +249,7 @@ def _time_passed(state: Lifecycle, now: float) -> Step:
     if state.deadline is None or now < state.deadline:
         return state, ()
     if state.phase is Phase.WAITING:
-        return _start(state, f"peers still missing after {state.wait_seconds:g} s")
+        return _go(state, f"peers still missing after {state.wait_seconds:g} s")
     if state.phase is Phase.STOPPING and not state.killed:
         note = "the process did not end in time: SIGKILL"
         return replace(state, killed=True), (SendSignal(signal.SIGKILL, note),)

@@ -63,7 +63,7 @@ def _run(
     stderr: BoundedOutput,
 ) -> ExitReport:
     try:
-        found = find_contract(spec.job, sandbox)
+        found = find_contract(spec.job, sandbox, spec.role)
     except JobUnusable as error:
         return job_unusable(str(error), error.hint)
     runner = Runner(

@@ -6,6 +6,7 @@ reaches all of it; when it has ended, nothing that it had started is left.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -18,6 +19,8 @@ from dcos_tensorflow.task.logs import BoundedOutput, LineScanner
 
 READ_BYTES = 64 * 1024
 DRAIN_SECONDS = 5.0
+#: What a process that was started held reads from its standard input when it may go on.
+GO = b"go\n"
 #: prctl(2).
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
@@ -48,7 +51,8 @@ class UserProcess:
     """The user's process of one start.
 
     ``on_line`` gets every line of its output, from the threads that read it. ``on_end`` gets the
-    return code once the process and all that it started are gone and its output is read.
+    return code once the process and all that it started are gone and its output is read. A process
+    that is ``held`` has a pipe as its standard input, and ``release`` writes ``GO`` into it.
     ``spared`` returns the pids of our own other children, which are not the user's.
     """
 
@@ -63,6 +67,7 @@ class UserProcess:
         on_line: Callable[[str], None],
         on_end: Callable[[int], None],
         spared: Callable[[], Set[int]],
+        held: bool = False,
     ) -> None:
         self._on_line = on_line
         self._on_end = on_end
@@ -71,7 +76,8 @@ class UserProcess:
             command,
             env=dict(environment),
             cwd=directory,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if held else subprocess.DEVNULL,
+            bufsize=0,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -84,6 +90,21 @@ class UserProcess:
         self._waiter = threading.Thread(target=self._wait, name="process-end", daemon=True)
         for thread in (*self._readers, self._waiter):
             thread.start()
+
+    def release(self) -> None:
+        """Let a process that was started held go on."""
+        gate = self._process.stdin
+        if gate is None or gate.closed:
+            return
+        # A broken pipe means that it ended by itself in between; the waiter tells so.
+        with contextlib.suppress(BrokenPipeError):
+            gate.write(GO)
+        gate.close()
+
+    def close(self) -> None:
+        """Close our end of a held process' standard input; of the thread that calls ``release``."""
+        if self._process.stdin:
+            self._process.stdin.close()
 
     def signal_group(self, number: int) -> None:
         """Send a signal to the user's process and all of its group; SIGKILL reaches everyone."""

@@ -84,7 +84,9 @@ class Runner:
         self._stderr = stderr
         self._where = environment.directories(spec, sandbox)
         self._mark = uuid.uuid4().hex
-        self._state = Lifecycle(spec.cluster, spec.grace_seconds, spec.wait_seconds)
+        # Only the wrapper can hold: scripts and commands may do anything from the first line on.
+        held = found.contract == contract.CONTRACT_FUNCTION
+        self._state = Lifecycle(spec.cluster, spec.grace_seconds, spec.wait_seconds, held)
         # SimpleQueue.put may be called from a signal handler.
         self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._recent = RecentLines(ANALYSED_LINES)
@@ -124,8 +126,7 @@ class Runner:
         """Return the body of ``GET /v1/status``. May be called from any thread."""
         self._read_progress_file()
         state, report, peers = self._state, self._report, self._peers
-        known = self._progress
-        running = state.phase in (Phase.RUNNING, Phase.STOPPING)
+        known, process = self._progress, self._process
         return {
             "service": self._spec.service,
             "task": self._spec.task,
@@ -133,7 +134,7 @@ class Runner:
             "epoch": state.cluster.epoch,
             "state": state.phase.value,
             "waiting_for": list(peers.missing()) if peers and state.phase is Phase.WAITING else [],
-            "pid": self._process.pid if running and self._process else None,
+            "pid": process.pid if process else None,
             "started_at": self._started_at,
             "starts": state.starts,
             "exit_code": report.exit_code if report else None,
@@ -202,7 +203,8 @@ class Runner:
         request.done.set()
 
     def _feed(self, event: lifecycle.Event) -> None:
-        if isinstance(event, lifecycle.ProcessEnded):
+        if isinstance(event, lifecycle.ProcessEnded) and self._process:
+            self._process.close()
             self._process = None
         self._state, actions = lifecycle.step(self._state, event, time.monotonic())
         for action in actions:
@@ -213,6 +215,8 @@ class Runner:
             self._watch_peers(action.cluster)
         elif isinstance(action, lifecycle.StartProcess):
             self._start(action)
+        elif isinstance(action, lifecycle.ReleaseProcess):
+            self._release(action.note)
         elif isinstance(action, lifecycle.SendSignal):
             self.log(action.note)
             if self._process:
@@ -237,11 +241,20 @@ class Runner:
             return cluster.server.wait_for
         return cluster.wait_for
 
-    def _start(self, action: lifecycle.StartProcess) -> None:
+    def _stop_waiting(self, note: str) -> None:
         if self._peers:
-            if action.note:
-                self.log(f"{action.note}: {', '.join(self._peers.missing())}; starting anyway")
+            if note:
+                self.log(f"{note}: {', '.join(self._peers.missing())}; starting anyway")
             self._peers.stop()
+
+    def _release(self, note: str) -> None:
+        self._stop_waiting(note)
+        if self._process:
+            self._process.release()
+
+    def _start(self, action: lifecycle.StartProcess) -> None:
+        if not action.held:
+            self._stop_waiting(action.note)
         variables, notes = environment.user_environment(
             self._spec,
             action.cluster,
@@ -272,6 +285,7 @@ class Runner:
                 on_line=self._read_line,
                 on_end=lambda code: self._queue.put(lifecycle.ProcessEnded(start, code)),
                 spared=self._our_children,
+                held=action.held,
             )
         except OSError as error:
             self._report = job_unusable(f"{command[0]} cannot be started: {error.strerror}")
@@ -367,6 +381,7 @@ class Runner:
         if self._process and self._state.phase is not Phase.EXITED:
             # Only after an error of our own: the user's process must not outlive us.
             self._process.signal_group(signal.SIGKILL)
+            self._process.close()
         if self._guard:
             self._guard.dismiss()
 

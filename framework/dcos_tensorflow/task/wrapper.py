@@ -1,8 +1,10 @@
 """Runs inside the user's process: builds the Server, calls ``main(server, log_dir, context)``.
 
-``runner`` starts it for the function contract, and for a script that needs ``tf1_compat``. It is
-the only module here that imports TensorFlow, by its public interface alone, and only of names
-that every version from 1.15 on has under ``tensorflow.compat.v1``.
+``runner`` starts it for the function contract, and for a script that needs ``tf1_compat``. For the
+former it imports TensorFlow, which takes seconds, while the runner still waits for the peers; then
+it waits for the runner's word on standard input. It is the only module here that imports
+TensorFlow, by its public interface alone, and only of names that every version from 1.15 on has
+under ``tensorflow.compat.v1``.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Optional
 
+from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import tf1_compat
+from dcos_tensorflow.task.process import GO
 
 #: How the runner hands over; taken out of the environment before user code runs.
 VARIABLE = "TASK_WRAPPER_CALL"
@@ -58,8 +62,7 @@ def main() -> int:
         tf1_compat.install()
         runpy.run_path(call.file, run_name="__main__")
         return 0
-    _run_function(call)
-    return 0
+    return _run_function(call)
 
 
 def _take_the_place_of_a_script(call: Call) -> None:
@@ -69,7 +72,7 @@ def _take_the_place_of_a_script(call: Call) -> None:
     sys.path[0] = os.path.dirname(call.file) if call.as_script else call.root
 
 
-def _run_function(call: Call) -> None:
+def _run_function(call: Call) -> int:
     v1 = importlib.import_module("tensorflow").compat.v1
     is_ps = call.job_name == "ps"
     if not is_ps:
@@ -78,12 +81,30 @@ def _run_function(call: Call) -> None:
             _save_on_chief(v1, _chief_device(call))
         if call.tf1_compat:
             tf1_compat.install()
+    if not _released():
+        print("task-runner: the task runner is gone", file=sys.stderr, flush=True)
+        return contract.EXIT_RUNNER_FAILED
     server = _server(v1, call)
     if is_ps:
         print(f"task-runner: parameter server {call.task_index} is serving", flush=True)
         server.join()
-        return
+        return 0
     _main_of(call)(server, call.log_dir, call.context)
+    return 0
+
+
+def _released() -> bool:
+    """Wait for the runner's word; False when it is gone. User code then finds an empty input."""
+    word = b""
+    while word != GO:
+        more = os.read(0, len(GO) - len(word))
+        if not more:
+            return False
+        word += more
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return True
 
 
 def _main_of(call: Call) -> Any:

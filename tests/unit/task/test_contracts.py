@@ -47,6 +47,17 @@ def test_a_main_that_is_imported_from_the_job_is_followed(sandbox):
     assert find_contract(Job(name="job"), root).contract == "function"
 
 
+def test_a_function_is_refused_for_an_evaluator(sandbox):
+    with pytest.raises(JobUnusable, match="An evaluator cannot run main") as refused:
+        find_contract(Job(name="job"), sandbox(job=MAIN), "evaluator")
+    assert "a script or a command" in refused.value.hint
+
+
+@pytest.mark.parametrize("job", [Job(name="job", contract="script"), Job(command="echo")])
+def test_an_evaluator_may_be_a_script_or_a_command(sandbox, job):
+    assert find_contract(job, sandbox(job=MAIN), "evaluator").contract != "function"
+
+
 def test_a_command_comes_before_a_module(sandbox):
     found = find_contract(Job(name="job", command="echo"), sandbox(job=MAIN))
     assert (found.contract, found.command) == ("command", "echo")

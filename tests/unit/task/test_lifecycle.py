@@ -13,6 +13,7 @@ from dcos_tensorflow.task.lifecycle import (
     Phase,
     Prepared,
     ProcessEnded,
+    ReleaseProcess,
     SendSignal,
     StaleEpoch,
     StartProcess,
@@ -26,9 +27,9 @@ from dcos_tensorflow.task.spec import Cluster
 ONE, TWO, THREE = Cluster(1), Cluster(2), Cluster(3)
 
 
-def play(*events, wait=100.0, grace=10.0):
+def play(*events, wait=100.0, grace=10.0, held=False):
     """Feed (time, event) pairs to a new lifecycle; return the state and the actions of the last."""
-    state, actions = Lifecycle(ONE, grace_seconds=grace, wait_seconds=wait), ()
+    state, actions = Lifecycle(ONE, grace, wait, starts_held=held), ()
     for now, event in events:
         state, actions = step(state, event, now)
     return state, actions
@@ -143,3 +144,45 @@ def test_each_restart_has_its_own_grace_and_its_own_sigkill():
     second = (*first, (14, PeersAnswered(2)), (20, ClusterChanged(THREE)), (30, Tick()))
     (kill,) = play(*second)[1]
     assert kill.number == signal.SIGKILL
+
+
+def test_a_process_that_starts_held_starts_while_the_peers_are_waited_for():
+    state, actions = play((0, Prepared()), held=True)
+    assert (state.phase, state.starts, state.deadline) == (Phase.WAITING, 1, 100.0)
+    assert actions == (StartProcess(ONE, 1, held=True), WatchPeers(ONE))
+
+
+def test_a_held_process_is_released_when_the_peers_have_answered():
+    state, actions = play(*RUNNING, held=True)
+    assert (state.phase, state.starts, state.deadline) == (Phase.RUNNING, 1, None)
+    assert actions == (ReleaseProcess(),)
+
+
+def test_a_held_process_is_released_without_the_peers_when_the_wait_is_over():
+    assert play((0, Prepared()), (99, Tick()), held=True)[1] == ()
+    (release,) = play((0, Prepared()), (100, Tick()), held=True)[1]
+    assert release == ReleaseProcess("peers still missing after 100 s")
+
+
+def test_a_held_process_that_ends_by_itself_ends_the_task():
+    state, actions = play((0, Prepared()), (1, ProcessEnded(1, 1)), held=True)
+    assert (state.phase, actions) == (Phase.EXITED, (Finish(1),))
+
+
+def test_a_stop_while_a_process_is_held_sends_sigterm_and_after_the_grace_sigkill():
+    stopped = ((0, Prepared()), (1, StopAsked("x")))
+    state, (term,) = play(*stopped, held=True)
+    assert (state.phase, term.number) == (Phase.STOPPING, signal.SIGTERM)
+    assert play(*stopped, (2, PeersAnswered(1)), held=True)[1] == ()
+    (kill,) = play(*stopped, (11, Tick()), held=True)[1]
+    assert kill.number == signal.SIGKILL
+
+
+def test_a_newer_cluster_while_a_process_is_held_stops_it_and_starts_another_one_held():
+    changed = ((0, Prepared()), (1, ClusterChanged(TWO)))
+    state, (term,) = play(*changed, held=True)
+    assert (state.phase, term.number) == (Phase.STOPPING, signal.SIGTERM)
+    ended = (*changed, (2, ProcessEnded(1, -15)))
+    assert play(*ended, held=True)[1] == (StartProcess(TWO, 2, held=True), WatchPeers(TWO))
+    assert play(*ended, (3, PeersAnswered(1)), held=True)[1] == ()
+    assert play(*ended, (3, PeersAnswered(2)), held=True)[1] == (ReleaseProcess(),)
