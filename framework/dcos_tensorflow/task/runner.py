@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import environment, lifecycle, progress, wrapper
-from dcos_tensorflow.task.contracts import Found, JobUnusable, parse_context
+from dcos_tensorflow.task import command_line, environment, lifecycle, progress
+from dcos_tensorflow.task.contracts import Found, JobUnusable
 from dcos_tensorflow.task.exit_analysis import (
     ANALYSED_LINES,
     Ending,
@@ -266,7 +266,14 @@ class Runner:
         )
         for note in notes:
             self.log(note)
-        command, more = self._command(action.cluster)
+        command, more = command_line.user_command(
+            self._spec,
+            self._found,
+            action.cluster,
+            where=self._where,
+            python=sys.executable,
+            wrapper_command=[self._self_command[0], "-u", *self._self_command[1:], WRAPPER_FLAG],
+        )
         variables.update(more)
         self._recent.clear()
         self._started_at = time.time()
@@ -289,50 +296,6 @@ class Runner:
             )
         except OSError as error:
             self._report = job_unusable(f"{command[0]} cannot be started: {error.strerror}")
-
-    def _command(self, cluster: Cluster) -> Tuple[List[str], Dict[str, str]]:
-        """Return the command line of the user's process, and what its wrapper must know."""
-        found, python = self._found, [sys.executable, "-u"]
-        if found.contract == contract.CONTRACT_COMMAND:
-            return ["sh", "-c", found.command], {}
-        if found.contract == contract.CONTRACT_TENSORBOARD or found.module is None:
-            return [
-                *python,
-                "-m",
-                "tensorboard.main",
-                "--logdir",
-                self._where.log_dir,
-                "--host",
-                "0.0.0.0",
-                "--port",
-                str(self._spec.grpc_port),
-            ], {}
-        as_script = found.contract == contract.CONTRACT_SCRIPT
-        if as_script and found.module.is_package:
-            return [*python, "-m", found.module.name], {}
-        if as_script and not self._spec.job.tf1_compat:
-            return [*python, found.module.file], {}
-        call = self._call(cluster, as_script)
-        command = [self._self_command[0], "-u", *self._self_command[1:], WRAPPER_FLAG]
-        return command, {wrapper.VARIABLE: call.as_text()}
-
-    def _call(self, cluster: Cluster, as_script: bool) -> wrapper.Call:
-        module, server = self._found.module, cluster.server
-        assert module is not None
-        return wrapper.Call(
-            module=module.name,
-            file=module.file,
-            root=module.root,
-            as_script=as_script,
-            log_dir=self._where.job_log_dir,
-            context={} if as_script else parse_context(self._spec.job.context),
-            cluster={k: list(v) for k, v in server.cluster.items()} if server else None,
-            job_name=server.job_name if server else "",
-            task_index=server.task_index if server else 0,
-            gpus=self._spec.gpus,
-            tf1_compat=self._spec.job.tf1_compat,
-            pin_checkpoints=not self._spec.shared_filesystem,
-        )
 
     def _finish(self, return_code: int) -> None:
         self._read_progress_file(last=True)

@@ -1,0 +1,60 @@
+"""The command line of the user's process, as a pure function of the spec and what was found.
+
+``runner`` calls it before each start. What the three contracts promise is docs/job-contract.md.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Tuple
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.task import wrapper
+from dcos_tensorflow.task.contracts import Found, parse_context
+from dcos_tensorflow.task.environment import Directories
+from dcos_tensorflow.task.spec import Cluster, RunnerSpec
+
+
+def user_command(
+    spec: RunnerSpec,
+    found: Found,
+    cluster: Cluster,
+    *,
+    where: Directories,
+    python: str,
+    wrapper_command: List[str],
+) -> Tuple[List[str], Dict[str, str]]:
+    """Return the command line of the user's process, and the variables that its wrapper reads.
+
+    ``python`` is the interpreter that runs the task; ``wrapper_command`` starts our wrapper.
+    """
+    unbuffered = [python, "-u"]
+    if found.contract == contract.CONTRACT_COMMAND:
+        return ["sh", "-c", found.command], {}
+    if found.contract == contract.CONTRACT_TENSORBOARD or found.module is None:
+        return [*unbuffered, "-m", "tensorboard.main", *_tensorboard(spec, where)], {}
+    as_script = found.contract == contract.CONTRACT_SCRIPT
+    if as_script and found.module.is_package:
+        return [*unbuffered, "-m", found.module.name], {}
+    if as_script and not spec.job.tf1_compat:
+        return [*unbuffered, found.module.file], {}
+    server = cluster.server
+    call = wrapper.Call(
+        module=found.module.name,
+        file=found.module.file,
+        root=found.module.root,
+        as_script=as_script,
+        log_dir=where.job_log_dir,
+        context={} if as_script else parse_context(spec.job.context),
+        cluster={k: list(v) for k, v in server.cluster.items()} if server else None,
+        job_name=server.job_name if server else "",
+        task_index=server.task_index if server else 0,
+        gpus=spec.gpus,
+        tf1_compat=spec.job.tf1_compat,
+        pin_checkpoints=not spec.shared_filesystem,
+    )
+    return wrapper_command, {wrapper.VARIABLE: call.as_text()}
+
+
+def _tensorboard(spec: RunnerSpec, where: Directories) -> List[str]:
+    address = ["--host", "0.0.0.0", "--port", str(spec.grpc_port)]
+    return ["--logdir", where.log_dir, *address]
