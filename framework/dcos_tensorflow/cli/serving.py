@@ -143,7 +143,8 @@ class ServedJob:
         left = self.scheduler.exit
         if left is not None:
             raise CliError(
-                f"The scheduler has ended: {sentence(left.message)} Its log is {self.directory.log}.",
+                f"The scheduler has ended: {sentence(left.message)} Its log is"
+                f" {self.directory.log}.",
                 left.code or 1,
             )
 
