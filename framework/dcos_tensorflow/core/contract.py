@@ -42,9 +42,9 @@ CONTRACT_TENSORBOARD = "tensorboard"
 EXIT_SUCCESS = 0
 #: The job as given can never run (no such module, no main): sysexits.h EX_CONFIG. Not retried.
 EXIT_JOB_UNUSABLE = 78
-#: The runner itself could not work (its own port taken, no interpreter): sysexits.h EX_OSERR.
+#: The runner itself could not work: sysexits.h EX_OSERR.
 EXIT_RUNNER_FAILED = 71
-#: TensorFlow could not listen on the task's port: another port, and no retry is charged.
+#: TensorFlow or the runner could not listen on its port: another port, and no retry is charged.
 EXIT_PORT_TAKEN = 75
 #: PreemptionCheckpointHandler saved and left (TensorFlow guide: fault tolerance).
 EXIT_CHECKPOINTED = 42

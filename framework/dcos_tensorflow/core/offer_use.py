@@ -193,10 +193,13 @@ def _consider(
 
 
 def _port_salt(draft: Draft) -> str:
-    """Return what spreads our choice of ports: the same, until one turned out to be taken."""
+    """Return what spreads our choice of ports: the same, until one turned out to be taken.
+
+    It differs from instance to instance: clusters that share a machine do not know of each other.
+    """
     clashes = [i for i in draft.job.incidents if i.kind == PORT_TAKEN]
     again = f"/{draft.job.attempt}" if clashes else ""
-    return f"{draft.state.spec.name}{again}"
+    return f"{draft.state.instance}{again}"
 
 
 def _placed(draft: Draft, gang: Sequence[TaskRequest]) -> tuple[PlacedTask, ...]:

@@ -89,6 +89,7 @@ class Scheduler:
         self._job = job
         self._serve_api = serve_api
         self._artifacts: dict[str, Path] = {}
+        self._watchers: list[Callable[[Decision], None]] = []
         self._store: StateStore | None = None
         self._leadership: Leadership | None = None
         self._api: RunningApi | None = None
@@ -96,6 +97,8 @@ class Scheduler:
         self._gateway: MesosGateway | None = None
         self._poll: RunnerPoll | None = None
         self._evidence: EvidenceReader | None = None
+        #: Reads our tasks' sandboxes with this scheduler's credentials; None before ``start``.
+        self.files: AgentFiles | None = None
 
     # What others ask for.
 
@@ -108,8 +111,13 @@ class Scheduler:
         self._running_loop().submit(event)
 
     def watch(self, callback: Callable[[Decision], None]) -> None:
-        """Call back in the loop's thread after every step that changed or said something."""
-        self._running_loop().watch(callback)
+        """Call back in the loop's thread after every step that changed or said something.
+
+        A watcher that is there before ``start`` misses nothing.
+        """
+        self._watchers.append(callback)
+        if self._loop is not None:
+            self._loop.watch(callback)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job is done or the scheduler has ended by itself; False on time out."""
@@ -162,9 +170,11 @@ class Scheduler:
         self._loop = EventLoop(
             state, self._store, self._perform, tick_seconds=self.config.tick_seconds
         )
+        for watcher in self._watchers:
+            self._loop.watch(watcher)
         self._gateway = MesosGateway(self._mesos_config(), self._loop.submit)
-        files = AgentFiles(self._gateway)
-        self._evidence = EvidenceReader(files, self._framework_id, self._loop.submit)
+        self.files = AgentFiles(self._gateway)
+        self._evidence = EvidenceReader(self.files, self._framework_id, self._loop.submit)
         self._poll = RunnerPoll(lambda: self._running_loop().state, self._loop.submit)
         self._loop.start()
         self._poll.start()

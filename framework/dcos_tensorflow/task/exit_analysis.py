@@ -267,6 +267,11 @@ def runner_failed(message: str, hint: str = "") -> ExitReport:
     return ExitReport(contract.EXIT_RUNNER_FAILED, ExitClass.INTERRUPTED, message, hint)
 
 
+def port_taken(message: str) -> ExitReport:
+    """Return the report of a runner whose own port is taken: with another one it would work."""
+    return ExitReport(contract.EXIT_PORT_TAKEN, ExitClass.PORT_TAKEN, message)
+
+
 def human_line(task: str, report: ExitReport) -> str:
     """Return the sentence for the log."""
     ending = f" ({report.hint})" if report.hint else ""

@@ -16,7 +16,13 @@ from typing import List, Mapping, Optional
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import guard, process, server, wrapper
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
-from dcos_tensorflow.task.exit_analysis import ExitReport, human_line, job_unusable, runner_failed
+from dcos_tensorflow.task.exit_analysis import (
+    ExitReport,
+    human_line,
+    job_unusable,
+    port_taken,
+    runner_failed,
+)
 from dcos_tensorflow.task.logs import BoundedOutput
 from dcos_tensorflow.task.runner import GUARD_FLAG, WRAPPER_FLAG, Runner, install_signals
 from dcos_tensorflow.task.spec import RunnerSpec, SpecError, parse_spec
@@ -80,7 +86,9 @@ def _run(
         runner.log(note)
     try:
         api = _listen(runner, variables)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        return port_taken(f"The task runner cannot listen on its port: {error}")
+    except ValueError as error:
         return runner_failed(f"The task runner cannot listen on its port: {error}")
     try:
         return runner.run()

@@ -158,7 +158,7 @@ def test_a_port_that_is_taken_ends_the_runner_before_anything_runs(start):
         holder.bind(("0.0.0.0", 0))
         holder.listen()
         task = start("print('ran')", port=holder.getsockname()[1])
-        assert task.wait() == 71
+        assert task.wait() == 75
     assert "cannot listen on its port" in task.report()["summary"]
     assert task.text() == ""
 
