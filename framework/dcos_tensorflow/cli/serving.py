@@ -30,7 +30,6 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.events import Event, StopRequested
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.mesos.address import ZooKeeperUri, parse_masters
-from dcos_tensorflow.mesos.agent_files import AgentFiles
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import EXIT_API, Scheduler, SchedulerError
 
@@ -101,6 +100,7 @@ class ServedJob:
         self.scheduler = Scheduler(
             prepared.spec, config, job=prepared.archive, serve_api=self._serve_api
         )
+        self.scheduler.watch(self._metrics.observe)
 
     def __enter__(self) -> ServedJob:
         try:
@@ -110,7 +110,6 @@ class ServedJob:
         except ServerNotStarted as error:
             raise CliError(sentence(str(error)), EXIT_API) from error
         try:
-            self.scheduler.watch(self._metrics.observe)
             if not self.snapshot().done:
                 ending.forget(self.directory)
             registry.register(self.directory, self._registration())
@@ -168,11 +167,10 @@ class ServedJob:
 
     def tail(self, agent_id: str, task_id: str, file: str) -> list[str]:
         """Return the last lines of a file in a task's sandbox. Raises what AgentFiles raises."""
-        state = self.scheduler.state()
-        master = self.scheduler.master_address()
-        if state is None or not master:
+        state, files = self.scheduler.state(), self.scheduler.files
+        if state is None or files is None:
             return []
-        return AgentFiles(master).tail(agent_id, state.framework_id, task_id, file, lines=400)
+        return files.tail(agent_id, state.framework_id, task_id, file, lines=400)
 
     def _serve_api(self, scheduler: Scheduler) -> ServedApi:
         source = SchedulerSource(scheduler, self._configuration)
