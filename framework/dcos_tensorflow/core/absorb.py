@@ -29,8 +29,7 @@ def absorb(draft: Draft, event: events.Event) -> None:
         case events.Registered():
             _registered(draft, event)
         case events.Disconnected():
-            draft.set(registered=False, offers={}, gang_since=0.0, suppressed=None)
-            draft.reasons.append(f"disconnected from the master: {event.why}")
+            _disconnected(draft, event)
         case events.FrameworkRefused():
             why = f"the master refused the framework: {event.message}"
             draft.act(Exit(EXIT_REFUSED, why), why)
@@ -60,6 +59,7 @@ def _registered(draft: Draft, event: events.Registered) -> None:
     draft.set(
         registered=True,
         master=event.master,
+        disconnected="",
         framework_id=event.framework_id,
         offers={},
         gang_since=0.0,
@@ -69,6 +69,13 @@ def _registered(draft: Draft, event: events.Registered) -> None:
         ),
     )
     draft.reasons.append(f"registered with {event.master} as {event.framework_id}")
+
+
+def _disconnected(draft: Draft, event: events.Disconnected) -> None:
+    lost = draft.state.registered
+    draft.set(registered=False, disconnected=event.why, offers={}, gang_since=0.0, suppressed=None)
+    what = "disconnected from the master" if lost else "not connected to a master"
+    draft.reasons.append(f"{what}: {event.why}")
 
 
 def _offers(draft: Draft, event: events.OffersReceived) -> None:

@@ -126,7 +126,8 @@ def _open_incident(draft: Draft, incident: Incident, permanent: bool, record: Ta
 
 def _fail(draft: Draft, incident: Incident, permanent: bool) -> None:
     tries = draft.state.spec.retry.limit
-    end = "it can never run" if permanent else f"{tries} retries are used up"
+    used_up = "1 retry is used up" if tries == 1 else f"{tries} retries are used up"
+    end = "it can never run" if permanent else used_up
     record = draft.state.tasks.get(incident.task)
     code = recovery.exit_code(record.message) if record is not None else None
     draft.enter(

@@ -274,7 +274,8 @@ def _on_its_way(
 
 def _unplaced(state: ServiceState, misfit: str | None) -> tuple[Status, str]:
     if not state.registered:
-        return Status.PENDING, "the service is not registered with a Mesos master"
+        because = f" ({state.disconnected}); it goes on trying" if state.disconnected else ""
+        return Status.PENDING, f"the service is not registered with a Mesos master{because}"
     if misfit is not None:
         return Status.PENDING, misfit
     if not state.misfits:

@@ -99,6 +99,7 @@ class ServiceState:
     ``suppressed`` is what we believe the master believes; None when unknown.
     ``gang_since`` is when the pool of held offers began to be held, 0 when none is.
     ``considered`` is the (offers_version, tasks wanted) that placement last looked at in vain.
+    ``disconnected`` is why there is no subscription, as far as that is known.
     ``strays`` are tasks of ours that should not exist (task id -> (agent id, last KILL)).
     ``evidence_wanted`` maps a task id to the time until which its evidence is waited for.
     """
@@ -114,6 +115,7 @@ class ServiceState:
 
     registered: bool = False
     master: str = ""
+    disconnected: str = ""
     offers: Mapping[str, Offer] = field(default_factory=dict)
     suppressed: bool | None = None
     revived_at: float = 0.0

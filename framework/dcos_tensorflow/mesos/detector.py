@@ -33,7 +33,10 @@ _RETRY_SECONDS = 1.0
 
 
 class ZooKeeperDetector:
-    """Reports every change of the leading master to ``on_change``, None when there is none."""
+    """Reports every change of the leading master to ``on_change``, None when there is none.
+
+    ``on_trouble`` is told, once each, why no master can be found at the moment.
+    """
 
     def __init__(
         self,
@@ -41,11 +44,13 @@ class ZooKeeperDetector:
         on_change: Callable[[Address | None], None],
         https: bool = False,
         session_seconds: float = 10.0,
+        on_trouble: Callable[[str], None] | None = None,
     ) -> None:
         self._uri = uri
         self._on_change = on_change
         self._https = https
         self._session_seconds = session_seconds
+        self._on_trouble = on_trouble
         self._stopping = threading.Event()
         self._changed = threading.Event()
         self._thread: threading.Thread | None = None
@@ -72,7 +77,10 @@ class ZooKeeperDetector:
             while not self._stopping.is_set():
                 self._changed.clear()
                 settled = client.connected and self._look(client)
-                self._changed.wait(None if settled else _RETRY_SECONDS)
+                woken = self._changed.wait(None if settled else _RETRY_SECONDS)
+                if not woken and not client.connected:
+                    # kazoo tells of a connection that broke, never of one that was not made.
+                    self._complain(f"ZooKeeper at {self._uri} does not answer")
         finally:
             client.remove_listener(self._on_state)
             client.stop()
@@ -143,6 +151,8 @@ class ZooKeeperDetector:
         if message != self._complaint:
             self._complaint = message
             logger.warning("%s", message)
+            if self._on_trouble is not None:
+                self._on_trouble(message)
 
 
 def master_address(master_info: bytes, https: bool = False) -> Address | None:

@@ -93,6 +93,12 @@ class CallbackDispatch(pymesos.MesosSchedulerDriver):  # type: ignore[misc, name
         self.lost_because = str(event["why"])
         self.sched.disconnected(self)
 
+    def on_subscription_failed(self, event: Json) -> None:
+        """Call ``subscriptionFailed`` where the scheduler has it; pymesos knows no such thing."""
+        failed = getattr(self.sched, "subscriptionFailed", None)
+        if failed is not None:
+            failed(self, str(event["why"]))
+
     def on_offers(self, event: Json) -> None:
         """Call ``resourceOffers``."""
         offers = event.get("offers") or []

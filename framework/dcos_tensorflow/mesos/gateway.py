@@ -279,6 +279,9 @@ class _Callbacks:
         self._gateway._forget_all()
         self._gateway._emit(Disconnected(driver.lost_because))
 
+    def subscriptionFailed(self, _driver: Any, why: str) -> None:
+        self._gateway._emit(Disconnected(why))
+
     def resourceOffers(self, _driver: Any, offers: list[Mapping[str, Any]]) -> None:
         gateway = self._gateway
         received_at = gateway._clock()

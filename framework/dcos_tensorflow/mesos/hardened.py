@@ -86,11 +86,12 @@ class HardenedSchedulerDriver(SchedulerCalls):
         self._tls = tls
         self._credentials = Credentials(principal or "", secret or "")
         self._state_lock = threading.Lock()
-        self._announced = self.framework_id is not None
+        self._announced = "id" in framework
         self._building = threading.local()
         self._subscriber: Subscriber | None = None
         self._calls: CallConnections | None = None
         self._delivery: Delivery | None = None
+        self._trouble = ""
         #: Why the driver gave up; "" while it has not.
         self.failure = ""
         #: The MasterInfo of the last SUBSCRIBED event.
@@ -224,6 +225,7 @@ class HardenedSchedulerDriver(SchedulerCalls):
 
     def subscription_began(self, session: Session, subscribed: Json) -> None:
         """Keep the framework's id: every later call and subscription needs it."""
+        self._trouble = ""
         self.framework_id = subscribed["framework_id"]["value"]
         logger.info("subscribed to %s as framework %s", session.address, self.framework_id)
         if self._delivery is not None:
@@ -242,6 +244,14 @@ class HardenedSchedulerDriver(SchedulerCalls):
             self._delivery.epoch = 0
             self._delivery.put(
                 session.epoch, {"type": "DISCONNECTED", "disconnected": {"why": why}}
+            )
+
+    def subscription_failed(self, why: str) -> None:
+        """Queue ``subscriptionFailed``, once for each reason in a row."""
+        if self._delivery is not None and why != self._trouble:
+            self._trouble = why
+            self._delivery.put(
+                0, {"type": "SUBSCRIPTION_FAILED", "subscription_failed": {"why": why}}
             )
 
     def subscription_refused(self, message: str) -> None:

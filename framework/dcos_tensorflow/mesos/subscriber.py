@@ -58,6 +58,9 @@ class SubscriptionListener(Protocol):
     def subscription_lost(self, session: Session, why: str) -> None:
         """Take note that a subscription that had begun is over."""
 
+    def subscription_failed(self, why: str) -> None:
+        """Take note that a try to subscribe came to nothing; the next one follows."""
+
     def subscription_refused(self, message: str) -> None:
         """Take note that the master will not have the framework; the subscriber has ended."""
 
@@ -97,7 +100,9 @@ class Subscriber:
         #: Held while the framework is torn down: no new subscription may begin then.
         self.pause = threading.Lock()
         if isinstance(masters, ZooKeeperUri):
-            self._detector = ZooKeeperDetector(masters, self.change_master, https)
+            self._detector = ZooKeeperDetector(
+                masters, self.change_master, https, on_trouble=self._no_master_found
+            )
         else:
             self._candidates = masters
         self.thread = threading.Thread(target=self._run, name="mesos-subscription", daemon=True)
@@ -146,6 +151,11 @@ class Subscriber:
         if sender is not None:
             self._move(None, parse_location(location, sender))
 
+    def _no_master_found(self, why: str) -> None:
+        """Tell it unless a subscription is in force: ZooKeeper's silence does not matter then."""
+        if self.session is None and not self._stopping:
+            self._listener.subscription_failed(why)
+
     def _move(self, candidates: tuple[Address, ...] | None, redirect: Address | None) -> None:
         with self._lock:
             if candidates is not None:
@@ -175,6 +185,7 @@ class Subscriber:
                     if self._redirected(redirected, master) and redirects <= IMMEDIATE_REDIRECTS:
                         continue
                     why = f"{redirected} ({redirects} redirects in a row)"
+                    self._tell(None, f"{master}: {why}")
                 if why is None:
                     return
                 if time.monotonic() - began >= self._stable_seconds:
@@ -214,7 +225,7 @@ class Subscriber:
         except TimeoutError:
             why = "no sign of life from the master in time"
         except (StreamEnded, OSError, HTTPException) as error:
-            why = str(error) or type(error).__name__
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         except Exception as error:
             # Whatever a peer can send must never end this thread: the tasks depend on it.
             logger.exception("unexpected failure of the subscription to %s", master)
@@ -224,9 +235,17 @@ class Subscriber:
                 self._session = None
                 self._stream = None
             stream.close()
-        if session is not None and not self._stopping:
-            self._listener.subscription_lost(session, why)
+        self._tell(session, f"{master}: {why}")
         return why
+
+    def _tell(self, session: Session | None, why: str) -> None:
+        """Tell the listener of a subscription that ended, or that never began."""
+        if self._stopping:
+            return
+        if session is not None:
+            self._listener.subscription_lost(session, why)
+        else:
+            self._listener.subscription_failed(why)
 
     def _begin(
         self, master: Address, stream_id: str, stream: SubscriptionStream, event: dict[str, Any]

@@ -169,3 +169,12 @@ def test_14_a_protected_path_needs_the_right_credentials(
         eventually(lambda: "refuses" in detector._complaint)
         assert not found
     detector.stop()
+
+
+def test_zookeeper_that_does_not_answer_is_told_to_whoever_waits_for_a_master(eventually):
+    told = []
+    uri = parse_masters("zk://127.0.0.1:1/mesos")
+    detector = ZooKeeperDetector(uri, print, on_trouble=told.append)
+    detector.start()
+    eventually(lambda: told == ["ZooKeeper at zk://127.0.0.1:1/mesos does not answer"])
+    detector.stop()

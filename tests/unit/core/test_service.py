@@ -9,6 +9,7 @@ import pytest
 from dcos_tensorflow.core import contract, events
 from dcos_tensorflow.core.actions import Accept, Acknowledge, Decline, Kill, Reconcile, Suppress
 from dcos_tensorflow.core.job import JobPhase, Outcome
+from dcos_tensorflow.core.plan import deploy_plan
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import (
     GangSpec,
@@ -459,6 +460,16 @@ def test_while_disconnected_nothing_is_asked_of_the_master():
     scheduler.handle(events.StopRequested("stop"))
     scheduler.cluster.now += 600
     assert scheduler.handle(events.Tick()).actions == ()
+
+
+def test_a_master_that_cannot_be_reached_is_named_to_whoever_waits():
+    scheduler = Scheduler(small_job(), Cluster())
+    scheduler.handle(events.Disconnected("10.0.0.1:5050: Connection refused"))
+    waiting = deploy_plan(scheduler.state).phases[0].steps[0].message
+    assert "10.0.0.1:5050: Connection refused" in waiting
+    scheduler.cluster.subscribe()
+    scheduler.run(1)
+    assert scheduler.state.disconnected == ""
 
 
 def test_a_restarted_scheduler_carries_on_with_the_tasks_that_run():

@@ -292,7 +292,15 @@ def test_a_refused_framework_is_told(master, gateway, events):
 
 def test_a_lost_subscription_is_told_with_its_reason(master, gateway, events):
     master.streams[-1].close()
-    assert events.next(Disconnected).why == "the master closed the stream"
+    told = events.next(Disconnected).why
+    assert told == f"{master.address}: the master closed the stream"
+
+
+def test_a_master_that_cannot_be_reached_is_told_with_its_address(events):
+    gateway = MesosGateway(MesosConfig("127.0.0.1:1"), events.put)
+    gateway.start(INFO)
+    assert events.next(Disconnected).why == "127.0.0.1:1: Connection refused"
+    gateway.stop()
 
 
 def test_inverse_offers_are_declined(master, gateway, eventually):
