@@ -47,7 +47,7 @@ def read_evidence(files: SandboxFiles, framework_id: str, wanted: CollectEvidenc
     report = _report("\n".join(tail(contract.EXIT_REPORT_FILE, _REPORT_LINES)))
     if report is not None:
         hint = str(report.get("hint") or "")
-        summary = " ".join(part for part in (str(report.get("summary") or ""), hint) if part)
+        summary = "; ".join(part for part in (str(report.get("summary") or ""), hint) if part)
         last = report.get("last_lines")
         lines = tuple(str(line) for line in last) if isinstance(last, list) else ()
         result = report.get("result")

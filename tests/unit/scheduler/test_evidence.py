@@ -24,7 +24,7 @@ class Sandbox:
 def test_the_runners_report_is_the_first_choice():
     report = {"summary": "no module named foo", "hint": "see service.job_name", "last_lines": ["a"]}
     found = read_evidence(Sandbox(task_exit_json=json.dumps(report), stderr="x"), "f", WANTED)
-    assert found.summary == "no module named foo see service.job_name"
+    assert found.summary == "no module named foo; see service.job_name"
     assert found.last_lines == ("a",)
 
 
