@@ -7,6 +7,7 @@ that a wrong one is answered with the place where it stands.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -135,6 +136,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("exit_when_done", _switch, "end when the job is done, and leave the cluster", False),
 )
 
+#: Whatever stands before an @ may be a password.
+_PASSWORD = re.compile(r"[^/@\s]*@")
+
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
@@ -203,7 +207,7 @@ def collect(file: Path | None, environ: Mapping[str, str], flags: Mapping[str, A
         try:
             values[name] = setting.parse(value)
         except ValueError as error:
-            shown = "" if setting.secret else f" (given: {value})"
+            shown = "" if setting.secret else f" (given: {_PASSWORD.sub('***@', str(value))})"
             problems.append(f"{origin}: {error}{shown}")
     if problems:
         raise UsageError("\n".join(problems))

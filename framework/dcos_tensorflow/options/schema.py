@@ -3,21 +3,30 @@
 ``config-schemas/options.schema.json`` (JSON Schema 2020-12) for editors and programs,
 ``universe/config.json`` (draft 4, as DC/OS wants it) and the table in ``docs/options.md``.
 ``python -m dcos_tensorflow.options.schema`` writes them, with ``--check`` it only says whether they
-are up to date. Nothing imports it.
+are up to date. ``cli.settings_schema`` does the same for the scheduler's settings.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from dcos_tensorflow.options.schema_documents import generated_files
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the generated files, or check them. Return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m dcos_tensorflow.options.schema")
+    """Write the files made from the option models, or check them. Return the exit code."""
+    return write_or_check("dcos_tensorflow.options.schema", generated_files(), arguments)
+
+
+def write_or_check(module: str, files: Mapping[str, str], arguments: list[str] | None) -> int:
+    """Be the command line of ``module``, which generates ``files`` (path -> text).
+
+    Paths are below the repository. Return the exit code: 1 when ``--check`` finds a difference.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {module}")
     parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
     parser.add_argument(
         "--root",
@@ -30,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not (root / "setup.cfg").is_file():
         parser.error(f"{root} is no checkout of dcos-tensorflow: give it with --root")
     stale = []
-    for name, text in generated_files().items():
+    for name, text in files.items():
         path = root / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
@@ -40,10 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
             path.write_text(text, encoding="utf-8")
             print(f"wrote {name}")
     if parsed.check and stale:
-        print(
-            f"out of date: {', '.join(stale)}; run python -m dcos_tensorflow.options.schema",
-            file=sys.stderr,
-        )
+        print(f"out of date: {', '.join(stale)}; run python -m {module}", file=sys.stderr)
         return 1
     return 0
 
