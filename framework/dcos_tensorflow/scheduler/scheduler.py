@@ -137,11 +137,6 @@ class Scheduler:
         """Return the file that tasks fetch under this name."""
         return self._artifacts.get(name)
 
-    def master_address(self) -> str:
-        """Return the leading master's ``host:port``; empty when none is known."""
-        master = self._gateway.master if self._gateway is not None else None
-        return str(master) if master is not None else ""
-
     # Start and stop.
 
     def start(self) -> None:
