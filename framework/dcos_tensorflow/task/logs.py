@@ -15,6 +15,8 @@ from collections import deque
 from typing import Deque, List, Optional
 
 COPY_BYTES = 1 << 20
+#: How far behind a progress file is read; of what is older only the newest counts anyway.
+BEHIND_BYTES = 8 * COPY_BYTES
 #: A longer line is cut into pieces for the scan; the bytes passed on stay whole.
 MAX_LINE_BYTES = 64 * 1024
 _LINE_END = re.compile(rb"\r\n|[\r\n]")
@@ -156,7 +158,8 @@ class RecentLines:
 class ProgressFile:
     """Reads what a job appends to its progress file, line by line.
 
-    The file may be absent, appear late, or be cut and written anew.
+    The file may be absent, appear late, or be cut and written anew. Where a job writes it faster
+    than it is read, older lines are left out.
     """
 
     def __init__(self, path: str) -> None:
@@ -167,15 +170,28 @@ class ProgressFile:
     def new_lines(self) -> List[str]:
         """Return the complete lines that came since the last call."""
         try:
-            with open(self._path, "rb") as file:
-                if os.fstat(file.fileno()).st_size < self._offset:
-                    self._offset, self._scanner = 0, LineScanner()
-                file.seek(self._offset)
-                data = file.read(COPY_BYTES)
+            # Not blocking: the job may have put a named pipe in its place.
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return []
+        try:
+            return self._scanner.feed(self._new_bytes(descriptor))
+        except OSError:
+            return []
+        finally:
+            os.close(descriptor)
+
+    def _new_bytes(self, descriptor: int) -> bytes:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return b""
+        if status.st_size < self._offset:
+            self._offset, self._scanner = 0, LineScanner()
+        if status.st_size - self._offset > BEHIND_BYTES:
+            self._offset, self._scanner = status.st_size - COPY_BYTES, LineScanner()
+        data = os.pread(descriptor, COPY_BYTES, self._offset)
         self._offset += len(data)
-        return self._scanner.feed(data)
+        return data
 
     def close(self) -> List[str]:
         """Return everything that is left, a last line without line end included."""

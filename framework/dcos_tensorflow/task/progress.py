@@ -14,6 +14,9 @@ from typing import Any, Mapping, Optional
 
 #: Longer lines are data, not progress.
 MAX_LINE = 4000
+#: A result is passed on by several programs: deeper ones are none, and larger numbers no counts.
+MAX_DEPTH = 20
+MAX_COUNT = 2**63 - 1
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf))"
 _IS = r"""["']?\s*[:=]?\s*"""
@@ -31,6 +34,7 @@ _BATCH = re.compile(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
 _RESULT = re.compile(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
 #: Most lines of most jobs are none of these: one cheap look decides that.
 _WORTH_A_LOOK = re.compile(r"step|loss|acc|epoch|result", re.IGNORECASE)
+_BLANKS = re.compile(r"\s+")
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
 
@@ -66,9 +70,12 @@ def read_line(progress: Progress, line: str, now: float) -> Progress:
     result = _RESULT.search(line)
     if result:
         return _with_result(progress, _json_object(result.group(1)), now)
+    # Long runs of blanks would cost the patterns a time that grows with their cube.
+    line = _BLANKS.sub(" ", line)
     epoch = _EPOCH.match(line)
     if epoch:
-        return replace(progress, epoch=int(epoch.group(1)), epochs=int(epoch.group(2)), at=now)
+        counts = {"epoch": _whole(int(epoch.group(1))), "epochs": _whole(int(epoch.group(2)))}
+        return _with_numbers(progress, counts, now)
     found = {
         "step": _step(progress, line),
         "loss": _number(_LOSS.search(line)),
@@ -103,7 +110,16 @@ def _with_numbers(progress: Progress, found: Mapping[str, Optional[float]], now:
 
 
 def _with_result(progress: Progress, result: Optional[Mapping[str, Any]], now: float) -> Progress:
-    return progress if result is None else replace(progress, result=result, at=now)
+    if result is None or not _is_shallow(result, MAX_DEPTH):
+        return progress
+    return replace(progress, result=result, at=now)
+
+
+def _is_shallow(value: object, depth: int) -> bool:
+    if not isinstance(value, (dict, list)):
+        return True
+    parts = value.values() if isinstance(value, dict) else value
+    return depth > 0 and all(_is_shallow(part, depth - 1) for part in parts)
 
 
 def _step(progress: Progress, line: str) -> Optional[int]:
@@ -111,9 +127,9 @@ def _step(progress: Progress, line: str) -> Optional[int]:
     if batch:
         # Keras counts batches within an epoch; the whole run's count is what can be compared.
         done, per_epoch = int(batch.group(1)), int(batch.group(2))
-        return (max(progress.epoch or 1, 1) - 1) * per_epoch + done
+        return _whole((max(progress.epoch or 1, 1) - 1) * per_epoch + done)
     step = _STEP.search(line)
-    return int(step.group(1)) if step else None
+    return _whole(int(step.group(1))) if step else None
 
 
 def _number(match: "Optional[re.Match[str]]") -> Optional[float]:
@@ -130,17 +146,25 @@ def _share(match: "Optional[re.Match[str]]") -> Optional[float]:
 def _finite(value: object) -> Optional[float]:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 def _whole(value: object) -> Optional[int]:
     number = _finite(value)
-    return None if number is None else int(number)
+    return None if number is None or abs(number) > MAX_COUNT else int(number)
+
+
+def _json_float(text: str) -> Optional[float]:
+    # 1e999 is JSON, but what it becomes would not be.
+    return _finite(float(text))
 
 
 def _json_object(text: str) -> Optional[Mapping[str, Any]]:
     try:
-        document = json.loads(text, parse_constant=lambda _: None)
-    except ValueError:
+        document = json.loads(text, parse_constant=lambda _: None, parse_float=_json_float)
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
