@@ -12,9 +12,17 @@ from typing import Mapping
 
 from dcos_tensorflow.core import contract
 
+#: Python refuses to read numbers of thousands of digits, and nobody has to send them.
+MAX_DIGITS = 18
+
 
 class NotAuthentic(Exception):
     """The request does not prove that it comes from the scheduler; the message says why."""
+
+
+def is_count(text: str) -> bool:
+    """Say whether a header's text is a whole number of a size that anybody could mean."""
+    return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
 def sign(token: str, method: str, path: str, seconds: int, body: bytes) -> str:
@@ -42,7 +50,7 @@ def check(
     if not given or not seconds:
         wanted = f"{contract.TOKEN_HEADER} and {contract.TIME_HEADER}"
         raise NotAuthentic(f"the headers {wanted} are required")
-    if not (seconds.isascii() and seconds.isdigit()):
+    if not is_count(seconds):
         raise NotAuthentic(f"{contract.TIME_HEADER} must be unix seconds")
     wanted = sign(token, method, path, int(seconds), body)
     if not hmac.compare_digest(wanted.encode(), given.lower().encode()):

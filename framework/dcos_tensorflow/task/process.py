@@ -113,6 +113,9 @@ class UserProcess:
             return
         try:
             os.killpg(self.pid, number)
+            if number == signal.SIGTERM:
+                # A frozen process could not even save.
+                os.killpg(self.pid, signal.SIGCONT)
         except ProcessLookupError:
             # It ended by itself in between; the waiter tells so.
             return

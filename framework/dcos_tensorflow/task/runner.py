@@ -25,6 +25,7 @@ from dcos_tensorflow.task.exit_analysis import (
     ExitReport,
     analyse,
     job_unusable,
+    runner_failed,
 )
 from dcos_tensorflow.task.guard import Guard
 from dcos_tensorflow.task.lifecycle import Lifecycle, Phase
@@ -96,6 +97,7 @@ class Runner:
         self._peers: Optional[PeerWatch] = None
         self._process: Optional[UserProcess] = None
         self._guard: Optional[Guard] = None
+        self._guard_missing = False
         self._children_due = 0.0
         self._started_at: Optional[float] = None
         self._report: Optional[ExitReport] = None
@@ -170,8 +172,13 @@ class Runner:
                     "it is for checkpoints and logs; choose one that the task's user may write",
                 ) from None
         path = os.path.join(self._sandbox, environment.PROGRESS_FILE_NAME)
-        if os.path.exists(path):
+        try:
             os.unlink(path)
+        except FileNotFoundError:
+            # The usual case: the sandbox is new.
+            pass
+        except OSError as error:
+            self.log(f"{path} is in the way, so the job cannot report progress there: {error}")
         self._progress_file = ProgressFile(path)
         outside = {
             name: value
@@ -295,7 +302,13 @@ class Runner:
                 held=action.held,
             )
         except OSError as error:
-            self._report = job_unusable(f"{command[0]} cannot be started: {error.strerror}")
+            self._report = self._not_started(command[0], error)
+
+    def _not_started(self, program: str, error: OSError) -> ExitReport:
+        theirs = isinstance(error, (FileNotFoundError, PermissionError))
+        if theirs and os.path.isdir(self._sandbox):
+            return job_unusable(f"{program} cannot be started: {error.strerror}")
+        return runner_failed(f"The task runner cannot start {program}: {error}")
 
     def _finish(self, return_code: int) -> None:
         self._read_progress_file(last=True)
@@ -334,9 +347,19 @@ class Runner:
             return
         self._children_due = now + CHILDREN_SECONDS
         if self._guard:
-            self._guard.keep()
+            self._keep(self._guard)
         if self._process:
             self._process.reap_orphans()
+
+    def _keep(self, guard: Guard) -> None:
+        try:
+            guard.keep()
+        except OSError as error:
+            if not self._guard_missing:
+                self.log(f"the guard is gone and cannot be started again now: {error}")
+            self._guard_missing = True
+        else:
+            self._guard_missing = False
 
     def _close(self) -> None:
         if self._peers:

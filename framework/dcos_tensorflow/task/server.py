@@ -6,7 +6,9 @@ only reads the request, checks it, and hands it on. It never touches the user's 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import sys
 import threading
 import time
@@ -15,6 +17,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import authentication
+from dcos_tensorflow.task.authentication import is_count
 from dcos_tensorflow.task.lifecycle import Ending, StaleEpoch
 from dcos_tensorflow.task.runner import NotAnswering, Runner
 from dcos_tensorflow.task.spec import SpecError, parse_cluster
@@ -22,6 +25,10 @@ from dcos_tensorflow.task.spec import SpecError, parse_cluster
 MAX_BODY_BYTES = 1024 * 1024
 #: A client that says nothing for so long is let go.
 IDLE_SECONDS = 15
+#: More connections at once are closed at the door, and none is held longer than this: whoever
+#: reaches the port without the token must not use up the task's memory or threads.
+MAX_CONNECTIONS = 32
+CONNECTION_SECONDS = 60.0
 #: How long a port that is taken is tried again: its last owner may be ending just now.
 BIND_SECONDS = 2.0
 
@@ -64,11 +71,41 @@ class ApiServer(ThreadingHTTPServer):
     daemon_threads = True
     # Two processes that listen on one port would share its requests.
     allow_reuse_port = False
+    request_queue_size = MAX_CONNECTIONS
 
     def __init__(self, runner: Runner, token: str, port: int) -> None:
         self.runner = runner
         self.token = token
+        self._lock = threading.Lock()
+        self._let_go_at: Dict[Any, float] = {}
         super().__init__(("0.0.0.0", port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own, or close it when there are too many."""
+        with self._lock:
+            welcome = len(self._let_go_at) < MAX_CONNECTIONS
+            if welcome:
+                self._let_go_at[request] = time.monotonic() + CONNECTION_SECONDS
+        if welcome:
+            super().process_request(request, client_address)
+        else:
+            super().shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection that has been served."""
+        with self._lock:
+            self._let_go_at.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """End connections that take too long; the serving loop calls it several times a second."""
+        now = time.monotonic()
+        with self._lock:
+            late = [request for request, end in self._let_go_at.items() if now > end]
+        for request in late:
+            # It may have ended by itself just now.
+            with contextlib.suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log a broken connection in one line, not with a traceback in the job's log."""
@@ -106,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "0")
-        if self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
+        if self.headers.get("Transfer-Encoding") or not is_count(length):
             raise RequestError(400, "a body must come with its Content-Length")
         if int(length) > MAX_BODY_BYTES:
             raise RequestError(413, f"the body is larger than {MAX_BODY_BYTES} bytes")

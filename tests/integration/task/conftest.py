@@ -63,7 +63,7 @@ class Task:
 
     def text(self, name: str = "stdout") -> str:
         path = self.sandbox / name
-        return path.read_text() if path.exists() else ""
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def wait_for_text(self, text: str, name: str = "stdout") -> None:
         wait_until(lambda: text in self.text(name), f"{text!r} in {name}: {self.text('stderr')}")

@@ -1,5 +1,7 @@
 """How far a job is, out of what jobs print."""
 
+import time
+
 import pytest
 
 from dcos_tensorflow.task.progress import Progress, read_line, read_record
@@ -89,3 +91,27 @@ def test_a_result_record_is_kept_beside_the_numbers():
 )
 def test_records_that_tell_nothing_change_nothing(line):
     assert read_record(Progress(step=1, at=2.0), line, 3.0) == Progress(step=1, at=2.0)
+
+
+@pytest.mark.parametrize("word", ["step", "loss", "accuracy", "result"])
+def test_a_padded_line_is_read_in_no_time(word):
+    started = time.process_time()
+    read_line(Progress(), word + " " * 3900, 0.0)
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        '{"step": %s}' % ("9" * 400),
+        '{"loss": %s}' % ("9" * 400),
+        '{"result": {"a": %s}}' % ("[" * 30 + "]" * 30),
+        '{"result": %s' % ("[" * 9000),
+    ],
+)
+def test_a_record_that_nobody_could_pass_on_is_passed_over(record):
+    assert read_record(Progress(), record, 1.0) == Progress()
+
+
+def test_a_number_that_json_cannot_carry_is_none_in_a_result():
+    assert read_record(Progress(), '{"result": {"a": 1e999}}', 1.0).result == {"a": None}
