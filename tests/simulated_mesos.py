@@ -22,6 +22,7 @@ from dcos_tensorflow.core.actions import (
     Kill,
     LaunchTask,
     Reconcile,
+    Resubscribe,
     Revive,
     Suppress,
     Write,
@@ -107,6 +108,8 @@ class Cluster:
                 self._reconcile(action)
             case Acknowledge():
                 self._acknowledge(action)
+            case Resubscribe():
+                self.subscribe()
             case CollectEvidence():
                 self.outbox.append(events.EvidenceFound(action.task_id, "it said why"))
             case _:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import Acknowledge, Exit
+from dcos_tensorflow.core.actions import Acknowledge, Exit, Resubscribe
 from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
@@ -20,6 +20,8 @@ from dcos_tensorflow.core.task import TERMINAL_STATES, TaskRecord, TaskState
 EVIDENCE_SECONDS = 10.0
 
 EXIT_REFUSED = 6
+#: What Mesos says of a framework that was torn down or whose failover timeout has passed.
+REMOVED = "has been removed"
 EXIT_INTERRUPTED = 130
 
 
@@ -31,8 +33,7 @@ def absorb(draft: Draft, event: events.Event) -> None:
         case events.Disconnected():
             _disconnected(draft, event)
         case events.FrameworkRefused():
-            why = f"the master refused the framework: {event.message}"
-            draft.act(Exit(EXIT_REFUSED, why), why)
+            _refused(draft, event)
         case events.OffersReceived():
             _offers(draft, event)
         case events.OfferRescinded():
@@ -76,6 +77,30 @@ def _disconnected(draft: Draft, event: events.Disconnected) -> None:
     draft.set(registered=False, disconnected=event.why, offers={}, gang_since=0.0, suppressed=None)
     what = "disconnected from the master" if lost else "not connected to a master"
     draft.reasons.append(f"{what}: {event.why}")
+
+
+def _refused(draft: Draft, event: events.FrameworkRefused) -> None:
+    """Begin again as a new framework where the old one was removed; else leave.
+
+    Mesos ends every task of a removed framework, those on unreachable agents when they are back
+    (master.cpp: removeFramework, and re-registration of an agent with a completed framework). So
+    nothing of it can be alive, or will stay so.
+    """
+    why = f"the master refused the framework: {event.message}"
+    if REMOVED not in event.message:
+        draft.act(Exit(EXIT_REFUSED, why), why)
+        return
+    for record in draft.state.live_tasks:
+        draft.put(
+            record.advance(
+                TaskState.LOST, draft.now, reason="REASON_MASTER_DISCONNECTED", message=why
+            )
+        )
+    draft.set(registered=False, framework_id="", offers={}, gang_since=0.0, suppressed=None)
+    if draft.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+        draft.reasons.append(why)
+    else:
+        draft.act(Resubscribe(), f"{why}; subscribing as a new framework")
 
 
 def _offers(draft: Draft, event: events.OffersReceived) -> None:

@@ -106,6 +106,11 @@ class Teardown:
 
 
 @dataclass(frozen=True)
+class Resubscribe:
+    """Subscribe as a new framework: the master has removed the one that we were."""
+
+
+@dataclass(frozen=True)
 class Exit:
     """End the scheduler process. Tasks are left alone."""
 
@@ -123,6 +128,7 @@ Action = (
     | Acknowledge
     | CollectEvidence
     | Teardown
+    | Resubscribe
     | Exit
 )
 

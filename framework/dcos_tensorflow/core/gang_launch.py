@@ -48,6 +48,7 @@ def launch(draft: Draft, result: Placement) -> None:
         if (r := draft.state.tasks.get(name)) is not None and not r.terminal
     }
     draft.set(abandoned={**draft.state.abandoned, **given_up})
+    _forget_what_was_said_of_earlier_attempts(draft)
     draft.set_job(attempt=attempt, started_at=draft.job.started_at or draft.now)
     draft.set(epoch=epoch, tasks={**draft.state.tasks, **launched}, misfits=(), gang_since=0.0)
     if gang:
@@ -64,6 +65,16 @@ def launch(draft: Draft, result: Placement) -> None:
     taken = {k: o for k, o in draft.state.offers.items() if k not in used}
     draft.set(offers=taken, offers_version=draft.state.offers_version + 1)
     decline(draft, left, SOON_REFUSE_SECONDS, "not needed: the gang is placed")
+
+
+def _forget_what_was_said_of_earlier_attempts(draft: Draft) -> None:
+    """A job that restarts for weeks must not grow: keep what belongs to a task or an incident."""
+    told = {r.task_id for r in draft.state.tasks.values()}
+    told |= {incident.task_id for incident in draft.job.incidents}
+    draft.set(
+        reports={k: v for k, v in draft.state.reports.items() if k in told},
+        evidence={k: v for k, v in draft.state.evidence.items() if k in told},
+    )
 
 
 def _next_epoch(draft: Draft, gang: dict[str, Assignment]) -> ClusterSpec:

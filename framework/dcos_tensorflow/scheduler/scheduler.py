@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from dcos_tensorflow.core.actions import Action, CollectEvidence, Exit, Teardown, Write
+from dcos_tensorflow.core.actions import Action, CollectEvidence, Exit, Resubscribe, Teardown, Write
 from dcos_tensorflow.core.events import Event
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.service import Decision
@@ -173,10 +173,7 @@ class Scheduler:
         self._poll = RunnerPoll(lambda: self._running_loop().state, self._loop.submit)
         self._loop.start()
         self._poll.start()
-        info = framework_info(
-            state.spec, state.framework_id or None, socket.gethostname(), self._api_url() or ""
-        )
-        self._gateway.start(info)
+        self._subscribe(self._gateway, state.spec, state.framework_id)
 
     def stop(self) -> None:
         """End this process's part. Every task is left alone."""
@@ -202,12 +199,19 @@ class Scheduler:
             raise SchedulerError(EXIT_INITIALIZATION, "the scheduler has not been started")
         return self._loop
 
+    def _subscribe(self, gateway: MesosGateway, spec: ServiceSpec, framework_id: str) -> None:
+        url = self._api_url() or ""
+        gateway.start(framework_info(spec, framework_id or None, socket.gethostname(), url))
+
     def _framework_id(self) -> str:
         return self._running_loop().state.framework_id
 
     def _perform(self, action: Action) -> None:
         if isinstance(action, CollectEvidence) and self._evidence is not None:
             self._evidence.collect(action)
+        elif isinstance(action, Resubscribe) and self._gateway is not None:
+            self._gateway.stop()
+            self._subscribe(self._gateway, self.spec, "")
         elif self._gateway is not None:
             self._gateway.perform(action)
 

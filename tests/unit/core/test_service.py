@@ -506,9 +506,34 @@ def test_an_unreachable_member_restarts_the_gang_and_is_killed_when_it_comes_bac
     assert not cluster.tasks[old].alive
 
 
+def remove_framework(scheduler: Scheduler) -> None:
+    for task_id in scheduler.cluster.alive():
+        scheduler.cluster.tasks[task_id].state = TaskState.KILLED
+        scheduler.cluster._release(scheduler.cluster.tasks[task_id].launch)
+    scheduler.handle(events.FrameworkRefused("Framework has been removed"))
+
+
+def test_a_framework_that_was_removed_starts_its_job_again_as_a_new_one():
+    scheduler = started(small_job(retry=RetrySpec(limit=0)))
+    remove_framework(scheduler)
+    recover(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert scheduler.exit is None
+    assert len(scheduler.cluster.launch_history) == 6
+
+
+def test_a_removed_framework_whose_job_is_done_stays_removed():
+    scheduler = started()
+    scheduler.handle(events.StopRequested("stop"))
+    scheduler.run(5)
+    decision = scheduler.handle(events.FrameworkRefused("Framework has been removed"))
+    assert decision.actions == ()
+    assert decision.state.framework_id == ""
+
+
 def test_a_refused_framework_ends_the_scheduler_and_leaves_the_tasks_alone():
     scheduler = started()
-    scheduler.handle(events.FrameworkRefused("Framework has been removed"))
+    scheduler.handle(events.FrameworkRefused("Framework failed over"))
     assert scheduler.exit is not None
     assert len(scheduler.cluster.alive()) == 3
 
