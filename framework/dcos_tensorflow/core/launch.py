@@ -64,7 +64,7 @@ def runner_spec(
     ``rendered`` is what ``cluster_spec.runner_cluster`` says for this task.
     """
     job = spec.job
-    checkpoint_dir = job.checkpoint_dir or "checkpoints"
+    checkpoint_dir = job.checkpoint_dir or job.shared_filesystem or "checkpoints"
     return json.dumps(
         {
             "version": contract.RUNNER_SPEC_VERSION,

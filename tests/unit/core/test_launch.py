@@ -60,6 +60,20 @@ def test_extra_files_are_fetched_too():
     assert launch.uris[-1] == Uri("/etc/hosts")
 
 
+@pytest.mark.parametrize(
+    ("job", "wanted"),
+    [
+        (JobSpec(checkpoint_dir="/c", shared_filesystem="/s"), "/c"),
+        (JobSpec(shared_filesystem="hdfs://default/s"), "hdfs://default/s"),
+        (JobSpec(), "checkpoints"),
+    ],
+)
+def test_checkpoints_are_kept_in_what_is_shared_where_anything_is(job, wanted):
+    scheduler = started(small_job(job=job))
+    launch = scheduler.cluster.tasks[scheduler.cluster.id_of("worker-0")].launch
+    assert json.loads(launch.env[contract.RUNNER_SPEC_VARIABLE])["checkpoint_dir"] == wanted
+
+
 def test_each_attempt_has_a_token_of_its_own():
     key = "ab" * 32
     assert task_token(key, "a") != task_token(key, "b")
