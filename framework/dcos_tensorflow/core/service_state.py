@@ -150,8 +150,12 @@ class ServiceState:
 
 
 def configuration_id(spec: ServiceSpec) -> str:
-    """Return the id of a configuration: the same options always have the same id."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, records.encode(spec).decode()))
+    """Return the id of a configuration: the same options always have the same id.
+
+    It is taken from what a reader of the store gets, so that 64 MB and 64.0 MB are the same.
+    """
+    stored = records.decode(ServiceSpec, records.encode(spec))
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, records.encode(stored).decode()))
 
 
 def _split(record: TaskRecord) -> tuple[bytes, bytes]:

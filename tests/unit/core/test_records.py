@@ -10,13 +10,14 @@ import pytest
 from dcos_tensorflow.core import records
 from dcos_tensorflow.core.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.job import JobState, Outcome, Verdict
+from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.service_state import (
     LaunchSettings,
     StateUnreadable,
     configuration_id,
     restore,
 )
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec, TaskRole
 from simulated_mesos import small_job, started
 
 
@@ -90,6 +91,13 @@ def test_a_launch_whose_record_was_only_half_written_was_never_sent():
     del scheduler.store["Tasks/ps-0/TaskStatus"]
     restored = restore(scheduler.store, LaunchSettings())
     assert restored.tasks["ps-0"].terminal
+
+
+def test_a_configuration_read_back_from_the_store_is_the_same_configuration():
+    small = Resources(cpus=1, mem=64, disk=10)
+    spec = small_job(roles=(RoleSpec(TaskRole.WORKER, 1, small),))
+    stored = records.decode(ServiceSpec, records.encode(spec))
+    assert configuration_id(stored) == configuration_id(spec)
 
 
 def test_other_options_are_another_configuration():

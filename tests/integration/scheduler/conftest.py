@@ -1,0 +1,57 @@
+"""A scheduler in this process, on an embedded cluster with real tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.timing import Timing
+from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+from dcos_tensorflow.scheduler.scheduler import Scheduler
+
+Made = Callable[..., Scheduler]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    """Two agents of two cpus each, with Mesos' waits shortened."""
+    agents = [
+        AgentConfig(
+            address=f"127.0.0.{n}", cpus=2, mem=2048, ports=(20000 + 500 * n, 20499 + 500 * n)
+        )
+        for n in (1, 2)
+    ]
+    timing = Timing(agent_ping=0.2, agent_ping_timeouts=3, update_retry=0.5)
+    with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as running:
+        yield running
+
+
+@pytest.fixture
+def schedule(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Made]:
+    """Return a function that starts a scheduler; each is stopped at the end."""
+    made: list[Scheduler] = []
+
+    def start(spec: ServiceSpec, state: str = "", **config: object) -> Scheduler:
+        scheduler = Scheduler(
+            spec,
+            SchedulerConfig(
+                master=cluster.master,
+                state=state or f"sqlite:///{tmp_path}/state.db",
+                artifacts_dir=tmp_path / "artifacts",
+                artifacts="file",
+                leadership_timeout_seconds=0.0,
+                tick_seconds=0.05,
+                **config,  # type: ignore[arg-type]
+            ),
+        )
+        made.append(scheduler)
+        scheduler.start()
+        return scheduler
+
+    yield start
+    for scheduler in made:
+        scheduler.stop()
