@@ -7,8 +7,11 @@ artifact, which carries their hash, tells whether the code has changed.
 from __future__ import annotations
 
 import os
+import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
+from lzma import LZMAError
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
@@ -70,6 +73,29 @@ def pack(source: Path, target: Path) -> Path:
             f"service.job_url: {error.filename or source} cannot be packed: {error.strerror}."
         ) from error
     return target
+
+
+def unpack(source: Path, target: Path) -> None:
+    """Unpack an archive into a folder, to look into it. Raises UsageError when that cannot be done.
+
+    What the fetcher of a task could not unpack either is better refused here.
+    """
+    is_zip = source.name.lower().endswith(".zip")
+    try:
+        if is_zip:
+            with zipfile.ZipFile(source) as archive:
+                archive.extractall(target)
+        else:
+            with tarfile.open(source) as archive:
+                archive.extractall(target, filter="data")
+    except (zipfile.BadZipFile, tarfile.ReadError) as error:
+        kind = "zip file" if is_zip else "tar archive"
+        raise UsageError(
+            f"service.job_url: {source} is not a {kind} that can be read, whatever its name says."
+        ) from error
+    # RuntimeError: a zip that asks for a password. NotImplementedError: an unknown compression.
+    except (OSError, EOFError, RuntimeError, tarfile.TarError, zlib.error, LZMAError) as error:
+        raise UsageError(f"service.job_url: {source} cannot be unpacked: {error}.") from error
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.interpreters import find_tensorflow, this_interpreter
-from dcos_tensorflow.cli.job_archive import is_archive, pack
+from dcos_tensorflow.cli.job_archive import is_archive, pack, unpack
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core import contract
@@ -108,11 +107,8 @@ def check_job(spec: ServiceSpec, source: Path) -> str:
         root = source
         if source.is_file():
             root = Path(scratch)
-            if zipfile.is_zipfile(source):
-                with zipfile.ZipFile(source) as archive:
-                    archive.extractall(root)
-            elif is_archive(source):
-                shutil.unpack_archive(source, root, filter="data")
+            if is_archive(source):
+                unpack(source, root)
             else:
                 shutil.copy(source, root)
         try:

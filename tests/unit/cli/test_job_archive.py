@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import tarfile
 import zipfile
 
 import pytest
 
 from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.job_archive import pack
+from dcos_tensorflow.cli.job_archive import pack, unpack
 
 
 @pytest.fixture
@@ -80,3 +81,29 @@ def test_a_zip_that_is_none_is_refused(tmp_path):
     (tmp_path / "job.zip").write_text("hello")
     with pytest.raises(UsageError, match="is not a zip file"):
         pack(tmp_path / "job.zip", tmp_path / "out.zip")
+
+
+def test_a_zip_and_a_tar_archive_can_be_looked_into(job, tmp_path):
+    with tarfile.open(tmp_path / "job.TAR.gz", "w:gz") as archive:
+        archive.add(job / "train.py", "train.py")
+    unpack(tmp_path / "job.TAR.gz", tmp_path / "tar")
+    unpack(pack(job, tmp_path / "job.zip"), tmp_path / "zip")
+    assert (tmp_path / "tar" / "train.py").exists()
+    assert (tmp_path / "zip" / "lib" / "model.py").exists()
+
+
+@pytest.mark.parametrize("name", ["job.zip", "job.tar", "job.tar.gz", "job.txz", "job.tbz2"])
+@pytest.mark.parametrize("content", [b"", b"no archive at all"])
+def test_an_archive_that_is_none_is_refused_by_name(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=rf"service\.job_url: .*{name} is not a"):
+        unpack(tmp_path / name, tmp_path / "out")
+
+
+def test_an_archive_that_is_cut_off_is_refused(job, tmp_path):
+    whole = tmp_path / "whole.tar.gz"
+    with tarfile.open(whole, "w:gz") as archive:
+        archive.add(job, "job")
+    (tmp_path / "job.tar.gz").write_bytes(whole.read_bytes()[:100])
+    with pytest.raises(UsageError, match=r"service\.job_url: .*job\.tar\.gz"):
+        unpack(tmp_path / "job.tar.gz", tmp_path / "out")
