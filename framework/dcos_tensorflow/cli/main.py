@@ -6,6 +6,7 @@ log file, and the message says where; nobody is shown a traceback.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -50,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
+    # What a library logs outside a command's log is no message to a person.
+    logging.lastResort = None
     try:
         code = cli.main(list(arguments), prog_name=_PROGRAM, standalone_mode=False)
         sys.stdout.flush()

@@ -13,7 +13,7 @@ from dcos_tensorflow.cli.wording import numbers
 #: Steps and losses of one task are told no more often than this.
 PROGRESS_SECONDS = 5.0
 #: Why something waits may change with each offer; it is told no more often than this.
-WAITING_SECONDS = 10.0
+WAITING_SECONDS = 5.0
 
 
 class PlainProgress:
@@ -56,7 +56,8 @@ class PlainProgress:
             return []
         if task.doing in ("placing", "waiting"):
             # What holds for the whole job was told with its phase.
-            return [] if task.detail == why else self._waiting(task, now)
+            told = why in (task.detail, f"{task.name}: {task.detail}")
+            return [] if told else self._waiting(task, now)
         progress = self._progress(task, now)
         if not changed:
             return progress

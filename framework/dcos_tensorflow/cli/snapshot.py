@@ -102,7 +102,7 @@ class Snapshot:
         if state is None or (self.phase == JobPhase.PLACING and state in TERMINAL_STATES):
             reason = "" if self.verdict is not None else str(waiting.get("why", ""))
             doing = "not started" if self.verdict is not None else "placing"
-            return TaskLine(name, doing, reason)
+            return TaskLine(name, doing, reason.removeprefix(f"{name}: "))
         report = task.get("report") or {}
         doing, detail = _standing(state, task, report, self._members())
         progress = report.get("progress") or {}

@@ -26,6 +26,11 @@ def test_an_unplaced_task_says_why_it_waits():
     assert (found.doing, found.detail) == ("placing", "needs 2 gpus, best agent a7 offers 1")
 
 
+def test_a_reason_does_not_repeat_the_task_s_name():
+    state = a_state(misfits={"worker-0": "worker-0: needs 2 gpus"})
+    assert line(state, "worker-0").detail == "needs 2 gpus"
+
+
 @pytest.mark.parametrize("state", [TaskState.LAUNCHING, TaskState.STAGING, TaskState.STARTING])
 def test_a_launched_task_starts(state):
     assert line(a_state(JobPhase.STARTING, gang(state)), "worker-0").doing == "starting"
