@@ -1,0 +1,462 @@
+"""Bad options, bad jobs, wishes nobody can fulfil: each gets its sentence, and nothing hangs."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import CommandLine, Ended, write_options
+
+pytestmark = pytest.mark.timeout(120)
+
+SMALL = {"cpus": 0.1, "mem": 64, "disk": 10}
+#: How long anything may take to be said or to end on a busy machine.
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A service of the test's own: the tests share one cluster."""
+    return (
+        re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
+        .strip("-")[:60]
+        .strip("-")
+    )
+
+
+@pytest.fixture
+def job(tmp_path: Path, name: str) -> Callable[..., Path]:
+    """Write the options of a job that is started once; sections are added to them."""
+
+    def write(**sections: dict[str, object]) -> Path:
+        service = {"name": name, "strategy": "independent", **sections.pop("service", {})}
+        if not service.keys() & {"job_cmd", "job_name"}:
+            service["job_cmd"] = "true"
+        sections = {"retry": {"limit": 0}, **sections}
+        return write_options(tmp_path, service=service, **sections)
+
+    return write
+
+
+@pytest.fixture
+def module(tmp_path: Path, job: Callable[..., Path]) -> Callable[..., Path]:
+    """Write the options of a job whose module ``train`` has this text."""
+
+    def write(text: str, **service: object) -> Path:
+        folder = tmp_path / "code"
+        folder.mkdir()
+        (folder / "train.py").write_text(text)
+        return job(service={"job_name": "train", "job_url": "code", **service})
+
+    return write
+
+
+def says(ended: Ended, code: int, *sentences: str) -> None:
+    """Check how a command ended, and what a person reads."""
+    assert ended.code == code, ended.out
+    assert [each for each in sentences if each not in ended.out] == [], ended.out
+    assert "Traceback" not in ended.out.split("The last lines of")[0], ended.out
+    assert "this is a mistake of dcos-tensorflow" not in ended.out, ended.out
+
+
+class Running:
+    """A command under way, whose output is read as it comes."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.seen = ""
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._news:
+                self.seen += line
+                self._news.notify_all()
+
+    def until(self, text: str) -> None:
+        """Wait until the command has printed this."""
+        with self._news:
+            found = self._news.wait_for(lambda: text in self.seen, PATIENCE)
+        assert found, f"{text!r} was never printed:\n{self.seen}"
+
+    def end(self, number: int = 0) -> Ended:
+        """Send a signal, if any, and wait for the end."""
+        if number:
+            self.process.send_signal(number)
+        self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        return Ended(self.process.returncode, self.seen)
+
+    def close(self) -> None:
+        """End it whatever has become of it."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def start(local_cluster: CommandLine) -> Iterator[Callable[..., Running]]:
+    """Start a command and go on."""
+    started: list[Running] = []
+
+    def begin(*arguments: str | Path) -> Running:
+        started.append(Running(local_cluster.start(*arguments)))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.close()
+
+
+def nothing_is_left(local_cluster: CommandLine, service: str) -> None:
+    """Check that the cluster has no framework of this service, nor a task."""
+    status = local_cluster("local", "status", "--json")
+    assert status.code == 0, status.out
+    master = json.loads(status.out)["master"]
+    with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
+        frameworks = json.load(answer)["frameworks"]
+    assert service not in [each["name"] for each in frameworks]
+
+
+# Options.
+
+
+@pytest.mark.parametrize(
+    ("sections", "sentences"),
+    [
+        pytest.param(
+            {"worker": {"cuont": 2}},
+            ["worker.cuont: unknown option; did you mean worker.count?"],
+            id="an unknown option",
+        ),
+        pytest.param(
+            {"worker": {"count": "two"}},
+            ['worker.count: must be a whole number, not text (given: "two"'],
+            id="a wrong type",
+        ),
+        pytest.param(
+            {"worker": {"count": -1}},
+            ["worker.count: is too small (given: -1; allowed: a whole number from 0"],
+            id="a negative count",
+        ),
+        pytest.param(
+            {"gpu_worker": {"count": 1, "gpus": 0.5}},
+            ["gpu_worker.gpus: Mesos only has whole GPUs (given: 0.5"],
+            id="half a GPU",
+        ),
+        pytest.param(
+            {"service": {"job_cmd": "true", "job_name": "train"}},
+            ["service.job_cmd: both service.job_name", "allowed: either"],
+            id="two ways to bring code",
+        ),
+        pytest.param(
+            {"service": {"job_name": ""}},
+            ["service.job_name: there is nothing to run", "a command line in service.job_cmd"],
+            id="no code at all",
+        ),
+        pytest.param(
+            {"service": {"job_cmd": "true", "job_context": "{steps: 3}"}},
+            ["service.job_context: the text is not JSON", "line 1 column 2", "given: "],
+            id="a context that is no JSON",
+        ),
+        pytest.param(
+            {"worker": {"placement_constraint": "rack:NEAR:r1"}},
+            ["worker.placement_constraint: rack:NEAR:r1: unknown operator 'NEAR'", "LIKE, UNLIKE"],
+            id="an unknown placement operator",
+        ),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_named(command_line, job, sections, sentences):
+    says(command_line("run", job(**sections)), 2, "1 problem in", *sentences)
+
+
+def test_a_syntax_error_is_told_with_its_place(command_line, tmp_path):
+    file = tmp_path / "options.json"
+    file.write_text('{"service": {"name": "x",\n  "job_cmd": "true" "again"}}')
+    says(command_line("run", file), 2, str(file), "is not JSON", "line 2 column 21")
+
+
+def test_an_options_file_that_is_missing_is_named(command_line, tmp_path):
+    file = tmp_path / "nowhere.json"
+    says(command_line("run", file), 2, f"File '{file}' does not exist")
+
+
+def test_setting_an_unknown_option_is_refused_with_the_nearest_name(command_line, job):
+    ended = command_line("run", job(), "--set", "worker.memory=4")
+    says(ended, 2, "worker.memory: unknown option; did you mean worker.mem?")
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "sentence"),
+    [
+        ("--master", "http://one two:x", "the flag --master: address 'http://one two:x'"),
+        ("--master", "zk://127.0.0.1:2181", "the flag --master: "),
+        ("--state", "mysql://here", "allowed are sqlite:///relative/state.db"),
+        ("--state", "sqlite://state.db", "needs a third slash"),
+    ],
+)
+def test_a_bad_address_is_refused_with_what_is_allowed(command_line, job, flag, value, sentence):
+    says(command_line("run", job(), flag, value), 2, f"the flag {flag}", sentence)
+
+
+# The job's code.
+
+
+@pytest.mark.parametrize("url", ["nowhere.zip", "file:///nowhere/job.zip"])
+def test_a_job_that_does_not_exist_here_is_refused_at_once(command_line, job, url):
+    file = job(service={"job_name": "train", "job_url": url})
+    says(command_line("run", file), 2, "service.job_url: there is no file or folder /", url[-11:])
+
+
+class _NotFound(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_error(404)
+
+    def log_message(self, *_: object) -> None:
+        """Stay silent."""
+
+
+@pytest.fixture
+def empty_server() -> Iterator[str]:
+    """A web server that has nothing."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _NotFound) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_job_that_the_web_server_does_not_have_is_named(local_cluster, job, empty_server):
+    url = f"{empty_server}/job.zip"
+    file = job(service={"job_name": "train", "job_url": url})
+    says(local_cluster("run", file), 1, f"Failed to fetch '{url}'", "404", "has failed")
+
+
+@pytest.mark.parametrize("archive", ["job.zip", "job.tar.gz", "job.tar"])
+def test_an_archive_that_is_none_is_refused_at_once(command_line, job, tmp_path, archive):
+    (tmp_path / archive).write_text("this is a text and no archive")
+    ended = command_line("run", job(service={"job_name": "train", "job_url": archive}))
+    says(ended, 2, f"service.job_url: {tmp_path / archive}", "is not a")
+
+
+def test_a_module_that_is_not_in_the_job_is_named_with_the_nearest(command_line, module):
+    ended = command_line("run", module("print(1)", job_name="trian"))
+    says(ended, 2, "no module 'trian' (service.job_name is 'trian'); did you mean train?")
+
+
+def test_a_function_that_is_wanted_and_missing_is_told(command_line, module):
+    ended = command_line("run", module("def main(): pass", job_contract="function"))
+    says(ended, 2, "main(server, log_dir, context)", "service.job_contract")
+
+
+def test_code_that_is_not_python_is_told_with_its_line(command_line, module):
+    says(command_line("run", module("x = 1\ndef f(:\n")), 2, "train.py, line 2 is not Python")
+
+
+# The job's process.
+
+
+def test_an_error_at_import_is_told_by_its_last_line(local_cluster, module):
+    ended = local_cluster("run", module("import collections\ncollections.nonsense\n"))
+    line = "AttributeError: module 'collections' has no attribute 'nonsense'"
+    says(ended, 1, f"Command exited with status 1 (0 retries are used up): {line}", f"  | {line}")
+
+
+def test_the_exit_code_is_that_of_the_process_after_its_retries(local_cluster, job, tmp_path):
+    script = f"echo start >> {tmp_path}/starts; echo these are my last words; exit 3"
+    ended = local_cluster("run", job(service={"job_cmd": script}, retry={"limit": 1}))
+    says(ended, 3, "1 retry is used up", "and 1 restart", "  | these are my last words")
+    assert (tmp_path / "starts").read_text() == "start\n" * 2
+
+
+def test_a_command_that_does_not_exist_is_named(local_cluster, job):
+    ended = local_cluster("run", job(service={"job_cmd": "no-such-command --fast"}))
+    says(ended, 127, "cannot run the command of service.job_cmd", "no-such-command: not found")
+
+
+@pytest.mark.parametrize("python", ["/nowhere/bin/python", "python9.9"])
+def test_a_python_that_does_not_exist_is_refused_at_once(command_line, job, python):
+    ended = command_line("run", job(service={"python": python, "job_cmd": "true"}))
+    says(ended, 2, f"service.python: there is no {python}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["import tensorflow as tf\n", "def main(server, log_dir, context): pass\n"],
+    ids=["script", "function"],
+)
+def test_a_python_without_tensorflow_is_told_with_the_option_that_mends_it(
+    local_cluster, module, text
+):
+    ended = local_cluster("run", module(text))
+    says(ended, 78, "There is no TensorFlow in the Python", "; set service.python", "never run")
+
+
+TAKES_ITS_PORT = """
+import json, os, pathlib, socket, sys, time
+marks = pathlib.Path(sys.argv[1])
+port = int(json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"][0].rpartition(":")[2])
+with (marks / "ports").open("a") as ports:
+    ports.write(f"{port}\\n")
+while not (marks / "held").exists():
+    time.sleep(0.02)
+try:
+    socket.create_server(("", port)).close()
+except OSError as error:
+    sys.exit(f"Could not start gRPC server: {error}")
+"""
+
+
+def test_a_task_whose_port_is_taken_gets_another_at_no_cost(start, job, tmp_path):
+    (tmp_path / "member.py").write_text(TAKES_ITS_PORT)
+    command = f"if test $TASK_NAME = worker-0; then python3 {tmp_path}/member.py {tmp_path}; fi"
+    file = job(
+        service={"job_cmd": command, "strategy": "multi_worker"}, worker={"count": 2, **SMALL}
+    )
+    running = start("run", file)
+    ports = tmp_path / "ports"
+    wait_for(lambda: ports.exists() and ports.read_text().endswith("\n"))
+    with socket.create_server(("", int(ports.read_text()))):
+        (tmp_path / "held").touch()
+        ended = running.end()
+    says(ended, 0, "TensorFlow could not listen on port", "has succeeded", "and 1 restart")
+    first, second = ports.read_text().split()
+    assert first != second
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until something outside has happened."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_a_task_that_ignores_sigterm_ends_all_the_same(start, job, local_cluster, name, tmp_path):
+    command = f"trap '' TERM INT; (exec sleep 100) & echo $! > {tmp_path}/pid; wait"
+    running = start("run", job(service={"job_cmd": command}))
+    running.until("worker-0 running")
+    says(running.end(signal.SIGINT), 130, f"The job {name} was stopped", ": Ctrl-C")
+    nothing_is_left(local_cluster, name)
+    pid = int((tmp_path / "pid").read_text())
+    wait_for(lambda: not Path(f"/proc/{pid}").exists())
+
+
+# Wishes.
+
+WISHES = {
+    "more cpus than an agent has": (
+        {"worker": {"count": 2, "cpus": 6, "mem": 64, "disk": 10}},
+        "needs 6 cpus, best agent",
+    ),
+    "more tasks than there is room": (
+        {"worker": {"count": 14, "cpus": 1, "mem": 64, "disk": 10}},
+        "needs 1 cpus, best agent",
+    ),
+    "gpus where there are none": (
+        {"gpu_worker": {"count": 1, "gpus": 1, **SMALL}},
+        "gpu-worker-0: needs 1 gpus, best agent",
+    ),
+    "a rule that no agent fulfils": (
+        {"worker": {"count": 1, "placement_constraint": "rack:IS:r1", **SMALL}},
+        "3 offers rejected by placement rule rack:IS:r1",
+    ),
+}
+
+
+@pytest.mark.parametrize("wish", WISHES)
+def test_a_wish_that_cannot_be_fulfilled_waits_and_says_why(start, job, local_cluster, name, wish):
+    sections, reason = WISHES[wish]
+    running = start("run", job(**sections))
+    running.until(reason)
+    says(running.end(signal.SIGINT), 130, "placing", f"The job {name} was stopped: Ctrl-C")
+    nothing_is_left(local_cluster, name)
+
+
+def test_a_detached_job_that_waits_says_why_to_whoever_asks(local_cluster, job, name):
+    sections, reason = WISHES["more cpus than an agent has"]
+    says(local_cluster("run", job(**sections), "--detach"), 0, f"{name} runs in the background")
+    wait_for(lambda: reason in local_cluster("why", name).out)
+    says(local_cluster("status", name), 0, "placing", reason)
+    says(local_cluster("why", name), 0, "worker-0", "worker-1", reason, "too little cpus")
+    says(local_cluster("stop", name), 0)
+    nothing_is_left(local_cluster, name)
+
+
+# What is around the job.
+
+
+def test_a_master_that_does_not_answer_is_named_and_waited_for(start, job, name):
+    running = start("run", job(), "--master", "127.0.0.1:1")
+    running.until("not registered with a Mesos master (127.0.0.1:1: Connection refused)")
+    asked = time.monotonic()
+    says(running.end(signal.SIGINT), 130, f"The job {name} was stopped: Ctrl-C")
+    assert time.monotonic() - asked < 15
+
+
+def test_masters_whose_zookeeper_does_not_answer_are_named_and_waited_for(start, job, tmp_path):
+    state = f"sqlite:///{tmp_path}/state.db"
+    running = start("run", job(), "--master", "zk://127.0.0.1:1/mesos", "--state", state)
+    running.until("(ZooKeeper at zk://127.0.0.1:1/mesos does not answer)")
+    says(running.end(signal.SIGINT), 130, "was stopped")
+
+
+def test_state_in_a_zookeeper_that_is_not_there_is_refused(local_cluster, job):
+    ended = local_cluster("run", job(), "--state", "zk://127.0.0.1:1/jobs")
+    says(ended, 8, "The state store: No ZooKeeper server of zk://127.0.0.1:1/jobs answered")
+    assert "Connection dropped" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("blocked/state.db", "blocked of the state file"),
+        ("missing/state.db", "missing of the state file does not exist"),
+        ("text.db", "text.db is damaged (file is not a database)"),
+    ],
+)
+def test_a_state_file_that_cannot_be_used_is_refused(command_line, job, tmp_path, path, sentence):
+    (tmp_path / "blocked").touch()
+    (tmp_path / "text.db").write_text("not a database but a text\n" * 100)
+    ended = command_line("run", job(), "--state", f"sqlite:///{tmp_path}/{path}")
+    says(ended, 8, "The state store: ", sentence)
+
+
+def test_a_work_directory_that_cannot_be_made_is_refused(command_line, job, tmp_path):
+    (tmp_path / "blocked").touch()
+    ended = command_line("run", job(), "--work-dir", tmp_path / "blocked" / "home")
+    says(ended, 1, f"{tmp_path}/blocked")
+
+
+def test_a_second_scheduler_of_a_service_names_the_first(local_cluster, job, name):
+    file = job(service={"job_cmd": "sleep 100"})
+    detached = local_cluster("run", file, "--detach", "--json")
+    assert detached.code == 0, detached.out
+    pid = json.loads(detached.out[detached.out.index("{") :])["pid"]
+    second = local_cluster(
+        *("scheduler", file, "--local", "--no-wait-for-leadership"),
+    )
+    says(second, 8, f"Service '{name}' is already led by", f"pid {pid}")
+    others = local_cluster("run", file, "--set", "worker.cpus=0.2")
+    says(others, 2, "has other options", f"dcos-tensorflow stop {name}")
+    says(local_cluster("status", name), 0, "running")
+    says(local_cluster("stop", name), 0)
+    nothing_is_left(local_cluster, name)
