@@ -25,8 +25,8 @@ from dcos_tensorflow.task.spec import SpecError, parse_cluster
 MAX_BODY_BYTES = 1024 * 1024
 #: A client that says nothing for so long is let go.
 IDLE_SECONDS = 15
-#: More connections at once are closed at the door, and none is held longer than this: whoever
-#: reaches the port without the token must not use up the task's memory or threads.
+#: With more connections at once the oldest is closed, and none is held longer than this: whoever
+#: reaches the port without the token must neither use up the task's threads nor keep others out.
 MAX_CONNECTIONS = 32
 CONNECTION_SECONDS = 60.0
 #: How long a port that is taken is tried again: its last owner may be ending just now.
@@ -81,15 +81,15 @@ class ApiServer(ThreadingHTTPServer):
         super().__init__(("0.0.0.0", port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, or close it when there are too many."""
+        """Serve a connection in a thread of its own; close the oldest when there are too many."""
         with self._lock:
-            welcome = len(self._let_go_at) < MAX_CONNECTIONS
-            if welcome:
-                self._let_go_at[request] = time.monotonic() + CONNECTION_SECONDS
-        if welcome:
-            super().process_request(request, client_address)
-        else:
-            super().shutdown_request(request)
+            full = len(self._let_go_at) >= MAX_CONNECTIONS
+            oldest = next(iter(self._let_go_at)) if full else None
+            self._let_go_at.pop(oldest, None)
+            self._let_go_at[request] = time.monotonic() + CONNECTION_SECONDS
+        if oldest is not None:
+            _cut(oldest)
+        super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection that has been served."""
@@ -103,13 +103,18 @@ class ApiServer(ThreadingHTTPServer):
         with self._lock:
             late = [request for request, end in self._let_go_at.items() if now > end]
         for request in late:
-            # It may have ended by itself just now.
-            with contextlib.suppress(OSError):
-                request.shutdown(socket.SHUT_RDWR)
+            _cut(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log a broken connection in one line, not with a traceback in the job's log."""
         self.runner.log(f"request from {client_address[0]} failed: {sys.exc_info()[1]}")
+
+
+def _cut(connection: socket.socket) -> None:
+    """End a connection under the thread that serves it; that one then closes it."""
+    # It may have ended by itself just now.
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
