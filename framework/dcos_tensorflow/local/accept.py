@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcos_tensorflow.local import messages
+from dcos_tensorflow.local import messages, offers
 from dcos_tensorflow.local.master import Master
 from dcos_tensorflow.local.operations import CONVERSIONS, InvalidOperation, convert
 from dcos_tensorflow.local.records import Agent, Framework, Offer, Task
@@ -30,25 +30,25 @@ def accept(master: Master, framework: Framework, call: Json, now: float) -> None
     offer_ids = [one["value"] for one in call.get("offer_ids", [])]
     operations = call.get("operations", [])
     error = offers_error(state, framework, offer_ids)
-    offers = [
+    accepted = [
         state.offers[offer_id]
         for offer_id in dict.fromkeys(offer_ids)
         if offer_id in state.offers
         and state.offers[offer_id].framework_id == framework.framework_id
     ]
-    for offer in offers:
-        master.drop_offer(offer)
+    for offer in accepted:
+        offers.drop(master, offer)
     if error is not None:
         for operation in operations:
             _invalid_offers(master, framework, operation, error, now)
         return
-    agent = state.agents[offers[0].agent_id]
-    session = _Session(master, framework, agent, offers[0], now)
-    for offer in offers:
+    agent = state.agents[accepted[0].agent_id]
+    session = _Session(master, framework, agent, accepted[0], now)
+    for offer in accepted:
         session.remaining += offer.resources
     for operation in operations:
         session.play(operation)
-    master.refuse(framework, offers[0], session.remaining, call.get("filters"), now)
+    offers.refuse(master, accepted[0], session.remaining, call.get("filters"), now)
 
 
 def tasks_of(operation: Json) -> list[Json]:

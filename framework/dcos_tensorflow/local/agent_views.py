@@ -44,11 +44,14 @@ def state(agent: Agent, master: str) -> Json:
     total = Resources.parse(agent.total or agent.identity.info["offered_resources"])
     unreserved = total.filter([])
     used = Resources()
-    for container in agent.containers.values():
+    for container in agent.containerizer.containers.values():
         if not container.terminal:
             used += container.resources.allocated_to(None)
-    frameworks = {one.framework_id for one in [*agent.containers.values(), *agent.completed]}
-    live = {one.framework_id for one in agent.containers.values()}
+    frameworks = {
+        one.framework_id
+        for one in [*agent.containerizer.containers.values(), *agent.containerizer.completed]
+    }
+    live = {one.framework_id for one in agent.containerizer.containers.values()}
     return {
         **version(),
         "start_time": agent.started_at,
@@ -72,7 +75,7 @@ def state(agent: Agent, master: str) -> Json:
 
 
 def _framework(agent: Agent, framework_id: str) -> Json:
-    info = agent.frameworks[framework_id]
+    info = agent.containerizer.frameworks[framework_id]
     found: Json = {
         "id": framework_id,
         "name": info["name"],
@@ -86,10 +89,12 @@ def _framework(agent: Agent, framework_id: str) -> Json:
     else:
         found["role"] = info.get("role", "*")
     found["executors"] = [
-        _executor(one) for one in agent.containers.values() if one.framework_id == framework_id
+        _executor(one)
+        for one in agent.containerizer.containers.values()
+        if one.framework_id == framework_id
     ]
     found["completed_executors"] = [
-        _executor(one) for one in agent.completed if one.framework_id == framework_id
+        _executor(one) for one in agent.containerizer.completed if one.framework_id == framework_id
     ]
     return found
 

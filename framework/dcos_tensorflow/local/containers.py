@@ -1,7 +1,7 @@
 """What an agent knows of its containers, and the words that it sends their processes.
 
-Used by ``agent`` (which decides) and ``agent_views`` (which shows). Pure: the environment of a
-task is composed here, nothing is started.
+Used by ``containerizer`` (which decides) and ``agent_views`` (which shows). Pure: the environment
+of a task is composed here, nothing is started.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Container:
     """One task in its own process. The members of a group share ``parent``."""
 
     container_id: str
+    agent_id: str
     framework_id: str
     executor_id: str
     task: Json
@@ -123,7 +124,6 @@ def volume_path(identity: AgentIdentity, volume: Mapping[str, Any]) -> str:
 
 def task_environment(
     identity: AgentIdentity,
-    agent_id: str,
     container: Container,
     *,
     checkpoint: bool,
@@ -149,7 +149,7 @@ def task_environment(
         "MESOS_FRAMEWORK_ID": container.framework_id,
         "MESOS_HTTP_COMMAND_EXECUTOR": "0",
         "MESOS_SANDBOX": container.sandbox,
-        "MESOS_SLAVE_ID": agent_id,
+        "MESOS_SLAVE_ID": container.agent_id,
         "MESOS_SLAVE_PID": identity.pid,
     }
     if roles:

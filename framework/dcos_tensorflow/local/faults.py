@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dcos_tensorflow.local import membership, messages
+from dcos_tensorflow.local import membership, messages, offers
 from dcos_tensorflow.local.master import Master
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Faults:
             cluster.settle()
 
     def _signal_tasks(self, agent: int, number: int) -> None:
-        for container_id in self._cluster.agents[agent].containers:
+        for container_id in self._cluster.agents[agent].containerizer.containers:
             self._cluster.host.signal_task(container_id, number)
 
     def crash_agent(self, agent: int) -> None:
@@ -223,7 +223,7 @@ class Faults:
             cluster.network.freeze(agent)
             core.running = False
             core.registered = False
-            for container_id in list(core.containers):
+            for container_id in list(core.containerizer.containers):
                 cluster.host.destroy(container_id)
             cluster.settle()
 
@@ -328,7 +328,7 @@ class Faults:
         """Take every open offer back."""
         with self._cluster.lock:
             for offer in list(self._cluster.core.state.offers.values()):
-                self._cluster.core.rescind(offer)
+                offers.rescind(self._cluster.core, offer)
             self._cluster.settle()
 
     def rescind_at_accept(self, count: int = 1) -> None:

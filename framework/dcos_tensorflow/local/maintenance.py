@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dcos_tensorflow.local import offers
 from dcos_tensorflow.local.records import Agent, Framework, InverseOffer, agent_url, nanoseconds
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def set_schedule(master: Master, windows: list[Json], now: float) -> None:
             del master.state.inverse_answers[key]
         for offer in list(master.state.offers.values()):
             if offer.agent_id == agent.agent_id:
-                master.rescind(offer)
+                offers.rescind(master, offer)
     master.allocate(now)
 
 
@@ -61,7 +62,9 @@ def send_inverse_offers(master: Master, now: float) -> None:
                 for one in state.inverse_offers.values()
             ):
                 continue
-            offer = InverseOffer(master.next_offer_id(), framework.framework_id, agent.agent_id)
+            offer = InverseOffer(
+                offers.next_offer_id(master), framework.framework_id, agent.agent_id
+            )
             state.inverse_offers[offer.offer_id] = offer
             body = {
                 "id": {"value": offer.offer_id},

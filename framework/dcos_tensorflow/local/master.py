@@ -2,39 +2,27 @@
 
 ``cluster`` feeds it scheduler calls (through ``scheduler_calls``), operator calls (through
 ``operator_calls``), agents' messages and ``tick``; it collects ``take_effects`` after each. ``now``
-is unix seconds everywhere. ACCEPT is in ``accept``, RECONCILE in ``reconciliation``.
+is unix seconds everywhere. This module holds frameworks and time; agents are in ``membership``,
+offers in ``offers``, their use in ``accept``, updates in ``updates``, RECONCILE in
+``reconciliation``.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import math
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.local import maintenance, membership, messages, updates
-from dcos_tensorflow.local.allocator import allocate
-from dcos_tensorflow.local.records import (
-    Agent,
-    ClusterState,
-    Filter,
-    Framework,
-    Offer,
-    Task,
-    agent_url,
-)
-from dcos_tensorflow.local.resources import Resources
+from dcos_tensorflow.local import maintenance, membership, messages, offers, updates
+from dcos_tensorflow.local.records import Agent, ClusterState, Framework, Task
 from dcos_tensorflow.local.timing import Timing
 
 Json = dict[str, Any]
 
 #: The version that the recordings behind the conformance tests come from.
 MESOS_VERSION = "1.12.0"
-#: --max_refuse_seconds: 365 days (Mesos' ``Filters`` documentation).
-_MAX_REFUSE_SECONDS = 365 * 24 * 3600.0
-_DEFAULT_REFUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -135,10 +123,15 @@ class Master:
         if self.timing.offer_timeout is not None:
             for offer in list(self.state.offers.values()):
                 if now >= offer.made_at + self.timing.offer_timeout:
-                    self.rescind(offer)
+                    offers.rescind(self, offer)
         if now >= self._next_allocation:
             self._next_allocation = now + self.timing.allocation
             self.allocate(now)
+
+    def allocate(self, now: float) -> None:
+        """Run one allocation cycle: offers, and inverse offers where machines will be away."""
+        offers.make_offers(self, now)
+        maintenance.send_inverse_offers(self, now)
 
     def recovering(self, agent_id: str | None, now: float) -> bool:
         """Say whether an agent of a lost master (None: any) may still come back."""
@@ -185,8 +178,7 @@ class Master:
             self.send_event(framework, error)
             self._effects.append(messages.CloseStream(framework.stream_id))
         # Offers of the old connection die without a RESCIND (Mesos: failoverFramework).
-        for offer in self._offers_of(framework):
-            self.drop_offer(offer)
+        offers.drop_offers_of(self, framework)
         framework.filters.clear()
         framework.inverse_filters.clear()
         framework.stream_id = stream_id
@@ -214,8 +206,7 @@ class Master:
         for framework in list(self.state.frameworks.values()):
             if framework.stream_id == stream_id:
                 framework.stream_id = None
-                for offer in self._offers_of(framework):
-                    self.drop_offer(offer)
+                offers.drop_offers_of(self, framework)
                 framework.filters.clear()
                 framework.inverse_filters.clear()
                 framework.failover_deadline = now + framework.failover_timeout
@@ -238,8 +229,7 @@ class Master:
             self.complete_task(framework, task)
         framework.tasks.clear()
         framework.unreachable_tasks.clear()
-        for offer in self._offers_of(framework):
-            self.drop_offer(offer)
+        offers.drop_offers_of(self, framework)
         maintenance.drop_inverse_offers(self, framework_id=framework.framework_id, tell=False)
         if framework.stream_id is not None:
             self._effects.append(messages.CloseStream(framework.stream_id))
@@ -250,98 +240,6 @@ class Master:
         state.completed_frameworks[framework.framework_id] = framework
         while len(state.completed_frameworks) > self.timing.max_completed_frameworks:
             del state.completed_frameworks[next(iter(state.completed_frameworks))]
-
-    # -- offers --------------------------------------------------------------------------------
-
-    def allocate(self, now: float) -> None:
-        """Run one allocation cycle and send the offers."""
-        for framework in self.state.frameworks.values():
-            framework.filters = [one for one in framework.filters if now < one.until]
-        by_framework: dict[str, list[Offer]] = {}
-        for grant in allocate(self.state, now):
-            offer = Offer(
-                offer_id=self.next_offer_id(),
-                framework_id=grant.framework_id,
-                agent_id=grant.agent_id,
-                mesos_role=grant.mesos_role,
-                resources=grant.resources,
-                made_at=now,
-            )
-            self.state.offers[offer.offer_id] = offer
-            for key in ((grant.mesos_role, ""), (grant.mesos_role, grant.framework_id)):
-                self.state.allocations[key] = self.state.allocations.get(key, 0) + 1
-            by_framework.setdefault(grant.framework_id, []).append(offer)
-        for framework_id, offers in by_framework.items():
-            framework = self.state.frameworks[framework_id]
-            rendered = [self.offer_json(framework, offer) for offer in offers]
-            self.send_event(framework, {"type": "OFFERS", "offers": {"offers": rendered}})
-        maintenance.send_inverse_offers(self, now)
-
-    def next_offer_id(self) -> str:
-        """Return the next offer id."""
-        number = self.state.next_offer
-        self.state.next_offer += 1
-        return f"{self.state.master_id}-O{number}"
-
-    def offer_json(self, framework: Framework, offer: Offer) -> Json:
-        """Return an offer as its framework sees it."""
-        agent = self.state.agents[offer.agent_id]
-        multi_role = framework.capable("MULTI_ROLE")
-        resources = offer.resources if multi_role else offer.resources.allocated_to(None)
-        found: Json = {
-            "id": {"value": offer.offer_id},
-            "framework_id": {"value": offer.framework_id},
-            "agent_id": {"value": offer.agent_id},
-            "hostname": agent.hostname,
-            "url": agent_url(agent),
-            "resources": resources.to_json(refined=framework.capable("RESERVATION_REFINEMENT")),
-        }
-        if agent.attributes:
-            found["attributes"] = agent.attributes
-        executors = [key[1] for key in agent.executors if key[0] == framework.framework_id]
-        if executors:
-            found["executor_ids"] = [{"value": executor} for executor in executors]
-        if multi_role:
-            found["allocation_info"] = {"role": offer.mesos_role}
-        if "domain" in agent.info:
-            found["domain"] = agent.info["domain"]
-        if agent.unavailability is not None:
-            found["unavailability"] = agent.unavailability
-        return found
-
-    def drop_offer(self, offer: Offer) -> None:
-        """Forget an offer; its resources are free again."""
-        self.state.offers.pop(offer.offer_id, None)
-
-    def rescind(self, offer: Offer) -> None:
-        """Take an offer back and tell its framework."""
-        self.drop_offer(offer)
-        framework = self.state.frameworks[offer.framework_id]
-        event = {"type": "RESCIND", "rescind": {"offer_id": {"value": offer.offer_id}}}
-        self.send_event(framework, event)
-
-    def refuse(
-        self,
-        framework: Framework,
-        offer: Offer,
-        resources: Resources,
-        filters: Json | None,
-        now: float,
-    ) -> None:
-        """Hide ``resources`` of the offer's agent from its role for a while."""
-        seconds = (filters or {}).get("refuse_seconds", _DEFAULT_REFUSE_SECONDS)
-        if seconds < 0 or math.isnan(seconds):
-            seconds = _DEFAULT_REFUSE_SECONDS
-        seconds = min(seconds, _MAX_REFUSE_SECONDS)
-        if seconds == 0 or not resources:
-            return
-        until = now + max(seconds, self.timing.allocation)
-        refused = resources.allocated_to(None)
-        framework.filters.append(Filter(offer.mesos_role, offer.agent_id, refused, until))
-
-    def _offers_of(self, framework: Framework) -> list[Offer]:
-        offers = self.state.offers.values()
-        return [offer for offer in offers if offer.framework_id == framework.framework_id]
 
     # -- tasks ---------------------------------------------------------------------------------
 

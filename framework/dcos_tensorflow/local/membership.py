@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.local import maintenance, messages
+from dcos_tensorflow.local import maintenance, messages, offers
 from dcos_tensorflow.local.records import Agent, Framework, Task, last_details, nanoseconds
 from dcos_tensorflow.local.resources import Resources
 
@@ -190,7 +190,7 @@ def disconnected(master: Master, link: int, now: float) -> None:
     agent.disconnected = True
     for offer in list(master.state.offers.values()):
         if offer.agent_id == agent.agent_id:
-            master.rescind(offer)
+            offers.rescind(master, offer)
     for framework in master.state.frameworks.values():
         if framework.info.get("checkpoint", False):
             continue
@@ -208,7 +208,7 @@ def remove(master: Master, agent: Agent, loss: Loss, now: float) -> None:
                 lose_task(master, framework, task, loss, now)
     for offer in list(master.state.offers.values()):
         if offer.agent_id == agent.agent_id:
-            master.rescind(offer)
+            offers.rescind(master, offer)
     maintenance.drop_inverse_offers(master, agent_id=agent.agent_id, tell=True)
     for framework in master.state.frameworks.values():
         failure = {"agent_id": {"value": agent.agent_id}}
@@ -263,7 +263,7 @@ def deactivate(master: Master, agent: Agent) -> None:
     agent.deactivated = True
     for offer in list(master.state.offers.values()):
         if offer.agent_id == agent.agent_id:
-            master.rescind(offer)
+            offers.rescind(master, offer)
 
 
 def drain(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dcos_tensorflow.local import maintenance, messages, updates
+from dcos_tensorflow.local import maintenance, messages, offers, updates
 from dcos_tensorflow.local.accept import accept
 from dcos_tensorflow.local.allocator import constraints_error
 from dcos_tensorflow.local.master import Master
@@ -260,7 +260,7 @@ def _update_framework(master: Master, framework: Framework, body: Json, now: flo
     for offer in list(master.state.offers.values()):
         removed = before - set(framework.roles)
         if offer.framework_id == framework.framework_id and offer.mesos_role in removed:
-            master.rescind(offer)
+            offers.rescind(master, offer)
     return Reply(200)
 
 
@@ -273,8 +273,8 @@ def _decline(master: Master, framework: Framework, body: Json, now: float) -> No
     for one in body.get("offer_ids", []):
         offer = master.state.offers.get(one["value"])
         if offer is not None and offer.framework_id == framework.framework_id:
-            master.drop_offer(offer)
-            master.refuse(framework, offer, offer.resources, body.get("filters"), now)
+            offers.drop(master, offer)
+            offers.refuse(master, offer, offer.resources, body.get("filters"), now)
 
 
 def _inverse(status: str) -> Callable[[Master, Framework, Json, float], None]:

@@ -1,12 +1,14 @@
 """Updates on their way from an agent to a scheduler, sent again until they are acknowledged.
 
-Owned by ``agent``. One stream for each task: only its first update is on its way, later ones wait
-behind it (Mesos: status update manager). Outcomes of operations have streams of one. Pure.
+Owned by ``agent``; filled by it and by ``containerizer``. One stream for each task: only its first
+update is on its way, later ones wait behind it (Mesos: status update manager). Outcomes of
+operations have streams of one. Pure: it sends nothing, it says what is to be sent.
 """
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 from dcos_tensorflow.local import messages
@@ -32,6 +34,11 @@ class UpdateStreams:
         """Return the messages to send, in order."""
         out, self._out = self._out, []
         return out
+
+    def flush(self, emit: Callable[[object], None]) -> None:
+        """Hand over the messages to send, each as an effect of the agent."""
+        for message in self.take():
+            emit(messages.ToMaster(message))
 
     def pause(self) -> None:
         """Send nothing: there is no master."""

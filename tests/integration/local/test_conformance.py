@@ -357,7 +357,7 @@ def test_fetcher(make_cluster: MakeCluster, file_server: int) -> None:
     sandbox = next(
         one.sandbox
         for agent in cluster.agents
-        for one in [*agent.containers.values(), *agent.completed]
+        for one in [*agent.containerizer.containers.values(), *agent.containerizer.completed]
         if one.task_id == "fetch"
     )
     with open(f"{sandbox}/stdout") as stdout:

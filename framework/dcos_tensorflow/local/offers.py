@@ -1,0 +1,123 @@
+"""Offers: made in allocation cycles, shown to their framework, taken back, refused.
+
+Part of ``master``'s core: functions over a ``Master``, called by it and by its other parts
+(``accept``, ``scheduler_calls``, ``membership``, ``maintenance``) and by ``faults``. Who gets what
+is decided by ``allocator``; an offer is used by ``accept``. Inverse offers are in ``maintenance``.
+Pure, as all of the master.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dcos_tensorflow.local.allocator import allocate
+from dcos_tensorflow.local.records import Filter, Framework, Offer, agent_url
+from dcos_tensorflow.local.resources import Resources
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.local.master import Master
+
+Json = dict[str, Any]
+
+#: --max_refuse_seconds: 365 days (Mesos' ``Filters`` documentation).
+_MAX_REFUSE_SECONDS = 365 * 24 * 3600.0
+_DEFAULT_REFUSE_SECONDS = 5.0
+
+
+def make_offers(master: Master, now: float) -> None:
+    """Offer what is free, to whom ``allocator`` gives it."""
+    for framework in master.state.frameworks.values():
+        framework.filters = [one for one in framework.filters if now < one.until]
+    by_framework: dict[str, list[Offer]] = {}
+    for grant in allocate(master.state, now):
+        offer = Offer(
+            offer_id=next_offer_id(master),
+            framework_id=grant.framework_id,
+            agent_id=grant.agent_id,
+            mesos_role=grant.mesos_role,
+            resources=grant.resources,
+            made_at=now,
+        )
+        master.state.offers[offer.offer_id] = offer
+        for key in ((grant.mesos_role, ""), (grant.mesos_role, grant.framework_id)):
+            master.state.allocations[key] = master.state.allocations.get(key, 0) + 1
+        by_framework.setdefault(grant.framework_id, []).append(offer)
+    for framework_id, offers in by_framework.items():
+        framework = master.state.frameworks[framework_id]
+        rendered = [_offer_json(master, framework, offer) for offer in offers]
+        master.send_event(framework, {"type": "OFFERS", "offers": {"offers": rendered}})
+
+
+def next_offer_id(master: Master) -> str:
+    """Return the next offer id."""
+    number = master.state.next_offer
+    master.state.next_offer += 1
+    return f"{master.state.master_id}-O{number}"
+
+
+def _offer_json(master: Master, framework: Framework, offer: Offer) -> Json:
+    # As the framework's capabilities let it see the offer.
+    agent = master.state.agents[offer.agent_id]
+    multi_role = framework.capable("MULTI_ROLE")
+    resources = offer.resources if multi_role else offer.resources.allocated_to(None)
+    found: Json = {
+        "id": {"value": offer.offer_id},
+        "framework_id": {"value": offer.framework_id},
+        "agent_id": {"value": offer.agent_id},
+        "hostname": agent.hostname,
+        "url": agent_url(agent),
+        "resources": resources.to_json(refined=framework.capable("RESERVATION_REFINEMENT")),
+    }
+    if agent.attributes:
+        found["attributes"] = agent.attributes
+    executors = [key[1] for key in agent.executors if key[0] == framework.framework_id]
+    if executors:
+        found["executor_ids"] = [{"value": executor} for executor in executors]
+    if multi_role:
+        found["allocation_info"] = {"role": offer.mesos_role}
+    if "domain" in agent.info:
+        found["domain"] = agent.info["domain"]
+    if agent.unavailability is not None:
+        found["unavailability"] = agent.unavailability
+    return found
+
+
+def drop(master: Master, offer: Offer) -> None:
+    """Forget an offer; its resources are free again."""
+    master.state.offers.pop(offer.offer_id, None)
+
+
+def rescind(master: Master, offer: Offer) -> None:
+    """Take an offer back and tell its framework."""
+    drop(master, offer)
+    framework = master.state.frameworks[offer.framework_id]
+    event = {"type": "RESCIND", "rescind": {"offer_id": {"value": offer.offer_id}}}
+    master.send_event(framework, event)
+
+
+def refuse(
+    master: Master,
+    offer: Offer,
+    resources: Resources,
+    filters: Json | None,
+    now: float,
+) -> None:
+    """Hide ``resources`` of the offer's agent from its role for a while."""
+    seconds = (filters or {}).get("refuse_seconds", _DEFAULT_REFUSE_SECONDS)
+    if seconds < 0 or math.isnan(seconds):
+        seconds = _DEFAULT_REFUSE_SECONDS
+    seconds = min(seconds, _MAX_REFUSE_SECONDS)
+    if seconds == 0 or not resources:
+        return
+    until = now + max(seconds, master.timing.allocation)
+    refused = resources.allocated_to(None)
+    framework = master.state.frameworks[offer.framework_id]
+    framework.filters.append(Filter(offer.mesos_role, offer.agent_id, refused, until))
+
+
+def drop_offers_of(master: Master, framework: Framework) -> None:
+    """Forget all offers of a framework without a RESCIND."""
+    for offer in list(master.state.offers.values()):
+        if offer.framework_id == framework.framework_id:
+            drop(master, offer)
