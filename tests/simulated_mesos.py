@@ -86,6 +86,8 @@ class Cluster:
         self.outbox: list[events.Event] = []
         self.launch_history: list[str] = []
         self.double_starts: list[str] = []
+        #: Tasks whose end with success was acknowledged: Mesos will never speak of it again.
+        self.finished: list[str] = []
         self._numbers = itertools.count()
 
     # What the scheduler calls.
@@ -260,7 +262,8 @@ class Cluster:
         if task is None or not task.unacknowledged:
             return
         if task.unacknowledged[0].uuid == action.uuid:
-            task.unacknowledged.pop(0)
+            if task.unacknowledged.pop(0).state is TaskState.FINISHED:
+                self.finished.append(action.task_id)
             if task.unacknowledged:
                 task.retry_at = self.now + 10.0
                 self.outbox.append(task.unacknowledged[0])

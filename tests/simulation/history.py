@@ -73,6 +73,7 @@ class History:
         self.cluster = Cluster(agents=self.dice.randint(1, 5))
         self.scheduler = FaultyScheduler(self.dice, self.cluster)
         self.lines: list[str] = []
+        self.launched_at_the_end: int | None = None
 
     def play(self) -> None:
         """Play it to its end. Raises RuleBroken."""
@@ -194,7 +195,7 @@ class History:
             if task.state is TaskState.LAUNCHING and self.dice.random() < 0.5:
                 self.cluster.report(task_id, TaskState.RUNNING)
             elif (
-                not self.scheduler.faulty
+                (not self.scheduler.faulty or self.dice.random() < 0.02)
                 and task.state is TaskState.RUNNING
                 and task_id.split("__")[1] == "worker-0"
                 and self.scheduler.state.task_by_id(task_id) is not None
@@ -216,6 +217,14 @@ class History:
         self.cluster.subscribe()
 
     def _check(self) -> None:
+        launched = self.cluster.launch_history
+        for task_id in self.cluster.finished:
+            # An attempt that was given up while its agent was away decides nothing any more.
+            record = self.scheduler.state.task_by_id(task_id)
+            if self.launched_at_the_end is None and record and record.name == "worker-0":
+                self.launched_at_the_end = len(launched)
+        if self.launched_at_the_end not in (None, len(launched)):
+            raise RuleBroken(f"a finished job is run again: {launched[-1]}")
         if self.cluster.double_starts:
             raise RuleBroken(f"started twice at once: {self.cluster.double_starts}")
         if isinstance(self.scheduler.exit, Exit):

@@ -138,7 +138,17 @@ def _fail(draft: Draft, incident: Incident, permanent: bool) -> None:
     )
 
 
+def _finished_meanwhile(draft: Draft) -> bool:
+    """Say whether the deciders had finished before they could be stopped: then nobody restarts."""
+    if not outcome.has_succeeded(draft.state.spec, draft.state.tasks):
+        return False
+    _succeed(draft)
+    return True
+
+
 def _stopping(draft: Draft) -> None:
+    if _finished_meanwhile(draft):
+        return
     # An UNREACHABLE member cannot be waited for; its old attempt is killed when it comes back.
     live = [r for r in gang_of(draft) if not r.terminal and r.state is not TaskState.UNREACHABLE]
     if live:
@@ -155,7 +165,7 @@ def _stopping(draft: Draft) -> None:
 
 
 def _backing_off(draft: Draft) -> None:
-    if draft.now >= draft.job.restart_at:
+    if not _finished_meanwhile(draft) and draft.now >= draft.job.restart_at:
         draft.enter(JobPhase.PLACING, "the gang is placed again")
         # Long filters of earlier declines must not hide what is needed now.
         draft.set(suppressed=None, considered=(-1, ()))
@@ -184,19 +194,24 @@ def _ending(draft: Draft) -> None:
     draft.enter(JobPhase.DONE, end)
 
 
-def _nothing(draft: Draft) -> None:
-    """PLACING is left by ``core.offer_use``, DONE by nobody."""
+def _placing(draft: Draft) -> None:
+    """Left by ``core.offer_use``, unless an unreachable decider turns out to have finished."""
+    _finished_meanwhile(draft)
+
+
+def _done(draft: Draft) -> None:
+    """Left by nobody."""
 
 
 _MOVES = {
-    JobPhase.PLACING: _nothing,
+    JobPhase.PLACING: _placing,
     JobPhase.STARTING: _watch,
     JobPhase.RUNNING: _watch,
     JobPhase.STOPPING: _stopping,
     JobPhase.BACKING_OFF: _backing_off,
     JobPhase.FINISHING: _finishing,
     JobPhase.ENDING: _ending,
-    JobPhase.DONE: _nothing,
+    JobPhase.DONE: _done,
 }
 
 assert set(_MOVES) == set(JobPhase)

@@ -210,6 +210,17 @@ def test_a_worker_that_fails_after_the_decider_finished_changes_nothing():
     assert scheduler.state.job.verdict.outcome is Outcome.SUCCEEDED
 
 
+def test_a_decider_that_finished_while_the_gang_was_being_stopped_has_decided():
+    scheduler = started()
+    cluster = scheduler.cluster
+    fails, finishes = cluster.id_of("worker-1"), cluster.id_of("worker-0")
+    cluster.report(fails, TaskState.FAILED, "Command exited with status 1")
+    cluster.report(finishes, TaskState.FINISHED)
+    scheduler.run(60)
+    assert scheduler.state.job.verdict.outcome is Outcome.SUCCEEDED
+    assert len(cluster.launch_history) == 3
+
+
 def test_a_finished_job_is_never_run_again_by_a_restarted_scheduler():
     scheduler = started()
     cluster = scheduler.cluster
