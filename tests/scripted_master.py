@@ -22,32 +22,12 @@ import pytest
 from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.mesos.pymesos_import import import_pymesos
 from dcos_tensorflow.mesos.stream import Backoff
+from waiting import eventually, stays
 
 pymesos = import_pymesos()
 
 FRAMEWORK_ID = "20261121-framework-0000"
 FRAMEWORK = {"user": "nobody", "name": "test", "roles": ["tensorflow"], "failover_timeout": 60.0}
-WAIT = 10.0
-
-
-def eventually(condition: Callable[[], Any], what: str = "", within: float = WAIT) -> Any:
-    """Return the condition's value once it is true; fail when it does not become so in time."""
-    deadline = time.monotonic() + within
-    while not (value := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {within} s: {what or condition}")
-        threading.Event().wait(0.005)
-    return value
-
-
-def stays(condition: Callable[[], Any], seconds: float) -> bool:
-    """Say whether the condition holds all the time for so long."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not condition():
-            return False
-        threading.Event().wait(0.01)
-    return True
 
 
 @dataclass
@@ -175,7 +155,7 @@ class FakeMaster:
         return self.calls("SUBSCRIBE")
 
     def event(self, event: dict[str, Any]) -> None:
-        eventually(lambda: self.streams, "a subscription")
+        eventually(lambda: self.streams, what="a subscription")
         self.streams[-1].event(event)
 
     def close(self) -> None:

@@ -13,9 +13,10 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from waiting import eventually
 
 JAR = Path("/usr/share/java/zookeeper.jar")
 START_SECONDS = 60.0
@@ -131,14 +132,13 @@ class ZooKeeperServer:
         return "\n".join(lines) + "\n"
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            assert self._process is not None
-            if self._process.poll() is not None:
-                break
-            if self._serves():
-                return
-            time.sleep(0.02)
+        process = self._process
+        assert process is not None
+        # Its log tells more than a wait that was in vain.
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: process.poll() is not None or self._serves(), seconds=START_SECONDS)
+        if process.poll() is None and self._serves():
+            return
         tail = self._log.read_text(encoding="utf-8", errors="replace")[-4000:]
         self.kill()
         raise RuntimeError(f"ZooKeeper did not start on {self.address}:\n{tail}")

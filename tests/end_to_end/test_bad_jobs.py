@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from command_line import CommandLine, Ended, write_options
+from waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -90,7 +91,7 @@ class Running:
     def until(self, text: str) -> None:
         """Wait until the command has printed this."""
         with self._news:
-            found = self._news.wait_for(lambda: text in self.seen, PATIENCE)
+            found = self._news.eventually(lambda: text in self.seen, PATIENCE, seconds=PATIENCE)
         assert found, f"{text!r} was never printed:\n{self.seen}"
 
     def end(self, number: int = 0) -> Ended:
@@ -333,21 +334,13 @@ def test_a_task_whose_port_is_taken_gets_another_at_no_cost(start, job, tmp_path
     )
     running = start("run", file)
     ports = tmp_path / "ports"
-    wait_for(lambda: ports.exists() and ports.read_text().endswith("\n"))
+    eventually(lambda: ports.exists() and ports.read_text().endswith("\n"), seconds=PATIENCE)
     with socket.create_server(("", int(ports.read_text()))):
         (tmp_path / "held").touch()
         ended = running.end()
     says(ended, 0, "TensorFlow could not listen on port", "has succeeded", "and 1 restart")
     first, second = ports.read_text().split()
     assert first != second
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something outside has happened."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def test_a_task_that_ignores_sigterm_ends_all_the_same(start, job, local_cluster, name, tmp_path):
@@ -357,7 +350,7 @@ def test_a_task_that_ignores_sigterm_ends_all_the_same(start, job, local_cluster
     says(running.end(signal.SIGINT), 130, f"The job {name} was stopped", ": Ctrl-C")
     nothing_is_left(local_cluster, name)
     pid = int((tmp_path / "pid").read_text())
-    wait_for(lambda: not Path(f"/proc/{pid}").exists())
+    eventually(lambda: not Path(f"/proc/{pid}").exists(), seconds=PATIENCE)
 
 
 # Wishes.
@@ -394,7 +387,7 @@ def test_a_wish_that_cannot_be_fulfilled_waits_and_says_why(start, job, local_cl
 def test_a_detached_job_that_waits_says_why_to_whoever_asks(local_cluster, job, name):
     sections, reason = WISHES["more cpus than an agent has"]
     says(local_cluster("run", job(**sections), "--detach"), 0, f"{name} runs in the background")
-    wait_for(lambda: reason in local_cluster("why", name).out)
+    eventually(lambda: reason in local_cluster("why", name).out, seconds=PATIENCE)
     says(local_cluster("status", name), 0, "placing", reason)
     says(local_cluster("why", name), 0, "worker-0", "worker-1", reason, "too little cpus")
     says(local_cluster("stop", name), 0)

@@ -8,13 +8,13 @@ import random
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
 import pytest
 
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from waiting import eventually
 
 KILLS = 20
 MEMBER = Path(__file__).parent / "member.py"
@@ -100,9 +100,7 @@ def play(tmp_path: Path, state: str, seed: int) -> tuple[Path, dict, int, int]:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
             code = scheduler.start().wait(timeout=DEADLINE)
-            deadline = time.monotonic() + 20
-            while alive(cluster.master) and time.monotonic() < deadline:
-                time.sleep(0.1)
+            eventually(lambda: not alive(cluster.master), what="the end of every task")
             return marks, master_state(cluster.master), code, kills
         finally:
             scheduler.close()

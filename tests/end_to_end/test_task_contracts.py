@@ -22,6 +22,7 @@ import pytest
 
 from dcos_tensorflow.task.authentication import signed_headers
 from dcos_tensorflow.task.pack import build_zipapp
+from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(180)]
 
@@ -254,10 +255,11 @@ def test_digits_are_learned_with_multi_worker_mirrored_strategy(example):
 def test_a_new_epoch_restarts_a_job_from_its_checkpoint(example, version, name, service):
     gang = example(version, name, **service)
     chief = gang.tasks["worker-0"]
-    deadline = time.monotonic() + SECONDS
-    while not list((chief.sandbox / "checkpoints").glob("*-[1-9]*.index")):
-        assert time.monotonic() < deadline, chief.tail()
-        time.sleep(0.02)
+    eventually(
+        lambda: list((chief.sandbox / "checkpoints").glob("*-[1-9]*.index")),
+        seconds=SECONDS,
+        what="a checkpoint of the chief",
+    )
     members = {
         role: [f"127.0.0.1:{free_port()}" for _ in old] for role, old in gang.members.items()
     }

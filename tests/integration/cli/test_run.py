@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from command_line import CommandLine
+from waiting import eventually
 
 ROOMY = ("--cpus", "4", "--mem", "2000", "--disk", "1000", "--gpus", "0")
 TRAINS = (
@@ -36,13 +37,6 @@ def clusters_of(command_line: CommandLine) -> list[int]:
         if "dcos_tensorflow.local" in arguments and str(command_line.home) in arguments:
             found.append(int(path.parent.name))
     return found
-
-
-def wait_for(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def read_until(process: subprocess.Popen[str], text: str) -> str:
@@ -128,7 +122,7 @@ def test_a_signal_ends_the_job_its_tasks_and_its_cluster(command_line, job, numb
     assert process.returncode == code, out
     assert "was stopped" in out
     assert clusters_of(command_line) == []
-    wait_for(lambda: not Path(f"/proc/{task}").exists())
+    eventually(lambda: not Path(f"/proc/{task}").exists())
 
 
 def test_a_run_that_was_killed_is_taken_up_again_with_its_tasks_alive(command_line, job):
@@ -158,7 +152,7 @@ def test_a_job_whose_run_was_killed_can_be_stopped(command_line, job):
     stopped = command_line("stop", "job")
     assert stopped.code == 0, stopped.out
     assert clusters_of(command_line) == []
-    wait_for(lambda: not Path(f"/proc/{task}").exists())
+    eventually(lambda: not Path(f"/proc/{task}").exists())
     assert "was stopped" in command_line("status", "job").out
 
 

@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import time
 import urllib.request
 from pathlib import Path
 
 import pytest
 
 from command_line import CommandLine
+from waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -31,13 +31,6 @@ def command_line(lasting):
 def name(tmp_path):
     """A service of the test's own: the tests share one cluster."""
     return tmp_path.name.replace("_", "-").strip("-")
-
-
-def wait_for(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def lives(pid: int) -> bool:
@@ -84,14 +77,14 @@ def test_sigterm_leaves_a_job_on_a_lasting_cluster_alone(command_line, job, name
 def test_a_detached_job_is_watched_and_stopped_from_other_terminals(command_line, job, name):
     file = job("for i in $(seq 300); do echo step $i loss 0.5; sleep 0.2; done", name)
     started = document(command_line("run", file, "--detach", "--json"))
-    wait_for(lambda: phase(command_line, name) == "running")
+    eventually(lambda: phase(command_line, name) == "running")
     assert "needs" not in command_line("why", name).out
     addresses = document(command_line("cluster", name, "--json"))["addresses"]
     assert list(addresses) == ["worker-0"]
     assert f"Service '{name}' is already led by" in command_line("run", file).out
     stopped = command_line("stop", name)
     assert stopped.code == 0, stopped.out
-    wait_for(lambda: not lives(started["pid"]))
+    eventually(lambda: not lives(started["pid"]))
     after = command_line("status", name)
     assert f"The job {name} was stopped" in after.out
     assert "has ended: stopped" in command_line("stop", name).out
@@ -122,7 +115,7 @@ def test_a_job_that_has_to_wait_says_why(command_line, job, name):
         worker={"count": 2, "cpus": 2, "mem": 64, "placement_constraint": "rack:IS:r1"},
     )
     assert command_line("run", file, "--detach").code == 0
-    wait_for(lambda: "needs 2 cpus" in command_line("why", name).out)
+    eventually(lambda: "needs 2 cpus" in command_line("why", name).out)
     assert command_line("stop", name).code == 0
 
 
@@ -157,13 +150,13 @@ def test_a_daemon_that_is_told_to_end_leaves_its_tasks_to_the_next(
     command_line, scheduler, tmp_path, name
 ):
     first = scheduler()
-    wait_for(lambda: phase(command_line, name) == "running")
+    eventually(lambda: phase(command_line, name) == "running")
     first.send_signal(signal.SIGTERM)
     out, _ = first.communicate(timeout=30)
     assert first.returncode == 0, out
     assert "its tasks are left alone" in out
     second = scheduler()
-    wait_for(lambda: phase(command_line, name) == "running")
+    eventually(lambda: phase(command_line, name) == "running")
     assert (tmp_path / "starts").read_text() == "started\n"
     assert command_line("stop", name).code == 0
     assert second.poll() is None, "the daemon stays to answer questions"
@@ -174,7 +167,7 @@ def test_a_daemon_that_is_told_to_end_leaves_its_tasks_to_the_next(
 
 def test_a_second_daemon_waits_for_the_first_or_says_who_it_is(command_line, scheduler, name):
     first = scheduler()
-    wait_for(lambda: phase(command_line, name) == "running")
+    eventually(lambda: phase(command_line, name) == "running")
     refused = scheduler("--no-wait-for-leadership")
     out, _ = refused.communicate(timeout=30)
     assert refused.returncode == 8, out
@@ -183,15 +176,17 @@ def test_a_second_daemon_waits_for_the_first_or_says_who_it_is(command_line, sch
     first.send_signal(signal.SIGKILL)
     first.wait()
     registration = command_line.home / "services" / name / "scheduler.json"
-    wait_for(lambda: json.loads(registration.read_text())["pid"] == waiting.pid)
+    eventually(lambda: json.loads(registration.read_text())["pid"] == waiting.pid)
     assert command_line("stop", name).code == 0
 
 
 def test_a_daemon_that_waits_for_the_leadership_ends_when_told_to(command_line, scheduler, name):
     scheduler()
-    wait_for(lambda: phase(command_line, name) == "running")
+    eventually(lambda: phase(command_line, name) == "running")
     waiting = scheduler()
-    wait_for(lambda: os.path.exists(f"/proc/{waiting.pid}/fd/1") and _handles_sigterm(waiting.pid))
+    eventually(
+        lambda: os.path.exists(f"/proc/{waiting.pid}/fd/1") and _handles_sigterm(waiting.pid)
+    )
     waiting.terminate()
     out, _ = waiting.communicate(timeout=30)
     assert waiting.returncode == 0, out

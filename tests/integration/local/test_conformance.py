@@ -12,7 +12,6 @@ import io
 import json
 import tarfile
 import threading
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,19 +22,13 @@ import pytest
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
 from mesos_recording import Player, compare_shape, read, with_note
+from waiting import eventually
 
 Json = dict[str, Any]
 MakeCluster = Callable[..., EmbeddedCluster]
 
 #: The agent that the recorder froze, killed and restarted: 127.0.0.2.
 SECOND = 1
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 8.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for: {what}"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(
@@ -81,11 +74,11 @@ def test_framework_is_removed_after_its_failover_timeout(make_cluster: MakeClust
     def wait_for_removal(line: Json) -> None:
         if line["from"] == "too-late":
             completed = cluster.core.state.completed_frameworks
-            wait_until(lambda: bool(completed), "the failover timeout")
+            eventually(lambda: bool(completed), what="the failover timeout")
 
     player = Player(read("failover_timeout"), lambda: cluster.master, on_request=wait_for_removal)
     player.play()
-    wait_until(lambda: not cluster.host.executor_pids(), "the end of its tasks")
+    eventually(lambda: not cluster.host.executor_pids(), what="the end of its tasks")
 
 
 def test_gpus_are_offered_by_capability(make_cluster: MakeCluster) -> None:
@@ -142,7 +135,7 @@ def test_maintenance_and_draining(make_cluster: MakeCluster) -> None:
     def wait_for_offer(line: Json) -> None:
         if line["request"]["body"]["type"] == "GET_AGENTS":
             offers = cluster.core.state.offers
-            wait_until(lambda: bool(offers), "an offer of the other agent")
+            eventually(lambda: bool(offers), what="an offer of the other agent")
 
     Player(read("maintenance_drain"), lambda: cluster.master, on_request=wait_for_offer).play()
 
@@ -202,7 +195,7 @@ def _collect_offers(player: Player, note: str) -> None:
             )
         return seen == expected
 
-    wait_until(all_seen, f"offers {expected}, seen: {seen}")
+    eventually(all_seen, what=f"offers {expected}, seen: {seen}")
 
 
 def test_new_master_learns_of_the_task_from_its_agent(make_cluster: MakeCluster) -> None:

@@ -7,8 +7,7 @@ import os
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,7 @@ import pytest
 from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.daemon import DaemonError, spread
 from mesos_scheduler import Scheduler, task
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 8.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for: {what}"
-        time.sleep(0.01)
+from waiting import eventually
 
 
 def alive(pid: int) -> bool:
@@ -54,7 +47,7 @@ def test_cluster_answers_when_up_returns_and_is_gone_after_down(state_dir: Path)
         scheduler.launch(offers[0], task(offers[0], "t", "sleep 100"))
         pid = scheduler.run_until("t", "TASK_RUNNING")["container_status"]["executor_pid"]
         assert daemon.down(state_dir)
-    wait_until(lambda: not alive(pid), "the task's end")
+    eventually(lambda: not alive(pid), what="the task's end")
     assert not alive(found.pid)
     assert daemon.status(state_dir) is None
 
@@ -67,7 +60,7 @@ def test_second_up_finds_the_first(state_dir: Path) -> None:
 def test_files_of_a_killed_cluster_are_no_cluster(state_dir: Path) -> None:
     first = daemon.up(state_dir, spread(1))
     os.kill(first.pid, signal.SIGKILL)
-    wait_until(lambda: daemon.status(state_dir) is None, "the stale files to be seen as such")
+    eventually(lambda: daemon.status(state_dir) is None, what="the stale files to be seen as such")
     second = daemon.up(state_dir, spread(1))
     assert second.pid != first.pid
     assert second.answering

@@ -13,18 +13,12 @@ import pytest
 
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from mesos_scheduler import Scheduler, task
+from waiting import eventually
 
 Json = dict[str, Any]
 MakeCluster = Callable[..., EmbeddedCluster]
 # Without exec the shell waits in vfork(2), uninterruptible, for a child that was stopped early.
 SLEEP = "exec sleep 100"
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 8.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for: {what}"
-        time.sleep(0.01)
 
 
 def alive(pid: int) -> bool:
@@ -99,7 +93,7 @@ def test_task_that_ends_during_a_partition_says_so_afterwards(
         cluster.faults.partition_agent(0)
         scheduler.update("t", "TASK_UNREACHABLE")
         go.touch()
-        wait_until(lambda: not cluster.host.executor_pids(), "the task's end")
+        eventually(lambda: not cluster.host.executor_pids(), what="the task's end")
         cluster.faults.heal_agent(0)
         scheduler.run_until("t", "TASK_FINISHED")
 
@@ -109,7 +103,7 @@ def test_lost_machine_takes_its_tasks_along_without_a_word(make_cluster: MakeClu
     with Scheduler(cluster.master) as scheduler:
         status = started(scheduler)
         cluster.faults.lose_machine(0)
-        wait_until(lambda: not alive(status["container_status"]["executor_pid"]), "its end")
+        eventually(lambda: not alive(status["container_status"]["executor_pid"]), what="its end")
         assert scheduler.update("t")["state"] == "TASK_UNREACHABLE"
         cluster.faults.replace_machine(0)
         offer = scheduler.offer("127.0.0.1", least_cpus=4)
@@ -124,9 +118,9 @@ def test_frozen_machine_stops_its_tasks(make_cluster: MakeCluster) -> None:
         assert entry.task_pid is not None
         state = Path(f"/proc/{entry.task_pid}/stat")
         cluster.faults.freeze_agent(0, tasks=True)
-        wait_until(lambda: state.read_text().split()[2] == "T", "SIGSTOP")
+        eventually(lambda: state.read_text().split()[2] == "T", what="SIGSTOP")
         cluster.faults.thaw_agent(0)
-        wait_until(lambda: state.read_text().split()[2] != "T", "SIGCONT")
+        eventually(lambda: state.read_text().split()[2] != "T", what="SIGCONT")
 
 
 def test_crash_of_an_agent_ends_tasks_without_checkpointing(make_cluster: MakeCluster) -> None:
@@ -135,7 +129,7 @@ def test_crash_of_an_agent_ends_tasks_without_checkpointing(make_cluster: MakeCl
         pid = started(scheduler)["container_status"]["executor_pid"]
         cluster.faults.crash_agent(0)
         assert scheduler.update("t")["state"] == "TASK_LOST"
-        wait_until(lambda: not alive(pid), "the executor's end")
+        eventually(lambda: not alive(pid), what="the executor's end")
 
 
 def test_master_that_was_lost_is_silent_about_tasks_until_their_agents_return(
@@ -145,7 +139,7 @@ def test_master_that_was_lost_is_silent_about_tasks_until_their_agents_return(
     with Scheduler(cluster.master) as scheduler:
         status = started(scheduler)
         cluster.faults.lose_master(agents_return=False)
-        wait_until(lambda: scheduler.stream.closed, "the broken stream")
+        eventually(lambda: scheduler.stream.closed, what="the broken stream")
     with Scheduler(cluster.master, framework_id=scheduler.framework_id) as again:
         again.reconcile("t", status["agent_id"]["value"])
         again.reconcile()
@@ -165,7 +159,7 @@ def test_refusing_master_answers_503_for_a_while(make_cluster: MakeCluster) -> N
         cluster.faults.refuse(0.3)
         text = scheduler.call("REVIVE", expect=503)
         assert text == "Master has not finished recovery"
-        wait_until(lambda: _revives(scheduler), "the end of the refusal")
+        eventually(lambda: _revives(scheduler), what="the end of the refusal")
 
 
 def _revives(scheduler: Scheduler) -> bool:
@@ -180,7 +174,7 @@ def test_stream_is_closed_in_the_middle_of_a_record(make_cluster: MakeCluster) -
     cluster = make_cluster()
     with Scheduler(cluster.master) as scheduler:
         cluster.faults.close_streams_mid_record()
-        wait_until(lambda: scheduler.stream.closed, "the end of the stream")
+        eventually(lambda: scheduler.stream.closed, what="the end of the stream")
 
 
 def test_half_open_stream_says_nothing_more(make_cluster: MakeCluster) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,10 @@ import pytest
 
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from mesos_scheduler import Scheduler, task
+from waiting import eventually
 
 Json = dict[str, Any]
 MakeCluster = Callable[..., EmbeddedCluster]
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 8.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for: {what}"
-        time.sleep(0.01)
 
 
 def alive(pid: int) -> bool:
@@ -42,7 +35,7 @@ def test_kill_ends_with_sigkill_after_the_grace(make_cluster: MakeCluster, tmp_p
         command = f"trap '' TERM; touch {ready}; while true; do sleep 0.05; done"
         scheduler.launch(offer, task(offer, "t", command, kill_policy=policy))
         scheduler.run_until("t", "TASK_RUNNING")
-        wait_until(ready.exists, "the trap")
+        eventually(ready.exists, what="the trap")
         scheduler.kill("t")
         status = scheduler.run_until("t", "TASK_KILLED")
         assert status["message"] == "Command terminated with signal Killed"
@@ -60,7 +53,7 @@ def test_processes_that_a_task_left_behind_end_with_it(
         command += f"while [ ! -s {pid_file} ]; do sleep 0.02; done"
         scheduler.launch(offer, task(offer, "t", command))
         scheduler.run_until("t", "TASK_FINISHED")
-        wait_until(lambda: not alive(int(pid_file.read_text())), "the orphan's end")
+        eventually(lambda: not alive(int(pid_file.read_text())), what="the orphan's end")
 
 
 def test_executor_that_is_killed_fails_its_task(make_cluster: MakeCluster) -> None:
@@ -74,7 +67,7 @@ def test_executor_that_is_killed_fails_its_task(make_cluster: MakeCluster) -> No
         status = scheduler.run_until("t", "TASK_FAILED")
         assert status["reason"] == "REASON_EXECUTOR_TERMINATED"
         assert entry.task_pid is not None
-        wait_until(lambda: not alive(entry.task_pid or 0), "the task's end")
+        eventually(lambda: not alive(entry.task_pid or 0), what="the task's end")
 
 
 def test_gpus_are_named_to_the_task_and_hidden_from_others(
@@ -93,7 +86,7 @@ def test_gpus_are_named_to_the_task_and_hidden_from_others(
         seen = {}
         for name in ("one", "two", "none"):
             path = tmp_path / name
-            wait_until(lambda path=path: path.exists() and path.read_text() != "", name)
+            eventually(lambda path=path: path.exists() and path.read_text() != "", what=name)
             seen[name] = path.read_text().strip()
         assert seen == {"one": "0/0", "two": "1,2/1,2", "none": "/void"}
 
@@ -194,7 +187,7 @@ def test_no_task_survives_a_cluster_that_is_killed(tmp_path: Path) -> None:
             command = f"setsid sh -c 'echo $$ > {pid_file}; exec sleep 100' & sleep 100"
             scheduler.launch(offer, task(offer, "t", command))
             executor = scheduler.run_until("t", "TASK_RUNNING")["container_status"]
-            wait_until(lambda: pid_file.exists() and pid_file.read_text() != "", "the task")
+            eventually(lambda: pid_file.exists() and pid_file.read_text() != "", what="the task")
             process.send_signal(signal.SIGKILL)
         pids = [int(pid_file.read_text()), executor["executor_pid"]]
-        wait_until(lambda: not any(map(alive, pids)), "the end of its tasks", 4.0)
+        eventually(lambda: not any(map(alive, pids)), what="the end of its tasks", seconds=4.0)

@@ -110,7 +110,7 @@ def test_14_a_start_while_zookeeper_is_down_succeeds_when_it_comes(
     driver.start()
     assert stays(lambda: not driver.aborted and not driver.connected, 0.3)
     own_zookeeper.restart()
-    eventually(lambda: driver.sched.of("registered"), within=20)
+    eventually(lambda: driver.sched.of("registered"), seconds=20)
 
 
 def test_zookeepers_death_leaves_the_subscription_alone_and_its_return_is_noticed(
@@ -126,7 +126,7 @@ def test_zookeepers_death_leaves_the_subscription_alone_and_its_return_is_notice
     assert stays(lambda: driver.connected, 0.5)
     own_zookeeper.restart()
     announced.client.retry(announced.client.delete, leading)
-    eventually(lambda: driver.master == second.address and driver.connected, within=20)
+    eventually(lambda: driver.master == second.address and driver.connected, seconds=20)
     announced.close()
 
 
@@ -142,7 +142,7 @@ def test_an_expired_session_is_replaced_by_a_new_one(own_zookeeper, path, eventu
     with own_zookeeper.frozen():
         threading.Event().wait(2.0)
     announced.client.retry(announced.client.delete, leading)
-    eventually(lambda: found[-1] == Address("127.0.0.1", 1002), within=20)
+    eventually(lambda: found[-1] == Address("127.0.0.1", 1002), seconds=20)
     assert None not in found
     detector.stop()
     announced.close()

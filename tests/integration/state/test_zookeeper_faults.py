@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,20 +25,13 @@ from dcos_tensorflow.state.store import (
     open_store,
 )
 from dcos_tensorflow.state.zookeeper import ZooKeeperStore
+from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
 if TYPE_CHECKING:
     from conftest import Backend
 
 pytestmark = pytest.mark.zookeeper
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Poll until ``condition`` holds; fail the test after the deadline."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
 
 
 @contextlib.contextmanager
@@ -110,7 +103,7 @@ def test_a_commit_left_in_doubt_is_settled_by_the_next_one(
     store.commit([Write("Epoch", b"0")])
     with own_zookeeper.frozen(), pytest.raises(StateUnavailable):
         store.commit([Write("Tasks/ps-0/TaskInfo", b"in doubt"), Write("Epoch", b"1")])
-    wait_until(lambda: commits(store, Write("Epoch", b"2")))
+    eventually(lambda: commits(store, Write("Epoch", b"2")))
     assert store.load() == {"Tasks/ps-0/TaskInfo": b"in doubt", "Epoch": b"2"}
     assert leadership.held
 
@@ -162,7 +155,7 @@ def test_a_leader_whose_session_ends_is_told_once_and_cannot_write(
     leadership = store.lead("leader", 5, losses.append)
     store.commit([Write("Epoch", b"1")])
     end_session_of(store, zookeeper_server)
-    wait_until(lambda: losses)
+    eventually(lambda: losses)
     with pytest.raises(FencedOut):
         store.commit([Write("Epoch", b"2")])
     assert not leadership.held
@@ -178,7 +171,7 @@ def test_a_store_that_lost_its_session_can_lead_again(
     assert isinstance(store, ZooKeeperStore)
     store.lead("leader", 5, losses.append)
     end_session_of(store, zookeeper_server)
-    wait_until(lambda: losses)
+    eventually(lambda: losses)
     store.lead("leader", 5, losses.append)
     store.commit([Write("Epoch", b"2")])
     assert store.load() == {"Epoch": b"2"}
@@ -214,7 +207,7 @@ def test_a_leader_frozen_past_its_session_cannot_overwrite_its_successor(
     stale.send("commit", {"Epoch": "stale"})
     stale.thaw()
     assert stale.read()[0] == "FencedOut"
-    wait_until(lambda: stale.ask("losses"))
+    eventually(lambda: stale.ask("losses"))
     assert len(stale.ask("losses")) == 1
     assert session_backend.store().load() == {"Epoch": b"2"}
 
@@ -247,7 +240,7 @@ def test_a_killed_server_and_a_leader_asleep_meanwhile_lose_the_leadership_exact
     successor.lead("successor", 30, lambda why: None)
     assert successor.load() == {"Epoch": b"1"}
     stale.thaw()
-    wait_until(lambda: stale.ask("losses"))
+    eventually(lambda: stale.ask("losses"))
     assert stale.ask("commit", {"Epoch": "stale"})[0] == "FencedOut"
     assert len(stale.ask("losses")) == 1
     assert successor.load() == {"Epoch": b"1"}

@@ -19,20 +19,10 @@ import pytest
 
 from dcos_tensorflow.task.authentication import signed_headers
 from dcos_tensorflow.task.pack import build_zipapp
+from waiting import eventually
 
 DEADLINE_SECONDS = 20.0
 TOKEN = "the token of this task"
-
-
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
-    """Return the first true value of ``condition``; fail when there is none in time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"not within {seconds} s: {what}")
 
 
 def free_port() -> int:
@@ -66,11 +56,13 @@ class Task:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def wait_for_text(self, text: str, name: str = "stdout") -> None:
-        wait_until(lambda: text in self.text(name), f"{text!r} in {name}: {self.text('stderr')}")
+        eventually(
+            lambda: text in self.text(name), what=f"{text!r} in {name}: {self.text('stderr')}"
+        )
 
     def pid_in(self, name: str) -> int:
         """Return the pid that the job has written to a file."""
-        wait_until(lambda: self.text(name).endswith("\n"), f"the pid in {name}")
+        eventually(lambda: self.text(name).endswith("\n"), what=f"the pid in {name}")
         return int(self.text(name))
 
     def report(self) -> dict[str, Any]:
@@ -106,7 +98,7 @@ class Task:
             wanted = {"state": state, **fields}
             return status if wanted.items() <= status.items() else None
 
-        return wait_until(reached, f"state {state} {fields}: {self.text('stderr')}")
+        return eventually(reached, what=f"state {state} {fields}: {self.text('stderr')}")
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,9 @@ import socket
 
 import pytest
 
-from .conftest import alive, free_port, wait_until
+from waiting import eventually
+
+from .conftest import alive, free_port
 
 #: A Server that says that it was made, and a ConfigProto.
 TENSORFLOW = """\
@@ -131,7 +133,7 @@ def test_a_held_function_does_not_go_on_when_its_runner_is_killed(start_function
     pid = task.status()["pid"]
     task.process.kill()
     task.process.wait()
-    wait_until(lambda: not alive(pid), "the user's process gone")
+    eventually(lambda: not alive(pid), what="the user's process gone")
     assert "server" not in task.text()
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import alive, wait_until
+from waiting import eventually
+
+from .conftest import alive
 
 READY = "print('ready', flush=True)\n"
 WAIT = READY + "import time\nwhile True: time.sleep(60)\n"
@@ -130,9 +132,9 @@ def test_orphans_leave_no_zombies(start):
     orphan = "(sh -c 'sleep 0.1' & ) ; "
     task = start(job={"command": f"{orphan * 5} echo ready; sleep 600"})
     task.wait_for_text("ready")
-    wait_until(
+    eventually(
         lambda: not [pid for pid, state in children(task.process.pid) if state == "Z"],
-        "all zombies gone",
+        what="all zombies gone",
     )
 
 
@@ -149,7 +151,7 @@ def test_the_death_of_the_runner_leaves_nothing_behind(start, job):
     pids |= {pid for pid, _ in children(task.process.pid)}
     task.process.kill()
     task.process.wait()
-    wait_until(lambda: not any(map(alive, pids)), f"all of {pids} gone")
+    eventually(lambda: not any(map(alive, pids)), what=f"all of {pids} gone")
 
 
 def test_a_guard_that_was_killed_is_replaced(start):
@@ -158,14 +160,14 @@ def test_a_guard_that_was_killed_is_replaced(start):
     user = task.status()["pid"]
     (guard,) = [pid for pid, _ in children(task.process.pid) if pid != user]
     os.kill(guard, signal.SIGKILL)
-    (other,) = wait_until(
+    (other,) = eventually(
         lambda: [pid for pid, _ in children(task.process.pid) if pid not in (user, guard)],
-        "another guard",
+        what="another guard",
     )
-    wait_until(lambda: b"--guard" in Path(f"/proc/{other}/cmdline").read_bytes(), "it runs")
+    eventually(lambda: b"--guard" in Path(f"/proc/{other}/cmdline").read_bytes(), what="it runs")
     task.process.kill()
     task.process.wait()
-    wait_until(lambda: not alive(user), "the user's process gone")
+    eventually(lambda: not alive(user), what="the user's process gone")
 
 
 def test_neither_the_token_nor_proxies_reach_the_process(start):

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import alive, wait_until
+from waiting import eventually
+
+from .conftest import alive
 
 READY = "print('ready', flush=True)\n"
 WAIT = READY + "import time\nwhile True: time.sleep(60)\n"
@@ -31,7 +33,7 @@ def test_a_frozen_process_wakes_to_be_stopped(start):
     task = running(start, handler + WAIT, grace_seconds=15)
     pid = task.status()["pid"]
     os.kill(pid, signal.SIGSTOP)
-    wait_until(lambda: process_state(pid) == "T", "the process is frozen")
+    eventually(lambda: process_state(pid) == "T", what="the process is frozen")
     task.process.terminate()
     assert task.wait() == 5
 

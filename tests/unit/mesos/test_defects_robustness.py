@@ -108,11 +108,11 @@ def test_29_a_redirected_call_does_not_move_stock_to_the_new_leader(
 def test_30_a_name_that_does_not_resolve_ends_stock_only(kind, master, stage, stays, eventually):
     driver = stage.make(kind, "master.invalid:5050")
     if kind == "stock":
-        eventually(lambda: driver.aborted and stage.interrupts, within=30)
+        eventually(lambda: driver.aborted and stage.interrupts, seconds=30)
     else:
         assert stays(lambda: not driver.aborted, 0.5)
         driver.change_master(master.address)
-        eventually(lambda: driver.sched.of("registered"), within=30)
+        eventually(lambda: driver.sched.of("registered"), seconds=30)
 
 
 @pytest.fixture
