@@ -122,7 +122,7 @@ def test_links_of_the_job_before_are_gone(tmp_path):
 def test_the_path_of_the_sandbox_is_left_out_of_the_last_lines():
     state = failed()
     task_id = state.tasks["worker-1"].task_id
-    path = f"/work/agents/0/slaves/S/frameworks/F/executors/{task_id}/runs/c-1/train.py"
+    path = f"/srv/agents/0/slaves/S/frameworks/F/executors/{task_id}/runs/c-1/train.py"
     evidence = Evidence("boom", (f'  File "{path}", line 2, in main',))
     job = {"verdict": state.job.verdict, "incidents": state.job.incidents}
     told = text(a_state(JobPhase.DONE, state.tasks.values(), job=job, evidence={task_id: evidence}))

@@ -31,14 +31,14 @@ def test_the_flag_goes_before_the_variable_and_that_before_the_data_folder(
 
 
 def test_a_service_in_a_group_has_one_folder():
-    assert WorkDirectory(Path("/work")).service("/team/mnist").path == Path(
-        "/work/services/team__mnist"
+    assert WorkDirectory(Path("/srv")).service("/team/mnist").path == Path(
+        "/srv/services/team__mnist"
     )
 
 
 def test_the_default_state_is_a_file_in_the_service_s_folder():
-    directory = WorkDirectory(Path("/work")).service("mnist")
-    assert directory.state_url == "sqlite:////work/services/mnist/state.db"
+    directory = WorkDirectory(Path("/srv")).service("mnist")
+    assert directory.state_url == "sqlite:////srv/services/mnist/state.db"
 
 
 def test_the_folders_are_for_their_owner_alone(tmp_path):
