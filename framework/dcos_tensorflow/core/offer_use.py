@@ -96,23 +96,18 @@ def _old_attempts_may_live(draft: Draft) -> bool:
     """Say whether an attempt that was given up may run on an agent that is back.
 
     An agent that makes offers is reachable. What we left behind on it is asked about and killed
-    before the same task starts anywhere (rule 5).
+    before the same task starts anywhere (rule 5). So is what the master still owes an answer about.
     """
     state = draft.state
     if state.strays:
         return True
     back = {offer.agent_id for offer in state.offers.values()}
-    unreachable = {
-        r.task_id: r.agent_id for r in state.live_tasks if r.state is TaskState.UNREACHABLE
-    }
-    doubtful = frozenset(
-        task_id
-        for task_id, agent_id in (unreachable | dict(state.abandoned)).items()
-        if agent_id in back
-    )
+    given_up = {r.task_id: r.agent_id for r in state.live_tasks if r.state is TaskState.UNREACHABLE}
+    given_up |= dict(state.abandoned)
+    doubtful = frozenset(task_id for task_id, agent_id in given_up.items() if agent_id in back)
     if doubtful:
         doubt(draft, doubtful)
-    return bool(doubtful)
+    return bool(doubtful) or not given_up.keys().isdisjoint(state.reconciliation.waiting)
 
 
 def _wanted_sidecars(draft: Draft) -> tuple[TaskRequest, ...]:
