@@ -70,6 +70,7 @@ def findings(options: Options) -> Iterator[Finding]:
     """Yield everything that is wrong with options each of which is right in itself."""
     yield from _unsupported(options)
     yield from _job(options)
+    yield from _evaluator(options)
     yield from _kerberos(options)
     yield from _roles(options)
     yield from _strategy(options)
@@ -190,6 +191,17 @@ def _job(options: Options) -> Iterator[Finding]:
             "works for a module in service.job_name only, not for service.job_cmd",
             "false",
             ("service.tf1_compat", name, command),
+        )
+
+
+def _evaluator(options: Options) -> Iterator[Finding]:
+    """An evaluator is in no Server definition: with ``main(server, ...)`` it would train alone."""
+    if options.evaluator.count and options.service.job_contract == "function":
+        yield Finding(
+            "evaluator.count",
+            "an evaluator needs a script or a command, and service.job_contract is function",
+            "0, or service.job_contract script, command or auto",
+            ("evaluator.count", "service.job_contract"),
         )
 
 

@@ -304,6 +304,14 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         "service.job_contract: the contract function needs service.job_name "
         '(given: "function"; allowed: auto or command with service.job_cmd)',
     ),
+    "an evaluator has no place in a Server's cluster": (
+        {
+            "service": {"job_name": "train", "job_contract": "function"},
+            "evaluator": {"count": 1},
+        },
+        "evaluator.count: an evaluator needs a script or a command, and service.job_contract is "
+        "function (given: 1; allowed: 0, or service.job_contract script, command or auto)",
+    ),
     "a command cannot be run as TensorFlow 1": (
         {"service": {"job_cmd": "true", "tf1_compat": True}},
         "service.tf1_compat: works for a module in service.job_name only, not for "
