@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import CommandLine
+from command_line import UNTIL_FINISH, CommandLine
 from waiting import eventually
 
 ROOMY = ("--cpus", "4", "--mem", "2000", "--disk", "1000", "--gpus", "0")
@@ -95,7 +95,7 @@ def test_a_job_that_was_done_runs_again_with_its_checkpoints_until_fresh_removes
     again = command_line("run", file, *ROOMY)
     assert again.code == 0
     assert "Training goes on from the checkpoints" in again.out
-    refused = command_line("run", file, *ROOMY, "--fresh")
+    refused = command_line.ask("run", file, *ROOMY, "--fresh")
     assert refused.code == 1
     assert "--yes" in refused.out
     assert (kept / "older").exists()
@@ -105,7 +105,7 @@ def test_a_job_that_was_done_runs_again_with_its_checkpoints_until_fresh_removes
 
 def test_a_job_that_cannot_fit_is_refused_at_once(command_line, job):
     file = job("true", worker={"count": 3, "cpus": 2, "mem": 64, "disk": 10})
-    ended = command_line("run", file, *ROOMY)
+    ended = command_line.ask("run", file, *ROOMY)
     assert ended.code == 2
     assert "6 cpus of 4" in ended.out
 
@@ -126,19 +126,21 @@ def test_a_signal_ends_the_job_its_tasks_and_its_cluster(command_line, job, numb
 
 
 def test_a_run_that_was_killed_is_taken_up_again_with_its_tasks_alive(command_line, job):
-    file = job("echo started >> $CHECKPOINT_DIR/starts; sleep 4")
+    file = job(f"echo started >> $CHECKPOINT_DIR/starts; {UNTIL_FINISH}")
     process = command_line.start("run", file, *ROOMY)
     read_until(process, "worker-0 running")
     process.kill()
     process.communicate()
-    other = command_line("run", file, *ROOMY, "--set", "worker.cpus=0.2")
+    other = command_line.ask("run", file, *ROOMY, "--set", "worker.cpus=0.2")
     assert other.code == 2
     assert "has other options" in other.out
-    again = command_line("run", file, *ROOMY)
-    starts = command_line.home / "services" / "job" / "checkpoints" / "starts"
-    assert again.code == 0, again.out
-    assert "is taken up again" in again.out
-    assert starts.read_text() == "started\n"
+    again = command_line.start("run", file, *ROOMY)
+    read_until(again, "is taken up again")
+    checkpoints = command_line.home / "services" / "job" / "checkpoints"
+    (checkpoints / "finish").touch()
+    out, _ = again.communicate(timeout=60)
+    assert again.returncode == 0, out
+    assert (checkpoints / "starts").read_text() == "started\n"
     assert clusters_of(command_line) == []
 
 
@@ -148,19 +150,20 @@ def test_a_job_whose_run_was_killed_can_be_stopped(command_line, job):
     task = int((next(command_line.home.glob("**/runs/*/pid"))).read_text())
     process.kill()
     process.communicate()
-    assert "stop ends it" in command_line("status", "job").out
+    assert "stop ends it" in command_line.ask("status", "job").out
     stopped = command_line("stop", "job")
     assert stopped.code == 0, stopped.out
     assert clusters_of(command_line) == []
     eventually(lambda: not Path(f"/proc/{task}").exists())
-    assert "was stopped" in command_line("status", "job").out
+    assert "was stopped" in command_line.ask("status", "job").out
 
 
 def test_a_second_run_of_a_service_harms_nothing(command_line, job):
-    file = job("sleep 3")
+    file = job(UNTIL_FINISH)
     first = command_line.start("run", file, *ROOMY)
     read_until(first, "worker-0 running")
     second = command_line("run", file, *ROOMY)
+    (command_line.home / "services" / "job" / "checkpoints" / "finish").touch()
     out, _ = first.communicate(timeout=60)
     assert second.code == 8
     assert "Another run of job is under way" in second.out
@@ -170,7 +173,7 @@ def test_a_second_run_of_a_service_harms_nothing(command_line, job):
 def test_a_detached_job_without_a_cluster_starts_one_that_lives_on(command_line, job):
     try:
         assert command_line("run", job("sleep 60"), "--detach", *ROOMY).code == 0
-        assert command_line("local", "status").code == 0
+        assert command_line.ask("local", "status").code == 0
         assert command_line("stop", "job").code == 0
     finally:
         down = command_line("local", "down")

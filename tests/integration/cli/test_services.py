@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import CommandLine
+from command_line import UNTIL_FINISH, CommandLine
 from waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
@@ -43,14 +43,14 @@ def document(ended):
 
 
 def phase(command_line, service):
-    ended = command_line("status", service, "--json")
+    ended = command_line.ask("status", service, "--json")
     return json.loads(ended.out)["phase"] if ended.code == 0 else ended.out
 
 
 def test_the_cluster_that_is_up_is_seen_and_used(command_line, job, cluster, name):
-    status = document(command_line("local", "status", "--json"))
+    status = document(command_line.ask("local", "status", "--json"))
     assert [agent["attributes"]["rack"] for agent in status["agents"]] == ["r1", "r2"]
-    assert document(command_line("local", "up", "--json"))["started"] is False
+    assert document(command_line.ask("local", "up", "--json"))["started"] is False
     ended = command_line("run", job("true", name))
     assert ended.code == 0, ended.out
     assert cluster in ended.out
@@ -59,7 +59,7 @@ def test_the_cluster_that_is_up_is_seen_and_used(command_line, job, cluster, nam
 
 
 def test_sigterm_leaves_a_job_on_a_lasting_cluster_alone(command_line, job, name):
-    file = job("echo started >> $CHECKPOINT_DIR/starts; sleep 3", name)
+    file = job(f"echo started >> $CHECKPOINT_DIR/starts; {UNTIL_FINISH}", name)
     process = command_line.start("run", file)
     assert process.stdout is not None
     assert any("worker-0 running" in line for line in process.stdout)
@@ -67,31 +67,32 @@ def test_sigterm_leaves_a_job_on_a_lasting_cluster_alone(command_line, job, name
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 128 + signal.SIGTERM, out
     assert "The job goes on" in out
-    assert "By its state the job is running" in command_line("status", name).out
+    assert "By its state the job is running" in command_line.ask("status", name).out
+    checkpoints = command_line.home / "services" / name / "checkpoints"
+    (checkpoints / "finish").touch()
     again = command_line("run", file)
-    starts = command_line.home / "services" / name / "checkpoints" / "starts"
     assert again.code == 0, again.out
-    assert starts.read_text() == "started\n"
+    assert (checkpoints / "starts").read_text() == "started\n"
 
 
 def test_a_detached_job_is_watched_and_stopped_from_other_terminals(command_line, job, name):
     file = job("for i in $(seq 300); do echo step $i loss 0.5; sleep 0.2; done", name)
     started = document(command_line("run", file, "--detach", "--json"))
     eventually(lambda: phase(command_line, name) == "running")
-    assert "needs" not in command_line("why", name).out
-    addresses = document(command_line("cluster", name, "--json"))["addresses"]
+    assert "needs" not in command_line.ask("why", name).out
+    addresses = document(command_line.ask("cluster", name, "--json"))["addresses"]
     assert list(addresses) == ["worker-0"]
     assert f"Service '{name}' is already led by" in command_line("run", file).out
-    stopped = command_line("stop", name)
+    stopped = command_line.ask("stop", name)
     assert stopped.code == 0, stopped.out
     eventually(lambda: not lives(started["pid"]))
-    after = command_line("status", name)
+    after = command_line.ask("status", name)
     assert f"The job {name} was stopped" in after.out
-    assert "has ended: stopped" in command_line("stop", name).out
+    assert "has ended: stopped" in command_line.ask("stop", name).out
 
 
 def test_a_detached_job_is_followed_to_its_exit_code(command_line, job, name):
-    file = job("sleep 1; echo the end >&2; exit 5", name, retry={"limit": 0})
+    file = job("sleep 0.5; echo the end >&2; exit 5", name, retry={"limit": 0})
     assert command_line("run", file, "--detach").code == 0
     ended = command_line("status", name, "--follow")
     assert ended.code == 5, ended.out
@@ -105,7 +106,7 @@ def test_a_scheduler_that_cannot_start_says_why_to_whoever_detached_it(command_l
     assert second.code == 8
     assert f"pid {first['pid']}" in second.out
     assert "Traceback" not in second.out
-    assert command_line("stop", name).code == 0
+    assert command_line.ask("stop", name).code == 0
 
 
 def test_a_job_that_has_to_wait_says_why(command_line, job, name):
@@ -115,8 +116,8 @@ def test_a_job_that_has_to_wait_says_why(command_line, job, name):
         worker={"count": 2, "cpus": 2, "mem": 64, "placement_constraint": "rack:IS:r1"},
     )
     assert command_line("run", file, "--detach").code == 0
-    eventually(lambda: "needs 2 cpus" in command_line("why", name).out)
-    assert command_line("stop", name).code == 0
+    eventually(lambda: "needs 2 cpus" in command_line.ask("why", name).out)
+    assert command_line.ask("stop", name).code == 0
 
 
 @pytest.fixture
@@ -158,7 +159,7 @@ def test_a_daemon_that_is_told_to_end_leaves_its_tasks_to_the_next(
     second = scheduler()
     eventually(lambda: phase(command_line, name) == "running")
     assert (tmp_path / "starts").read_text() == "started\n"
-    assert command_line("stop", name).code == 0
+    assert command_line.ask("stop", name).code == 0
     assert second.poll() is None, "the daemon stays to answer questions"
     second.send_signal(signal.SIGINT)
     second.communicate(timeout=30)
@@ -177,7 +178,7 @@ def test_a_second_daemon_waits_for_the_first_or_says_who_it_is(command_line, sch
     first.wait()
     registration = command_line.home / "services" / name / "scheduler.json"
     eventually(lambda: json.loads(registration.read_text())["pid"] == waiting.pid)
-    assert command_line("stop", name).code == 0
+    assert command_line.ask("stop", name).code == 0
 
 
 def test_a_daemon_that_waits_for_the_leadership_ends_when_told_to(command_line, scheduler, name):
@@ -190,7 +191,7 @@ def test_a_daemon_that_waits_for_the_leadership_ends_when_told_to(command_line, 
     waiting.terminate()
     out, _ = waiting.communicate(timeout=30)
     assert waiting.returncode == 0, out
-    assert command_line("stop", name).code == 0
+    assert command_line.ask("stop", name).code == 0
 
 
 def _handles_sigterm(pid: int) -> bool:
