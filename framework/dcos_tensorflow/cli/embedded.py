@@ -8,9 +8,10 @@ it could do that, the next run of the service finds the cluster there and carrie
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
@@ -70,6 +71,23 @@ def down(directory: Path) -> bool:
         return daemon.down(directory)
     except DaemonError as error:
         raise CliError(sentence(str(error))) from error
+
+
+def check_of(directory: Path | None, master: str) -> Callable[[], None]:
+    """Return what raises CliError once the cluster in this folder runs no more.
+
+    Without it a job on a dead cluster would wait for ever. Without a folder it checks nothing.
+    """
+    return partial(_check_lives, directory, master) if directory is not None else lambda: None
+
+
+def _check_lives(directory: Path, master: str) -> None:
+    if daemon.running_master(directory) != master:
+        raise CliError(
+            f"The embedded cluster in {directory} has ended, and the tasks with it; its log is"
+            f" {directory / 'cluster.log'}. The same command starts the job again, from its"
+            " checkpoints."
+        )
 
 
 def cluster_for_run(

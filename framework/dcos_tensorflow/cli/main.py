@@ -71,6 +71,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except SystemExit:
+        # click's way to end when whoever read our output has gone; it exits with 1 by itself.
+        return 128 + signal.SIGPIPE
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain once more while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

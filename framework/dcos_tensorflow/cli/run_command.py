@@ -18,7 +18,7 @@ import click
 
 from dcos_tensorflow.cli import ending, stored
 from dcos_tensorflow.cli.detaching import detach
-from dcos_tensorflow.cli.embedded import Cluster, cluster_for_run, lasting_cluster
+from dcos_tensorflow.cli.embedded import Cluster, check_of, cluster_for_run, lasting_cluster
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.following import (
     Left,
@@ -123,7 +123,14 @@ def run(request: RunRequest) -> int:
         settings = settings.with_default("wait_for_leadership", False).with_default("rerun", True)
         config = scheduler_config(settings, directory, local=request.local)
         config = replace(config, state=url)
-        served = ServedJob(prepared, config, directory, effective(options), local=request.local)
+        served = ServedJob(
+            prepared,
+            config,
+            directory,
+            effective(options),
+            local=request.local,
+            check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
+        )
         stack.enter_context(served)
         _announce(prepared, directory, where, known, request.stream)
         return _follow(request, directory, served, cluster, signals)

@@ -60,7 +60,14 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
             settings = with_reachable_api(settings)
         config = scheduler_config(settings, directory, local=local)
         ended = threading.Event()
-        served = ServedJob(prepared, config, directory, effective(options), local=local)
+        served = ServedJob(
+            prepared,
+            config,
+            directory,
+            effective(options),
+            local=local,
+            check_cluster=embedded.check_of(cluster, settings["master"]),
+        )
         try:
             with _signals_end(ended) as starting:
                 stack.enter_context(served)

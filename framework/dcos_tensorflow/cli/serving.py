@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,7 @@ class ServedJob:
     """A scheduler of this process, with its API. A context manager: leaving it ends the scheduler.
 
     Entering may wait for the leadership; it raises CliError when the scheduler cannot start.
+    ``check_cluster`` raises CliError when the embedded cluster is gone.
     """
 
     def __init__(
@@ -90,8 +91,10 @@ class ServedJob:
         configuration: Mapping[str, Any],
         *,
         local: bool,
+        check_cluster: Callable[[], None] = lambda: None,
     ) -> None:
         self._local = local
+        self._check_cluster = check_cluster
         self.directory = directory
         self.config = config
         self.spec = prepared.spec
@@ -138,7 +141,7 @@ class ServedJob:
         return self.scheduler.wait(seconds)
 
     def check(self) -> None:
-        """Raise CliError when the scheduler has ended by itself."""
+        """Raise CliError when the scheduler, or the embedded cluster below it, has ended."""
         left = self.scheduler.exit
         if left is not None:
             raise CliError(
@@ -146,6 +149,7 @@ class ServedJob:
                 f" {self.directory.log}.",
                 left.code or 1,
             )
+        self._check_cluster()
 
     def leave_cluster(self) -> None:
         """Take the framework of a job that is done off the cluster.

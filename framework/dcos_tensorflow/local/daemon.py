@@ -203,6 +203,17 @@ def status(state_dir: Path) -> ClusterStatus | None:
     )
 
 
+def running_master(state_dir: Path) -> str | None:
+    """Return the master's address of the cluster that runs, without asking it; None when none does.
+
+    Cheap enough to be called several times a second.
+    """
+    record = _read(Path(state_dir) / _RECORD)
+    if record is None or start_time(record["pid"]) != record["started"]:
+        return None
+    return str(record["master"])
+
+
 def _answers(master: str) -> bool:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

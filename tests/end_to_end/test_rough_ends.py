@@ -1,0 +1,119 @@
+"""What a job needs is killed or closed while ``run`` follows it: it says so, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import CommandLine, write_options
+from waiting import eventually
+
+pytestmark = pytest.mark.timeout(120)
+
+ROOMY = ("--cpus", "4", "--mem", "2000", "--disk", "1000", "--gpus", "0")
+
+
+class Home(CommandLine):
+    """A command line with a work directory of its own."""
+
+    def processes(self, pattern: str = "") -> list[int]:
+        """Return the processes that name this home, and the pattern, on their command line."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                line = path.read_bytes().decode(errors="replace").replace("\0", " ")
+            except OSError:
+                continue  # It has ended in the meantime.
+            if str(self.home) in line and re.search(pattern, line):
+                found.append(int(path.parent.name))
+        return found
+
+    def running(self, file: Path) -> subprocess.Popen[str]:
+        """Start a run and return once its task runs."""
+        process = self.start("run", file, *ROOMY)
+        assert process.stdout is not None
+        assert any("worker-0 running" in line for line in process.stdout)
+        return process
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    found = Home(tmp_path / "home")
+    yield found
+    assert found.processes() == []
+
+
+@pytest.fixture
+def job(tmp_path: Path, home: Home) -> Path:
+    """A job that ends once its file ``finish`` is there."""
+    command = f"while ! test -e {home.home}/finish; do sleep 0.1; done"
+    service = {"name": "job", "strategy": "independent", "job_cmd": command}
+    return write_options(tmp_path, service=service, retry={"limit": 0})
+
+
+def kill(pids: list[int]) -> None:
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_killed_cluster_ends_the_run_with_a_message_and_the_job_starts_again(home, job):
+    process = home.running(job)
+    kill(home.processes("dcos_tensorflow.local serve"))
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "has ended, and the tasks with it" in out
+    (home.home / "finish").touch()
+    again = home("run", job, *ROOMY)
+    assert again.code == 0, again.out
+    assert "is taken up again" in again.out
+
+
+def test_a_killed_task_runner_is_told_and_takes_the_process_along(home, job):
+    process = home.running(job)
+    kill(home.processes("task-runner.*pyz"))
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 1, out
+    assert "Command terminated with signal Killed" in out
+
+
+def test_a_killed_process_is_told_with_its_likely_cause(home, job):
+    process = home.running(job)
+    kill(home.processes("^sh -c while"))
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGKILL, out
+    assert "killed with SIGKILL by something else than the task runner" in out
+
+
+def test_a_run_whose_reader_has_gone_ends_quietly(home, job):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dcos_tensorflow", "run", str(job), *ROOMY],
+        env=home.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=30) == 128 + signal.SIGPIPE
+    assert said == ""
+
+
+def test_of_two_runs_at_once_one_goes_on(home, job):
+    both = [home.start("run", job, *ROOMY) for _ in range(2)]
+    eventually(lambda: any(process.poll() is not None for process in both))
+    (home.home / "finish").touch()
+    outs = [process.communicate(timeout=30)[0] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 8], outs
+    assert sum("Another run of job is under way" in out for out in outs) == 1
