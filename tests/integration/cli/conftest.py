@@ -48,7 +48,7 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LastingCluster
     assert up.code == 0, up.out
     yield LastingCluster(found, json.loads(up.out)["master"])
     end_schedulers(found)
-    assert found("local", "down").code == 0
+    assert found.ask("local", "down").code == 0
 
 
 @pytest.fixture

@@ -151,7 +151,7 @@ def test_a_job_whose_run_was_killed_can_be_stopped(command_line, job):
     process.kill()
     process.communicate()
     assert "stop ends it" in command_line.ask("status", "job").out
-    stopped = command_line("stop", "job")
+    stopped = command_line.ask("stop", "job")
     assert stopped.code == 0, stopped.out
     assert clusters_of(command_line) == []
     eventually(lambda: not Path(f"/proc/{task}").exists())
@@ -162,7 +162,7 @@ def test_a_second_run_of_a_service_harms_nothing(command_line, job):
     file = job(UNTIL_FINISH)
     first = command_line.start("run", file, *ROOMY)
     read_until(first, "worker-0 running")
-    second = command_line("run", file, *ROOMY)
+    second = command_line.ask("run", file, *ROOMY)
     (command_line.home / "services" / "job" / "checkpoints" / "finish").touch()
     out, _ = first.communicate(timeout=60)
     assert second.code == 8
@@ -174,9 +174,9 @@ def test_a_detached_job_without_a_cluster_starts_one_that_lives_on(command_line,
     try:
         assert command_line("run", job("sleep 60"), "--detach", *ROOMY).code == 0
         assert command_line.ask("local", "status").code == 0
-        assert command_line("stop", "job").code == 0
+        assert command_line.ask("stop", "job").code == 0
     finally:
-        down = command_line("local", "down")
+        down = command_line.ask("local", "down")
     assert "is down" in down.out
     assert clusters_of(command_line) == []
 

@@ -82,7 +82,7 @@ def test_a_detached_job_is_watched_and_stopped_from_other_terminals(command_line
     assert "needs" not in command_line.ask("why", name).out
     addresses = document(command_line.ask("cluster", name, "--json"))["addresses"]
     assert list(addresses) == ["worker-0"]
-    assert f"Service '{name}' is already led by" in command_line("run", file).out
+    assert f"Service '{name}' is already led by" in command_line.ask("run", file).out
     stopped = command_line.ask("stop", name)
     assert stopped.code == 0, stopped.out
     eventually(lambda: not lives(started["pid"]))
@@ -94,7 +94,7 @@ def test_a_detached_job_is_watched_and_stopped_from_other_terminals(command_line
 def test_a_detached_job_is_followed_to_its_exit_code(command_line, job, name):
     file = job("sleep 0.5; echo the end >&2; exit 5", name, retry={"limit": 0})
     assert command_line("run", file, "--detach").code == 0
-    ended = command_line("status", name, "--follow")
+    ended = command_line.ask("status", name, "--follow")
     assert ended.code == 5, ended.out
     assert "  | the end" in ended.out
 
@@ -169,11 +169,10 @@ def test_a_daemon_that_is_told_to_end_leaves_its_tasks_to_the_next(
 def test_a_second_daemon_waits_for_the_first_or_says_who_it_is(command_line, scheduler, name):
     first = scheduler()
     eventually(lambda: phase(command_line, name) == "running")
-    refused = scheduler("--no-wait-for-leadership")
+    refused, waiting = scheduler("--no-wait-for-leadership"), scheduler()
     out, _ = refused.communicate(timeout=30)
     assert refused.returncode == 8, out
     assert f"pid {first.pid}" in out
-    waiting = scheduler()
     first.send_signal(signal.SIGKILL)
     first.wait()
     registration = command_line.home / "services" / name / "scheduler.json"
