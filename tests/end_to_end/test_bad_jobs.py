@@ -91,7 +91,7 @@ class Running:
     def until(self, text: str) -> None:
         """Wait until the command has printed this."""
         with self._news:
-            found = self._news.wait_for(lambda: text in self.seen, PATIENCE, seconds=PATIENCE)
+            found = self._news.wait_for(lambda: text in self.seen, PATIENCE)
         assert found, f"{text!r} was never printed:\n{self.seen}"
 
     def end(self, number: int = 0) -> Ended:
