@@ -11,10 +11,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from command_line import UNTIL_FINISH, CommandLine
+from command_line import UNTIL_FINISH, CommandLine, Ended, write_options
 from waiting import eventually
 
 ROOMY = ("--cpus", "4", "--mem", "2000", "--disk", "1000", "--gpus", "0")
@@ -50,8 +51,26 @@ def read_until(process: subprocess.Popen[str], text: str) -> str:
     pytest.fail(f"{text!r} was never printed:\n{seen}")
 
 
-def test_a_job_runs_to_its_end_and_leaves_its_work_behind(command_line, job):
-    ended = command_line("run", job(TRAINS), *ROOMY)
+class DoneJob(NamedTuple):
+    """A job that was run to its end."""
+
+    command_line: CommandLine
+    file: Path
+    ended: Ended
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """One run to the end, looked at by several tests: what they add, the next run keeps."""
+    folder = tmp_path_factory.mktemp("done")
+    command_line = CommandLine(folder / "home")
+    service = {"name": "job", "job_cmd": TRAINS, "strategy": "independent"}
+    file = write_options(folder, service=service)
+    return DoneJob(command_line, file, command_line("run", file, *ROOMY))
+
+
+def test_a_job_runs_to_its_end_and_leaves_its_work_behind(done):
+    command_line, _, ended = done
     home = command_line.home / "services" / "job"
     assert ended.code == 0, ended.out
     assert "test accuracy  0.97" in ended.out
@@ -85,12 +104,9 @@ def test_with_json_standard_output_is_one_document(command_line, job):
     assert document["result"] == {"test_accuracy": 0.97}
 
 
-def test_a_job_that_was_done_runs_again_with_its_checkpoints_until_fresh_removes_them(
-    command_line, job
-):
-    file = job('touch "$CHECKPOINT_DIR/mark"')
+def test_a_job_that_was_done_runs_again_with_its_checkpoints_until_fresh_removes_them(done):
+    command_line, file, _ = done
     kept = command_line.home / "services" / "job" / "checkpoints"
-    assert command_line("run", file, *ROOMY).code == 0
     (kept / "older").touch()
     again = command_line("run", file, *ROOMY)
     assert again.code == 0
