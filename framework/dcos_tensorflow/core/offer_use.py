@@ -46,7 +46,7 @@ def use_offers(draft: Draft) -> None:
     if not draft.state.registered:
         return
     gang = _wanted_gang(draft)
-    sidecars = _wanted_sidecars(draft)
+    sidecars = _wanted_sidecars(draft, with_gang=bool(gang))
     if not gang and not sidecars:
         _want_nothing(draft)
         return
@@ -110,8 +110,9 @@ def _old_attempts_may_live(draft: Draft) -> bool:
     return bool(doubtful) or not given_up.keys().isdisjoint(state.reconciliation.waiting)
 
 
-def _wanted_sidecars(draft: Draft) -> tuple[TaskRequest, ...]:
-    if draft.job.phase not in (JobPhase.PLACING, JobPhase.STARTING, JobPhase.RUNNING):
+def _wanted_sidecars(draft: Draft, *, with_gang: bool) -> tuple[TaskRequest, ...]:
+    """Return requests for sidecars: beside a gang that is placed now, or that runs."""
+    if not with_gang and draft.job.phase not in (JobPhase.STARTING, JobPhase.RUNNING):
         return ()
     return tuple(
         _request(draft, role, index)

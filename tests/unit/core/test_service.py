@@ -144,6 +144,21 @@ def test_an_evaluator_that_finds_no_room_says_why():
     assert [m.task for m in scheduler.state.misfits] == ["evaluator-0"]
 
 
+def test_a_sidecar_is_not_placed_while_an_old_gang_is_still_being_stopped():
+    scheduler = started(with_evaluator())
+    evaluator = scheduler.cluster.id_of("evaluator-0")
+    scheduler.cluster.report(evaluator, TaskState.FAILED, "Command exited with status 1")
+    scheduler.drain()
+    # What a crash in the middle of a split commit leaves: members, but neither epoch nor phase.
+    job = dataclasses.replace(scheduler.state.job, phase=JobPhase.PLACING)
+    scheduler.state = dataclasses.replace(scheduler.state, job=job, epoch=None)
+    scheduler.cluster.now += 100
+    scheduler.cluster.make_offers()
+    launched = len(scheduler.cluster.launch_history)
+    scheduler.handle(scheduler.cluster.outbox.pop())
+    assert len(scheduler.cluster.launch_history) == launched
+
+
 def test_an_evaluator_follows_when_room_appears():
     cluster = Cluster(agents=1, resources=Resources(cpus=3, mem=8192, disk=10000))
     scheduler = Scheduler(with_evaluator(), cluster)
