@@ -1,17 +1,27 @@
 """How fast the state stores are: commits a second, and the time to load a large service.
 
-    python benchmarks/state_store.py sqlite:////tmp/bench.db zk://127.0.0.1:2181/bench
+Read it so: each operation has one row per store, and ``to first`` says how many times as fast as
+the first store it is (0.5 x takes twice as long).
 
-Each URL is measured with a service of its own, which is erased at the end. Commits are those of
-one task: TaskInfo (2 KB) and TaskStatus, durable when they return; how fast that is depends on
+    python benchmarks/state_store.py [URL ...] [--tasks 10000] [--commits 500]
+
+Without URLs: SQLite in a folder of its own and, where it is installed, a ZooKeeper server of its
+own. Each URL is measured with a service of its own, which is erased at the end. Commits are those
+of one task: TaskInfo (2 KB) and TaskStatus, durable when they return; how fast that is depends on
 the disk more than on anything else.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 from dcos_tensorflow.core.actions import Write
 from dcos_tensorflow.state.store import StateStore, open_store
@@ -19,40 +29,75 @@ from dcos_tensorflow.state.store import StateStore, open_store
 TASK_INFO = b"x" * 2_000
 TASK_STATUS = b"y" * 300
 
+#: Operation -> seconds, and how many things of which kind it handled.
+Measured = dict[str, tuple[float, int, str]]
+
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("urls", nargs="+", metavar="URL")
+    parser = argparse.ArgumentParser(description="Measure the state stores.")
+    parser.add_argument("urls", nargs="*", metavar="URL")
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--commits", type=int, default=500)
     arguments = parser.parse_args()
-    for url in arguments.urls:
-        store = open_store(url, f"benchmark-{os.getpid()}")
-        store.lead("benchmark", 10.0, print)
-        measure(store, arguments.tasks, arguments.commits)
+    with contextlib.ExitStack() as stack:
+        urls = arguments.urls or stack.enter_context(own_stores())
+        found = {}
+        for number, url in enumerate(urls, 1):
+            name = f"{number} {url.partition(':')[0]}"
+            found[name] = measured(name, url, arguments.tasks, arguments.commits)
+    show(found)
+
+
+@contextlib.contextmanager
+def own_stores() -> Iterator[list[str]]:
+    """Yield the URLs of an SQLite file and, where there is one, of a ZooKeeper server."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    from zookeeper_server import ZooKeeperServer, available
+
+    with tempfile.TemporaryDirectory(prefix="state-store-") as folder:
+        urls = [f"sqlite:///{folder}/state.db"]
+        problem = available()
+        if problem is not None:
+            print(f"SQLite alone: no ZooKeeper: {problem}")
+            yield urls
+            return
+        server = ZooKeeperServer(Path(folder) / "zookeeper")
+        server.start()
+        try:
+            yield [*urls, f"zk://{server.address}/benchmark"]
+        finally:
+            server.close()
+
+
+def measured(name: str, url: str, tasks: int, commits: int) -> Measured:
+    store = open_store(url, f"benchmark-{os.getpid()}")
+    print(f"{name}: {store}", flush=True)
+    store.lead("benchmark", 10.0, print)
+    try:
+        return measure(store, tasks, commits)
+    finally:
         store.close()
 
 
-def measure(store: StateStore, tasks: int, commits: int) -> None:
-    print(store)
-    began = time.perf_counter()
-    store.commit([write for number in range(tasks) for write in task(number)])
-    show(f"write {tasks:,} tasks in one commit", time.perf_counter() - began)
+def measure(store: StateStore, tasks: int, commits: int) -> Measured:
+    found: Measured = {}
 
-    began = time.perf_counter()
-    for number in range(commits):
-        store.commit(task(number))
-    seconds = time.perf_counter() - began
-    show(f"{commits:,} commits of one task", seconds, f"{commits / seconds:,.0f} commits/s")
+    def take(what: str, count: int, kind: str, operation: Callable[[], Any]) -> None:
+        began = time.perf_counter()
+        operation()
+        found[what] = (time.perf_counter() - began, count, kind)
 
-    began = time.perf_counter()
-    values = store.load()
-    seconds = time.perf_counter() - began
-    show(f"load {tasks:,} tasks", seconds, f"{len(values) / seconds:,.0f} values/s")
-
-    began = time.perf_counter()
-    store.erase()
-    show(f"erase {tasks:,} tasks", time.perf_counter() - began)
+    everything = [write for number in range(tasks) for write in task(number)]
+    take(f"write {tasks:,} tasks in one commit", tasks, "tasks/s", lambda: store.commit(everything))
+    take(
+        f"{commits:,} commits of one task",
+        commits,
+        "commits/s",
+        lambda: [store.commit(task(number)) for number in range(commits)],
+    )
+    take(f"load {tasks:,} tasks", tasks, "tasks/s", store.load)
+    take(f"erase {tasks:,} tasks", tasks, "tasks/s", store.erase)
+    return found
 
 
 def task(number: int) -> list[Write]:
@@ -60,8 +105,16 @@ def task(number: int) -> list[Write]:
     return [Write(f"{folder}/TaskInfo", TASK_INFO), Write(f"{folder}/TaskStatus", TASK_STATUS)]
 
 
-def show(what: str, seconds: float, rate: str = "") -> None:
-    print(f"  {what:36} {seconds:8.3f} s  {rate}")
+def show(found: dict[str, Measured]) -> None:
+    print(f"{'operation':<32} {'store':<10} {'seconds':>9} {'rate':>10} {'':<10} {'to first':>9}")
+    first = next(iter(found.values()))
+    for what, (basis, _, _) in first.items():
+        for name, rows in found.items():
+            seconds, count, kind = rows[what]
+            print(
+                f"{what:<32} {name:<10} {seconds:>9.3f}"
+                f" {count / seconds:>10,.0f} {kind:<10} {basis / seconds:>7.2f} x"
+            )
 
 
 if __name__ == "__main__":
