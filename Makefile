@@ -74,7 +74,7 @@ schemas: $(VENV)/.installed
 	$(BIN)/python -m dcos_tensorflow.cli.settings_schema
 
 bench: $(VENV)/.installed
-	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 # The tests start a real ZooKeeper. Missing and not installable: those tests are skipped and say why.
 system-packages:
