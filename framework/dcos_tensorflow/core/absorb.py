@@ -64,7 +64,8 @@ def _registered(draft: Draft, event: events.Registered) -> None:
         framework_id=event.framework_id,
         offers={},
         gang_since=0.0,
-        suppressed=None,
+        # The driver repeats a suppression when it subscribes again; else offers come by themselves.
+        suppressed=None if draft.state.suppressed else False,
         reconciliation=Reconciliation(
             waiting=live, next_at=draft.now, round=0, implicit_at=draft.now
         ),
@@ -74,7 +75,7 @@ def _registered(draft: Draft, event: events.Registered) -> None:
 
 def _disconnected(draft: Draft, event: events.Disconnected) -> None:
     lost = draft.state.registered
-    draft.set(registered=False, disconnected=event.why, offers={}, gang_since=0.0, suppressed=None)
+    draft.set(registered=False, disconnected=event.why, offers={}, gang_since=0.0)
     what = "disconnected from the master" if lost else "not connected to a master"
     draft.reasons.append(f"{what}: {event.why}")
 

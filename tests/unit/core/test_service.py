@@ -7,7 +7,15 @@ import dataclasses
 import pytest
 
 from dcos_tensorflow.core import contract, events
-from dcos_tensorflow.core.actions import Accept, Acknowledge, Decline, Kill, Reconcile, Suppress
+from dcos_tensorflow.core.actions import (
+    Accept,
+    Acknowledge,
+    Decline,
+    Kill,
+    Reconcile,
+    Revive,
+    Suppress,
+)
 from dcos_tensorflow.core.job import JobPhase, Outcome
 from dcos_tensorflow.core.plan import deploy_plan
 from dcos_tensorflow.core.resources import Resources
@@ -580,6 +588,19 @@ def test_a_refused_framework_ends_the_scheduler_and_leaves_the_tasks_alone():
     scheduler.handle(events.FrameworkRefused("Framework failed over"))
     assert scheduler.exit is not None
     assert len(scheduler.cluster.alive()) == 3
+
+
+def test_a_first_subscription_needs_no_revive():
+    scheduler = Scheduler(small_job(), Cluster(agents=0))
+    decision = scheduler.handle(events.Registered("framework-1", "m"))
+    assert not any(isinstance(a, Revive) for a in decision.actions)
+
+
+def test_offers_are_asked_for_as_soon_as_a_failed_gang_may_start_again():
+    scheduler = started()
+    fail(scheduler, "worker-1")
+    scheduler.run(5)
+    assert scheduler.state.job.phase is JobPhase.STARTING
 
 
 def test_suppression_is_repeated_after_a_new_subscription():
