@@ -12,10 +12,10 @@ import pytest
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
 
-#: A tenth of the recorded intervals (allocation 1 s, agents pinged every 1 s, 3 times).
+#: A tenth of the recorded intervals (allocation 1 s, agents pinged every 1 s, 3 times). Updates
+#: are sent again as late as by Mesos: sooner, a busy machine would see copies that none recorded.
 FAST = Timing(
     allocation=0.1,
-    update_retry=1.0,
     agent_ping=0.1,
     agent_ping_timeouts=3,
     agent_registration=0.05,

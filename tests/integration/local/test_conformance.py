@@ -39,13 +39,18 @@ SECOND = 1
         "reconcile",
         "failover",
         "malformed",
-        "unacked_retry",
         "operator_teardown_limits",
     ],
 )
 def test_recording_is_reproduced(name: str, make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     Player(read(name), lambda: cluster.master).play()
+
+
+def test_unacknowledged_updates_are_sent_again_as_recorded(make_cluster: MakeCluster) -> None:
+    # Twice, after one wait and after a doubled one; the next copy is far off.
+    cluster = make_cluster(timing=Timing(allocation=0.1, update_retry=0.5))
+    Player(read("unacked_retry"), lambda: cluster.master).play()
 
 
 @pytest.mark.parametrize(

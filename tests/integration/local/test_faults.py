@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.local.cluster import EmbeddedCluster
+from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
@@ -35,7 +36,7 @@ def started(scheduler: Scheduler, task_id: str = "t", host: str = "127.0.0.1") -
 
 
 def test_dropped_update_is_sent_again(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
+    cluster = make_cluster(timing=Timing(allocation=0.1, update_retry=0.3))
     with Scheduler(cluster.master) as scheduler:
         cluster.faults.drop_updates(1, state="TASK_STARTING")
         offer = scheduler.offer()
