@@ -6,6 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -137,10 +138,10 @@ def test_a_wait_to_lead_that_ends_in_an_outage_says_unavailable(
         store.lead("waits", 0.5, lambda why: None)
 
 
-def test_no_server_at_all_is_said_at_open(own_zookeeper: ZooKeeperServer) -> None:
-    own_zookeeper.kill()
+def test_no_server_at_all_is_said_at_open(tmp_path: Path) -> None:
+    never_started = ZooKeeperServer(tmp_path)
     with pytest.raises(StateUnavailable, match="no ZooKeeper server of zk://127"):
-        open_store(own_zookeeper.url(credentials="me:secret"), "tf", timeout_seconds=0.3)
+        open_store(never_started.url(credentials="me:secret"), "tf", timeout_seconds=0.3)
 
 
 # Sessions
