@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +14,8 @@ from dcos_tensorflow.cli.wording import megabytes, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus
+
+_TIMEOUT = 5.0
 
 
 def up(work: WorkDirectory, wishes: AgentWishes, port: int, *, as_json: bool) -> int:
@@ -50,12 +54,23 @@ def down(work: WorkDirectory, *, as_json: bool) -> int:
     return 0
 
 
+def running_services(master: str) -> dict[str, int]:
+    """Return how many tasks each service has on the cluster; empty when the master is silent."""
+    try:
+        with urllib.request.urlopen(f"http://{master}/state", timeout=_TIMEOUT) as answer:
+            frameworks = json.load(answer)["frameworks"]
+    except (OSError, ValueError, KeyError):
+        return {}
+    return {framework["name"]: len(framework["tasks"]) for framework in frameworks}
+
+
 def _document(status: ClusterStatus, work: WorkDirectory) -> dict[str, Any]:
     return {
         "running": True,
         "master": status.master,
         "pid": status.pid,
         "agents": [asdict(agent) for agent in status.agents],
+        "services": running_services(status.master),
         "directory": str(work.local),
     }
 
@@ -65,6 +80,10 @@ def _lines(status: ClusterStatus, work: WorkDirectory) -> list[str]:
         [
             ("master", f"{status.master} (pid {status.pid})"),
             *((f"agent {agent.address}", _agent(agent)) for agent in status.agents),
+            *(
+                (f"service {name}", f"{tasks} task{'s' * (tasks != 1)}")
+                for name, tasks in running_services(status.master).items()
+            ),
             ("folder", str(work.local)),
         ]
     )
