@@ -36,7 +36,7 @@ from dcos_tensorflow.core.service_state import (
     first_writes,
     restore,
 )
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.spec import JobSpec, RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.core.task import TERMINAL_STATES, TaskState
 
 
@@ -381,8 +381,6 @@ class Scheduler:
 
 def small_job(**changes: object) -> ServiceSpec:
     """Return a service of 1 ps and 2 workers."""
-    from dcos_tensorflow.core.spec import JobSpec, RoleSpec, TaskRole
-
     small = Resources(cpus=1, mem=1024, disk=100)
     spec = ServiceSpec(
         name="mnist",
@@ -400,3 +398,26 @@ def started(spec: ServiceSpec | None = None, cluster: Cluster | None = None) -> 
     scheduler.cluster.run_everything()
     scheduler.run(1)
     return scheduler
+
+
+def with_evaluator() -> ServiceSpec:
+    """Return a service of 1 ps, 2 workers and an evaluator."""
+    spec = small_job()
+    small = Resources(cpus=1, mem=1024, disk=100)
+    return replace(spec, roles=(*spec.roles, RoleSpec(TaskRole.EVALUATOR, 1, small)))
+
+
+def fail(
+    scheduler: Scheduler, name: str, message: str = "Command exited with status 1", reason: str = ""
+) -> None:
+    """Let a task fail, and the scheduler see it."""
+    cluster = scheduler.cluster
+    cluster.report(cluster.id_of(name), TaskState.FAILED, message, reason)
+    scheduler.run(1)
+
+
+def recover(scheduler: Scheduler, seconds: float = 150) -> None:
+    """Let back-off pass and everything that was launched reach RUNNING."""
+    scheduler.run(seconds)
+    scheduler.cluster.run_everything()
+    scheduler.run(1)

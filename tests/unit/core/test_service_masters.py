@@ -1,0 +1,146 @@
+"""The step function: masters, agents and schedulers that come and go."""
+
+from __future__ import annotations
+
+from dcos_tensorflow.core import events
+from dcos_tensorflow.core.actions import (
+    Accept,
+    Revive,
+    Suppress,
+)
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.plan import deploy_plan
+from dcos_tensorflow.core.spec import (
+    GangSpec,
+    RetrySpec,
+)
+from dcos_tensorflow.core.task import TaskState
+from simulated_mesos import Cluster, Scheduler, fail, recover, small_job, started
+
+
+def test_while_disconnected_nothing_is_asked_of_the_master():
+    scheduler = started()
+    scheduler.handle(events.Disconnected("stream closed"))
+    scheduler.handle(events.StopRequested("stop"))
+    scheduler.cluster.now += 600
+    assert scheduler.handle(events.Tick()).actions == ()
+
+
+def test_a_master_that_cannot_be_reached_is_named_to_whoever_waits():
+    scheduler = Scheduler(small_job(), Cluster())
+    scheduler.handle(events.Disconnected("10.0.0.1:5050: Connection refused"))
+    waiting = deploy_plan(scheduler.state).phases[0].steps[0].message
+    assert "10.0.0.1:5050: Connection refused" in waiting
+    scheduler.cluster.subscribe()
+    scheduler.run(1)
+    assert scheduler.state.disconnected == ""
+
+
+def test_a_restarted_scheduler_carries_on_with_the_tasks_that_run():
+    scheduler = started()
+    scheduler.restart()
+    scheduler.run(60)
+    assert len(scheduler.cluster.launch_history) == 3
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_retries_and_back_off_survive_a_restart():
+    scheduler = started()
+    fail(scheduler, "worker-1")
+    before = scheduler.state.job
+    scheduler.restart()
+    assert scheduler.state.job == before
+
+
+def test_an_unreachable_member_restarts_the_gang_and_is_killed_when_it_comes_back():
+    scheduler = started()
+    cluster = scheduler.cluster
+    old = cluster.id_of("worker-1")
+    agent = cluster.agents[cluster.tasks[old].launch.agent_id]
+    agent.reachable = False
+    for task_id in list(cluster.alive()):
+        scheduler.handle(
+            events.TaskUpdate(task_id, TaskState.UNREACHABLE, agent.agent_id, source="MASTER")
+        )
+    recover(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    agent.reachable = True
+    cluster.outbox.append(events.TaskUpdate(old, TaskState.RUNNING, agent.agent_id))
+    scheduler.run(5)
+    assert not cluster.tasks[old].alive
+
+
+def remove_framework(scheduler: Scheduler) -> None:
+    for task_id in scheduler.cluster.alive():
+        scheduler.cluster.tasks[task_id].state = TaskState.KILLED
+        scheduler.cluster._release(scheduler.cluster.tasks[task_id].launch)
+    scheduler.handle(events.FrameworkRefused("Framework has been removed"))
+
+
+def test_a_framework_that_was_removed_starts_its_job_again_as_a_new_one():
+    scheduler = started(small_job(retry=RetrySpec(limit=0)))
+    remove_framework(scheduler)
+    recover(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert scheduler.exit is None
+    assert len(scheduler.cluster.launch_history) == 6
+
+
+def test_a_removed_framework_whose_job_is_done_stays_removed():
+    scheduler = started()
+    scheduler.handle(events.StopRequested("stop"))
+    scheduler.run(5)
+    decision = scheduler.handle(events.FrameworkRefused("Framework has been removed"))
+    assert decision.actions == ()
+    assert decision.state.framework_id == ""
+
+
+def test_nothing_is_placed_before_the_master_has_answered_about_attempts_that_were_given_up():
+    scheduler = started()
+    cluster = scheduler.cluster
+    agent = cluster.agents[scheduler.state.tasks["worker-1"].agent_id]
+    agent.reachable = False
+    for task_id in cluster.alive():
+        scheduler.handle(events.TaskUpdate(task_id, TaskState.UNREACHABLE, agent.agent_id))
+    scheduler.handle(events.Registered("framework-1", "m"))
+    cluster.outbox.clear()
+    cluster.now += 4
+    scheduler.handle(events.Tick())
+    other = Cluster(agents=3)
+    other.make_offers()
+    offers = [o for o in other.outbox[0].offers if o.agent_id != agent.agent_id]
+    decision = scheduler.handle(events.OffersReceived(tuple(offers)))
+    assert not any(isinstance(a, Accept) for a in decision.actions)
+
+
+def test_a_refused_framework_ends_the_scheduler_and_leaves_the_tasks_alone():
+    scheduler = started()
+    scheduler.handle(events.FrameworkRefused("Framework failed over"))
+    assert scheduler.exit is not None
+    assert len(scheduler.cluster.alive()) == 3
+
+
+def test_a_first_subscription_needs_no_revive():
+    scheduler = Scheduler(small_job(), Cluster(agents=0))
+    decision = scheduler.handle(events.Registered("framework-1", "m"))
+    assert not any(isinstance(a, Revive) for a in decision.actions)
+
+
+def test_offers_are_asked_for_as_soon_as_a_failed_gang_may_start_again():
+    scheduler = started()
+    fail(scheduler, "worker-1")
+    scheduler.run(5)
+    assert scheduler.state.job.phase is JobPhase.STARTING
+
+
+def test_suppression_is_repeated_after_a_new_subscription():
+    scheduler = started()
+    decision = scheduler.handle(events.Registered("framework-1", "m"))
+    assert any(isinstance(a, Suppress) for a in decision.actions)
+
+
+def test_a_gang_that_does_not_come_up_in_time_is_started_again():
+    scheduler = Scheduler(small_job(gang=GangSpec(start_seconds=60)), Cluster())
+    scheduler.cluster.subscribe()
+    scheduler.run(70)
+    assert scheduler.state.job.incidents[0].kind == "start timed out"
