@@ -7,6 +7,8 @@ import pytest
 
 PLAIN = "import pymesos"
 OURS = "import dcos_tensorflow.mesos.hardened"
+#: A shell starts what runs in the background with SIGINT ignored, and that is inherited.
+USUAL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 REPORT = """
 import logging, signal
 print(signal.getsignal(signal.SIGINT) is signal.default_int_handler,
@@ -28,7 +30,7 @@ thread.join()
 
 def run(*parts):
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", "\n".join(parts)],
+        [sys.executable, "-W", "ignore", "-c", "\n".join((USUAL, *parts))],
         capture_output=True,
         text=True,
         check=True,
