@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from zookeeper_server import ZooKeeperServer, available
+
+# How fast an example runs says nothing on a shared machine. In CI the same examples are tried each
+# time, so that a change is judged by what it changed; everywhere else they are new ones.
+settings.register_profile(
+    "project",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("project")
 
 
 @pytest.fixture(scope="session")
