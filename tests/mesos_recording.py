@@ -21,24 +21,15 @@ from typing import Any
 
 import pytest
 
+from recorded_shapes import TOKEN, Ids, Mismatch, by_name
+
 Json = dict[str, Any]
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "mesos-recordings"
 
-_TOKEN = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?:-[OS]\d+|-\d{4})?"
-    r"|(?<=\.\d:)\d{4,5}\b"  # the port after an address
-)
-_BASE64_UUID = re.compile(r"[A-Za-z0-9+/]{22}==")
 #: An event that comes this short before a request in the recording may be its answer.
 _CAUSED_WITHIN_SECONDS = 0.05
 _DEADLINE_SECONDS = 8.0
-# Numbers that differ from run to run: only their types are compared.
-_FREE_NUMBERS = frozenset({"timestamp", "port", "executor_pid", "nanoseconds"})
-
-
-class Mismatch(AssertionError):
-    """What came is not what was recorded."""
 
 
 def read(name: str) -> list[Json]:
@@ -47,112 +38,6 @@ def read(name: str) -> list[Json]:
     if not path.exists():
         pytest.skip(f"no recordings of Mesos at {RECORDINGS}")
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-class Ids:
-    """Recorded ids and the live ones that they stand for."""
-
-    def __init__(self) -> None:
-        self._live: dict[str, str] = {}
-
-    def bind(self, recorded: str, live: str) -> None:
-        """Say that ``recorded`` is ``live``."""
-        if self._live.setdefault(recorded, live) != live:
-            raise Mismatch(f"{recorded} is {self._live[recorded]}, not {live}")
-
-    def unbind(self, recorded: str) -> None:
-        """Forget what ``recorded`` is, when it is bound."""
-        self._live.pop(recorded, None)
-
-    def known(self, recorded: str) -> str | None:
-        """Return the live id of ``recorded``."""
-        return self._live.get(recorded)
-
-    def translate(self, value: Any) -> Any:
-        """Return ``value`` with all ids that are known replaced."""
-        if isinstance(value, dict):
-            return {key: self.translate(one) for key, one in value.items()}
-        if isinstance(value, list):
-            return [self.translate(one) for one in value]
-        if isinstance(value, str):
-            if _BASE64_UUID.fullmatch(value):
-                return self._live.get(value, value)
-            return _TOKEN.sub(lambda found: self._live.get(found[0], found[0]), value)
-        return value
-
-    def compare_text(self, recorded: str, live: str, where: str) -> None:
-        """Compare texts but for the ids in them.
-
-        Raises:
-            Mismatch: they differ.
-        """
-        if _BASE64_UUID.fullmatch(recorded) and _BASE64_UUID.fullmatch(live):
-            self.bind(recorded, live)
-            return
-        if _TOKEN.sub("<id>", recorded) != _TOKEN.sub("<id>", live):
-            raise Mismatch(f"{where}: recorded {recorded!r}, came {live!r}")
-        for one, other in zip(_TOKEN.findall(recorded), _TOKEN.findall(live), strict=True):
-            self.bind(one, other)
-
-    def compare(self, recorded: Any, live: Any, where: str = "") -> None:
-        """Compare values as the module says.
-
-        Raises:
-            Mismatch: they differ.
-        """
-        if type(recorded) is not type(live):
-            raise Mismatch(f"{where}: recorded {recorded!r}, came {live!r}")
-        if isinstance(recorded, dict):
-            if set(recorded) != set(live):
-                missing, extra = set(recorded) - set(live), set(live) - set(recorded)
-                raise Mismatch(f"{where}: missing {sorted(missing)}, extra {sorted(extra)}")
-            for key in recorded:
-                if key in _FREE_NUMBERS and type(recorded[key]) is type(live[key]):
-                    continue
-                self.compare(recorded[key], live[key], f"{where}.{key}")
-        elif isinstance(recorded, list):
-            if len(recorded) != len(live):
-                raise Mismatch(f"{where}: recorded {recorded!r}, came {live!r}")
-            unordered = where.rpartition(".")[2] in ("resources", "attributes", "agents")
-            order = _by_name if unordered or where.endswith("_resources") else None
-            ours = sorted(recorded, key=order) if order else recorded
-            theirs = sorted(live, key=order) if order else live
-            for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-                self.compare(one, other, f"{where}[{index}]")
-        elif isinstance(recorded, str):
-            self.compare_text(recorded, live, where)
-        elif recorded != live:
-            raise Mismatch(f"{where}: recorded {recorded!r}, came {live!r}")
-
-
-def _by_name(one: Any) -> str:
-    if not isinstance(one, dict):
-        return str(one)
-    if "agent_info" in one:
-        return str(one["agent_info"]["hostname"])
-    return str(one.get("name")) + json.dumps(one.get("reservations", ""), sort_keys=True)
-
-
-def compare_shape(recorded: Any, live: Any, where: str = "") -> None:
-    """Compare keys and types only; of lists the first items, when both have one.
-
-    Raises:
-        Mismatch: they differ.
-    """
-    if type(recorded) is not type(live):
-        raise Mismatch(f"{where}: recorded {recorded!r}, came {live!r}")
-    if isinstance(recorded, dict):
-        if set(recorded) != set(live):
-            missing, extra = set(recorded) - set(live), set(live) - set(recorded)
-            raise Mismatch(f"{where}: missing {sorted(missing)}, extra {sorted(extra)}")
-        for key in recorded:
-            compare_shape(recorded[key], live[key], f"{where}.{key}")
-    elif isinstance(recorded, list) and recorded and live:
-        one, other = recorded[0], live[0]
-        if isinstance(one, dict) and one.get("type") in ("SCALAR", "RANGES"):
-            # The order of resources has no meaning.
-            one, other = min(recorded, key=_by_name), min(live, key=_by_name)
-        compare_shape(one, other, f"{where}[0]")
 
 
 def with_note(lines: list[Json], note: str, *, before: Callable[[Json], bool]) -> list[Json]:
@@ -237,7 +122,7 @@ class Player:
         used_offers_only: bool = False,
     ) -> None:
         self._lines = [line for line in lines if "scenario" not in line]
-        self._used = set(_TOKEN.findall(json.dumps([line.get("request") for line in lines])))
+        self._used = set(TOKEN.findall(json.dumps([line.get("request") for line in lines])))
         self._used_offers_only = used_offers_only
         self._master = master
         self._scale = scale
@@ -450,7 +335,7 @@ class Player:
 
 
 def _amounts(offer: Json) -> Mapping[str, Any]:
-    return {_by_name(one): one.get("scalar", one.get("ranges", {})) for one in offer["resources"]}
+    return {by_name(one): one.get("scalar", one.get("ranges", {})) for one in offer["resources"]}
 
 
 def _without_amounts(offer: Json) -> Json:

@@ -8,6 +8,7 @@ too (:mod:`~dcos_tensorflow.mesos.calls`).
 from __future__ import annotations
 
 import copy
+from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -15,16 +16,16 @@ from typing import Any
 from dcos_tensorflow.mesos.dispatch import CallbackDispatch, Json, pymesos
 
 
-class SchedulerCalls(CallbackDispatch):
+class SchedulerCalls(CallbackDispatch, metaclass=ABCMeta):
     """All calls but SUBSCRIBE and TEARDOWN."""
 
     #: Sent with SUBSCRIBE and UPDATE_FRAMEWORK when not None (scheduler.proto).
     offer_constraints: Json | None = None
     _suppressed: frozenset[str] = frozenset()
 
+    @abstractmethod
     def _subscribed(self, call: str) -> AbstractContextManager[None]:
         """Pin the subscription for one call. Raises NotConnected."""
-        raise NotImplementedError
 
     @property
     def suppressed_roles(self) -> frozenset[str]:

@@ -21,7 +21,8 @@ import pytest
 
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
-from mesos_recording import Player, compare_shape, read, with_note
+from mesos_recording import Player, read, with_note
+from recorded_shapes import compare_shape
 from waiting import eventually
 
 Json = dict[str, Any]
