@@ -106,6 +106,11 @@ class Teardown:
 
 
 @dataclass(frozen=True)
+class EraseState:
+    """Forget the service: every value it has in the state store. The last act of an uninstall."""
+
+
+@dataclass(frozen=True)
 class Resubscribe:
     """Subscribe as a new framework: the master has removed the one that we were."""
 
@@ -128,6 +133,7 @@ Action = (
     | Acknowledge
     | CollectEvidence
     | Teardown
+    | EraseState
     | Resubscribe
     | Exit
 )

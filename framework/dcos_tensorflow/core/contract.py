@@ -57,3 +57,22 @@ LABEL_FRAMEWORK_ID = "framework_id"
 LABEL_SERVICE = "dcos_tensorflow_service"
 LABEL_TASK = "dcos_tensorflow_task"
 LABEL_EPOCH = "dcos_tensorflow_epoch"
+
+# What a runner says of itself in GET /v1/status under ``state`` (docs/task-runner.md).
+RUNNER_PREPARING = "preparing"
+RUNNER_WAITING = "waiting"
+RUNNER_RUNNING = "running"
+RUNNER_STOPPING = "stopping"
+RUNNER_HELD = "held"
+RUNNER_FAILED = "failed"
+RUNNER_EXITED = "exited"
+
+# Classes of an end of the user's process that the scheduler's recovery goes by.
+EXIT_CLASS_USER_ERROR = "user_error"
+EXIT_CLASS_PEER_LOST = "peer_lost"
+EXIT_CLASS_OUT_OF_MEMORY = "out_of_memory"
+EXIT_CLASS_INTERRUPTED = "interrupted"
+EXIT_CLASS_CHECKPOINTED = "checkpointed"
+EXIT_CLASS_FROZEN = "frozen"
+EXIT_CLASS_STALLED = "stalled"
+EXIT_CLASS_CHECKPOINT_MISMATCH = "checkpoint_mismatch"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from dcos_tensorflow.core.offers import Offer
+from dcos_tensorflow.core.spec import ServiceSpec
 from dcos_tensorflow.core.task import TaskState
 
 
@@ -113,6 +115,61 @@ class StopRequested:
     why: str
 
 
+class PlanVerb(StrEnum):
+    """What can be asked of a plan, a phase or a step (SDK docs, "Plan Operations")."""
+
+    START = "start"
+    STOP = "stop"
+    PAUSE = "pause"
+    RESUME = "resume"
+    FORCE_RESTART = "force-restart"
+    FORCE_COMPLETE = "force-complete"
+
+
+@dataclass(frozen=True)
+class PlanCommand:
+    """Somebody steers a plan. ``phase`` and ``step`` are names; empty means the whole above."""
+
+    plan: str
+    verb: PlanVerb
+    phase: str = ""
+    step: str = ""
+
+
+class PodVerb(StrEnum):
+    """What can be asked of single tasks (SDK: pod commands; a task of ours is a pod of one)."""
+
+    #: Start the process again, in its container.
+    RESTART = "restart"
+    #: A new container, on another agent where there is one.
+    REPLACE = "replace"
+    #: Stop the process and keep the container.
+    PAUSE = "pause"
+    RESUME = "resume"
+
+
+@dataclass(frozen=True)
+class PodCommand:
+    """Somebody asks something of tasks, by name."""
+
+    verb: PodVerb
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ConfigurationChanged:
+    """The options have changed: what runs is to become this. Already validated by itself."""
+
+    spec: ServiceSpec
+
+
+@dataclass(frozen=True)
+class UninstallRequested:
+    """End everything and leave nothing behind. Cannot be taken back."""
+
+    why: str
+
+
 @dataclass(frozen=True)
 class Tick:
     """Time has passed."""
@@ -130,5 +187,9 @@ Event = (
     | RunnerReported
     | EvidenceFound
     | StopRequested
+    | PlanCommand
+    | PodCommand
+    | ConfigurationChanged
+    | UninstallRequested
     | Tick
 )

@@ -12,14 +12,21 @@ from typing import Any
 
 
 class JobPhase(StrEnum):
-    """Where the job stands. The usual way is downwards; STOPPING leads back to PLACING."""
+    """Where the job stands.
 
-    #: The gang is wanted; nothing of it runs.
+    The first deployment goes PLACING, (STAGING,) STARTING, RUNNING. A restart concerns the members
+    in ``JobState.restarting`` only and goes STOPPING, BACKING_OFF, PLACING, STAGING, (STOPPING,)
+    STARTING, RUNNING, leaving out what it does not need; whoever is not concerned trains on.
+    """
+
+    #: Members have no container: they are wanted from offers, all of them or none.
     PLACING = "placing"
-    #: Launched; not every member runs yet.
+    #: Their containers were launched with the process held; not every runner is ready yet.
+    STAGING = "staging"
+    #: Told to run; not every one does yet.
     STARTING = "starting"
     RUNNING = "running"
-    #: A member failed: the rest is being stopped, to start all of them again.
+    #: The processes that are to restart are being stopped.
     STOPPING = "stopping"
     #: Stopped; waits for ``restart_at``.
     BACKING_OFF = "backing off"
@@ -31,10 +38,18 @@ class JobPhase(StrEnum):
     DONE = "done"
 
 
-#: Phases in which the tasks of the gang should live.
-LIVING_PHASES = frozenset({JobPhase.STARTING, JobPhase.RUNNING, JobPhase.FINISHING})
-#: Phases in which a member's end is a failure of the gang.
-WATCHED_PHASES = frozenset({JobPhase.STARTING, JobPhase.RUNNING})
+#: Phases in which the job is on its way to RUNNING.
+RESTARTING_PHASES = frozenset(
+    {
+        JobPhase.STOPPING,
+        JobPhase.BACKING_OFF,
+        JobPhase.PLACING,
+        JobPhase.STAGING,
+        JobPhase.STARTING,
+    }
+)
+#: Phases in which a member's end is looked at.
+WATCHED_PHASES = RESTARTING_PHASES | {JobPhase.RUNNING}
 
 
 class Outcome(StrEnum):
@@ -58,8 +73,9 @@ class Verdict:
 class Incident:
     """One cause, and what became of it.
 
-    ``task`` failed first and classifies the incident; members that end while the gang is being
-    stopped are collateral and are not looked at. ``charged`` says whether it cost a retry.
+    ``task`` failed first and classifies the incident; ``collateral`` are the members that died of
+    it. ``charged`` says whether it cost a retry. ``step`` is the highest training step that was
+    known when it happened.
     """
 
     task: str
@@ -68,6 +84,8 @@ class Incident:
     kind: str
     summary: str
     charged: bool
+    collateral: tuple[str, ...] = ()
+    step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +96,15 @@ class JobState:
     task id is ever used twice. ``incidents`` holds those inside the retry window, oldest first.
     ``deployed`` is true once every member ran at the same time. ``result`` is what the deciding
     task reported last (test accuracy, where the model lies, ...).
+
+    ``restarting`` are the members that the restart under way concerns: nobody of them starts before
+    all of them have stopped. ``planned`` says that nothing failed: members may take their whole
+    grace, the decider first. ``phase_since`` is when the present phase was entered.
+    ``fruitless`` counts the incidents in a row without progress in between, ``best_step`` is the
+    highest step known at the newest of them. ``absent`` are the members that the job goes on
+    without. ``strategy_seen`` is what a task runner recognised in the job's code.
+    ``agent_failures`` are the times of recent failures by agent, ``leaving`` the starts of
+    maintenance by agent. ``replacing`` are members whose containers are given up on purpose.
     """
 
     phase: JobPhase = JobPhase.PLACING
@@ -92,3 +119,16 @@ class JobState:
     deployed: bool = False
     verdict: Verdict | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
+
+    restarting: tuple[str, ...] = ()
+    planned: bool = False
+    phase_since: float = 0.0
+    fruitless: int = 0
+    best_step: int | None = None
+    absent: tuple[str, ...] = ()
+    strategy_seen: str = ""
+    agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    leaving: Mapping[str, float] = field(default_factory=dict)
+    replacing: tuple[str, ...] = ()
+    uninstalling: bool = False
+    given_up: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from dcos_tensorflow.core import records
 from dcos_tensorflow.core.actions import Write
 from dcos_tensorflow.core.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.controls import Controls
 from dcos_tensorflow.core.job import JobState
 from dcos_tensorflow.core.offers import Offer
 from dcos_tensorflow.core.placement import Misfit
@@ -26,13 +27,30 @@ T = TypeVar("T")
 
 #: Fields of TaskRecord that change after the launch; they live in TaskStatus, the rest in TaskInfo.
 STATUS_FIELDS = frozenset(
-    {"state", "changed_at", "source", "reason", "message", "kill_reason", "killed_at"}
+    {
+        "state",
+        "changed_at",
+        "source",
+        "reason",
+        "message",
+        "kill_reason",
+        "killed_at",
+        "epoch",
+        "start",
+        "held",
+        "ordered_at",
+        "failed_start",
+        "exit_class",
+        "exit_code",
+        "exit_summary",
+    }
 )
 
 FRAMEWORK_ID_PATH = "FrameworkID"
 CONFIG_TARGET_PATH = "ConfigTarget"
 EPOCH_PATH = "Epoch"
 JOB_PATH = "Properties/job"
+CONTROLS_PATH = "Plans"
 ABANDONED_PATH = "Properties/abandoned"
 INSTANCE_PATH = "Properties/instance"
 TOKEN_KEY_PATH = "Properties/token-key"
@@ -112,6 +130,7 @@ class ServiceState:
     tasks: Mapping[str, TaskRecord] = field(default_factory=dict)
     job: JobState = JobState()
     abandoned: Mapping[str, str] = field(default_factory=dict)
+    controls: Controls = Controls()
 
     registered: bool = False
     master: str = ""
@@ -203,6 +222,12 @@ def writes_between(before: ServiceState, after: ServiceState) -> tuple[Write, ..
         writes.append(Write(EPOCH_PATH, records.encode(after.epoch)))
     if before.abandoned != after.abandoned:
         writes.append(Write(ABANDONED_PATH, records.encode(after.abandoned)))
+    if before.controls != after.controls:
+        writes.append(Write(CONTROLS_PATH, records.encode(after.controls)))
+    if before.spec is not after.spec and before.spec != after.spec:
+        target = configuration_id(after.spec)
+        writes.append(Write(f"Configurations/{target}", records.encode(after.spec)))
+        writes.append(Write(CONFIG_TARGET_PATH, target.encode()))
     if before.job is not after.job and before.job != after.job:
         writes.append(Write(JOB_PATH, records.encode(after.job)))
     return tuple(writes)
@@ -246,6 +271,9 @@ def restore(values: Mapping[str, bytes], settings: LaunchSettings) -> ServiceSta
         tasks=tasks,
         job=_decoded(JobState, values, JOB_PATH) if JOB_PATH in values else JobState(),
         abandoned=_plain(values, ABANDONED_PATH) if ABANDONED_PATH in values else {},
+        controls=_decoded(Controls, values, CONTROLS_PATH)
+        if CONTROLS_PATH in values
+        else Controls(),
     )
 
 

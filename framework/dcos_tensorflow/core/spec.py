@@ -48,6 +48,17 @@ class OutcomePolicy(StrEnum):
     ALL_WORKERS = "all_workers"
 
 
+class UpdateStrategy(StrEnum):
+    """In which order tasks go over to a changed configuration (SDK: plan strategies)."""
+
+    #: All at once: one restart of the job. What a gang that restarts as a whole wants.
+    PARALLEL = "parallel"
+    #: One task after the other, each when the one before runs.
+    SERIAL = "serial"
+    #: One task; the others in parallel once the operator has said go on.
+    CANARY = "canary"
+
+
 class Addressing(StrEnum):
     """How the members of a ClusterSpec are named: by the offer's IP and port, or by DNS."""
 
@@ -110,7 +121,9 @@ class RoleSpec:
 
     ``port`` is the configured gRPC port: used as it is with DNS addressing, preferred when offered
     otherwise. ``python`` is an interpreter or a virtual environment; empty means ``python3``.
-    ``container`` is None on bare metal.
+    ``container`` is None on bare metal. ``min_count`` is how few of them the job goes on with when
+    the others find no place; None means all are needed. ``retry_limit`` is how many charged
+    failures tasks of this role may have within the window; None means the job's limit.
     """
 
     role: TaskRole
@@ -122,6 +135,8 @@ class RoleSpec:
     container: Container | None = None
     python: str = ""
     disk_type: str = "ROOT"
+    min_count: int | None = None
+    retry_limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -152,29 +167,49 @@ class GangSpec:
 
     No offer is held longer than ``hold_seconds``; a gang that could not be placed by then hands
     everything back and waits ``retry_seconds`` (doubling up to ``max_retry_seconds``).
-    ``start_seconds`` is how long all members may take to run once launched.
+    ``start_seconds`` is how long all members may take to run once launched. A member that finds
+    no place within ``wait_seconds`` is done without where ``min_count`` allows it; where it does
+    not, the places of the others are given back and the whole gang waits. One that was done without
+    joins again at the earliest ``grow_seconds`` after the last restart: joining costs one.
     """
 
     hold_seconds: float = 10.0
     retry_seconds: float = 5.0
     max_retry_seconds: float = 60.0
     start_seconds: float = 600.0
+    wait_seconds: float = 300.0
+    grow_seconds: float = 300.0
 
 
 @dataclass(frozen=True)
 class RetrySpec:
-    """How often a failed gang is started again: ``limit`` times within ``window_seconds``."""
+    """How often a failed job is started again.
+
+    ``limit`` charged incidents within ``window_seconds``, of which at most ``out_of_memory_limit``
+    may be tasks that ran out of memory: more tries do not give them more. Incidents that are
+    nobody's fault cost nothing, but ``fruitless_limit`` of them in a row without any progress in
+    between end the job too: what never gets anywhere is not healed by trying.
+    """
 
     limit: int = 3
     window_seconds: float = 3600.0
     initial_backoff_seconds: float = 2.0
     backoff_factor: float = 2.0
     max_backoff_seconds: float = 120.0
+    out_of_memory_limit: int = 1
+    fruitless_limit: int = 20
 
 
 @dataclass(frozen=True)
 class ServiceSpec:
-    """One service: a name, its roles, its job, and the rules it runs by."""
+    """One service: a name, its roles, its job, and the rules it runs by.
+
+    A task whose known step has not moved for ``stall_seconds`` has failed (0: never), one whose
+    process is frozen for ``freeze_seconds`` too. A task on an agent that does not answer is replaced
+    ``replace_after_seconds`` after Mesos said so. Tasks leave an agent ``maintenance_lead_seconds``
+    before its maintenance begins. An uninstall gives dead agents up after
+    ``uninstall_give_up_seconds``.
+    """
 
     name: str
     roles: tuple[RoleSpec, ...]
@@ -190,6 +225,12 @@ class ServiceSpec:
     dns_domain: str = "autoip.dcos.thisdcos.directory"
     gang: GangSpec = GangSpec()
     retry: RetrySpec = RetrySpec()
+    stall_seconds: float = 300.0
+    freeze_seconds: float = 10.0
+    replace_after_seconds: float = 0.0
+    maintenance_lead_seconds: float = 300.0
+    update_strategy: UpdateStrategy = UpdateStrategy.PARALLEL
+    uninstall_give_up_seconds: float = 900.0
     region: str = ""
     failover_timeout_seconds: float = 1209600.0
     log_max_bytes: int = 20_000_000

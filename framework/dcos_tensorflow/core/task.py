@@ -80,7 +80,13 @@ class TaskRecord:
     ``ports`` are the ports taken from the offer: the first is the gRPC port, the last the task
     runner's. ``epoch`` is the ClusterSpec it was launched with. ``kill_reason`` is set when we
     asked Mesos to kill it (and says why); ``killed_at`` when that call was last sent.
-    ``failures`` counts the earlier attempts of a sidecar that failed. Times are unix seconds.
+    ``failures`` counts the failures of a sidecar.
+
+    In one attempt the user's process may be started many times (docs/task-runner.md): ``start`` is
+    the number of the start that is wanted, ``held`` says that it is wanted stopped. When a start
+    failed and its runner kept the container, ``failed_start`` is its number and ``exit_class``,
+    ``exit_code`` and ``exit_summary`` say how. ``fingerprint`` stands for everything in the options
+    that this container was launched with. Times are unix seconds.
     """
 
     name: str
@@ -102,11 +108,24 @@ class TaskRecord:
     message: str = ""
     kill_reason: str = ""
     killed_at: float = 0.0
+    start: int = 1
+    held: bool = False
+    ordered_at: float = 0.0
+    failed_start: int = 0
+    exit_class: str = ""
+    exit_code: int | None = None
+    exit_summary: str = ""
+    fingerprint: str = ""
 
     @property
     def terminal(self) -> bool:
         """Say whether this attempt has ended for good."""
         return self.state in TERMINAL_STATES
+
+    @property
+    def process_failed(self) -> bool:
+        """Say whether the start that is wanted has failed, in a container that is still there."""
+        return not self.terminal and self.failed_start == self.start
 
     def advance(self, state: TaskState, now: float, **fields: str) -> TaskRecord:
         """Return the record in ``state``; unchanged when the table does not allow the step.
