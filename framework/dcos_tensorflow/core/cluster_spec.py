@@ -158,6 +158,13 @@ def decider(spec: ServiceSpec) -> str:
     raise ValueError(f"service {spec.name}: no chief, worker or gpu_worker is wanted")
 
 
+def members_of(spec: ServiceSpec) -> tuple[str, ...]:
+    """Return the names of all tasks that belong into the ClusterSpec, in the order of the roles."""
+    return tuple(
+        f"{r.role}-{index}" for r in spec.roles if r.role in GANG_ROLES for index in range(r.count)
+    )
+
+
 def data_shard(spec: ServiceSpec, task: str) -> tuple[int, int]:
     """Return (index, count) of the part of the input data that ``task`` reads.
 

@@ -102,7 +102,8 @@ class JobState:
     grace, the decider first. ``phase_since`` is when the present phase was entered.
     ``fruitless`` counts the incidents in a row without progress in between, ``best_step`` is the
     highest step known at the newest of them. ``absent`` are the members that the job goes on
-    without. ``strategy_seen`` is what a task runner recognised in the job's code.
+    without. ``restore_step`` is the checkpoint step that every member of a gang which must agree on
+    one restores (None: there is no checkpoint). ``strategy_seen`` is what a task runner recognised in the job's code.
     ``agent_failures`` are the times of recent failures by agent, ``leaving`` the starts of
     maintenance by agent. ``replacing`` are members whose containers are given up on purpose.
     """
@@ -126,6 +127,7 @@ class JobState:
     fruitless: int = 0
     best_step: int | None = None
     absent: tuple[str, ...] = ()
+    restore_step: int | None = None
     strategy_seen: str = ""
     agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     leaving: Mapping[str, float] = field(default_factory=dict)
