@@ -53,6 +53,21 @@ class Decline:
 
 
 @dataclass(frozen=True)
+class AcceptInverse:
+    """Say that the agents of these inverse offers will be left in time."""
+
+    inverse_offer_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DeclineInverse:
+    """Say that the agents will not be left; to be asked again after ``refuse_seconds``."""
+
+    inverse_offer_ids: tuple[str, ...]
+    refuse_seconds: float
+
+
+@dataclass(frozen=True)
 class Suppress:
     """Ask for no more offers."""
 
@@ -126,6 +141,8 @@ class Exit:
 Action = (
     Accept
     | Decline
+    | AcceptInverse
+    | DeclineInverse
     | Suppress
     | Revive
     | Kill

@@ -53,6 +53,34 @@ class OfferRescinded:
 
 
 @dataclass(frozen=True)
+class InverseOffer:
+    """A request to leave an agent before it goes away for maintenance. Advisory in Mesos.
+
+    ``start`` is when the agent goes, in unix seconds; ``duration`` is for how long, in seconds,
+    None when nobody knows. An empty ``agent_id`` means all agents that we have tasks on.
+    """
+
+    inverse_offer_id: str
+    agent_id: str
+    start: float
+    duration: float | None
+
+
+@dataclass(frozen=True)
+class InverseOffersReceived:
+    """Agents of ours are to go away; the answers are AcceptInverse and DeclineInverse."""
+
+    offers: tuple[InverseOffer, ...]
+
+
+@dataclass(frozen=True)
+class InverseOfferRescinded:
+    """An inverse offer is no longer valid: the schedule changed, or the agent went."""
+
+    inverse_offer_id: str
+
+
+@dataclass(frozen=True)
 class TaskUpdate:
     """A status update. ``uuid`` is empty for those that the master made: never acknowledged."""
 
@@ -181,6 +209,8 @@ Event = (
     | FrameworkRefused
     | OffersReceived
     | OfferRescinded
+    | InverseOffersReceived
+    | InverseOfferRescinded
     | TaskUpdate
     | AgentFailed
     | CallFailed
