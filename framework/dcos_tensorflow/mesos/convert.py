@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.core.actions import LaunchTask
-from dcos_tensorflow.core.events import TaskUpdate
+from dcos_tensorflow.core.events import InverseOffer, TaskUpdate
 from dcos_tensorflow.core.offers import AttributeValue, Offer
 from dcos_tensorflow.core.spec import Container, Containerizer, ServiceSpec, Uri
 from dcos_tensorflow.core.task import TaskState
@@ -25,6 +25,7 @@ from dcos_tensorflow.mesos.offered_resources import (
 __all__ = [
     "ConversionError",
     "framework_info",
+    "inverse_offer_from_json",
     "offer_from_json",
     "task_info",
     "task_infos",
@@ -80,6 +81,21 @@ def offer_from_json(offer: Json, received_at: float) -> Offer:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConversionError(f"offer cannot be read: {error!r}") from error
+
+
+def inverse_offer_from_json(offer: Json) -> InverseOffer:
+    """Return an inverse offer for the core. Raises ConversionError."""
+    try:
+        unavailability = offer["unavailability"]
+        length = unavailability.get("duration")
+        return InverseOffer(
+            inverse_offer_id=_value(offer["id"]),
+            agent_id=_value(offer.get("agent_id") or {"value": ""}),
+            start=int(unavailability["start"]["nanoseconds"]) / _NANOSECONDS,
+            duration=int(length["nanoseconds"]) / _NANOSECONDS if length else None,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConversionError(f"inverse offer cannot be read: {error!r}") from error
 
 
 def update_from_json(status: Json) -> TaskUpdate:

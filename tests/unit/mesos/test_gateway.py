@@ -6,8 +6,10 @@ import pytest
 
 from dcos_tensorflow.core.actions import (
     Accept,
+    AcceptInverse,
     Acknowledge,
     Decline,
+    DeclineInverse,
     Exit,
     Kill,
     LaunchTask,
@@ -21,13 +23,20 @@ from dcos_tensorflow.core.events import (
     CallFailed,
     Disconnected,
     FrameworkRefused,
+    InverseOffer,
+    InverseOfferRescinded,
+    InverseOffersReceived,
     OfferRescinded,
     OffersReceived,
     Registered,
     TaskUpdate,
 )
 from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
+from dcos_tensorflow.mesos.gateway import (
+    ACCEPTED_INVERSE_REFUSE_SECONDS,
+    MesosConfig,
+    MesosGateway,
+)
 
 INFO = {"user": "nobody", "name": "t", "roles": ["tensorflow"]}
 
@@ -303,10 +312,64 @@ def test_a_master_that_cannot_be_reached_is_told_with_its_address(events):
     gateway.stop()
 
 
-def test_inverse_offers_are_declined(master, gateway, eventually):
-    inverse = {"inverse_offers": {"inverse_offers": [{"id": {"value": "I1"}}]}}
-    master.event({"type": "INVERSE_OFFERS", **inverse})
-    eventually(lambda: master.calls("DECLINE_INVERSE_OFFERS"))
+def inverse(offer_id="I1", agent="S1", **unavailability):
+    raw = {"id": {"value": offer_id}, "unavailability": unavailability}
+    if agent:
+        raw["agent_id"] = {"value": agent}
+    return raw
+
+
+def inverse_offers(*listed):
+    return {"type": "INVERSE_OFFERS", "inverse_offers": {"inverse_offers": list(listed)}}
+
+
+START = {"nanoseconds": 1_795_239_017_500_000_000}
+
+
+def test_inverse_offers_become_events(master, gateway, events):
+    ten_minutes = {"nanoseconds": 600_000_000_000}
+    master.event(
+        inverse_offers(
+            inverse("I1", start=START, duration=ten_minutes), inverse("I2", agent="", start=START)
+        )
+    )
+    assert events.next(InverseOffersReceived).offers == (
+        InverseOffer("I1", "S1", 1_795_239_017.5, 600.0),
+        InverseOffer("I2", "", 1_795_239_017.5, None),
+    )
+    rescinded = {"inverse_offer_id": {"value": "I1"}}
+    master.event({"type": "RESCIND_INVERSE_OFFER", "rescind_inverse_offer": rescinded})
+    assert events.next(InverseOfferRescinded) == InverseOfferRescinded("I1")
+    assert not master.calls("ACCEPT_INVERSE_OFFERS", "DECLINE_INVERSE_OFFERS")
+
+
+def test_an_inverse_offer_that_cannot_be_read_is_declined(master, gateway, events):
+    master.event(inverse_offers(inverse("broken"), inverse("I2", start=START)))
+    assert [o.inverse_offer_id for o in events.next(InverseOffersReceived).offers] == ["I2"]
+    (declined,) = master.calls("DECLINE_INVERSE_OFFERS")
+    assert declined["decline_inverse_offers"]["inverse_offer_ids"] == [{"value": "broken"}]
+
+
+def test_inverse_offers_are_answered_as_the_core_says(master, gateway, events):
+    gateway.perform(AcceptInverse(("I1", "I2")))
+    gateway.perform(DeclineInverse(("I3",), 30.0))
+    (accepted,) = master.calls("ACCEPT_INVERSE_OFFERS")
+    assert accepted["accept_inverse_offers"] == {
+        "inverse_offer_ids": [{"value": "I1"}, {"value": "I2"}],
+        "filters": {"refuse_seconds": ACCEPTED_INVERSE_REFUSE_SECONDS},
+    }
+    (declined,) = master.calls("DECLINE_INVERSE_OFFERS")
+    assert declined["decline_inverse_offers"] == {
+        "inverse_offer_ids": [{"value": "I3"}],
+        "filters": {"refuse_seconds": 30.0},
+    }
+    assert events.empty()
+
+
+def test_an_inverse_offer_that_could_not_be_answered_names_the_call(master, gateway, events):
+    master.on_call = lambda exchange: exchange.respond(503, b"no")
+    gateway.perform(AcceptInverse(("I1",)))
+    assert events.next(CallFailed).call == "ACCEPT_INVERSE_OFFERS"
 
 
 def test_an_update_that_cannot_be_read_does_not_stop_the_next(master, gateway, events):

@@ -10,6 +10,8 @@ from dcos_tensorflow.core.actions import LaunchTask
 from dcos_tensorflow.core.events import (
     AgentFailed,
     FrameworkRefused,
+    InverseOfferRescinded,
+    InverseOffersReceived,
     OfferRescinded,
     OffersReceived,
     Registered,
@@ -30,6 +32,8 @@ HEARD = {
     "SUBSCRIBED": Registered,
     "OFFERS": OffersReceived,
     "RESCIND": OfferRescinded,
+    "INVERSE_OFFERS": InverseOffersReceived,
+    "RESCIND_INVERSE_OFFER": InverseOfferRescinded,
     "UPDATE": TaskUpdate,
     "FAILURE": AgentFailed,
     "ERROR": FrameworkRefused,
@@ -83,6 +87,16 @@ def _agrees(event, raw):
     if isinstance(event, OffersReceived):
         wanted = [o["id"]["value"] for o in raw["offers"]["offers"]]
         assert [o.offer_id for o in event.offers] == wanted
+    elif isinstance(event, InverseOffersReceived):
+        (offer,) = raw["inverse_offers"]["inverse_offers"]
+        (heard,) = event.offers
+        assert heard.inverse_offer_id == offer["id"]["value"]
+        assert heard.agent_id == offer["agent_id"]["value"]
+        assert heard.start == offer["unavailability"]["start"]["nanoseconds"] / 1e9
+        assert heard.duration == 600.0
+    elif isinstance(event, InverseOfferRescinded):
+        raw_id = raw["rescind_inverse_offer"]["inverse_offer_id"]["value"]
+        assert event.inverse_offer_id == raw_id
     elif isinstance(event, TaskUpdate):
         status = raw["update"]["status"]
         assert event.task_id == status["task_id"]["value"]

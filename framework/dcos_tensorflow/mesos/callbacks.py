@@ -1,0 +1,167 @@
+"""What the driver calls when Mesos says something: each becomes an event of the core.
+
+Made by the gateway for its driver; runs in the driver's callback thread. It decides nothing: only
+what cannot be read is handed back at once, because nobody else could answer it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from dcos_tensorflow.core.events import (
+    AgentFailed,
+    Disconnected,
+    Event,
+    FrameworkRefused,
+    InverseOfferRescinded,
+    InverseOffersReceived,
+    OfferRescinded,
+    OffersReceived,
+    Registered,
+)
+from dcos_tensorflow.mesos.calls import CallError
+from dcos_tensorflow.mesos.convert import (
+    ConversionError,
+    inverse_offer_from_json,
+    offer_from_json,
+    update_from_json,
+)
+from dcos_tensorflow.mesos.outstanding import OutstandingOffers
+
+logger = logging.getLogger(__name__)
+
+#: An offer that we cannot read today we cannot read in a minute.
+UNREADABLE_REFUSE_SECONDS = 3600.0
+
+RawOffer = Mapping[str, Any]
+
+
+class Callbacks:
+    """The driver's scheduler."""
+
+    def __init__(
+        self,
+        outstanding: OutstandingOffers,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._outstanding = outstanding
+        self._emit = emit
+        self._clock = clock
+
+    def registered(self, driver: Any, framework_id: Any, _master: Any) -> None:
+        """Tell of the first subscription."""
+        self._subscribed(driver, framework_id["value"])
+
+    def reregistered(self, driver: Any, _master: Any) -> None:
+        """Tell of a subscription with the id that the framework had before."""
+        self._subscribed(driver, driver.framework_id)
+
+    def _subscribed(self, driver: Any, framework_id: str) -> None:
+        self._emit(Registered(framework_id, driver.master or ""))
+
+    def disconnected(self, driver: Any) -> None:
+        """Tell that a subscription has ended; its offers are void."""
+        self._outstanding.forget()
+        self._emit(Disconnected(driver.lost_because))
+
+    def subscriptionFailed(self, _driver: Any, why: str) -> None:
+        """Tell that a subscription could not be had; the driver goes on trying."""
+        self._emit(Disconnected(why))
+
+    def resourceOffers(self, driver: Any, offers: list[RawOffer]) -> None:
+        """Tell of offers, and keep them for the ACCEPT."""
+        received_at = self._clock()
+        converted, unreadable = [], []
+        for raw in offers:
+            try:
+                offer = offer_from_json(raw, received_at)
+            except ConversionError as error:
+                logger.error("an offer is handed back, because it cannot be read: %s", error)
+                unreadable.append(raw)
+                continue
+            converted.append(offer)
+            self._outstanding.keep(offer.offer_id, offer.agent_id, raw)
+        hand_back(driver, _ids_of(unreadable), UNREADABLE_REFUSE_SECONDS)
+        if converted:
+            self._emit(OffersReceived(tuple(converted)))
+
+    def offerRescinded(self, _driver: Any, offer_id: Mapping[str, Any]) -> None:
+        """Tell that an offer is void."""
+        self._outstanding.take([offer_id["value"]])
+        self._emit(OfferRescinded(offer_id["value"]))
+
+    def inverseOffers(self, driver: Any, offers: list[RawOffer]) -> None:
+        """Tell of agents that are to go away."""
+        converted, unreadable = [], []
+        for raw in offers:
+            try:
+                converted.append(inverse_offer_from_json(raw))
+            except ConversionError as error:
+                logger.error("an inverse offer is declined, for it cannot be read: %s", error)
+                unreadable.append(raw)
+        ids = _ids_of(unreadable)
+        if ids:
+            try:
+                driver.declineInverseOffer(
+                    as_ids(ids), {"refuse_seconds": UNREADABLE_REFUSE_SECONDS}
+                )
+            except CallError as error:
+                logger.warning("inverse offers could not be declined: %s", error)
+        if converted:
+            self._emit(InverseOffersReceived(tuple(converted)))
+
+    def inverseOfferRescinded(self, _driver: Any, offer_id: Mapping[str, Any]) -> None:
+        """Tell that an inverse offer is void."""
+        self._emit(InverseOfferRescinded(offer_id["value"]))
+
+    def statusUpdate(self, _driver: Any, status: Mapping[str, Any]) -> None:
+        """Tell of a task. Raises ConversionError for what is no update; Mesos repeats it."""
+        self._emit(update_from_json(status))
+
+    def slaveLost(self, _driver: Any, agent_id: Mapping[str, Any]) -> None:
+        """Tell of a lost agent."""
+        self._emit(AgentFailed(agent_id["value"]))
+
+    def executorLost(self, _driver: Any, executor_id: Any, agent_id: Any, status: Any) -> None:
+        """Log it: its tasks get updates of their own."""
+        logger.info("executor %s on %s ended: %s", executor_id, agent_id, status)
+
+    def error(self, _driver: Any, message: str) -> None:
+        """Tell that the master will not have the framework."""
+        self._outstanding.forget()
+        self._emit(FrameworkRefused(message))
+
+    def operationStatusUpdate(self, driver: Any, status: Mapping[str, Any]) -> None:
+        """Acknowledge it: this framework's operations have no ids."""
+        logger.info("operation %s: %s", status.get("operation_id"), status.get("state"))
+        try:
+            driver.acknowledgeOperationStatusUpdate(status)
+        except CallError as error:
+            logger.info("operation update not acknowledged: %s", error)
+
+    def frameworkMessage(self, _driver: Any, executor_id: Any, _agent: Any, _data: Any) -> None:
+        """Log it: no executor of this framework sends messages."""
+        logger.info("message of executor %s ignored", executor_id)
+
+
+def hand_back(driver: Any, offer_ids: Iterable[str], refuse_seconds: float) -> None:
+    """Decline offers that nobody has a use for; when that fails they time out at the master."""
+    ids = as_ids(offer_ids)
+    if not ids:
+        return
+    try:
+        driver.declineOffer(ids, {"refuse_seconds": refuse_seconds})
+    except CallError as error:
+        logger.warning("offers could not be handed back: %s", error)
+
+
+def as_ids(offer_ids: Iterable[str]) -> list[dict[str, str]]:
+    """Return OfferID messages."""
+    return [{"value": offer_id} for offer_id in offer_ids]
+
+
+def _ids_of(offers: Iterable[RawOffer]) -> list[str]:
+    return [raw["id"]["value"] for raw in offers if raw.get("id", {}).get("value")]
