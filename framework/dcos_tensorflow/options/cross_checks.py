@@ -6,13 +6,11 @@ it looked at, so that ``loading`` can drop it when one of them was wrong in itse
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from dcos_tensorflow.core import contract
-from dcos_tensorflow.options.document import shown, text_flaw
-from dcos_tensorflow.options.errors import HIDDEN
+from dcos_tensorflow.options.document import shown
+from dcos_tensorflow.options.environment_checks import environment_findings
+from dcos_tensorflow.options.errors import Finding
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.role_models import (
     Chief,
@@ -34,36 +32,9 @@ ROLE_GROUPS = (
     "evaluator",
     "tensorboard",
 )
-_CLUSTER_GROUPS = ("parameter_server", "chief", "worker", "gpu_worker")
+#: Those of them that are members of the ClusterSpec.
+GANG_GROUPS = ("parameter_server", "chief", "worker", "gpu_worker")
 _TRAINING_GROUPS = ("chief", "worker", "gpu_worker")
-
-#: Set for every task by the service; an own value would break the cluster or the job contract.
-_RESERVED_VARIABLES = {
-    contract.TF_CONFIG: "it is made from the roles and their counts",
-    contract.TF_EPOCH: "it is the number of the ClusterSpec",
-    contract.LOG_DIR: "it follows from service.shared_filesystem and checkpoints.uri",
-    contract.CHECKPOINT_DIR: "it follows from checkpoints.uri",
-    contract.JOB_CONTEXT: "it is service.job_context",
-    contract.DATA_SHARD_INDEX: "it is the task's place among the workers",
-    contract.DATA_SHARD_COUNT: "it is the number of workers",
-    contract.TASK_NAME: "it is the task's name",
-    contract.SERVICE_NAME: "it is service.name",
-    contract.PROGRESS_FILE: "it is where the job reports its progress",
-    contract.RUNNER_SPEC_VARIABLE: "it belongs to the task runner",
-    contract.RUNNER_TOKEN_VARIABLE: "it belongs to the task runner",
-    contract.RUNNER_PORT_VARIABLE: "it belongs to the task runner",
-}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something wrong at ``path``. ``looked_at`` are the dotted paths the rule depends on."""
-
-    path: str
-    message: str
-    allowed: str = ""
-    looked_at: tuple[str, ...] = ()
-    given: str | None = None
 
 
 def findings(options: Options) -> Iterator[Finding]:
@@ -74,6 +45,7 @@ def findings(options: Options) -> Iterator[Finding]:
     yield from _kerberos(options)
     yield from _roles(options)
     yield from _strategy(options)
+    yield from _fewest(options)
     yield from _gpus(options)
     yield from _addressing(options)
     yield from _times(options)
@@ -279,6 +251,52 @@ def _parameter_server_strategy(options: Options) -> Iterator[Finding]:
         )
 
 
+def _fewest(options: Options) -> Iterator[Finding]:
+    """With how few workers a job may go on: never without the one whose end is the job's end."""
+    decider = next((group for group in _TRAINING_GROUPS if count_of(options, group)), "")
+    for group, role in (("worker", options.worker), ("gpu_worker", options.gpu_worker)):
+        path, fewest = f"{group}.min_count", role.min_count
+        if fewest is None:
+            continue
+        if fewest > role.count:
+            yield Finding(
+                path,
+                f"is more than {group}.count, which is {role.count}",
+                f"at most {role.count}",
+                (path, f"{group}.count"),
+            )
+        elif not fewest and group == decider:
+            yield Finding(
+                path,
+                f"without a chief the job's end is that of {group.replace('_', '-')}-0: it cannot "
+                "be done without",
+                "at least 1",
+                (path, *(f"{other}.count" for other in _TRAINING_GROUPS)),
+            )
+    few = fewest_of(options.worker) + fewest_of(options.gpu_worker)
+    if _needs_a_worker(options) and not few and (options.worker.count or options.gpu_worker.count):
+        yield Finding(
+            f"{'worker' if options.worker.count else 'gpu_worker'}.min_count",
+            "a ParameterServerStrategy cannot do without any worker beside the chief",
+            "at least 1",
+            ("service.strategy", "worker.min_count", "gpu_worker.min_count"),
+        )
+
+
+def fewest_of(role: Worker | GpuWorker) -> int:
+    """Return with how few tasks of a role the job goes on."""
+    return role.count if role.min_count is None else role.min_count
+
+
+def _needs_a_worker(options: Options) -> bool:
+    """Say whether the job is rendered for a ParameterServerStrategy (core.cluster_spec)."""
+    service = options.service
+    if service.strategy != "auto":
+        return service.strategy == "parameter_server"
+    sessions = service.job_contract == "function" or service.tf1_compat
+    return bool(options.chief.count and options.parameter_server.count and not sessions)
+
+
 def _gpus(options: Options) -> Iterator[Finding]:
     if options.gpu_worker.count and not options.gpu_worker.gpus:
         yield Finding(
@@ -304,7 +322,7 @@ def _gpus(options: Options) -> Iterator[Finding]:
 def _addressing(options: Options) -> Iterator[Finding]:
     if options.cluster_spec.addressing != "dns":
         return
-    for group in _CLUSTER_GROUPS:
+    for group in GANG_GROUPS:
         if count_of(options, group) and not port_of(options, group):
             # GPU workers without a port of their own follow worker.port: that is what to change.
             own = role_options(options, group).port is not None
@@ -346,31 +364,3 @@ def _environments(options: Options) -> Iterator[Finding]:
     yield from environment_findings("service.env", options.service.env)
     for group in ROLE_GROUPS:
         yield from environment_findings(f"{group}.env", role_options(options, group).env)
-
-
-def environment_findings(path: str, env: dict[str, str]) -> Iterator[Finding]:
-    """Yield what is wrong with an environment for tasks; values are never shown."""
-    for name, value in env.items():
-        where = f"{path}.{name}"
-        looked_at = (where,)
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            yield Finding(
-                where,
-                "is not the name of an environment variable",
-                "letters, digits and underscores, no digit first",
-                looked_at,
-                "",
-            )
-        elif name in _RESERVED_VARIABLES:
-            yield Finding(
-                where,
-                f"{name} is set by the service: {_RESERVED_VARIABLES[name]}",
-                "any other name",
-                looked_at,
-                "",
-            )
-        elif value == HIDDEN:
-            mask = "is the mask that stands for a hidden value; give the value itself"
-            yield Finding(where, mask, "", looked_at, "")
-        elif flaw := text_flaw(value):
-            yield Finding(where, flaw, "", looked_at, "")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from dcos_tensorflow.core.spec import TaskRole
-from dcos_tensorflow.options.cross_checks import environment_findings
+from dcos_tensorflow.options.environment_checks import environment_findings
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError
 
 _PREFIX = "TASKCFG_"

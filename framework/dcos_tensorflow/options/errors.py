@@ -52,6 +52,17 @@ class OptionProblem:
         )
 
 
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong at ``path``. ``looked_at`` are the dotted paths the rule depends on."""
+
+    path: str
+    message: str
+    allowed: str = ""
+    looked_at: tuple[str, ...] = ()
+    given: str | None = None
+
+
 class OptionsError(Exception):
     """Options that cannot be used, with everything that is wrong with them.
 

@@ -56,6 +56,19 @@ class Gang(Section):
         title="Start (seconds)",
         description="How long all tasks of a gang may take to run once they are launched.",
     )
+    wait_seconds: SomeSeconds = Field(
+        300.0,
+        title="Wait for a place (seconds)",
+        description="How long a task may be without a machine before the job goes on without it, "
+        "where worker.min_count or gpu_worker.min_count allow that. Where they do not, the others "
+        "give their machines back and the whole gang waits.",
+    )
+    grow_seconds: Seconds = Field(
+        300.0,
+        title="Grow again (seconds)",
+        description="Least time between a restart of the job and the next one that is made to "
+        "take a task back in that it went on without.",
+    )
 
 
 class Retry(Section):
@@ -64,7 +77,8 @@ class Retry(Section):
     limit: RetryLimit = Field(
         3,
         title="Limit",
-        description="How often a failed gang is started again within window_seconds. 0 is never.",
+        description="How many failures within window_seconds are healed by a new start; the next "
+        "one ends the job. Preemption, lost agents and port clashes do not count.",
     )
     window_seconds: SomeSeconds = Field(
         3600.0, title="Window (seconds)", description="Time over which failures are counted."
@@ -77,6 +91,19 @@ class Retry(Section):
     )
     max_backoff_seconds: Seconds = Field(
         120.0, title="Longest back-off (seconds)", description="Longest wait before a new start."
+    )
+    out_of_memory_limit: RetryLimit = Field(
+        1,
+        title="Out-of-memory limit",
+        description="How many of the counted failures may be tasks that ran out of memory: a new "
+        "start gives them no more of it. The next one ends the job.",
+    )
+    fruitless_limit: RetryLimit = Field(
+        20,
+        title="Fruitless limit",
+        description="How many interruptions that are nobody's fault, such as lost agents, may "
+        "follow one another without any progress of the job in between. They count as no "
+        "failures; the next one ends the job.",
     )
 
 

@@ -44,6 +44,9 @@ Rules that span several options:
 * At least one task trains: `chief.count`, `worker.count` and `gpu_worker.count` are not all 0.
 * `service.strategy` `parameter_server` needs a chief, parameter servers and workers, and the
   outcome `chief`; `multi_worker` and `independent` have no parameter servers.
+* `worker.min_count` and `gpu_worker.min_count` are not above the `count`; the task whose end is the
+  job's end (the chief, else worker 0) cannot be done without, and a ParameterServerStrategy keeps a
+  worker beside the chief.
 * GPU workers have at least one GPU each, and GPUs need the `mesos` containerizer.
 * `cluster_spec.addressing` `dns` needs ports that are not 0.
 * The longest of several waits is not shorter than the first.

@@ -10,6 +10,7 @@ from pydantic.config import JsonDict
 from dcos_tensorflow.options.section import Section
 from dcos_tensorflow.options.values import (
     Count,
+    CountIfGiven,
     Cpus,
     Environment,
     Gpus,
@@ -20,6 +21,7 @@ from dcos_tensorflow.options.values import (
     Placement,
     Port,
     PortIfGiven,
+    RetryLimitIfGiven,
 )
 
 #: How the DC/OS UI knows what to edit a value with.
@@ -37,6 +39,15 @@ DiskType = Annotated[
 
 def _count(default: int, what: str) -> Any:
     return Field(default, title="Node count", description=f"How many {what} to run.")
+
+
+def _min_count(what: str) -> Any:
+    return Field(
+        None,
+        title="Fewest nodes",
+        description=f"With how few {what} the job goes on when the others find no machine within "
+        "gang.wait_seconds; it grows again when there is room. Left out: all are needed.",
+    )
 
 
 def _cpus(what: str) -> Any:
@@ -75,6 +86,25 @@ def _placement(what: str) -> Any:
     )
 
 
+def _retry_limit(what: str) -> Any:
+    return Field(
+        None,
+        title="Retry limit",
+        description=f"How many failures of {what} within retry.window_seconds are healed by a new "
+        "start; the next one is the end. Left out: as retry.limit, which holds for all tasks "
+        "together.",
+    )
+
+
+def _sidecar_retry_limit(what: str) -> Any:
+    return Field(
+        None,
+        title="Retry limit",
+        description=f"How many failures of {what} are healed by a new start; after the next one "
+        "the job goes on without it. Left out: as retry.limit.",
+    )
+
+
 def _env(what: str) -> Any:
     return Field(
         default={},
@@ -103,6 +133,7 @@ class ParameterServer(Section):
     mem: Memory = _mem("parameter server")
     disk: Megabytes = _disk("parameter server")
     disk_type: DiskType = "ROOT"
+    retry_limit: RetryLimitIfGiven = _retry_limit("parameter servers")
     env: Environment = _env("parameter server")
     python: Line = _python("parameter server")
 
@@ -118,6 +149,7 @@ class Chief(Section):
     mem: Memory = _mem("chief")
     disk: Megabytes = _disk("chief")
     disk_type: DiskType = "ROOT"
+    retry_limit: RetryLimitIfGiven = _retry_limit("the chief")
     env: Environment = _env("chief")
     python: Line = _python("chief")
 
@@ -126,12 +158,14 @@ class Worker(Section):
     """Options of the workers without GPUs."""
 
     count: Count = _count(3, "workers")
+    min_count: CountIfGiven = _min_count("workers")
     placement_constraint: Placement = _placement("worker")
     port: Port = _port(2222, "worker")
     cpus: Cpus = _cpus("worker")
     mem: Memory = _mem("worker")
     disk: Megabytes = _disk("worker")
     disk_type: DiskType = "ROOT"
+    retry_limit: RetryLimitIfGiven = _retry_limit("workers")
     env: Environment = _env("worker")
     python: Line = _python("worker")
 
@@ -140,6 +174,7 @@ class GpuWorker(Section):
     """Options of the workers with GPUs."""
 
     count: Count = _count(0, "GPU workers")
+    min_count: CountIfGiven = _min_count("GPU workers")
     placement_constraint: Placement = _placement("GPU worker")
     port: PortIfGiven = Field(
         None,
@@ -151,6 +186,7 @@ class GpuWorker(Section):
     mem: Memory = _mem("GPU worker")
     disk: Megabytes = _disk("GPU worker")
     disk_type: DiskType = "ROOT"
+    retry_limit: RetryLimitIfGiven = _retry_limit("GPU workers")
     env: Environment = _env("GPU worker")
     python: Line = _python("GPU worker")
 
@@ -166,6 +202,7 @@ class Evaluator(Section):
     mem: Memory = _mem("evaluator")
     disk: Megabytes = _disk("evaluator")
     disk_type: DiskType = "ROOT"
+    retry_limit: RetryLimitIfGiven = _sidecar_retry_limit("the evaluator")
     env: Environment = _env("evaluator")
     python: Line = _python("evaluator")
 
@@ -181,5 +218,6 @@ class TensorBoard(Section):
     )
     cpus: Cpus = _cpus("TensorBoard")
     mem: Memory = _mem("TensorBoard")
+    retry_limit: RetryLimitIfGiven = _sidecar_retry_limit("TensorBoard")
     env: Environment = _env("TensorBoard")
     python: Line = _python("TensorBoard")

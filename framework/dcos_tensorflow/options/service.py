@@ -24,10 +24,12 @@ from dcos_tensorflow.core.spec import (
     ServiceSpec,
     Strategy,
     TaskRole,
+    UpdateStrategy,
     Uri,
 )
 from dcos_tensorflow.options import catalogue
 from dcos_tensorflow.options.cross_checks import (
+    GANG_GROUPS,
     count_of,
     gpus_of,
     image_of,
@@ -37,7 +39,7 @@ from dcos_tensorflow.options.cross_checks import (
 from dcos_tensorflow.options.errors import HIDDEN, is_secret
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.placement import parse_placement
-from dcos_tensorflow.options.role_models import TensorBoard
+from dcos_tensorflow.options.role_models import GpuWorker, TensorBoard, Worker
 
 #: The roles in the order of ServiceSpec.roles, and where their options stand.
 GROUP_OF_ROLE = {
@@ -77,16 +79,14 @@ def service_spec(options: Options) -> ServiceSpec:
         kill_grace_seconds=service.kill_grace_seconds,
         addressing=Addressing(options.cluster_spec.addressing),
         dns_domain=options.cluster_spec.dns_domain,
-        gang=GangSpec(
-            gang.hold_seconds, gang.retry_seconds, gang.max_retry_seconds, gang.start_seconds
-        ),
-        retry=RetrySpec(
-            retry.limit,
-            retry.window_seconds,
-            retry.initial_backoff_seconds,
-            retry.backoff_factor,
-            retry.max_backoff_seconds,
-        ),
+        gang=GangSpec(**gang.model_dump()),
+        retry=RetrySpec(**retry.model_dump()),
+        stall_seconds=service.stall_seconds,
+        freeze_seconds=service.freeze_seconds,
+        replace_after_seconds=service.replace_after_seconds,
+        maintenance_lead_seconds=service.maintenance_lead_seconds,
+        update_strategy=UpdateStrategy(service.update_strategy),
+        uninstall_give_up_seconds=service.uninstall_give_up_seconds,
         region=service.region,
         log_max_bytes=options.logs.max_bytes,
         log_keep=options.logs.keep,
@@ -129,6 +129,7 @@ def notes(options: Options) -> tuple[str, ...]:
                     f"{group}.mem: {role.mem} MB is little: TensorFlow alone takes about "
                     f"{_TENSORFLOW_MEM} MB."
                 )
+    found += _limits_without_effect(options)
     shared = service.shared_filesystem or options.checkpoints.uri
     if service.use_tensorboard and not shared:
         found.append(
@@ -152,6 +153,18 @@ def notes(options: Options) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _limits_without_effect(options: Options) -> list[str]:
+    """Return a sentence for each role's limit that the job's own limit always comes before."""
+    limit = options.retry.limit
+    limits = {group: role_options(options, group).retry_limit for group in GANG_GROUPS}
+    return [
+        f"{group}.retry_limit: {own} has no effect: retry.limit, which holds for all tasks "
+        f"together, is {limit}."
+        for group, own in limits.items()
+        if own is not None and own > limit and count_of(options, group)
+    ]
+
+
 def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
     given = role_options(options, group)
     image = image_of(options, group)
@@ -170,6 +183,8 @@ def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
         container=Container(image, Containerizer(options.service.containerizer)) if image else None,
         python=given.python or options.service.python,
         disk_type="ROOT" if isinstance(given, TensorBoard) else given.disk_type,
+        min_count=given.min_count if isinstance(given, Worker | GpuWorker) else None,
+        retry_limit=given.retry_limit,
     )
 
 

@@ -190,6 +190,41 @@ class Service(Section):
         title="Kill grace (seconds)",
         description="Time between SIGTERM and SIGKILL when a task is stopped.",
     )
+    stall_seconds: Seconds = Field(
+        300.0,
+        title="Stall (seconds)",
+        description="A task whose training step is known and has not moved for so long, and for "
+        "ten times its longest step so far, has failed. 0 is never.",
+    )
+    freeze_seconds: Seconds = Field(
+        10.0,
+        title="Freeze (seconds)",
+        description="A task whose process is stopped (SIGSTOP), or has closed its gRPC port and "
+        "still lives, for so long has failed. 0 is never.",
+    )
+    replace_after_seconds: Seconds = Field(
+        0.0,
+        title="Replace after (seconds)",
+        description="How long to wait for an agent that Mesos calls unreachable before its tasks "
+        "are started elsewhere.",
+    )
+    maintenance_lead_seconds: Seconds = Field(
+        300.0,
+        title="Maintenance lead (seconds)",
+        description="How long before an agent's announced maintenance its tasks leave it.",
+    )
+    update_strategy: Literal["parallel", "serial", "canary"] = Field(
+        "parallel",
+        title="Update strategy",
+        description="How changed options reach the tasks: parallel all at once, serial one after "
+        "the other, canary one first and the others once you say so.",
+    )
+    uninstall_give_up_seconds: Seconds = Field(
+        900.0,
+        title="Uninstall gives up (seconds)",
+        description="How long an uninstall waits for agents that do not answer; then they are "
+        "listed as left behind, and it ends.",
+    )
     shared_filesystem: Line = Field(
         "",
         title="Shared Filesystem",

@@ -285,7 +285,9 @@ Port = Annotated[
     BeforeValidator(_whole),
     Allowed("a whole number from 1 to 65535, or 0 for any port"),
 ]
+CountIfGiven = Annotated[Count | None, BeforeValidator(_given)]
 RetryLimit = Annotated[int, Field(ge=0, le=MAXIMUM_COUNT), BeforeValidator(_whole)]
+RetryLimitIfGiven = Annotated[RetryLimit | None, BeforeValidator(_given)]
 BackoffFactor = Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)]
 LogBytes = Annotated[int, Field(ge=10_000, le=1_000_000_000_000), BeforeValidator(_whole)]
 LogKeep = Annotated[int, Field(ge=0, le=1000), BeforeValidator(_whole)]

@@ -43,6 +43,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"logs": {"xyzzy": 1}},
         "logs.xyzzy: unknown option (allowed: max_bytes, keep)",
     ),
+    "a fewest count is not null": (
+        {"worker": {"min_count": None}},
+        "worker.min_count: must not be null; leave it out (given: null; allowed: a whole number "
+        "from 0 to 100000)",
+    ),
     "a number as text": (
         {"worker": {"count": "2"}},
         'worker.count: must be a whole number, not text; did you mean 2? (given: "2"; allowed: '
@@ -357,6 +362,25 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         {"service": {"strategy": "multi_worker"}},
         "parameter_server.count: service.strategy multi_worker has no parameter servers (given: "
         "2, the default; allowed: 0)",
+    ),
+    "no more workers are needed than are wanted": (
+        {"worker": {"count": 2, "min_count": 3}},
+        "worker.min_count: is more than worker.count, which is 2 (given: 3; allowed: at most 2)",
+    ),
+    "worker 0 decides without a chief": (
+        {"worker": {"min_count": 0}},
+        "worker.min_count: without a chief the job's end is that of worker-0: it cannot be done "
+        "without (given: 0; allowed: at least 1)",
+    ),
+    "GPU worker 0 decides where nobody else trains": (
+        {"worker": {"count": 0}, "gpu_worker": {"count": 2, "min_count": 0}},
+        "gpu_worker.min_count: without a chief the job's end is that of gpu-worker-0: it cannot be "
+        "done without (given: 0; allowed: at least 1)",
+    ),
+    "a parameter server strategy keeps a worker": (
+        {"chief": {"count": 1}, "worker": {"min_count": 0}},
+        "worker.min_count: a ParameterServerStrategy cannot do without any worker beside the chief "
+        "(given: 0; allowed: at least 1)",
     ),
     "GPU workers have GPUs": (
         {"gpu_worker": {"count": 2, "gpus": 0}},

@@ -20,6 +20,7 @@ from dcos_tensorflow.core.spec import (
     ServiceSpec,
     Strategy,
     TaskRole,
+    UpdateStrategy,
     Uri,
 )
 from dcos_tensorflow.options import OptionsError, load, notes, service_spec
@@ -57,6 +58,12 @@ def test_the_defaults_are_those_of_the_core(build: Build) -> None:
         "outcome",
         "outcome_grace_seconds",
         "kill_grace_seconds",
+        "stall_seconds",
+        "freeze_seconds",
+        "replace_after_seconds",
+        "maintenance_lead_seconds",
+        "update_strategy",
+        "uninstall_give_up_seconds",
         "addressing",
         "dns_domain",
         "region",
@@ -267,6 +274,67 @@ def test_the_rules_of_a_service_reach_the_core(build: Build) -> None:
     assert spec.retry == RetrySpec(limit=0)
     assert (spec.addressing, spec.dns_domain) == (Addressing.DNS, "example.org")
     assert (spec.log_max_bytes, spec.log_keep) == (10_000, 5)
+
+
+def test_the_rules_of_recovery_reach_the_core(build: Build) -> None:
+    spec = build(
+        {
+            "service": {
+                "stall_seconds": 1,
+                "freeze_seconds": 2,
+                "replace_after_seconds": 3,
+                "maintenance_lead_seconds": 4,
+                "update_strategy": "canary",
+                "uninstall_give_up_seconds": 5,
+            },
+            "gang": {"wait_seconds": 6, "grow_seconds": 7},
+            "retry": {"out_of_memory_limit": 8, "fruitless_limit": 9},
+        }
+    )
+    assert (spec.stall_seconds, spec.freeze_seconds, spec.replace_after_seconds) == (1, 2, 3)
+    assert (spec.maintenance_lead_seconds, spec.uninstall_give_up_seconds) == (4, 5)
+    assert spec.update_strategy is UpdateStrategy.CANARY
+    assert spec.gang == GangSpec(wait_seconds=6, grow_seconds=7)
+    assert spec.retry == RetrySpec(out_of_memory_limit=8, fruitless_limit=9)
+
+
+def test_fewest_counts_and_limits_of_roles_reach_the_core(build: Build) -> None:
+    spec = build(
+        {
+            "chief": {"count": 1, "retry_limit": 0},
+            "worker": {"count": 4, "min_count": 1},
+            "gpu_worker": {"count": 2, "min_count": 0, "retry_limit": 1},
+            "parameter_server": {"retry_limit": 2},
+        }
+    )
+    found = {role.role: (role.min_count, role.retry_limit) for role in spec.roles}
+    assert found == {
+        TaskRole.PS: (None, 2),
+        TaskRole.CHIEF: (None, 0),
+        TaskRole.WORKER: (1, None),
+        TaskRole.GPU_WORKER: (0, 1),
+    }
+
+
+def test_all_workers_may_be_done_without_where_a_chief_trains_with_sessions(build: Build) -> None:
+    spec = build(
+        {
+            "service": {"strategy": "between_graph"},
+            "chief": {"count": 1},
+            "worker": {"count": 2, "min_count": 0},
+        }
+    )
+    assert role_of(spec, TaskRole.WORKER).min_count == 0
+
+
+def test_a_limit_that_another_comes_before_is_noted(build: Build) -> None:
+    options = load(
+        {"service": {"job_name": "m"}, "worker": {"mem": 4096, "retry_limit": 4}},
+    )
+    assert notes(options) == (
+        "worker.retry_limit: 4 has no effect: retry.limit, which holds for all tasks together, "
+        "is 3.",
+    )
 
 
 def test_hdfs_settings_are_fetched_by_every_task(build: Build) -> None:

@@ -1,0 +1,59 @@
+"""What an environment for tasks may hold.
+
+Used by ``cross_checks`` for the options and by ``environment`` for the TASKCFG_* variables. Pure;
+values are never shown: they may be secrets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.options.document import text_flaw
+from dcos_tensorflow.options.errors import HIDDEN, Finding
+
+#: Set for every task by the service; an own value would break the cluster or the job contract.
+_RESERVED_VARIABLES = {
+    contract.TF_CONFIG: "it is made from the roles and their counts",
+    contract.TF_EPOCH: "it is the number of the ClusterSpec",
+    contract.LOG_DIR: "it follows from service.shared_filesystem and checkpoints.uri",
+    contract.CHECKPOINT_DIR: "it follows from checkpoints.uri",
+    contract.JOB_CONTEXT: "it is service.job_context",
+    contract.DATA_SHARD_INDEX: "it is the task's place among the workers",
+    contract.DATA_SHARD_COUNT: "it is the number of workers",
+    contract.TASK_NAME: "it is the task's name",
+    contract.SERVICE_NAME: "it is service.name",
+    contract.PROGRESS_FILE: "it is where the job reports its progress",
+    contract.RUNNER_SPEC_VARIABLE: "it belongs to the task runner",
+    contract.RUNNER_TOKEN_VARIABLE: "it belongs to the task runner",
+    contract.RUNNER_PORT_VARIABLE: "it belongs to the task runner",
+}
+
+
+def environment_findings(path: str, env: dict[str, str]) -> Iterator[Finding]:
+    """Yield what is wrong with an environment for tasks; values are never shown."""
+    for name, value in env.items():
+        where = f"{path}.{name}"
+        looked_at = (where,)
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            yield Finding(
+                where,
+                "is not the name of an environment variable",
+                "letters, digits and underscores, no digit first",
+                looked_at,
+                "",
+            )
+        elif name in _RESERVED_VARIABLES:
+            yield Finding(
+                where,
+                f"{name} is set by the service: {_RESERVED_VARIABLES[name]}",
+                "any other name",
+                looked_at,
+                "",
+            )
+        elif value == HIDDEN:
+            mask = "is the mask that stands for a hidden value; give the value itself"
+            yield Finding(where, mask, "", looked_at, "")
+        elif flaw := text_flaw(value):
+            yield Finding(where, flaw, "", looked_at, "")
