@@ -36,7 +36,7 @@ def allocate(state: ClusterState, now: float) -> list[Grant]:
     grants: list[Grant] = []
     shares = _Shares(state)
     for agent in state.agents.values():
-        if agent.deactivated or agent.disconnected or agent.drain is not None:
+        if not agent.active:
             continue
         available = state.available(agent.agent_id)
         for framework, role in shares.order():

@@ -155,6 +155,7 @@ class Containerizer:
             ):
                 continue
             container.draining = container.draining or message.draining
+            container.draining_for_good = container.draining_for_good or message.mark_gone
             grace = self._grace(container, message.grace_seconds)
             if message.max_grace_seconds is not None:
                 grace = min(grace, message.max_grace_seconds)
@@ -339,6 +340,11 @@ class Containerizer:
             self.completed.append(container)
             del self.completed[:-_MAX_COMPLETED]
 
+    def _gone_by_operator(self, container: Container) -> bool:
+        known = self.frameworks[container.framework_id].get("capabilities", [])
+        aware = any(one.get("type") == "PARTITION_AWARE" for one in known)
+        return container.draining_for_good and aware
+
     def _update(
         self,
         container: Container,
@@ -352,6 +358,11 @@ class Containerizer:
     ) -> None:
         if container.silent:
             return
+        if container.draining and state in ("TASK_KILLING", "TASK_KILLED"):
+            # Whatever the reason was (slave.cpp, statusUpdate()).
+            reason = "REASON_AGENT_DRAINING"
+            if state == "TASK_KILLED" and self._gone_by_operator(container):
+                state = "TASK_GONE_BY_OPERATOR"
         status: Json = {
             "task_id": {"value": container.task_id},
             "state": state,
@@ -360,8 +371,6 @@ class Containerizer:
             "timestamp": now,
             "uuid": base64.b64encode(self._new_uuid().bytes).decode(),
         }
-        if container.draining:
-            reason = reason or "REASON_AGENT_DRAINING"
         for name, value in (("reason", reason), ("message", message)):
             if value is not None:
                 status[name] = value

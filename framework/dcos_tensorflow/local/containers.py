@@ -58,7 +58,9 @@ class Container:
     #: Nobody wants updates any more (framework or agent shut down).
     silent: bool = False
     kill_asked: bool = False
+    #: The agent is drained; with the second, never to come back.
     draining: bool = False
+    draining_for_good: bool = False
     healthy: bool | None = None
     check_status: Json | None = None
     statuses: list[Json] = field(default_factory=list)

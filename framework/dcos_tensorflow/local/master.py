@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.local import maintenance, membership, messages, offers, updates
+from dcos_tensorflow.local import draining, maintenance, membership, messages, offers, updates
 from dcos_tensorflow.local.records import Agent, ClusterState, Framework, Task
 from dcos_tensorflow.local.timing import Timing
 
@@ -51,9 +51,10 @@ class Master:
         registry: ClusterState | None = None,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
-        """Start empty but for what Mesos keeps in its registry: the agents of the lost master.
+        """Start empty but for what Mesos keeps in its registry (``registry/registry.proto``).
 
-        ``registry`` is the lost master's state; of it only agent ids are taken over.
+        ``registry`` is the lost master's state. Taken over are agent ids, what operators said of
+        agents and machines, and quotas; frameworks and tasks are not.
         """
         self.address = address
         self.timing = timing
@@ -67,6 +68,10 @@ class Master:
             self._recovering = set(registry.agents)
             self.state.unreachable_agents = dict(registry.unreachable_agents)
             self.state.gone_agents = dict(registry.gone_agents)
+            self.state.restrictions = dict(registry.restrictions)
+            self.state.maintenance = list(registry.maintenance)
+            self.state.down_machines = set(registry.down_machines)
+            self.state.quotas = dict(registry.quotas)
         self._recovering_until = now + timing.agent_reregister_timeout
         self.counters: dict[str, int] = {}
 
@@ -116,6 +121,7 @@ class Master:
         for agent in list(self.state.agents.values()):
             if now >= agent.next_ping:
                 membership.ping(self, agent, now)
+            draining.check_drained(self, agent, now)
         if self._recovering and now >= self._recovering_until:
             # Mesos: agents that did not come back in time are unreachable.
             self.state.unreachable_agents.update(dict.fromkeys(self._recovering, now))
@@ -132,6 +138,15 @@ class Master:
         """Run one allocation cycle: offers, and inverse offers where machines will be away."""
         offers.make_offers(self, now)
         maintenance.send_inverse_offers(self, now)
+
+    def knows_agent(self, agent_id: str) -> bool:
+        """Say whether an agent is registered, unreachable, or to come back to a new master."""
+        state = self.state
+        return (
+            agent_id in state.agents
+            or agent_id in state.unreachable_agents
+            or agent_id in self._recovering
+        )
 
     def recovering(self, agent_id: str | None, now: float) -> bool:
         """Say whether an agent of a lost master (None: any) may still come back."""
@@ -177,10 +192,7 @@ class Master:
             error = {"type": "ERROR", "error": {"message": "Framework failed over"}}
             self.send_event(framework, error)
             self._effects.append(messages.CloseStream(framework.stream_id))
-        # Offers of the old connection die without a RESCIND (Mesos: failoverFramework).
-        offers.drop_offers_of(self, framework)
-        framework.filters.clear()
-        framework.inverse_filters.clear()
+        self._drop_claims(framework)
         framework.stream_id = stream_id
         framework.failover_deadline = None
         framework.recovered = False
@@ -195,6 +207,13 @@ class Master:
         self.send_event(framework, {"type": "HEARTBEAT"})
         self.allocate(now)
 
+    def _drop_claims(self, framework: Framework) -> None:
+        # Offers of an old connection die without a RESCIND (Mesos: failoverFramework).
+        offers.drop_offers_of(self, framework)
+        maintenance.drop_inverse_offers(self, framework_id=framework.framework_id, tell=False)
+        framework.filters.clear()
+        framework.inverse_filters.clear()
+
     def refuse_stream(self, stream_id: str, problem: str) -> None:
         """Send ERROR on a stream that belongs to no framework, and end it."""
         event = {"type": "ERROR", "error": {"message": problem}}
@@ -206,9 +225,7 @@ class Master:
         for framework in list(self.state.frameworks.values()):
             if framework.stream_id == stream_id:
                 framework.stream_id = None
-                offers.drop_offers_of(self, framework)
-                framework.filters.clear()
-                framework.inverse_filters.clear()
+                self._drop_claims(framework)
                 framework.failover_deadline = now + framework.failover_timeout
                 if framework.failover_timeout <= 0:
                     self.remove_framework(framework, now)
@@ -229,8 +246,7 @@ class Master:
             self.complete_task(framework, task)
         framework.tasks.clear()
         framework.unreachable_tasks.clear()
-        offers.drop_offers_of(self, framework)
-        maintenance.drop_inverse_offers(self, framework_id=framework.framework_id, tell=False)
+        self._drop_claims(framework)
         if framework.stream_id is not None:
             self._effects.append(messages.CloseStream(framework.stream_id))
         framework.stream_id = None
@@ -306,7 +322,8 @@ class Master:
         elif isinstance(message, messages.ExecutorMessage):
             updates.executor_message(self, agent, message)
         elif isinstance(message, messages.UnregisterAgent):
-            membership.remove(self, agent, membership.unregistered(agent), now)
+            loss = membership.removed(agent, "the agent unregistered")
+            membership.remove(self, agent, loss, now)
 
     def agent_at(self, link: int) -> Agent | None:
         """Return the agent at a place in the cluster, if it is known."""

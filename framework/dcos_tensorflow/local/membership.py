@@ -1,7 +1,8 @@
-"""Agents come and go: registration, pings, loss, draining, and what becomes of their tasks.
+"""Agents come and go: registration, pings, loss, and what becomes of their tasks.
 
 Part of ``master``'s core, split off for its size: functions over a ``Master``. Called by it, by
-``operator_calls`` (DRAIN_AGENT, MARK_AGENT_GONE, ...) and by ``faults`` (a broken connection).
+``operator_calls`` (MARK_AGENT_GONE), ``maintenance`` (a machine goes down), ``draining``, and by
+``agent_faults`` (a broken connection).
 """
 
 from __future__ import annotations
@@ -9,8 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.local import maintenance, messages, offers
-from dcos_tensorflow.local.records import Agent, Framework, Task, last_details, nanoseconds
+from dcos_tensorflow.local import draining, maintenance, messages, offers
+from dcos_tensorflow.local.records import (
+    Agent,
+    Framework,
+    Restriction,
+    Task,
+    last_details,
+    nanoseconds,
+)
 from dcos_tensorflow.local.resources import Resources
 
 if TYPE_CHECKING:
@@ -35,10 +43,9 @@ _GONE = Loss(
 )
 
 
-def unregistered(agent: Agent) -> Loss:
-    """Return what an agent that leaves does to its tasks."""
-    text = f"Agent {agent.hostname} removed: the agent unregistered"
-    return Loss("TASK_LOST", "REASON_AGENT_REMOVED", text)
+def removed(agent: Agent, why: str) -> Loss:
+    """Return what an agent that leaves in order does to its tasks."""
+    return Loss("TASK_LOST", "REASON_AGENT_REMOVED", f"Agent {agent.hostname} removed: {why}")
 
 
 def register(master: Master, link: int, message: messages.RegisterAgent, now: float) -> None:
@@ -48,6 +55,9 @@ def register(master: Master, link: int, message: messages.RegisterAgent, now: fl
     if agent_id is not None and agent_id in state.gone_agents:
         refusal = messages.ShutdownAgent("Agent has been marked gone")
         master.send_to_link(link, refusal)
+        return
+    if maintenance.is_down(master, message.info):
+        master.send_to_link(link, messages.ShutdownAgent("Machine is DOWN"))
         return
     if agent_id is None:
         agent_id = f"{state.master_id}-S{state.next_agent}"
@@ -60,6 +70,7 @@ def register(master: Master, link: int, message: messages.RegisterAgent, now: fl
     agent.next_ping = now + master.timing.agent_ping
     master.send_to_agent(agent, messages.AgentRegistered(agent_id))
     _reregister_tasks(master, agent, message, now)
+    draining.tell(master, agent)
     state.unreachable_agents.pop(agent_id, None)
     master.agent_recovered(agent_id)
     master.allocate(now)
@@ -77,6 +88,7 @@ def _admit(
         total=Resources.parse(total),
         registered_at=now,
         reregistered_at=None if message.agent_id is None else now,
+        restriction=master.state.restrictions.get(agent_id, Restriction()),
     )
     agent.unavailability = maintenance.unavailability(master, agent)
     master.state.agents[agent_id] = agent
@@ -247,6 +259,8 @@ def mark_gone(master: Master, agent_id: str, now: float) -> None:
     state = master.state
     state.gone_agents[agent_id] = now
     state.unreachable_agents.pop(agent_id, None)
+    state.restrictions.pop(agent_id, None)
+    master.agent_recovered(agent_id)
     agent = state.agents.get(agent_id)
     if agent is not None:
         master.send_to_agent(agent, messages.ShutdownAgent(_GONE.message))
@@ -256,53 +270,3 @@ def mark_gone(master: Master, agent_id: str, now: float) -> None:
             if task.agent_id == agent_id:
                 task.unreachable_time = None
                 lose_task(master, framework, task, _GONE, now)
-
-
-def deactivate(master: Master, agent: Agent) -> None:
-    """Offer nothing of an agent any more; its tasks run on."""
-    agent.deactivated = True
-    for offer in list(master.state.offers.values()):
-        if offer.agent_id == agent.agent_id:
-            offers.rescind(master, offer)
-
-
-def drain(
-    master: Master, agent: Agent, max_grace_seconds: float | None, gone: bool, now: float
-) -> None:
-    """End an agent's tasks and keep it empty."""
-    config: Json = {"mark_gone": gone}
-    if max_grace_seconds is not None:
-        config["max_grace_period"] = nanoseconds(max_grace_seconds)
-    agent.drain = {"state": "DRAINING", "config": config}
-    agent.drain_started_at = now
-    deactivate(master, agent)
-    for framework in master.state.frameworks.values():
-        for task in framework.tasks.values():
-            if task.agent_id == agent.agent_id:
-                message = messages.KillTask(
-                    framework.framework_id,
-                    task.task_id,
-                    max_grace_seconds=max_grace_seconds,
-                    draining=True,
-                )
-                master.send_to_agent(agent, message)
-    check_drained(master, agent, now)
-
-
-def check_drained(master: Master, agent: Agent, now: float) -> None:
-    """Note that a draining agent is empty: every task has ended and is acknowledged."""
-    if agent.drain is None or agent.drain["state"] != "DRAINING":
-        return
-    for framework in master.state.frameworks.values():
-        if any(task.agent_id == agent.agent_id for task in framework.tasks.values()):
-            return
-    agent.drain = {**agent.drain, "state": "DRAINED"}
-    if agent.drain["config"]["mark_gone"]:
-        mark_gone(master, agent.agent_id, now)
-
-
-def reactivate(master: Master, agent: Agent, now: float) -> None:
-    """Offer an agent again."""
-    agent.deactivated = False
-    agent.drain = None
-    master.allocate(now)

@@ -107,13 +107,18 @@ class RunTasks:
 
 @dataclass(frozen=True)
 class KillTask:
-    """End a task. ``draining`` marks the updates with REASON_AGENT_DRAINING."""
+    """End a task.
+
+    ``draining`` marks the updates with REASON_AGENT_DRAINING; with ``mark_gone`` the agent will
+    not come back, and a task that was killed is told as TASK_GONE_BY_OPERATOR.
+    """
 
     framework_id: str
     task_id: str
     grace_seconds: float | None = None
     max_grace_seconds: float | None = None
     draining: bool = False
+    mark_gone: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,15 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dcos_tensorflow.local import maintenance, membership, operator_v1_views, operator_views
+from dcos_tensorflow.local import (
+    draining,
+    maintenance,
+    membership,
+    operator_v1_views,
+    operator_views,
+)
 from dcos_tensorflow.local.agent_views import version
 from dcos_tensorflow.local.master import Master
-from dcos_tensorflow.local.records import Agent
 from dcos_tensorflow.local.scheduler_calls import JSON, TEXT, Reply, bad_request, parse_json
 from dcos_tensorflow.local.schema import ConversionError
 from dcos_tensorflow.local.validation import NOT_SUPPORTED, role_error
@@ -47,7 +52,7 @@ def call(master: Master, body: bytes, now: float) -> Reply:
         return bad_request(f"Failed to validate master::Call: Expecting '{field}' to be present")
     try:
         return handler(master, parsed[field], now)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         return bad_request(f"Failed to validate master::Call: {kind}: {error!r}")
 
 
@@ -77,48 +82,49 @@ def _teardown(master: Master, body: Json, now: float) -> Reply:
     return Reply(200)
 
 
-def _known_agent(master: Master, body: Json) -> Agent | Reply:
-    agent = master.state.agents.get(body["agent_id"]["value"])
-    return Reply(404, "Agent not found", TEXT) if agent is None else agent
+def _known_agent(master: Master, body: Json) -> str | Reply:
+    agent_id = str(body["agent_id"]["value"])
+    return agent_id if master.knows_agent(agent_id) else Reply(404, "Agent not found", TEXT)
 
 
 def _mark_gone(master: Master, body: Json, now: float) -> Reply:
-    agent_id = body["agent_id"]["value"]
-    state = master.state
-    if agent_id not in state.agents and agent_id not in state.unreachable_agents:
-        return Reply(404, "Agent not found", TEXT)
+    if body["agent_id"]["value"] in master.state.gone_agents:
+        return Reply(200)
+    agent_id = _known_agent(master, body)
+    if isinstance(agent_id, Reply):
+        return agent_id
     membership.mark_gone(master, agent_id, now)
     return Reply(200)
 
 
 def _drain(master: Master, body: Json, now: float) -> Reply:
-    agent = _known_agent(master, body)
-    if isinstance(agent, Reply):
-        return agent
+    agent_id = _known_agent(master, body)
+    if isinstance(agent_id, Reply):
+        return agent_id
     grace = body.get("max_grace_period")
     seconds = None
     if isinstance(grace, dict):
         seconds = float(grace.get("seconds", 0)) + float(grace.get("nanos", 0)) / 1e9
     elif grace is not None:
         seconds = float(str(grace).removesuffix("s"))
-    membership.drain(master, agent, seconds, bool(body.get("mark_gone", False)), now)
+    draining.drain(master, agent_id, seconds, bool(body.get("mark_gone", False)), now)
     return Reply(200)
 
 
 def _deactivate(master: Master, body: Json, now: float) -> Reply:
-    agent = _known_agent(master, body)
-    if isinstance(agent, Reply):
-        return agent
-    membership.deactivate(master, agent)
+    agent_id = _known_agent(master, body)
+    if isinstance(agent_id, Reply):
+        return agent_id
+    draining.deactivate(master, agent_id)
     return Reply(200)
 
 
 def _reactivate(master: Master, body: Json, now: float) -> Reply:
-    agent = _known_agent(master, body)
-    if isinstance(agent, Reply):
-        return agent
-    membership.reactivate(master, agent, now)
-    return Reply(200)
+    agent_id = _known_agent(master, body)
+    if isinstance(agent_id, Reply):
+        return agent_id
+    problem = draining.reactivate(master, agent_id, now)
+    return Reply(200) if problem is None else bad_request(problem)
 
 
 def _update_quota(master: Master, body: Json, now: float) -> Reply:
@@ -143,12 +149,23 @@ def _scalar(value: Any) -> float:
     return float(value["value"] if isinstance(value, dict) else value)
 
 
-def _maintenance(master: Master, body: Json, now: float) -> Reply:
+def _update_schedule(master: Master, body: Json, now: float) -> Reply:
     windows = body["schedule"].get("windows", [])
-    if not all("unavailability" in window for window in windows):
-        return bad_request("Maintenance window lacks 'unavailability'")
+    problem = maintenance.schedule_error(master, windows)
+    if problem is not None:
+        return bad_request(problem)
     maintenance.set_schedule(master, windows, now)
     return Reply(200)
+
+
+def _start_maintenance(master: Master, body: Json, now: float) -> Reply:
+    problem = maintenance.start(master, body["machines"], now)
+    return Reply(200) if problem is None else bad_request(problem)
+
+
+def _stop_maintenance(master: Master, body: Json, now: float) -> Reply:
+    problem = maintenance.stop(master, body["machines"])
+    return Reply(200) if problem is None else bad_request(problem)
 
 
 _CALLS: dict[str, Callable[[Master, Json, float], Reply]] = {
@@ -158,7 +175,9 @@ _CALLS: dict[str, Callable[[Master, Json, float], Reply]] = {
     "DEACTIVATE_AGENT": _deactivate,
     "REACTIVATE_AGENT": _reactivate,
     "UPDATE_QUOTA": _update_quota,
-    "UPDATE_MAINTENANCE_SCHEDULE": _maintenance,
+    "UPDATE_MAINTENANCE_SCHEDULE": _update_schedule,
+    "START_MAINTENANCE": _start_maintenance,
+    "STOP_MAINTENANCE": _stop_maintenance,
 }
 
 
@@ -179,12 +198,30 @@ def get(
         fields = urllib.parse.parse_qs(form.decode("utf-8", "replace"))
         framework_id = fields.get("frameworkId", [""])[0]
         return _teardown(master, {"framework_id": {"value": framework_id}}, now)
+    if path in _FORMS and form:
+        return _posted(master, path, form, now)
     view = _PAGES.get(path.removesuffix(".json"))
     if view is None:
         return Reply(404)
     return json_reply(view(master))
 
 
+def _posted(master: Master, path: str, form: bytes, now: float) -> Reply:
+    """Answer the maintenance endpoints that are older than the calls; they take bare JSON."""
+    field, handler = _FORMS[path]
+    try:
+        return handler(master, {field: parse_json(form)}, now)
+    except ConversionError as error:
+        return bad_request(str(error))
+    except (KeyError, TypeError, AttributeError) as error:
+        return bad_request(f"Failed to convert JSON: {error!r}")
+
+
+_FORMS: dict[str, tuple[str, Callable[[Master, Json, float], Reply]]] = {
+    "/maintenance/schedule": ("schedule", _update_schedule),
+    "/machine/down": ("machines", _start_maintenance),
+    "/machine/up": ("machines", _stop_maintenance),
+}
 _PAGE = {"limit": "100", "offset": "0"}
 _PAGES: dict[str, Callable[[Master], Json]] = {
     "/state": operator_views.state,
@@ -192,4 +229,8 @@ _PAGES: dict[str, Callable[[Master], Json]] = {
     "/frameworks": operator_views.frameworks,
     "/slaves": operator_views.slaves,
     "/roles": operator_views.roles,
+    "/maintenance/schedule": lambda master: {"windows": master.state.maintenance},
+    "/maintenance/status": lambda master: dict(
+        operator_v1_views.get_maintenance_status(master)["status"]
+    ),
 }

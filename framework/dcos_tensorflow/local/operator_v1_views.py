@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dcos_tensorflow.local import maintenance
 from dcos_tensorflow.local.agent_views import AGENT_CAPABILITIES
 from dcos_tensorflow.local.master import MESOS_VERSION, Master
 from dcos_tensorflow.local.records import Agent, Framework, Task, nanoseconds
@@ -27,8 +28,8 @@ def _agent_v1(master: Master, agent: Agent) -> Json:
     info["id"] = {"value": agent.agent_id}
     found: Json = {
         "agent_info": info,
-        "active": not (agent.deactivated or agent.disconnected),
-        "deactivated": agent.deactivated,
+        "active": agent.active,
+        "deactivated": agent.restriction.deactivated,
         "version": MESOS_VERSION,
         "pid": agent_pid(agent),
         "registered_time": nanoseconds(agent.registered_at),
@@ -43,9 +44,11 @@ def _agent_v1(master: Master, agent: Agent) -> Json:
     offered = master.state.offered(agent.agent_id)
     if offered:
         found["offered_resources"] = offered.to_json(refined=False)
-    if agent.drain is not None:
-        found["drain_info"] = agent.drain
-        found["estimated_drain_start_time"] = nanoseconds(int(agent.drain_started_at))
+    drain = agent.restriction.drain
+    if drain is not None:
+        found["drain_info"] = drain
+        started_at = int(agent.restriction.drain_started_at)
+        found["estimated_drain_start_time"] = nanoseconds(started_at)
     return found
 
 
@@ -135,20 +138,26 @@ def get_roles(master: Master) -> Json:
 
 def get_maintenance_status(master: Master) -> Json:
     """Return the body of GET_MAINTENANCE_STATUS."""
-    machines: list[Json] = []
-    for window in master.state.maintenance:
-        for machine in window.get("machine_ids", []):
-            statuses = [
-                answer
-                for (agent_id, _), answer in master.state.inverse_answers.items()
-                if agent_id in master.state.agents
-                and master.state.agents[agent_id].info["ip"] == machine.get("ip")
-            ]
-            one: Json = {"id": machine, "statuses": statuses}
-            if not statuses:
-                del one["statuses"]
-            machines.append(one)
-    return {"status": {"draining_machines": machines} if machines else {}}
+    state = master.state
+    draining: list[Json] = []
+    down: list[Json] = []
+    for machine in (m for w in state.maintenance for m in w.get("machine_ids", [])):
+        key = maintenance.machine_key(machine)
+        if key in state.down_machines:
+            down.append(machine)
+            continue
+        statuses = [
+            answer
+            for (agent_id, _), answer in state.inverse_answers.items()
+            if agent_id in state.agents and state.agents[agent_id].machine == key
+        ]
+        draining.append({"id": machine, "statuses": statuses} if statuses else {"id": machine})
+    status: Json = {}
+    if draining:
+        status["draining_machines"] = draining
+    if down:
+        status["down_machines"] = down
+    return {"status": status}
 
 
 def get_state(master: Master) -> Json:

@@ -41,8 +41,8 @@ def state(master: Master) -> Json:
         "pid": master.address.pid,
         "hostname": master.address.hostname,
         "capabilities": ["AGENT_UPDATE", "AGENT_DRAINING", "QUOTA_V2"],
-        "activated_slaves": float(sum(not one.deactivated for one in agents)),
-        "deactivated_slaves": float(sum(one.deactivated for one in agents)),
+        "activated_slaves": float(sum(not one.restriction.deactivated for one in agents)),
+        "deactivated_slaves": float(sum(one.restriction.deactivated for one in agents)),
         "unreachable_slaves": float(len(master.state.unreachable_agents)),
         "leader": master.address.pid,
         "leader_info": leader,
@@ -117,8 +117,8 @@ def _slave(master: Master, agent: Agent) -> Json:
         "offered_resources": scalars(master.state.offered(agent.agent_id)),
         "reserved_resources": reserved(agent.total),
         "unreserved_resources": scalars(agent.total.filter([])),
-        "active": not (agent.deactivated or agent.disconnected),
-        "deactivated": agent.deactivated,
+        "active": agent.active,
+        "deactivated": agent.restriction.deactivated,
         "version": MESOS_VERSION,
         "capabilities": AGENT_CAPABILITIES,
     }
@@ -327,9 +327,7 @@ def metrics(master: Master, now: float) -> Json:
     away = float(len(known)) - connected
     found["master/frameworks_inactive"] = found["master/frameworks_disconnected"] = away
     agents = master.state.agents.values()
-    found["master/slaves_active"] = float(
-        sum(not (one.deactivated or one.disconnected) for one in agents)
-    )
+    found["master/slaves_active"] = float(sum(one.active for one in agents))
     found["master/slaves_connected"] = float(sum(not one.disconnected for one in agents))
     found["master/slaves_disconnected"] = float(sum(one.disconnected for one in agents))
     found["master/slaves_unreachable"] = float(len(master.state.unreachable_agents))

@@ -1,8 +1,8 @@
 """What the master remembers: frameworks, agents, offers, tasks, quotas.
 
 Mutable records, owned by ``master.Master`` and touched by nobody else; ``operator_views`` and
-``allocator`` read them. Nothing here is written to disk: losing the master loses it all, as with
-Mesos.
+``allocator`` read them. Nothing here is written to disk: losing the master loses it all, but for
+what Mesos keeps in its registry (``master``).
 """
 
 from __future__ import annotations
@@ -127,6 +127,17 @@ class Framework:
 
 
 @dataclass
+class Restriction:
+    """What an operator said of an agent. It outlives the agent's absence and the master's loss."""
+
+    #: Nothing of it is offered.
+    deactivated: bool = False
+    #: As DrainInfo; None when it is not drained.
+    drain: Json | None = None
+    drain_started_at: float = 0.0
+
+
+@dataclass
 class Agent:
     """An agent that registered. ``link`` is its place in the cluster."""
 
@@ -142,10 +153,18 @@ class Agent:
     unanswered_pings: int = 0
     #: Its connection is broken (the process died); it may register again.
     disconnected: bool = False
-    deactivated: bool = False
-    drain: Json | None = None
-    drain_started_at: float = 0.0
+    restriction: Restriction = field(default_factory=Restriction)
     unavailability: Json | None = None
+
+    @property
+    def active(self) -> bool:
+        """Say whether anything of it may be offered."""
+        return not (self.restriction.deactivated or self.disconnected)
+
+    @property
+    def machine(self) -> tuple[str, str]:
+        """Return what maintenance calls it: hostname and IP."""
+        return self.hostname.lower(), str(self.info["ip"])
 
     @property
     def hostname(self) -> str:
@@ -194,7 +213,11 @@ class ClusterState:
     inverse_offers: dict[str, InverseOffer] = field(default_factory=dict)
     #: Role -> limits in thousandths by resource name.
     quotas: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: Agent id -> what an operator said of it; only of agents that one spoke of.
+    restrictions: dict[str, Restriction] = field(default_factory=dict)
+    #: The windows of the maintenance schedule, and the machines of it that are down.
     maintenance: list[Json] = field(default_factory=list)
+    down_machines: set[tuple[str, str]] = field(default_factory=set)
     #: (agent id, framework id) -> answer to an inverse offer.
     inverse_answers: dict[tuple[str, str], Json] = field(default_factory=dict)
     #: How often a role, and a framework in a role, was offered something: breaks ties.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.local import membership, messages
+from dcos_tensorflow.local import draining, messages
 from dcos_tensorflow.local.records import TERMINAL_STATES, Agent, Framework
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def acknowledge(
     ):
         master.complete_task(framework, task)
     master.send_to_agent(agent, messages.AcknowledgeUpdate(framework.framework_id, task_id, uid))
-    membership.check_drained(master, agent, now)
+    draining.check_drained(master, agent, now)
 
 
 def operation_update(master: Master, message: messages.OperationUpdate) -> None:
