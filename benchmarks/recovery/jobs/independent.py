@@ -1,0 +1,15 @@
+"""One task that trains alone."""
+
+import os
+
+import journal
+
+journal.note("started")
+
+import linear  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+model = linear.Linear()
+manager = linear.manager_of(model, os.environ["CHECKPOINT_DIR"])
+linear.resume(model, manager)
+linear.train(model, manager, tf.function(model.step), saves=True)

@@ -1,0 +1,47 @@
+"""What every job of the recovery benchmark shares: a journal of its steps, and its pace.
+
+The journal is one file for all tasks. Each line is JSON, with the machine's monotonic clock, the
+task, the process and what happened: ``started``, ``resumed`` at a step, ``step``, ``saved``,
+``evaluated``. Lines are appended with one write each, so tasks do not tear each other's.
+"""
+
+import json
+import os
+import time
+
+CONTEXT = json.loads(os.environ.get("JOB_CONTEXT") or "{}")
+#: Steps between two checkpoints.
+SAVE_EVERY = int(CONTEXT.get("save_every", 20))
+#: Rounds of training in a second, at most: the machine has to run several jobs.
+ROUNDS_PER_SECOND = float(CONTEXT.get("rounds_per_second", 10))
+
+_task = os.environ["TASK_NAME"]
+_file = os.open(CONTEXT["journal"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+
+def note(event, step=None):
+    """Append one line; a step is printed too, so that the job's progress is seen."""
+    line = {"at": time.monotonic(), "task": _task, "pid": os.getpid(), "event": event, "step": step}
+    os.write(_file, (json.dumps(line) + "\n").encode())
+    if event == "step":
+        print(f"step {step}", flush=True)
+    else:
+        print(event if step is None else f"{event} at {step}", flush=True)
+
+
+class Pace:
+    """Lets a loop run so many times a second, and not faster after a pause."""
+
+    def __init__(self):
+        self._next = time.monotonic()
+
+    def wait(self):
+        """Sleep until the next round is due."""
+        now = time.monotonic()
+        self._next = max(self._next + 1 / ROUNDS_PER_SECOND, now)
+        time.sleep(self._next - now)
+
+
+def passed_checkpoint(before, after):
+    """Say whether a checkpoint is due between two step numbers."""
+    return before // SAVE_EVERY != after // SAVE_EVERY
