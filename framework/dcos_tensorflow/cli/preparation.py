@@ -133,7 +133,7 @@ def _for_this_machine(
         told.append(f"{', '.join(images)}: not used here, the embedded cluster runs no containers.")
     if "user" in given and options.service.user:
         told.append("service.user: not used here, the tasks run as you.")
-    python, note = _python(spec, options.base_directory, found)
+    python, note = _python(spec, options, found)
     if note:
         told.append(note)
     roles = tuple(
@@ -147,17 +147,24 @@ def _for_this_machine(
     return replace(spec, roles=roles, user="", job=replace(job, extra_uris=extra)), told
 
 
-def _python(spec: ServiceSpec, base: Path | None, found: str) -> tuple[str, str]:
+def _python(spec: ServiceSpec, options: Options, found: str) -> tuple[str, str]:
     """Return the Python of the roles that name none, and what to say about it."""
     if all(role.python for role in spec.roles):
         return "", ""
-    places = [place for place in (base, Path.cwd()) if place is not None]
-    python = find_tensorflow(places)
+    places = [place for place in (options.base_directory, Path.cwd()) if place is not None]
+    version = options.service.tensorflow_version
+    python = find_tensorflow(places, version)
     if python is not None:
         return str(python), f"The tasks run with the TensorFlow of {python}."
     if found == contract.CONTRACT_COMMAND:
         own = this_interpreter()
         return str(own), f"No TensorFlow was found; the command finds {own} as its python."
+    if version:
+        raise UsageError(
+            f"service.tensorflow_version: no Python with TensorFlow {version} was found: there is"
+            f" no .venvs/tensorflow-{version} or .venv with it in the folder of the options file,"
+            " the current one, or above. Make one there, or name a Python in service.python."
+        )
     raise UsageError(
         "No Python with TensorFlow was found: neither is TensorFlow installed beside"
         " dcos-tensorflow, nor is there a .venvs/tensorflow-* or .venv with it in the folder of the"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dcos_tensorflow.options.document import shown
 from dcos_tensorflow.options.environment_checks import environment_findings
 from dcos_tensorflow.options.errors import Finding
+from dcos_tensorflow.options.images import tensorflow_image
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.role_models import (
     Chief,
@@ -84,7 +85,7 @@ def image_of(options: Options, group: str) -> str:
     if service.python or role_options(options, group).python:
         return ""
     # GPU workers ask for GPUs by definition; chief and evaluator only when given some.
-    return service.gpu_tf_image if gpus_of(options, group) > 0 else service.tf_image
+    return tensorflow_image(service, gpu=gpus_of(options, group) > 0)
 
 
 def _unsupported(options: Options) -> Iterator[Finding]:

@@ -47,6 +47,9 @@ Rules that span several options:
 * `worker.min_count` and `gpu_worker.min_count` are not above the `count`; the task whose end is the
   job's end (the chief, else worker 0) cannot be done without, and a ParameterServerStrategy keeps a
   worker beside the chief.
+* `service.tensorflow_version` chooses the images of tasks whose image is not named otherwise. In
+  the DC/OS package it is `2.21.0` when it is left out, and only versions that the package has
+  images of can be chosen.
 * GPU workers have at least one GPU each, and GPUs need the `mesos` containerizer.
 * `cluster_spec.addressing` `dns` needs ports that are not 0.
 * The longest of several waits is not shorter than the first.

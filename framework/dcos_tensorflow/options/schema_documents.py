@@ -24,6 +24,9 @@ _UNIVERSE_REQUIRED = {
     ("tensorboard",): ("port", "cpus", "mem"),
 }
 
+#: Where the package says more than the models: it brings images, so it can choose one of them.
+_UNIVERSE_DEFAULTS = {("service", "tensorflow_version"): "2.21.0"}
+
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of an options file, without references."""
@@ -69,7 +72,8 @@ def _plain_group(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _universe_group(schema: Mapping[str, Any], path: catalogue.Path) -> dict[str, Any]:
     if "properties" not in schema:
-        return _universe_option(schema)
+        default = {"default": _UNIVERSE_DEFAULTS[path]} if path in _UNIVERSE_DEFAULTS else {}
+        return _universe_option({**schema, **default})
     group: dict[str, Any] = {"type": "object"}
     if path:
         group["description"] = schema["description"]

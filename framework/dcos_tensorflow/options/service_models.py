@@ -22,6 +22,7 @@ from dcos_tensorflow.options.values import (
     Seconds,
     SecretText,
     ServiceName,
+    TensorFlowVersion,
     UriList,
 )
 
@@ -249,6 +250,14 @@ class Service(Section):
         False,
         description="Run a TensorBoard beside the job. It reads shared_filesystem or "
         "checkpoints.uri.",
+    )
+    tensorflow_version: TensorFlowVersion = Field(
+        "",
+        title="TensorFlow version",
+        description="Version of TensorFlow that tasks run with: chooses the package's image of it, "
+        "else the official one; on the embedded cluster a virtual environment "
+        ".venvs/tensorflow-<version>. An image of your own in tf_image or gpu_tf_image, or a "
+        "Python, wins. Empty: as tf_image, gpu_tf_image and python say.",
     )
     tf_image: Image = Field(
         "mesosphere/dcos-tensorflow:0.0.3-1.5.0",

@@ -238,6 +238,12 @@ def _checkpoints(value: str) -> str:
     return value
 
 
+def _tensorflow_version(value: str) -> str:
+    if value and not re.fullmatch(r"\d+\.\d+\.\d+", value):
+        raise problem("is no version of TensorFlow")
+    return value
+
+
 def _not_hidden(value: str) -> str:
     if value == HIDDEN:
         raise problem("is the mask that stands for a hidden value; give the value itself")
@@ -331,6 +337,9 @@ JobName = Annotated[
 Command = Annotated[str, AfterValidator(_command), Allowed("a command line of sh, or empty text")]
 Image = Annotated[
     str, AfterValidator(_image), Allowed("an image such as usr/img:version, or empty text")
+]
+TensorFlowVersion = Annotated[
+    str, AfterValidator(_tensorflow_version), Allowed("a version such as 2.21.0, or empty text")
 ]
 JobPath = Annotated[
     str, AfterValidator(_job_path), Allowed("a path below the sandbox, or empty text")

@@ -154,12 +154,34 @@ def test_the_highest_version_beside_the_options_file_is_found(
 def test_without_any_tensorflow_the_option_to_set_is_named(
     options, directory, monkeypatch, function_job
 ):
-    monkeypatch.setattr(preparation, "find_tensorflow", lambda places: None)
+    monkeypatch.setattr(preparation, "find_tensorflow", lambda places, version: None)
     with pytest.raises(UsageError, match=r"service\.python"):
         prepare(options(**function_job, python=""), directory, {}, local=True)
 
 
 def test_a_command_needs_no_tensorflow(options, directory, monkeypatch):
-    monkeypatch.setattr(preparation, "find_tensorflow", lambda places: None)
+    monkeypatch.setattr(preparation, "find_tensorflow", lambda places, version: None)
     prepared = prepare(options(job_cmd="true", python=""), directory, {}, local=True)
     assert prepared.spec.roles[0].python == sys.executable
+
+
+def test_the_version_that_is_asked_for_is_found(
+    options, directory, tmp_path, no_tensorflow_here, function_job
+):
+    for version in ("2.15.1", "2.21.0"):
+        folder = tmp_path / ".venvs" / f"tensorflow-{version}"
+        environment_with_tensorflow(folder)
+        packages = folder / "lib" / "python3.11" / "site-packages"
+        (packages / f"tensorflow_cpu-{version}.dist-info").mkdir()
+    job = {**function_job, "python": "", "tensorflow_version": "2.15.1"}
+    prepared = prepare(options(**job), directory, {}, local=True)
+    assert prepared.spec.roles[0].python == str(tmp_path / ".venvs" / "tensorflow-2.15.1")
+
+
+def test_a_version_that_is_nowhere_is_refused_by_name(
+    options, directory, tmp_path, no_tensorflow_here, function_job
+):
+    environment_with_tensorflow(tmp_path / ".venvs" / "tensorflow-2.21.0")
+    job = {**function_job, "python": "", "tensorflow_version": "2.15.1"}
+    with pytest.raises(UsageError, match=r"service\.tensorflow_version: .*TensorFlow 2\.15\.1"):
+        prepare(options(**job), directory, {}, local=True)
