@@ -17,14 +17,26 @@ class Controls:
     ``paused`` names plans (``deploy``) and phases (``deploy/worker``) that are interrupted.
     ``completed`` names steps (``deploy/worker/worker-1:[node]``) that were forced complete.
     ``paused_tasks`` are tasks whose process is to stay stopped. ``approved`` is the configuration
-    id whose canary the operator has approved.
+    id whose canary the operator has approved, ``canary`` the task that goes over to a changed
+    configuration first (``core.update_order``).
     """
 
     paused: tuple[str, ...] = ()
     completed: tuple[str, ...] = ()
     paused_tasks: tuple[str, ...] = ()
     approved: str = ""
+    canary: str = ""
 
     def holds(self, plan: str, phase: str = "") -> bool:
         """Say whether this plan, or this phase of it, is paused."""
         return plan in self.paused or (bool(phase) and f"{plan}/{phase}" in self.paused)
+
+    def forced(self, task: str) -> bool:
+        """Say whether somebody said that the deployment is complete without this task.
+
+        A sidecar is not started then, and the gang goes on without a member.
+        """
+        return any(
+            key.startswith("deploy/") and key.split("/")[2] == f"{task}:[node]"
+            for key in self.completed
+        )

@@ -11,31 +11,50 @@ evaluator, TensorBoard) have their steps in ``deploy`` and never hold it up, nor
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
 
-from dcos_tensorflow.core import recovery
+from dcos_tensorflow.core import causes
 from dcos_tensorflow.core.job import JobPhase, Outcome
+from dcos_tensorflow.core.plan_elements import (
+    DECOMMISSION,
+    DEPLOY,
+    RECOVERY,
+    START_ORDER,
+    UPDATE,
+    Phase,
+    Plan,
+    PlanStrategy,
+    Status,
+    Step,
+    aggregate,
+    identify,
+    names_of,
+    roles_in_start_order,
+    step_name,
+)
 from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import GANG_ROLES, RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.spec import GANG_ROLES, RoleSpec
 from dcos_tensorflow.core.task import TaskRecord, TaskState
 
-DEPLOY = "deploy"
-RECOVERY = "recovery"
-
-#: The order in which the tasks of a gang begin to train (design: start order), sidecars last.
-START_ORDER = (
-    TaskRole.PS,
-    TaskRole.CHIEF,
-    TaskRole.WORKER,
-    TaskRole.GPU_WORKER,
-    TaskRole.EVALUATOR,
-    TaskRole.TENSORBOARD,
-)
-
-assert set(START_ORDER) == set(TaskRole)
+__all__ = [
+    "DECOMMISSION",
+    "DEPLOY",
+    "RECOVERY",
+    "START_ORDER",
+    "UPDATE",
+    "Phase",
+    "Plan",
+    "PlanStrategy",
+    "Status",
+    "Step",
+    "aggregate",
+    "deploy_plan",
+    "names_of",
+    "plans",
+    "recovery_plan",
+    "roles_in_start_order",
+    "step_name",
+]
 
 #: Phases in which a gang that was deployed once is on its way back.
 RECOVERING_PHASES = frozenset(
@@ -43,103 +62,11 @@ RECOVERING_PHASES = frozenset(
 )
 
 _STARTING_STATES = frozenset({TaskState.LAUNCHING, TaskState.STAGING, TaskState.STARTING})
-_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_OID, "dcos-tensorflow/plan")
-
-
-class Status(StrEnum):
-    """The SDK's status values of a step, a phase or a plan."""
-
-    ERROR = "ERROR"
-    #: Somebody has to say go on.
-    WAITING = "WAITING"
-    PENDING = "PENDING"
-    #: A place was found; the rest of the gang has none yet.
-    PREPARED = "PREPARED"
-    STARTING = "STARTING"
-    #: Runs, but the rest of the gang does not yet.
-    STARTED = "STARTED"
-    COMPLETE = "COMPLETE"
-    IN_PROGRESS = "IN_PROGRESS"
-    #: Waits for a back-off to pass.
-    DELAYED = "DELAYED"
-
-
-class PlanStrategy(StrEnum):
-    """In which order the children of a plan or phase are worked on."""
-
-    SERIAL = "serial"
-    PARALLEL = "parallel"
-
-
-@dataclass(frozen=True)
-class Step:
-    """One task's part of a phase. ``message`` says why it waits or where it runs."""
-
-    id: str
-    name: str
-    task: str
-    status: Status
-    message: str
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Steps that belong together: the tasks of one role, or a gang that recovers."""
-
-    id: str
-    name: str
-    strategy: PlanStrategy
-    status: Status
-    steps: tuple[Step, ...]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One plan. ``errors`` is empty unless the plan can not be completed any more."""
-
-    name: str
-    strategy: PlanStrategy
-    status: Status
-    phases: tuple[Phase, ...] = ()
-    errors: tuple[str, ...] = ()
 
 
 def plans(state: ServiceState) -> Mapping[str, Plan]:
     """Return every plan of the service by name, in the order in which they are listed."""
     return {DEPLOY: deploy_plan(state), RECOVERY: recovery_plan(state)}
-
-
-def roles_in_start_order(spec: ServiceSpec) -> list[RoleSpec]:
-    """Return the roles that have tasks, in the order of ``START_ORDER``."""
-    wanted = [role for role in spec.roles if role.count > 0]
-    return sorted(wanted, key=lambda role: START_ORDER.index(role.role))
-
-
-def names_of(role: RoleSpec) -> list[str]:
-    """Return the names of a role's tasks."""
-    return [f"{role.role}-{index}" for index in range(role.count)]
-
-
-def step_name(task: str) -> str:
-    """Return a task's step name in the SDK's form ``<pod>-<index>:[<task>]``."""
-    return f"{task}:[node]"
-
-
-def aggregate(statuses: Iterable[Status]) -> Status:
-    """Return the status of a parent from those of its children; COMPLETE when it has none."""
-    seen = set(statuses)
-    active = {Status.PREPARED, Status.STARTING, Status.STARTED, Status.IN_PROGRESS}
-    if Status.ERROR in seen:
-        return Status.ERROR
-    if seen <= {Status.COMPLETE}:
-        return Status.COMPLETE
-    if Status.WAITING in seen:
-        return Status.WAITING
-    if seen & active:
-        return Status.IN_PROGRESS
-    if Status.DELAYED in seen:
-        return Status.DELAYED
-    return Status.IN_PROGRESS if Status.COMPLETE in seen else Status.PENDING
 
 
 def deploy_plan(state: ServiceState) -> Plan:
@@ -177,14 +104,9 @@ def recovery_plan(state: ServiceState) -> Plan:
     return Plan(RECOVERY, PlanStrategy.PARALLEL, phase.status, (phase,))
 
 
-def _identify(state: ServiceState, *path: str) -> str:
-    """Return an id that is the same after every restart of the scheduler."""
-    return str(uuid.uuid5(_NAMESPACE, "\n".join((state.spec.name, *path))))
-
-
 def _phase(state: ServiceState, plan: str, name: str, steps: tuple[Step, ...]) -> Phase:
     return Phase(
-        id=_identify(state, plan, name),
+        id=identify(state.spec.name, plan, name),
         name=name,
         strategy=PlanStrategy.PARALLEL,
         status=aggregate(step.status for step in steps),
@@ -194,7 +116,7 @@ def _phase(state: ServiceState, plan: str, name: str, steps: tuple[Step, ...]) -
 
 def _step(state: ServiceState, plan: str, task: str, standing: tuple[Status, str]) -> Step:
     return Step(
-        id=_identify(state, plan, "step", task),
+        id=identify(state.spec.name, plan, "step", task),
         name=step_name(task),
         task=task,
         status=standing[0],
@@ -299,7 +221,7 @@ def _launched(record: TaskRecord, running: Status) -> tuple[Status, str]:
         return Status.COMPLETE, f"finished {_where(record)}"
     if record.state is TaskState.UNREACHABLE:
         return Status.PENDING, f"its agent {record.hostname} does not answer the master"
-    return Status.PENDING, recovery.describe(record)
+    return Status.PENDING, causes.describe(record)
 
 
 def _sidecar(
@@ -316,7 +238,7 @@ def _sidecar(
         return Status.PENDING, "waits for an offer that fits"
     if not record.terminal or record.state is TaskState.FINISHED:
         return _launched(record, Status.COMPLETE)
-    end = recovery.describe(record)
+    end = causes.describe(record)
     limit = state.spec.retry.limit
     if record.kill_reason and over:
         return Status.COMPLETE, f"ended: {record.kill_reason}"

@@ -1,0 +1,59 @@
+"""What a container was launched with, as one short text: equal texts need no restart.
+
+Kept in ``TaskRecord.fingerprint`` at each launch; ``core.update_order`` compares it with the target
+configuration's. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from dcos_tensorflow.core import records
+from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec, TaskRole
+
+#: Fields of a RoleSpec that no container of the role is launched with: they decide about places and
+#: retries, and hold for the next placement or failure without any restart.
+_NOT_LAUNCHED_WITH = frozenset({"count", "min_count", "constraints", "retry_limit"})
+
+
+def fingerprint(spec: ServiceSpec, role: TaskRole) -> str:
+    """Return what stands for everything in ``spec`` that a container of ``role`` is launched with.
+
+    That is: the role's resources, port, environment, image, interpreter and disk; the job, the
+    user, the strategy, how members are addressed, and the limits of the logs. It does not depend on
+    how many tasks there are, nor on where they may run. Raises ValueError for a role that the
+    service does not have.
+    """
+    found = next((r for r in spec.roles if r.role is role), None)
+    if found is None:
+        raise ValueError(f"the service has no role {role}")
+    plain = {
+        "role": _launched_with(found),
+        "job": records.to_plain(spec.job),
+        "user": spec.user,
+        "strategy": str(spec.strategy),
+        "addressing": str(spec.addressing),
+        "dns_domain": spec.dns_domain,
+        "log_max_bytes": spec.log_max_bytes,
+        "log_keep": spec.log_keep,
+    }
+    text = json.dumps(_numbers_alike(plain), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _launched_with(role: RoleSpec) -> dict[str, Any]:
+    plain: dict[str, Any] = records.to_plain(role)
+    return {name: value for name, value in plain.items() if name not in _NOT_LAUNCHED_WITH}
+
+
+def _numbers_alike(plain: Any) -> Any:
+    """Return ``plain`` with 64 MB and 64.0 MB the same, as ``configuration_id`` has it."""
+    if isinstance(plain, dict):
+        return {name: _numbers_alike(value) for name, value in plain.items()}
+    if isinstance(plain, list):
+        return [_numbers_alike(value) for value in plain]
+    if isinstance(plain, int) and not isinstance(plain, bool):
+        return float(plain)
+    return plain
