@@ -8,48 +8,34 @@ notice and end their tasks.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from dcos_tensorflow.local import messages, operator_calls
 from dcos_tensorflow.local.agent import Agent
-from dcos_tensorflow.local.containers import AgentIdentity
-from dcos_tensorflow.local.faults import Faults, Network
+from dcos_tensorflow.local.agent_config import AgentConfig, identity
+from dcos_tensorflow.local.faults import Faults
 from dcos_tensorflow.local.host import Host, machine_environment
 from dcos_tensorflow.local.http_agent import make_server as make_agent_server
 from dcos_tensorflow.local.http_master import HttpFaults
 from dcos_tensorflow.local.http_master import make_server as make_master_server
 from dcos_tensorflow.local.http_server import Server
 from dcos_tensorflow.local.master import Master, MasterAddress
+from dcos_tensorflow.local.network_namespace import run_inside
+from dcos_tensorflow.local.network import Network
 from dcos_tensorflow.local.scheduler_calls import Reply, Request, scheduler_call
 from dcos_tensorflow.local.streams import EventStream
 from dcos_tensorflow.local.timing import Timing
 
-Json = dict[str, Any]
+__all__ = ["AgentConfig", "EmbeddedCluster"]
 
 _DEFAULT_TIMING = Timing()
-
-
-@dataclass(frozen=True)
-class AgentConfig:
-    """One agent. ``mem`` and ``disk`` are megabytes, ``ports`` first and last, inclusive."""
-
-    address: str = "127.0.0.1"
-    hostname: str = ""
-    cpus: float = 2
-    mem: float = 4096
-    disk: float = 10000
-    gpus: int = 0
-    ports: tuple[int, int] = (31000, 32000)
-    attributes: Mapping[str, str | float] = field(default_factory=dict)
-    zone: str | None = None
-    region: str | None = None
 
 
 class EmbeddedCluster:
@@ -89,6 +75,8 @@ class EmbeddedCluster:
         self._owner: dict[str, Agent] = {}
         #: How many of the next ACCEPTs find their offers rescinded (``faults``).
         self.rescind_at_accept = 0
+        #: Whether a master leads: not between ``stop_master`` and ``start_master`` (``faults``).
+        self.has_master = True
         self._stopping = False
         self._started = False
         self._offset = time.time() - time.monotonic()
@@ -145,12 +133,14 @@ class EmbeddedCluster:
         self._started = True
 
     def _add_agent(self, link: int, config: AgentConfig, now: float) -> None:
-        server = make_agent_server((config.address, 0), self, link)
+        make_server = partial(make_agent_server, (config.address, 0), self, link)
+        namespace = config.network_namespace
+        server = run_inside(namespace, make_server) if namespace else make_server()
         self._servers.append(server)
         port = int(server.server_address[1])
-        identity = _identity(link, config, port, self._work_dir / "agents" / str(link))
+        its_identity = identity(link, config, port, self._work_dir / "agents" / str(link))
         agent = Agent(
-            identity,
+            its_identity,
             self.timing,
             now,
             machine_environment=machine_environment(),
@@ -190,6 +180,40 @@ class EmbeddedCluster:
     def now(self) -> float:
         """Return unix seconds that never go back."""
         return self._offset + time.monotonic()
+
+    # -- another master ------------------------------------------------------------------------
+
+    def elect_master(self) -> None:
+        """Let a new master lead: it knows what Mesos' registry knows. The lock is held."""
+        old = self.core
+        self.core = Master(old.address, self.timing, self.now(), registry=old.state)
+        for agent in self.agents:
+            if agent.running:
+                agent.master_changed(self.now())
+        self.tick(self.now())
+
+    def stop_master(self) -> None:
+        """Let no master lead: streams break, connections are refused."""
+        with self.lock:
+            self.has_master = False
+            for stream in self._streams.values():
+                stream.abort()
+            self._streams.clear()
+        self._servers.remove(self._master_server)
+        self._master_server.stop()
+
+    def start_master(self) -> None:
+        """Let a new master lead at the old one's address.
+
+        Raises:
+            OSError: its port was taken meanwhile.
+        """
+        self._master_server = make_master_server(("127.0.0.1", self._port), self)
+        self._servers.append(self._master_server)
+        with self.lock:
+            self.has_master = True
+            self.elect_master()
+        self._master_server.start()
 
     # -- carrying messages ---------------------------------------------------------------------
 
@@ -233,7 +257,7 @@ class EmbeddedCluster:
             for delay in self.network.on_the_way(link, effect.message):
                 if delay:
                     self.network.later(self.now() + delay, link, effect.message)
-                else:
+                elif self.has_master:
                     self.core.agent_message(link, effect.message, self.now())
         elif isinstance(effect, messages.StartExecutor):
             self._owner[effect.container_id] = agent
@@ -262,6 +286,9 @@ class EmbeddedCluster:
                 return
             if isinstance(message, messages.ExecutorGone):
                 del self._owner[container_id]
+            if self.network.tasks_frozen(link):
+                # It was about to start when the machine was frozen.
+                self.host.freeze_task(container_id)
             if not self.network.hold_for_agent(link, ("executor", message)):
                 agent.executor_message(message, self.now())
             self.settle()
@@ -273,7 +300,7 @@ class EmbeddedCluster:
                 self.tick(now)
                 deadline = min(
                     [
-                        self.core.deadline(),
+                        self.core.deadline() if self.has_master else float("inf"),
                         self.network.deadline(),
                         *(
                             agent.deadline()
@@ -287,8 +314,10 @@ class EmbeddedCluster:
     def tick(self, now: float) -> None:
         """Do what time brings. The lock is held."""
         for link, message in self.network.due(now):
-            self.core.agent_message(link, message, now)
-        self.core.tick(now)
+            if self.has_master:
+                self.core.agent_message(link, message, now)
+        if self.has_master:
+            self.core.tick(now)
         for agent in self.agents:
             if not self.network.frozen(agent.identity.link):
                 agent.tick(now)
@@ -296,9 +325,17 @@ class EmbeddedCluster:
 
     # -- the master's door ---------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def _led(self) -> Iterator[None]:
+        with self.lock:
+            if not self.has_master:
+                # The request was read before the master died: its connection breaks.
+                raise ConnectionAbortedError("there is no master")
+            yield
+
     def scheduler_call(self, request: Request) -> tuple[Reply, EventStream | None]:
         """Answer a scheduler's call."""
-        with self.lock:
+        with self._led():
             if self.rescind_at_accept and b'"ACCEPT"' in request.body:
                 self.rescind_at_accept -= 1
                 self.faults.rescind_offers()
@@ -328,51 +365,14 @@ class EmbeddedCluster:
 
     def operator_call(self, body: bytes, principal: str | None) -> Reply:
         """Answer ``POST /api/v1``."""
-        with self.lock:
+        with self._led():
             reply = operator_calls.call(self.core, body, self.now())
             self.settle()
             return reply
 
     def operator_get(self, path: str, query: Mapping[str, list[str]], form: bytes) -> Reply:
         """Answer the other endpoints."""
-        with self.lock:
+        with self._led():
             reply = operator_calls.get(self.core, path, query, form, self.now())
             self.settle()
             return reply
-
-
-def _identity(link: int, config: AgentConfig, port: int, work_dir: Path) -> AgentIdentity:
-    hostname = config.hostname or config.address
-    scalars: dict[str, float] = {"cpus": config.cpus, "mem": config.mem, "disk": config.disk}
-    if config.gpus:
-        scalars["gpus"] = config.gpus
-    resources: list[Json] = [
-        {"name": name, "type": "SCALAR", "scalar": {"value": float(value)}}
-        for name, value in scalars.items()
-    ]
-    ranges = {"range": [{"begin": config.ports[0], "end": config.ports[1]}]}
-    ports: Json = {"name": "ports", "type": "RANGES", "ranges": ranges}
-    info: Json = {
-        "hostname": hostname,
-        "ip": config.address,
-        "port": port,
-        "resources": [*resources, ports],
-        # Offers list the ports first.
-        "offered_resources": [ports, *resources],
-        "attributes": [_attribute(name, value) for name, value in config.attributes.items()],
-        "checkpoint": True,
-    }
-    if config.region is not None or config.zone is not None:
-        info["domain"] = {
-            "fault_domain": {
-                "region": {"name": config.region or "local"},
-                "zone": {"name": config.zone or "local"},
-            }
-        }
-    return AgentIdentity(link, config.address, port, hostname, str(work_dir), info)
-
-
-def _attribute(name: str, value: str | float) -> Json:
-    if isinstance(value, str):
-        return {"name": name, "type": "TEXT", "text": {"value": value}}
-    return {"name": name, "type": "SCALAR", "scalar": {"value": float(value)}}
