@@ -3,7 +3,7 @@
 Called by ``cluster``, which brings it messages and carries its effects: messages to the master,
 processes to start, to tell, to destroy. Its tasks are kept by ``containerizer``. An agent keeps its
 containers and unacknowledged updates when it crashes (Mesos: the checkpoint in its work directory);
-``crash`` and ``restart`` are ordered by ``faults``. Pure, as ``master`` is: no I/O, no clock.
+``crash`` and ``restart`` are ordered by ``agent_faults``. Pure, as ``master`` is: no I/O, no clock.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class Agent:
         )
         self._next_registration = now
         self._last_ping = now
+        #: It left in order: whoever starts it again starts a new agent.
+        self._left = False
 
     # -- effects and time ----------------------------------------------------------------------
 
@@ -102,14 +104,22 @@ class Agent:
         self._updates.pause()
         self.containerizer.lose_unrecoverable()
 
+    def lose_power(self) -> None:
+        """Stop with the whole machine; ``cluster`` ends the processes on it."""
+        self.running = False
+        self.registered = False
+        self._updates.pause()
+
     def restart(self, now: float) -> None:
-        """Start again with the same work directory."""
+        """Start again with the same work directory; as a new agent when it had left in order."""
+        if self._left:
+            self._become_new()
         self.running = True
         self.started_at = now
         self.master_changed(now)
 
     def shut_down(self, now: float) -> None:
-        """Leave for good (SIGUSR1 in Mesos): unregister, end every task without updates."""
+        """Leave in order (SIGUSR1 in Mesos): unregister, end every task without updates."""
         if self.registered:
             self._send(messages.UnregisterAgent())
         self._end(now)
@@ -117,17 +127,22 @@ class Agent:
     def _end(self, now: float) -> None:
         self.containerizer.kill_all(now)
         self._updates.forget()
+        self._left = True
         self.running = False
         self.registered = False
         self._updates.pause()
 
     def forget(self, now: float) -> None:
         """Become a new agent on the same machine: new id, no containers (an empty work dir)."""
+        self._become_new()
+        self.restart(now)
+
+    def _become_new(self) -> None:
         self.containerizer.lose_all()
         self.agent_id = None
         self.total = None
         self._updates.forget()
-        self.restart(now)
+        self._left = False
 
     def master_changed(self, now: float) -> None:
         """Note that another master leads: register with it."""

@@ -27,8 +27,8 @@ from dcos_tensorflow.local.http_master import HttpFaults
 from dcos_tensorflow.local.http_master import make_server as make_master_server
 from dcos_tensorflow.local.http_server import Server
 from dcos_tensorflow.local.master import Master, MasterAddress
-from dcos_tensorflow.local.network_namespace import run_inside
 from dcos_tensorflow.local.network import Network
+from dcos_tensorflow.local.network_namespace import run_inside
 from dcos_tensorflow.local.scheduler_calls import Reply, Request, scheduler_call
 from dcos_tensorflow.local.streams import EventStream
 from dcos_tensorflow.local.timing import Timing

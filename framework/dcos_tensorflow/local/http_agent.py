@@ -9,6 +9,8 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import select
+import socket
 import stat
 import threading
 import urllib.parse
@@ -18,10 +20,13 @@ from typing import Any, Protocol
 from dcos_tensorflow.local import agent_views
 from dcos_tensorflow.local.agent import Agent
 from dcos_tensorflow.local.http_server import Handler, Server
+from dcos_tensorflow.local.network import Network
 from dcos_tensorflow.local.scheduler_calls import TEXT
 
 #: Mesos reads 16 pages at most (src/files/files.cpp).
 _MAX_READ_BYTES = 16 * 4096
+#: Seconds between looks whether a fault is over.
+_FAULT_CHECK_SECONDS = 0.05
 
 
 class AgentDoor(Protocol):
@@ -29,6 +34,7 @@ class AgentDoor(Protocol):
 
     lock: threading.RLock
     agents: list[Agent]
+    network: Network
 
     @property
     def master(self) -> str:
@@ -49,6 +55,9 @@ class _AgentHandler(Handler):
     link: int
 
     def do_GET(self) -> None:
+        if not self._is_there():
+            self.close_connection = True
+            return
         parsed = urllib.parse.urlparse(self.path)
         path = parsed.path.removeprefix("/slave(1)")
         query = {name: values[-1] for name, values in urllib.parse.parse_qs(parsed.query).items()}
@@ -64,6 +73,15 @@ class _AgentHandler(Handler):
             self._files(path, query)
         else:
             self.answer(404)
+
+    def _is_there(self) -> bool:
+        """Wait while nothing gets through to the agent; say whether there is one to answer."""
+        network, agent = self.door.network, self.door.agents[self.link]
+        while not network.reaches(self.link) or (network.frozen(self.link) and agent.running):
+            gone, _, _ = select.select([self.connection], [], [], _FAULT_CHECK_SECONDS)
+            if gone and not self.connection.recv(1, socket.MSG_PEEK):
+                return False
+        return agent.running
 
     def _files(self, path: str, query: dict[str, str]) -> None:
         if "path" not in query:

@@ -1,6 +1,6 @@
-"""Ends a process and everything it has started. Linux: reads /proc.
+"""Ends, stops and continues a process and everything it has started. Linux: reads /proc.
 
-Used by ``executor`` for its task, and by ``host`` for an executor that died.
+Used by ``executor`` for its task, by ``host`` for an executor that died, and for faults.
 """
 
 from __future__ import annotations
@@ -59,6 +59,35 @@ def signal_group(pid: int, number: int) -> None:
         return
 
 
+def signal_process(pid: int, number: int) -> None:
+    """Send a signal to one process, if it is still there."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def signal_tree(pid: int, number: int, *, itself: bool = True) -> None:
+    """Send a signal to everything below ``pid`` and to itself, each once, new ones included."""
+    told: set[int] = set()
+    while True:
+        found = [one for one in ([pid] if itself else []) + descendants(pid) if one not in told]
+        if not found:
+            return
+        for one in found:
+            signal_process(one, number)
+        told.update(found)
+
+
+def kill_from_top(pid: int) -> None:
+    """SIGKILL ``pid`` before anything below it, which then has nobody to tell of its end."""
+    signal_tree(pid, signal.SIGSTOP)
+    below = descendants(pid)
+    signal_process(pid, signal.SIGKILL)
+    for one in below:
+        signal_process(one, signal.SIGKILL)
+
+
 def kill_tree(pid: int, *, itself: bool = True) -> None:
     """SIGKILL everything below ``pid``, again until nothing is left, then ``pid`` itself."""
     for _ in range(10):
@@ -66,18 +95,11 @@ def kill_tree(pid: int, *, itself: bool = True) -> None:
         if not below:
             break
         for one in below:
-            _kill(one)
+            signal_process(one, signal.SIGKILL)
         _reap()
     if itself:
         signal_group(pid, signal.SIGKILL)
-        _kill(pid)
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
+        signal_process(pid, signal.SIGKILL)
 
 
 def _reap() -> None:
