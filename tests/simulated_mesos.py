@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from dcos_tensorflow.core import events
 from dcos_tensorflow.core.actions import (
     Accept,
+    AcceptInverse,
     Acknowledge,
     Action,
     CollectEvidence,
     Decline,
+    EraseState,
     Exit,
     Kill,
     LaunchTask,
@@ -25,9 +27,11 @@ from dcos_tensorflow.core.actions import (
     Resubscribe,
     Revive,
     Suppress,
+    Teardown,
     Write,
 )
 from dcos_tensorflow.core.offers import Offer
+from dcos_tensorflow.core.orders import is_under, order
 from dcos_tensorflow.core.resources import PortRanges, Resources
 from dcos_tensorflow.core.service import Decision, step
 from dcos_tensorflow.core.service_state import (
@@ -37,7 +41,8 @@ from dcos_tensorflow.core.service_state import (
     restore,
 )
 from dcos_tensorflow.core.spec import JobSpec, RoleSpec, ServiceSpec, TaskRole
-from dcos_tensorflow.core.task import TERMINAL_STATES, TaskState
+from dcos_tensorflow.core.task import TERMINAL_STATES, TaskRecord, TaskState
+from simulated_runner import Runner
 
 
 @dataclass
@@ -49,12 +54,14 @@ class Agent:
     attributes: dict[str, str | float] = field(default_factory=dict)
     reachable: bool = True
     filtered_until: float = 0.0
+    unavailable_from: float | None = None
 
 
 @dataclass
 class RunningTask:
     launch: LaunchTask
     state: TaskState
+    runner: Runner
     unacknowledged: list[events.TaskUpdate] = field(default_factory=list)
     retry_at: float = 0.0
     #: False while its agent is away, and until the scheduler has been told that it is back.
@@ -88,6 +95,8 @@ class Cluster:
         self.double_starts: list[str] = []
         #: Tasks whose end with success was acknowledged: Mesos will never speak of it again.
         self.finished: list[str] = []
+        self.agreed: list[str] = []
+        self.torn_down = False
         self._numbers = itertools.count()
 
     # What the scheduler calls.
@@ -112,6 +121,10 @@ class Cluster:
                 self._acknowledge(action)
             case Resubscribe():
                 self.subscribe()
+            case AcceptInverse():
+                self.agreed.extend(action.inverse_offer_ids)
+            case Teardown():
+                self._tear_down()
             case CollectEvidence():
                 self.outbox.append(events.EvidenceFound(action.task_id, "it said why"))
             case _:
@@ -155,11 +168,23 @@ class Cluster:
                 resources=agent.free,
                 ports=agent.ports,
                 attributes=dict(agent.attributes),
+                unavailable_from=agent.unavailable_from,
             )
             self.offers[offer.offer_id] = offer
             made.append(offer)
         if made:
             self.outbox.append(events.OffersReceived(tuple(made)))
+
+    def ask(self, record: TaskRecord) -> Runner | None:
+        """Return the runner of a task that can be asked."""
+        task = self.tasks.get(record.task_id)
+        if task is None or not task.alive or task.state is TaskState.LAUNCHING:
+            return None
+        return task.runner if self.agents[record.agent_id].reachable else None
+
+    def runner(self, name: str) -> Runner:
+        """Return the runner of a task's live attempt."""
+        return self.tasks[self.id_of(name)].runner
 
     def rescind(self, offer_id: str) -> None:
         if self.offers.pop(offer_id, None) is not None:
@@ -235,7 +260,7 @@ class Cluster:
             self.double_starts.append(f"{launch.task_id} beside {twins}")
         agent.free = agent.free - launch.resources
         agent.ports = agent.ports.without(launch.ports)
-        self.tasks[launch.task_id] = RunningTask(launch, TaskState.LAUNCHING)
+        self.tasks[launch.task_id] = RunningTask(launch, TaskState.LAUNCHING, Runner.of(launch))
         self.launch_history.append(launch.task_id)
 
     def _release(self, launch: LaunchTask) -> None:
@@ -256,6 +281,15 @@ class Cluster:
             self._forgotten(action.task_id, action.agent_id)
         elif task.alive and self.agents[task.launch.agent_id].reachable:
             self.report(action.task_id, TaskState.KILLED)
+
+    def _tear_down(self) -> None:
+        self.torn_down = True
+        self.offers.clear()
+        for task in self.tasks.values():
+            if task.alive:
+                task.state = TaskState.KILLED
+                task.unacknowledged.clear()
+                self._release(task.launch)
 
     def _acknowledge(self, action: Acknowledge) -> None:
         task = self.tasks.get(action.task_id)
@@ -343,6 +377,8 @@ class Scheduler:
             self.before_action(action)
             if isinstance(action, Exit):
                 self.exit = action
+            elif isinstance(action, EraseState):
+                self.store.clear()
             else:
                 self.cluster.perform(action)
         self.decisions.append(decision)
@@ -353,6 +389,19 @@ class Scheduler:
 
     def before_action(self, action: Action) -> None:
         """A place to crash."""
+
+    def poll(self) -> None:
+        """Ask every runner, and tell it what it should be under (scheduler.runner_poll)."""
+        for record in self.state.live_tasks:
+            runner = self.cluster.ask(record)
+            current = self.state.tasks.get(record.name)
+            if runner is None or current is None or current.task_id != record.task_id:
+                continue
+            body = order(self.state, current)
+            if body is not None and not is_under(current, runner.report()):
+                runner.take(body)
+            if self.state.reports.get(record.task_id) != runner.report():
+                self.handle(events.RunnerReported(record.task_id, runner.report()))
 
     def restart(self) -> None:
         """A new process: only what was committed is left."""
@@ -371,6 +420,8 @@ class Scheduler:
         end = self.cluster.now + seconds
         while self.cluster.now < end:
             self.cluster.advance(tick)
+            self.drain()
+            self.poll()
             self.drain()
             self.handle(events.Tick())
             self.drain()
@@ -396,7 +447,7 @@ def started(spec: ServiceSpec | None = None, cluster: Cluster | None = None) -> 
     scheduler.cluster.subscribe()
     scheduler.run(2)
     scheduler.cluster.run_everything()
-    scheduler.run(1)
+    scheduler.run(3)
     return scheduler
 
 
@@ -416,8 +467,17 @@ def fail(
     scheduler.run(1)
 
 
+def fail_process(
+    scheduler: Scheduler, name: str, exit_class: str = "user_error", code: int = 1
+) -> None:
+    """Let a task's process fail in its container, and the scheduler see it."""
+    scheduler.cluster.runner(name).fail(exit_class, code, f"{name} ended as {exit_class}")
+    scheduler.run(1)
+
+
 def recover(scheduler: Scheduler, seconds: float = 150) -> None:
     """Let back-off pass and everything that was launched reach RUNNING."""
     scheduler.run(seconds)
     scheduler.cluster.run_everything()
-    scheduler.run(1)
+    # Staged, told to start, seen to run.
+    scheduler.run(3)

@@ -8,21 +8,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import Acknowledge, Exit, Resubscribe
+from dcos_tensorflow.core import contract, events, requests, uninstall
+from dcos_tensorflow.core.actions import AcceptInverse, Acknowledge, Exit, Resubscribe
 from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.service_state import Evidence, Reconciliation
+from dcos_tensorflow.core.spec import Strategy
 from dcos_tensorflow.core.task import TERMINAL_STATES, TaskRecord, TaskState
-
-#: How long an ended task's sandbox may take to tell why (seconds); the verdict waits for it.
-EVIDENCE_SECONDS = 10.0
 
 EXIT_REFUSED = 6
 #: What Mesos says of a framework that was torn down or whose failover timeout has passed.
 REMOVED = "has been removed"
 EXIT_INTERRUPTED = 130
+
+
+_Told = (
+    events.RunnerReported
+    | events.EvidenceFound
+    | events.StopRequested
+    | events.PlanCommand
+    | events.PodCommand
+    | events.ConfigurationChanged
+    | events.UninstallRequested
+)
 
 
 def absorb(draft: Draft, event: events.Event) -> None:
@@ -42,16 +51,33 @@ def absorb(draft: Draft, event: events.Event) -> None:
             _update(draft, event)
         case events.CallFailed():
             _call_failed(draft, event)
+        case events.AgentFailed():
+            _agent_failed(draft, event)
+        case events.InverseOffersReceived():
+            _inverse_offers(draft, event)
+        case events.InverseOfferRescinded():
+            _inverse_offer_rescinded(draft, event)
+        case events.Tick():
+            pass
+        case _:
+            _told(draft, event)
+
+
+def _told(draft: Draft, event: _Told) -> None:
+    """Take what runners, sandboxes and people say: nothing of it comes from the master."""
+    match event:
         case events.RunnerReported():
             _report(draft, event)
         case events.EvidenceFound():
             _evidence(draft, event)
         case events.StopRequested():
             _stop(draft, event)
-        case events.AgentFailed():
-            _agent_failed(draft, event)
-        case events.Tick():
-            pass
+        case events.PlanCommand() | events.PodCommand():
+            requests.control(draft, event)
+        case events.ConfigurationChanged():
+            requests.change_configuration(draft, event)
+        case events.UninstallRequested():
+            uninstall.request(draft, event)
 
 
 def _registered(draft: Draft, event: events.Registered) -> None:
@@ -110,6 +136,42 @@ def _offers(draft: Draft, event: events.OffersReceived) -> None:
         offers={**draft.state.offers, **received},
         offers_version=draft.state.offers_version + 1,
     )
+    leaving = dict(draft.job.leaving)
+    for offer in event.offers:
+        if offer.unavailable_from is not None:
+            leaving[offer.agent_id] = offer.unavailable_from
+        else:
+            leaving.pop(offer.agent_id, None)
+    if leaving != draft.job.leaving:
+        draft.set_job(leaving=leaving)
+
+
+def _inverse_offers(draft: Draft, event: events.InverseOffersReceived) -> None:
+    """Note when agents are to be taken down, and agree: tasks leave in time.
+
+    An inverse offer without an agent asks for all of them (mesos.proto, InverseOffer).
+    """
+    leaving = dict(draft.job.leaving)
+    ours = {r.agent_id for r in draft.state.live_tasks}
+    for offer in event.offers:
+        for agent_id in (offer.agent_id,) if offer.agent_id else sorted(ours):
+            leaving[agent_id] = offer.start
+    known = {o.inverse_offer_id: o.agent_id for o in event.offers}
+    draft.set(inverse_offers={**draft.state.inverse_offers, **known})
+    if leaving != draft.job.leaving:
+        draft.set_job(leaving=leaving)
+    draft.act(
+        AcceptInverse(tuple(known)),
+        f"agreed to leave {len(event.offers)} agents before their maintenance",
+    )
+
+
+def _inverse_offer_rescinded(draft: Draft, event: events.InverseOfferRescinded) -> None:
+    left = dict(draft.state.inverse_offers)
+    agent_id = left.pop(event.inverse_offer_id, None)
+    draft.set(inverse_offers=left)
+    if agent_id in draft.job.leaving:
+        draft.set_job(leaving={k: v for k, v in draft.job.leaving.items() if k != agent_id})
 
 
 def _forget_offers(draft: Draft, offer_ids: tuple[str, ...]) -> None:
@@ -192,8 +254,39 @@ def _call_failed(draft: Draft, event: events.CallFailed) -> None:
 
 
 def _report(draft: Draft, event: events.RunnerReported) -> None:
-    if draft.state.task_by_id(event.task_id) is not None:
-        draft.set(reports={**draft.state.reports, event.task_id: event.report})
+    record = draft.state.task_by_id(event.task_id)
+    if record is None:
+        return
+    draft.set(reports={**draft.state.reports, event.task_id: event.report})
+    _recognise(draft, record, str(event.report.get("strategy") or ""))
+    end = event.report.get("exit")
+    failed = event.report.get("state") == contract.RUNNER_FAILED
+    if not failed or not isinstance(end, dict) or record.terminal:
+        return
+    start = end.get("start")
+    if not isinstance(start, int) or start != record.start or record.failed_start == start:
+        return
+    code = end.get("code")
+    texts = (str(end.get("summary") or ""), str(end.get("hint") or ""))
+    draft.put(
+        replace(
+            record,
+            failed_start=start,
+            exit_class=str(end.get("class") or ""),
+            exit_code=code if isinstance(code, int) else None,
+            exit_summary="; ".join(text for text in texts if text),
+            changed_at=draft.now,
+        )
+    )
+    draft.reasons.append(f"the process of {record.name} has failed: {texts[0]}")
+
+
+def _recognise(draft: Draft, record: TaskRecord, seen: str) -> None:
+    """Note which strategy the job's code uses, where the options leave it to us."""
+    if not seen or draft.job.strategy_seen or draft.state.spec.strategy is not Strategy.AUTO:
+        return
+    draft.set_job(strategy_seen=seen)
+    draft.reasons.append(f"strategy auto: the job's code uses {seen} ({record.name} has seen it)")
 
 
 def _evidence(draft: Draft, event: events.EvidenceFound) -> None:

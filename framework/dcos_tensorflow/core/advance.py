@@ -6,169 +6,105 @@ each time and does what is due, so a lost event is repaired by the next one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from dcos_tensorflow.core import outcome, recovery
-from dcos_tensorflow.core.absorb import EVIDENCE_SECONDS
-from dcos_tensorflow.core.actions import CollectEvidence, Kill
+from dcos_tensorflow.core import incidents, outcome, planned_changes, restarts, sidecars, uninstall
+from dcos_tensorflow.core.actions import Kill
 from dcos_tensorflow.core.draft import Draft
-from dcos_tensorflow.core.job import (
-    LIVING_PHASES,
-    WATCHED_PHASES,
-    Incident,
-    JobPhase,
-    Outcome,
-    Verdict,
-)
+from dcos_tensorflow.core.job import WATCHED_PHASES, JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.members import has_container, is_down, is_wanted, members
 from dcos_tensorflow.core.spec import GANG_ROLES
 from dcos_tensorflow.core.task import TaskRecord, TaskState
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
 KILL_RETRY_SECONDS = 10.0
 
-#: The step visits a phase at most once, except for the way from STOPPING back to PLACING.
-_MAX_MOVES = 8
+#: A step never moves further than once through all phases.
+_MAX_MOVES = 12
+
+#: Phases in which members of the restart set may be down: that is why it restarts.
+_DOWN_IS_EXPECTED = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase.PLACING})
 
 
 def advance(draft: Draft) -> None:
     """Move the job as far as it goes now, then kill what should not run in the phase reached."""
     for _ in range(_MAX_MOVES):
         before = draft.job.phase
-        _MOVES[before](draft)
+        if before in WATCHED_PHASES and not _finished_meanwhile(draft):
+            _look_for_failures(draft)
+        if draft.job.phase is before:
+            _MOVES[before](draft)
         if draft.job.phase is before:
             break
+    if draft.job.phase in WATCHED_PHASES:
+        sidecars.look_after(draft)
+        _forget_who_left(draft)
     _kill_unwanted(draft)
     _kill_strays(draft)
 
 
-def gang_of(draft: Draft) -> tuple[TaskRecord, ...]:
-    """Return the records of the gang's members."""
-    return tuple(r for r in draft.state.tasks.values() if r.role in GANG_ROLES)
-
-
-def _runs(record: TaskRecord) -> bool:
-    return record.state in (TaskState.RUNNING, TaskState.FINISHED)
-
-
-def _watch(draft: Draft) -> None:
-    """STARTING and RUNNING: success first, then failures, then progress of the start."""
-    spec, now = draft.state.spec, draft.now
-    if outcome.has_succeeded(spec, draft.state.tasks):
-        _succeed(draft)
+def _look_for_failures(draft: Draft) -> None:
+    state = draft.state
+    expected = set(state.job.restarting) if state.job.phase in _DOWN_IS_EXPECTED else set()
+    if state.job.phase is JobPhase.PLACING and not expected:
+        # The first deployment, or that of a gang which has lost every container.
         return
-    gang = gang_of(draft)
-    failed = sorted(
-        (r for r in gang if r.terminal and r.state is not TaskState.FINISHED),
-        key=lambda r: (r.changed_at, r.name),
-    ) or [r for r in gang if r.state is TaskState.UNREACHABLE]
-    if failed:
-        incident, cause = recovery.incident_of(failed[0], now)
-        _open_incident(draft, incident, cause.permanent, failed[0])
-        return
-    if draft.job.phase is JobPhase.STARTING:
-        _watch_start(draft, gang)
+    down = [
+        r
+        for n in members(state)
+        if n not in expected and (r := state.tasks.get(n)) and is_down(state, r, draft.now)
+    ]
+    if down:
+        incidents.handle(draft, down)
 
 
-def _succeed(draft: Draft) -> None:
+def _finished_meanwhile(draft: Draft) -> bool:
+    """Go over to FINISHING when the deciders have finished: then nobody restarts."""
     deciders = outcome.deciding_tasks(draft.state.spec)
+    if not outcome.has_succeeded(draft.state.spec, draft.state.tasks):
+        return False
     for name in deciders:
-        _collect_evidence(draft, draft.state.tasks[name])
+        incidents.collect_evidence(draft, draft.state.tasks[name])
     draft.enter(
         JobPhase.FINISHING,
         f"{', '.join(deciders)} finished with 0: the job has succeeded",
         deadline=draft.now + draft.state.spec.outcome_grace_seconds,
+        restarting=(),
     )
-
-
-def _collect_evidence(draft: Draft, record: TaskRecord) -> None:
-    if not record.agent_id:
-        return
-    until = draft.now + EVIDENCE_SECONDS
-    draft.set(evidence_wanted={**draft.state.evidence_wanted, record.task_id: until})
-    draft.act(
-        CollectEvidence(record.task_id, record.agent_id),
-        f"reading from its sandbox how {record.name} ended",
-    )
-
-
-def _watch_start(draft: Draft, gang: tuple[TaskRecord, ...]) -> None:
-    late = [r for r in gang if not _runs(r)]
-    if not late:
-        draft.enter(JobPhase.RUNNING, f"all {len(gang)} tasks of the gang run", deployed=True)
-        return
-    limit = draft.state.spec.gang.start_seconds
-    if draft.now - max(r.launched_at for r in gang) > limit:
-        record = min(late, key=lambda r: r.name)
-        summary = f"{record.name} is still {record.state} {limit:g} s after its launch"
-        incident = Incident(
-            record.name, record.task_id, draft.now, "start timed out", summary, True
-        )
-        _open_incident(draft, incident, False, record)
-
-
-def _open_incident(draft: Draft, incident: Incident, permanent: bool, record: TaskRecord) -> None:
-    """Note a failure; stop the gang to start it again, or end the job when that is no use."""
-    spec, now = draft.state.spec, draft.now
-    known = recovery.within_window(draft.job, spec.retry, now)
-    draft.set_job(incidents=(*known, incident))
-    used = recovery.retries_used(draft.job, spec.retry, now)
-    if record.terminal:
-        _collect_evidence(draft, record)
-    if permanent or used > spec.retry.limit:
-        _fail(draft, incident, permanent)
-        return
-    cost = f"retry {used} of {spec.retry.limit}" if incident.charged else "costs no retry"
-    draft.enter(
-        JobPhase.STOPPING,
-        f"{incident.summary}; the gang is stopped and started again from its checkpoints ({cost})",
-    )
-
-
-def _fail(draft: Draft, incident: Incident, permanent: bool) -> None:
-    tries = draft.state.spec.retry.limit
-    used_up = "1 retry is used up" if tries == 1 else f"{tries} retries are used up"
-    end = "it can never run" if permanent else used_up
-    record = draft.state.tasks.get(incident.task)
-    code = recovery.exit_code(record.message) if record is not None else None
-    draft.enter(
-        JobPhase.ENDING,
-        f"the job has failed: {incident.summary} ({end})",
-        verdict=Verdict(Outcome.FAILED, code or 1, f"{incident.summary} ({end})"),
-        finished_at=draft.now,
-    )
-
-
-def _finished_meanwhile(draft: Draft) -> bool:
-    """Say whether the deciders had finished before they could be stopped: then nobody restarts."""
-    if not outcome.has_succeeded(draft.state.spec, draft.state.tasks):
-        return False
-    _succeed(draft)
     return True
 
 
-def _stopping(draft: Draft) -> None:
-    if _finished_meanwhile(draft):
+def _staging(draft: Draft) -> None:
+    if not _timed_out(draft, [r for r in _concerned(draft) if r.state is not TaskState.RUNNING]):
+        restarts.watch_staging(draft)
+
+
+def _starting(draft: Draft) -> None:
+    late = restarts.late(draft)
+    if late:
+        _timed_out(draft, list(late))
         return
-    # An UNREACHABLE member cannot be waited for; its old attempt is killed when it comes back.
-    live = [r for r in gang_of(draft) if not r.terminal and r.state is not TaskState.UNREACHABLE]
-    if live:
-        return
-    wait = recovery.backoff_seconds(
-        draft.job, draft.state.spec.retry, draft.now, draft.state.instance
-    )
+    count = len(members(draft.state))
     draft.enter(
-        JobPhase.BACKING_OFF,
-        f"the gang is stopped; it starts again in {wait:.1f} s",
-        restart_at=draft.now + wait,
-        restarts=draft.job.restarts + 1,
+        JobPhase.RUNNING,
+        f"all {count} tasks of the gang run",
+        deployed=True,
+        restarting=(),
     )
 
 
-def _backing_off(draft: Draft) -> None:
-    if not _finished_meanwhile(draft) and draft.now >= draft.job.restart_at:
-        draft.enter(JobPhase.PLACING, "the gang is placed again")
-        # Long filters of earlier declines must not hide what is needed now.
-        draft.set(suppressed=None, considered=(-1, ()))
+def _concerned(draft: Draft) -> list[TaskRecord]:
+    tasks = draft.state.tasks
+    return [r for n in members(draft.state) if has_container(r := tasks.get(n)) and r]
+
+
+def _timed_out(draft: Draft, late: list[TaskRecord]) -> bool:
+    limit = draft.state.spec.gang.start_seconds
+    if not late or draft.now - draft.job.phase_since <= limit:
+        return False
+    incidents.time_out(draft, min(late, key=lambda r: r.name), limit)
+    return True
 
 
 def _finishing(draft: Draft) -> None:
@@ -187,6 +123,9 @@ def _finishing(draft: Draft) -> None:
 def _ending(draft: Draft) -> None:
     running = [r for r in draft.state.live_tasks if r.state is not TaskState.UNREACHABLE]
     awaited = [t for t, until in draft.state.evidence_wanted.items() if draft.now < until]
+    if draft.job.uninstalling:
+        uninstall.watch_ending(draft, running)
+        return
     if running or awaited:
         return
     verdict = draft.job.verdict
@@ -194,34 +133,40 @@ def _ending(draft: Draft) -> None:
     draft.enter(JobPhase.DONE, end)
 
 
-def _placing(draft: Draft) -> None:
-    """Left by ``core.offer_use``, unless an unreachable decider turns out to have finished."""
-    _finished_meanwhile(draft)
-
-
-def _done(draft: Draft) -> None:
-    """Left by nobody."""
-
-
-_MOVES = {
-    JobPhase.PLACING: _placing,
-    JobPhase.STARTING: _watch,
-    JobPhase.RUNNING: _watch,
-    JobPhase.STOPPING: _stopping,
-    JobPhase.BACKING_OFF: _backing_off,
+_MOVES: dict[JobPhase, Callable[[Draft], None]] = {
+    JobPhase.PLACING: restarts.watch_placing,
+    JobPhase.STAGING: _staging,
+    JobPhase.STARTING: _starting,
+    JobPhase.RUNNING: planned_changes.look,
+    JobPhase.STOPPING: restarts.watch_stopping,
+    JobPhase.BACKING_OFF: restarts.watch_backing_off,
     JobPhase.FINISHING: _finishing,
     JobPhase.ENDING: _ending,
-    JobPhase.DONE: _done,
+    JobPhase.DONE: uninstall.watch_done,
 }
 
 assert set(_MOVES) == set(JobPhase)
-assert WATCHED_PHASES < LIVING_PHASES
 
 
-def _may_live(record: TaskRecord, phase: JobPhase) -> bool:
-    if phase in (JobPhase.ENDING, JobPhase.DONE):
-        return False
-    return record.role not in GANG_ROLES or phase in LIVING_PHASES
+def _forget_who_left(draft: Draft) -> None:
+    """Drop the records of tasks that the options no longer ask for, once they have ended."""
+    state = draft.state
+    left = {n: r for n, r in state.tasks.items() if not (r.terminal and not is_wanted(state, n))}
+    if len(left) != len(state.tasks):
+        draft.set(tasks=left)
+
+
+def _why_not(draft: Draft, record: TaskRecord) -> str:
+    """Return why a task should not run; empty when it should."""
+    state = draft.state
+    if record.kill_reason:
+        return record.kill_reason
+    if state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+        return f"the job is {state.job.phase}"
+    in_cluster = state.epoch is not None and record.name in state.epoch.addresses
+    if record.role in GANG_ROLES and record.name not in members(state) and not in_cluster:
+        return "it is not wanted any more"
+    return ""
 
 
 def _kill_unwanted(draft: Draft) -> None:
@@ -229,11 +174,11 @@ def _kill_unwanted(draft: Draft) -> None:
         return
     grace = draft.state.spec.kill_grace_seconds
     for record in draft.state.live_tasks:
-        if record.state is TaskState.UNREACHABLE or _may_live(record, draft.job.phase):
+        why = _why_not(draft, record)
+        if record.state is TaskState.UNREACHABLE or not why:
             continue
         if draft.now - record.killed_at < grace + KILL_RETRY_SECONDS:
             continue
-        why = record.kill_reason or f"the job is {draft.job.phase}"
         draft.put(replace(record, kill_reason=why, killed_at=draft.now))
         draft.act(Kill(record.task_id, record.agent_id, grace), f"killing {record.name}: {why}")
 

@@ -1,28 +1,30 @@
-"""What a task's end means for the gang: is it a failure, whose, and does it cost a retry.
+"""What a task's end means: which class of failure it is, and does it cost a retry.
 
-Called by ``core.service``. Kept as tables; the first row that fits decides. Mesos' own reasons come
-before exit codes, because an agent that dies makes its tasks exit with anything.
+Asked by ``core.incidents``. Kept as tables; the first row that fits decides. Mesos' own reasons
+come before exit codes, because an agent that dies makes its tasks exit with anything.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.job import Incident, JobState
-from dcos_tensorflow.core.spec import RetrySpec
 from dcos_tensorflow.core.task import TaskRecord, TaskState
 
 
 @dataclass(frozen=True)
 class Cause:
-    """The class of a failure. ``permanent`` ones end the job at once."""
+    """The class of a failure.
+
+    ``permanent`` ones end the job at once. ``agents_fault`` ones may lie at the machine: where they
+    repeat, the agent is avoided for a while.
+    """
 
     kind: str
     charged: bool
     permanent: bool = False
+    agents_fault: bool = False
 
 
 #: Mesos reasons that are nobody's fault in the job (mesos.proto, TaskStatus.Reason).
@@ -58,6 +60,22 @@ OUT_OF_MEMORY_REASON = "REASON_CONTAINER_LIMITATION_MEMORY"
 
 #: A failure that another choice of ports mends.
 PORT_TAKEN = "port taken"
+#: A process that ended because another one had: never the cause of anything.
+PEER_LOST = "peer lost"
+OUT_OF_MEMORY = "out of memory"
+UNREACHABLE = "agent unreachable"
+START_TIMED_OUT = "start timed out"
+
+#: Classes of the task runner's verdict on a process (``task.exit_analysis``).
+EXIT_CLASSES: dict[str, Cause] = {
+    contract.EXIT_CLASS_PEER_LOST: Cause(PEER_LOST, charged=False),
+    contract.EXIT_CLASS_OUT_OF_MEMORY: Cause(OUT_OF_MEMORY, charged=True),
+    contract.EXIT_CLASS_INTERRUPTED: Cause("interrupted", charged=False, agents_fault=True),
+    contract.EXIT_CLASS_CHECKPOINTED: Cause("checkpointed and left", charged=False),
+    contract.EXIT_CLASS_FROZEN: Cause("frozen", charged=False, agents_fault=True),
+    contract.EXIT_CLASS_STALLED: Cause("stalled", charged=True),
+    contract.EXIT_CLASS_CHECKPOINT_MISMATCH: Cause("checkpoints differ", charged=True),
+}
 
 #: Exit codes of the task runner and of TensorFlow that have a meaning of their own.
 EXIT_CODES: dict[int, Cause] = {
@@ -76,12 +94,19 @@ def exit_code(message: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
+#: Signals and exit codes of somebody else's making: SIGINT, SIGUSR1, SIGKILL without a word of
+#: memory, SIGTERM (reference: what preempted processes exit with).
+INTERRUPTED_CODES = frozenset({130, 137, 138, 143})
+
+
 def cause_of(record: TaskRecord) -> Cause:
-    """Return the class of the failure that ended this attempt."""
+    """Return the class of the failure that ended this attempt, or the start in it."""
     if record.state is TaskState.UNREACHABLE:
-        return Cause("agent unreachable", charged=False)
+        return Cause(UNREACHABLE, charged=False, agents_fault=True)
+    if record.process_failed:
+        return _cause_of_process(record.exit_class, record.exit_code)
     if record.reason == OUT_OF_MEMORY_REASON:
-        return Cause("out of memory", charged=True)
+        return Cause(OUT_OF_MEMORY, charged=True)
     if record.reason in UNCHARGED_REASONS or record.state is TaskState.KILLED:
         return Cause("interrupted", charged=False)
     if record.state is TaskState.LOST:
@@ -89,52 +114,28 @@ def cause_of(record: TaskRecord) -> Cause:
         wrong = record.reason.startswith("REASON_TASK_") or record.reason.startswith(
             "REASON_RESOURC"
         )
-        return Cause("launch refused" if wrong else "lost", charged=wrong)
-    code = exit_code(record.message)
+        return Cause("launch refused" if wrong else "lost", charged=wrong, agents_fault=not wrong)
+    if _SIGNAL.search(record.message):
+        # The runner itself was killed; a job cannot do that to it by an error of its own.
+        return Cause("interrupted", charged=False, agents_fault=True)
+    return _cause_of_process("", exit_code(record.message))
+
+
+def _cause_of_process(exit_class: str, code: int | None) -> Cause:
+    if exit_class in EXIT_CLASSES:
+        return EXIT_CLASSES[exit_class]
     if code is not None and code in EXIT_CODES:
         return EXIT_CODES[code]
+    if code in INTERRUPTED_CODES:
+        return Cause("interrupted", charged=False, agents_fault=True)
     return Cause("failed", charged=True)
 
 
 def describe(record: TaskRecord) -> str:
-    """Return one sentence that says how this attempt ended."""
-    detail = record.message or record.reason or "no reason given"
+    """Return one sentence that says how this attempt, or the start in it, ended."""
     where = f" on {record.hostname}" if record.hostname else ""
+    if record.process_failed:
+        detail = record.exit_summary or f"exit code {record.exit_code}"
+        return f"{record.name} failed{where}: {detail}"
+    detail = record.message or record.reason or "no reason given"
     return f"{record.name} {record.state}{where}: {detail}"
-
-
-def incident_of(record: TaskRecord, now: float) -> tuple[Incident, Cause]:
-    """Return the incident that this record's end opens, and its cause."""
-    cause = cause_of(record)
-    incident = Incident(
-        task=record.name,
-        task_id=record.task_id,
-        at=now,
-        kind=cause.kind,
-        summary=describe(record),
-        charged=cause.charged,
-    )
-    return incident, cause
-
-
-def within_window(job: JobState, retry: RetrySpec, now: float) -> tuple[Incident, ...]:
-    """Return the incidents that still count, oldest first."""
-    return tuple(i for i in job.incidents if i.at > now - retry.window_seconds)
-
-
-def retries_used(job: JobState, retry: RetrySpec, now: float) -> int:
-    """Return how many of the incidents in the window were charged."""
-    return sum(1 for i in within_window(job, retry, now) if i.charged)
-
-
-def spread(seed: str) -> float:
-    """Return a number in [0.75, 1.25) that depends on ``seed`` alone: jitter without randomness."""
-    digest = hashlib.sha256(seed.encode()).digest()
-    return 0.75 + int.from_bytes(digest[:4], "big") / 2**33
-
-
-def backoff_seconds(job: JobState, retry: RetrySpec, now: float, seed: str) -> float:
-    """Return how long to wait before the gang starts again: doubling per incident, with jitter."""
-    earlier = max(len(within_window(job, retry, now)) - 1, 0)
-    wait = retry.initial_backoff_seconds * retry.backoff_factor ** min(earlier, 32)
-    return min(wait, retry.max_backoff_seconds) * spread(f"{seed}/{job.attempt}")

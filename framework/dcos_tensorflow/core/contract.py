@@ -46,11 +46,15 @@ EXIT_JOB_UNUSABLE = 78
 EXIT_RUNNER_FAILED = 71
 #: TensorFlow or the runner could not listen on its port: another port, and no retry is charged.
 EXIT_PORT_TAKEN = 75
+#: The start would restore another checkpoint than its gang: sysexits.h EX_DATAERR.
+EXIT_CHECKPOINT_MISMATCH = 65
 #: PreemptionCheckpointHandler saved and left (TensorFlow guide: fault tolerance).
 EXIT_CHECKPOINTED = 42
 
 #: The runner writes here, in its working directory, why the user's process ended.
 EXIT_REPORT_FILE = "task-exit.json"
+#: The same of every start that failed, one JSON object per line.
+EXIT_HISTORY_FILE = "task-exits.jsonl"
 
 # Mesos labels on everything that this framework creates.
 LABEL_FRAMEWORK_ID = "framework_id"

@@ -1,20 +1,29 @@
-"""From a placement to launches: the next epoch, the records, and one ACCEPT per agent.
+"""From a placement to launches: the records, the next epoch, and one ACCEPT per agent.
 
-Called by ``core.offer_use`` once everything that was wanted together has a place.
+Called by ``core.offer_use`` once everything that was wanted together has a place. A gang that
+starts as a whole is launched to run at once, so that it comes up with the scheduler away. Who joins
+others is launched with its process held: those who must learn of it are stopped when it is ready,
+not before (``core.restarts``).
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from dcos_tensorflow.core.actions import Accept
-from dcos_tensorflow.core.cluster_spec import ClusterSpec, address_of
+from dcos_tensorflow.core.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.launch import launch_task
+from dcos_tensorflow.core.launch_fingerprint import fingerprint
+from dcos_tensorflow.core.members import members
+from dcos_tensorflow.core.membership import who_must_know
 from dcos_tensorflow.core.offer_return import decline, note_offers
+from dcos_tensorflow.core.orders import must_agree
 from dcos_tensorflow.core.placement import Assignment, Placement
+from dcos_tensorflow.core.restarts import renew_epoch
 from dcos_tensorflow.core.spec import GANG_ROLES, TaskRole, split_task_name
 from dcos_tensorflow.core.task import TaskRecord, TaskState, mesos_task_id
 
@@ -28,43 +37,89 @@ def launch(draft: Draft, result: Placement) -> None:
         return
     attempt = draft.job.attempt + 1
     by_task = {a.task: a for a in result.assignments}
-    gang = {n: a for n, a in by_task.items() if split_task_name(n)[0] in GANG_ROLES}
-    epoch = _next_epoch(draft, gang) if gang else draft.state.epoch
+    gang = [n for n in by_task if split_task_name(n)[0] in GANG_ROLES]
+    held = bool(gang) and _must_be_held(draft, gang)
+    _note_given_up(draft, by_task)
+    launched = {
+        name: _record(draft, assignment, attempt, held and name in gang)
+        for name, assignment in by_task.items()
+    }
+    _forget_what_was_said_of_earlier_attempts(draft)
+    draft.set_job(
+        attempt=attempt,
+        started_at=draft.job.started_at or draft.now,
+        absent=tuple(n for n in draft.job.absent if n not in gang),
+    )
+    draft.set(tasks={**draft.state.tasks, **launched}, misfits=(), gang_since=0.0)
+    if gang:
+        _enter(draft, gang, held, by_task)
+    epoch = draft.state.epoch
     if epoch is None:
         raise AssertionError("a sidecar is never placed before the first gang")
-    used: dict[str, list[str]] = {}
-    launched: dict[str, TaskRecord] = {}
-    launches: dict[tuple[str, str], list[TaskRecord]] = {}
-    for name, assignment in by_task.items():
-        record = _record(draft, assignment, attempt, epoch.epoch)
-        launched[name] = record
-        key = (assignment.agent_id, assignment.mesos_role)
-        launches.setdefault(key, []).append(record)
-        for offer_id in assignment.offer_ids:
-            used.setdefault(offer_id, []).append(name)
+    launched = {n: replace(r, epoch=epoch.epoch) for n, r in launched.items()}
+    draft.set(tasks={**draft.state.tasks, **launched})
+    _accept_all(draft, launched, by_task, epoch)
+
+
+def _must_be_held(draft: Draft, gang: Sequence[str]) -> bool:
+    """Say whether the processes of what is launched wait to be told to start."""
+    whole = set(gang) >= set(members(draft.state))
+    return not whole or must_agree(draft.state.spec, draft.job.strategy_seen)
+
+
+def _note_given_up(draft: Draft, by_task: Mapping[str, Assignment]) -> None:
+    """Remember the unreachable attempts that are replaced: should they return, they are killed."""
     given_up = {
         r.task_id: r.agent_id
         for name in by_task
         if (r := draft.state.tasks.get(name)) is not None and not r.terminal
     }
     draft.set(abandoned={**draft.state.abandoned, **given_up})
-    _forget_what_was_said_of_earlier_attempts(draft)
-    draft.set_job(attempt=attempt, started_at=draft.job.started_at or draft.now)
-    draft.set(epoch=epoch, tasks={**draft.state.tasks, **launched}, misfits=(), gang_since=0.0)
-    if gang:
-        draft.set(gang_rounds=0)
-        hosts = len({a.agent_id for a in gang.values()})
-        draft.enter(
-            JobPhase.STARTING,
-            f"all {len(gang)} tasks of the gang placed on {hosts} agents (epoch {epoch.epoch})",
-        )
+
+
+def _enter(
+    draft: Draft, gang: Sequence[str], held: bool, by_task: Mapping[str, Assignment]
+) -> None:
+    before = dict(draft.state.epoch.addresses) if draft.state.epoch is not None else {}
+    renew_epoch(draft)
+    epoch = draft.state.epoch
+    if epoch is None:
+        raise AssertionError("a gang was placed without a ClusterSpec")
+    hosts = len({by_task[name].agent_id for name in gang})
+    where = f"placed on {hosts} agents (epoch {epoch.epoch})"
+    draft.set(gang_rounds=0)
+    if not held:
+        draft.enter(JobPhase.STARTING, f"all {len(gang)} tasks of the gang {where}", restarting=())
+        return
+    told = who_must_know(draft.state, before, epoch.addresses)
+    concerned = {*draft.job.restarting, *gang, *told}
+    draft.enter(
+        JobPhase.STAGING,
+        f"{', '.join(gang)} {where}; their containers are being prepared",
+        restarting=tuple(n for n in members(draft.state) if n in concerned),
+    )
+
+
+def _accept_all(
+    draft: Draft,
+    launched: Mapping[str, TaskRecord],
+    by_task: dict[str, Assignment],
+    epoch: ClusterSpec,
+) -> None:
+    used: dict[str, list[str]] = {}
+    launches: dict[tuple[str, str], list[TaskRecord]] = {}
+    for name, assignment in by_task.items():
+        key = (assignment.agent_id, assignment.mesos_role)
+        launches.setdefault(key, []).append(launched[name])
+        for offer_id in assignment.offer_ids:
+            used.setdefault(offer_id, []).append(name)
     for records in launches.values():
         _accept(draft, records, by_task, epoch)
     left = tuple(o for o in draft.state.offers if o not in used)
     note_offers(draft, tuple(used), True, "tasks launched", used)
-    taken = {k: o for k, o in draft.state.offers.items() if k not in used}
-    draft.set(offers=taken, offers_version=draft.state.offers_version + 1)
-    decline(draft, left, SOON_REFUSE_SECONDS, "not needed: the gang is placed")
+    rest = {k: o for k, o in draft.state.offers.items() if k not in used}
+    draft.set(offers=rest, offers_version=draft.state.offers_version + 1)
+    decline(draft, left, SOON_REFUSE_SECONDS, "not needed: everything has a place")
 
 
 def _forget_what_was_said_of_earlier_attempts(draft: Draft) -> None:
@@ -77,27 +132,10 @@ def _forget_what_was_said_of_earlier_attempts(draft: Draft) -> None:
     )
 
 
-def _next_epoch(draft: Draft, gang: dict[str, Assignment]) -> ClusterSpec:
-    spec = draft.state.spec
-    before = draft.state.epoch.epoch if draft.state.epoch is not None else 0
-    addresses = {}
-    for name, assignment in gang.items():
-        role, index = split_task_name(name)
-        role_spec = spec.role(role)
-        if role_spec is None:
-            raise AssertionError(f"{name} was placed but is not wanted")
-        addresses[name] = address_of(
-            spec, role_spec, index, assignment.address, assignment.ports[0]
-        )
-    return ClusterSpec(epoch=before + 1, addresses=addresses)
-
-
-def _record(draft: Draft, assignment: Assignment, attempt: int, epoch: int) -> TaskRecord:
+def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> TaskRecord:
     state = draft.state
     role, index = split_task_name(assignment.task)
     unique = uuid.uuid5(uuid.NAMESPACE_OID, f"{state.instance}/{assignment.task}/{attempt}")
-    earlier = state.tasks.get(assignment.task)
-    failures = earlier.failures + 1 if earlier is not None and role not in GANG_ROLES else 0
     return TaskRecord(
         name=assignment.task,
         role=TaskRole(role),
@@ -105,15 +143,28 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, epoch: int) -> T
         attempt=attempt,
         task_id=mesos_task_id(state.spec.name, assignment.task, str(unique)),
         state=TaskState.LAUNCHING,
-        epoch=epoch,
+        epoch=0,
         agent_id=assignment.agent_id,
         hostname=assignment.hostname,
         address=assignment.address,
         ports=assignment.ports,
         launched_at=draft.now,
         changed_at=draft.now,
-        failures=failures,
+        failures=_sidecar_failures(state.tasks.get(assignment.task), role),
+        held=held,
+        fingerprint=fingerprint(state.spec, role),
+        attributes=assignment.attributes,
+        zone=assignment.zone,
+        region=assignment.region,
     )
+
+
+def _sidecar_failures(earlier: TaskRecord | None, role: TaskRole) -> int:
+    """Return how often a sidecar has failed; one that we ended ourselves has not."""
+    if earlier is None or role in GANG_ROLES:
+        return 0
+    ended_by_us = bool(earlier.kill_reason) or earlier.state is TaskState.UNREACHABLE
+    return earlier.failures if ended_by_us else earlier.failures + 1
 
 
 def _accept(

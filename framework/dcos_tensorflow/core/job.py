@@ -103,9 +103,12 @@ class JobState:
     ``fruitless`` counts the incidents in a row without progress in between, ``best_step`` is the
     highest step known at the newest of them. ``absent`` are the members that the job goes on
     without. ``restore_step`` is the checkpoint step that every member of a gang which must agree on
-    one restores (None: there is no checkpoint). ``strategy_seen`` is what a task runner recognised in the job's code.
+    one restores (None: there is no checkpoint). ``strategy_seen`` is what a task runner recognised
+    in the job's code.
     ``agent_failures`` are the times of recent failures by agent, ``leaving`` the starts of
     maintenance by agent. ``replacing`` are members whose containers are given up on purpose.
+    ``canary`` is the configuration of which one task has been started to be looked at first.
+    ``uninstalling`` cannot be taken back; ``given_up`` is what an uninstall could not reach.
     """
 
     phase: JobPhase = JobPhase.PLACING
@@ -132,5 +135,6 @@ class JobState:
     agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     leaving: Mapping[str, float] = field(default_factory=dict)
     replacing: tuple[str, ...] = ()
+    canary: str = ""
     uninstalling: bool = False
     given_up: tuple[str, ...] = ()

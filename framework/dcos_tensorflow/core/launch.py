@@ -93,6 +93,10 @@ def runner_spec(
             "grace_seconds": spec.kill_grace_seconds,
             "log_max_bytes": spec.log_max_bytes,
             "log_keep": spec.log_keep,
+            "held": record.held,
+            "hold_on_failure": True,
+            "stall_seconds": spec.stall_seconds,
+            "freeze_seconds": spec.freeze_seconds,
         },
         sort_keys=True,
     )

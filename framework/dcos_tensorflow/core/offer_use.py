@@ -8,11 +8,26 @@ when nothing is wanted the master is told (rule 6). Every misfit keeps its reaso
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from dcos_tensorflow.core import restarts, sidecars
 from dcos_tensorflow.core.actions import Revive, Suppress
+from dcos_tensorflow.core.backoff import spread
+from dcos_tensorflow.core.causes import PORT_TAKEN
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.gang_launch import SOON_REFUSE_SECONDS, launch
+from dcos_tensorflow.core.incidents import AGENT_WINDOW_SECONDS
 from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.members import (
+    cluster_addresses,
+    has_container,
+    is_idle,
+    may_return,
+    members,
+    missing,
+    strategy_of,
+)
+from dcos_tensorflow.core.membership import can_do_without, who_must_know
 from dcos_tensorflow.core.offer_return import decline
 from dcos_tensorflow.core.placement import (
     PlacedTask,
@@ -20,14 +35,17 @@ from dcos_tensorflow.core.placement import (
     TaskRequest,
     place,
 )
+from dcos_tensorflow.core.planned_changes import AVOIDED_AFTER, is_leaving
 from dcos_tensorflow.core.reconciliation import doubt
-from dcos_tensorflow.core.recovery import PORT_TAKEN, spread
 from dcos_tensorflow.core.spec import (
     GANG_ROLES,
     Addressing,
-    RoleSpec,
+    ConstraintOperator,
+    PlacementConstraint,
+    Strategy,
+    split_task_name,
 )
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.task import TaskRecord, TaskState
 
 #: Seconds. Nothing is wanted / this offer cannot help.
 IDLE_REFUSE_SECONDS = 3600.0
@@ -38,58 +56,143 @@ REVIVE_SECONDS = 5.0
 PORTS_PER_TASK = 2
 
 #: Phases in which nothing is wanted now, but will be in seconds.
-_SOON = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF})
+_SOON = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase.PLACING, JobPhase.STAGING})
+#: A task is wanted at its old address for so long; its offer comes with the next allocation.
+KEEP_PLACE_SECONDS = 6.0
 
 
 def use_offers(draft: Draft) -> None:
     """Decide about every offer in hand."""
     if not draft.state.registered:
         return
+    _hand_back_offers_of_leaving_agents(draft)
     gang = _wanted_gang(draft)
+    if gang and _waited_too_long(draft, gang):
+        gang = _wanted_gang(draft)
     sidecars = _wanted_sidecars(draft, with_gang=bool(gang))
-    if not gang and not sidecars:
+    joining = _wanted_again(draft)
+    if not gang and not sidecars and not joining:
         _want_nothing(draft)
         return
     _ask_for_offers(draft)
-    if draft.state.offers and not (gang and _old_attempts_may_live(draft)):
-        _consider(draft, gang, sidecars)
+    if draft.state.offers and not ((gang or joining) and _old_attempts_may_live(draft)):
+        _consider(draft, gang, (*sidecars, *joining))
     _hold_no_longer(draft, bool(gang))
 
 
-def _request(draft: Draft, role: RoleSpec, index: int) -> TaskRequest:
+def _hand_back_offers_of_leaving_agents(draft: Draft) -> None:
+    going = tuple(k for k, o in draft.state.offers.items() if is_leaving(draft, o.agent_id))
+    decline(draft, going, USELESS_REFUSE_SECONDS, "the agent is to be taken down for maintenance")
+
+
+def _request(draft: Draft, name: str) -> TaskRequest:
     spec = draft.state.spec
-    by_name = spec.addressing is Addressing.DNS and role.role in GANG_ROLES
-    name = f"{role.role}-{index}"
+    task_role, _ = split_task_name(name)
+    role = spec.role(task_role)
+    if role is None:
+        raise AssertionError(f"{name} is not wanted and cannot be placed")
     was_taken = any(i.kind == PORT_TAKEN and i.task == name for i in draft.job.incidents)
-    return TaskRequest(
+    before = draft.state.tasks.get(name)
+    preferred = before.ports[0] if before is not None else role.port
+    by_name = spec.addressing is Addressing.DNS and task_role in GANG_ROLES
+    request = TaskRequest(
         name=name,
-        role=role.role,
+        role=task_role,
         resources=role.resources,
         port_count=PORTS_PER_TASK,
-        preferred_port=None if was_taken else role.port or None,
+        preferred_port=None if was_taken else preferred or None,
         required_port=role.port if by_name else None,
         constraints=role.constraints,
         region=spec.region,
     )
+    if before is None or was_taken or by_name or not _keeps_its_place(draft, before):
+        return request
+    same_host = PlacementConstraint("hostname", ConstraintOperator.IS, before.hostname)
+    return replace(
+        request, required_port=before.ports[0], constraints=(*role.constraints, same_host)
+    )
+
+
+def _keeps_its_place(draft: Draft, before: TaskRecord) -> bool:
+    """Say whether a task is wanted at its old address: for some seconds, where a move costs more.
+
+    Sessions never find a peer that has moved, and a ParameterServerStrategy chief would have to
+    restart to find it; MultiWorkerMirrored members all restart anyway.
+    """
+    if strategy_of(draft.state) not in (Strategy.PARAMETER_SERVER, Strategy.BETWEEN_GRAPH):
+        return False
+    if before.role not in GANG_ROLES or before.kill_reason or not before.terminal:
+        return False
+    if before.state is TaskState.LOST or before.agent_id in _avoided(draft):
+        return False
+    alone = set(missing(draft.state)) < set(members(draft.state))
+    return alone and draft.now - draft.job.phase_since < KEEP_PLACE_SECONDS
+
+
+def _avoided(draft: Draft) -> frozenset[str]:
+    """Return the agents on which this job's tasks failed repeatedly of late."""
+    since = draft.now - AGENT_WINDOW_SECONDS
+    return frozenset(
+        agent
+        for agent, at in draft.job.agent_failures.items()
+        if sum(1 for t in at if t > since) >= AVOIDED_AFTER
+    )
 
 
 def _wanted_gang(draft: Draft) -> tuple[TaskRequest, ...]:
-    """Return requests for the whole gang, or nothing while any of it may still run."""
-    if draft.job.phase is not JobPhase.PLACING:
+    """Return requests for the members that have no container; all of them or none are placed."""
+    state = draft.state
+    if state.job.phase is not JobPhase.PLACING:
         return ()
-    alive = [
-        r
-        for r in draft.state.live_tasks
-        if r.role in GANG_ROLES and r.state is not TaskState.UNREACHABLE
-    ]
-    if alive:
+    plan = "recovery" if state.job.deployed else "deploy"
+    roles = {str(role) for role in GANG_ROLES}
+    if any(state.controls.holds(plan, role) for role in roles):
         return ()
-    return tuple(
-        _request(draft, role, index)
-        for role in draft.state.spec.roles
-        if role.role in GANG_ROLES
-        for index in range(role.count)
-    )
+    lost = missing(state)
+    if any(may_return(state, state.tasks.get(name), draft.now) for name in lost):
+        return ()
+    return tuple(_request(draft, name) for name in lost)
+
+
+def _waited_too_long(draft: Draft, gang: Sequence[TaskRequest]) -> bool:
+    """Go on with fewer where that is allowed, or give the places of the others back."""
+    state, job = draft.state, draft.job
+    if draft.now - job.phase_since < state.spec.gang.wait_seconds:
+        return False
+    lost = [misfit.task for misfit in state.misfits] or [request.name for request in gang]
+    names = ", ".join(lost)
+    if can_do_without(state, lost):
+        draft.set_job(absent=(*job.absent, *lost))
+        draft.reasons.append(f"the job goes on without {names} until there is room")
+        if not missing(draft.state):
+            _restart_smaller(draft, names)
+        draft.set(considered=(-1, ()), misfits=())
+        return True
+    holding = [n for n in members(state) if has_container(state.tasks.get(n))]
+    if not holding or not is_idle(state):
+        return False
+    draft.set_job(replacing=tuple(holding))
+    why = f"no place for {names} within {state.spec.gang.wait_seconds:g} s: the whole gang waits"
+    restarts.stop(draft, members(state), why, planned=False)
+    return True
+
+
+def _restart_smaller(draft: Draft, names: str) -> None:
+    state = draft.state
+    before = dict(state.epoch.addresses) if state.epoch is not None else {}
+    after = cluster_addresses(state)
+    told = who_must_know(state, before, after)
+    restarts.stop(draft, told, f"the job goes on without {names}", planned=False)
+
+
+def _wanted_again(draft: Draft) -> tuple[TaskRequest, ...]:
+    """Return requests for members that the job went on without: joining costs a restart."""
+    job = draft.job
+    if job.phase is not JobPhase.RUNNING or not job.absent:
+        return ()
+    if draft.now - job.phase_since < draft.state.spec.gang.grow_seconds:
+        return ()
+    return tuple(_request(draft, name) for name in job.absent)
 
 
 def _old_attempts_may_live(draft: Draft) -> bool:
@@ -112,44 +215,21 @@ def _old_attempts_may_live(draft: Draft) -> bool:
 
 def _wanted_sidecars(draft: Draft, *, with_gang: bool) -> tuple[TaskRequest, ...]:
     """Return requests for sidecars: beside a gang that is placed now, or that runs."""
-    if not with_gang and draft.job.phase not in (JobPhase.STARTING, JobPhase.RUNNING):
+    first = with_gang and draft.state.epoch is None
+    if not first and draft.job.phase not in (JobPhase.STARTING, JobPhase.RUNNING):
         return ()
     return tuple(
-        _request(draft, role, index)
+        _request(draft, f"{role.role}-{index}")
         for role in draft.state.spec.roles
         if role.role not in GANG_ROLES
         for index in range(role.count)
-        if _sidecar_is_due(draft, f"{role.role}-{index}")
-    )
-
-
-def _sidecar_is_due(draft: Draft, name: str) -> bool:
-    record = draft.state.tasks.get(name)
-    if record is None:
-        return True
-    retry = draft.state.spec.retry
-    if not record.terminal or record.state is TaskState.FINISHED:
-        return False
-    if record.failures >= retry.limit:
-        return False
-    wait = retry.initial_backoff_seconds * retry.backoff_factor**record.failures
-    return draft.now >= record.changed_at + min(wait, retry.max_backoff_seconds)
-
-
-def _sidecar_is_pending(draft: Draft) -> bool:
-    limit = draft.state.spec.retry.limit
-    return draft.job.phase in (JobPhase.STARTING, JobPhase.RUNNING) and any(
-        r.terminal
-        and r.state is not TaskState.FINISHED
-        and r.role not in GANG_ROLES
-        and r.failures < limit
-        for r in draft.state.tasks.values()
+        if sidecars.is_due(draft, f"{role.role}-{index}")
     )
 
 
 def _want_nothing(draft: Draft) -> None:
-    stopping = draft.job.phase is JobPhase.PLACING or draft.job.phase in _SOON
-    soon = stopping or _sidecar_is_pending(draft)
+    running = draft.job.phase in (JobPhase.STARTING, JobPhase.RUNNING)
+    soon = draft.job.phase in _SOON or (running and sidecars.is_pending(draft.state))
     seconds = SOON_REFUSE_SECONDS if soon else IDLE_REFUSE_SECONDS
     if draft.state.misfits or draft.state.gang_since:
         draft.set(misfits=(), gang_since=0.0)
@@ -168,24 +248,35 @@ def _ask_for_offers(draft: Draft) -> None:
     draft.act(Revive((draft.state.spec.mesos_role,)), "asking for offers")
 
 
-def _consider(
-    draft: Draft, gang: tuple[TaskRequest, ...], sidecars: tuple[TaskRequest, ...]
-) -> None:
-    key = (draft.state.offers_version, tuple(r.name for r in (*gang, *sidecars)))
-    if draft.state.considered != key:
-        offers = tuple(draft.state.offers.values())
-        placed = _placed(draft, gang)
-        salt = _port_salt(draft)
-        result = place((*gang, *sidecars), offers, placed, salt=salt)
-        misfits = result.misfits
-        if gang and sidecars and not result.complete:
-            result = place(gang, offers, placed, salt=salt)
-        if gang and not result.complete:
-            _keep_waiting(draft, result, key)
-        else:
-            launch(draft, result)
-            # A sidecar without a place does not hold up the gang, but says why it waits.
-            draft.set(misfits=misfits)
+def _consider(draft: Draft, gang: tuple[TaskRequest, ...], others: tuple[TaskRequest, ...]) -> None:
+    every = (*gang, *others)
+    choosy = _may_be_choosy(draft)
+    key = (
+        draft.state.offers_version,
+        (*(r.name for r in every), *(str(r.required_port or "") for r in every), str(choosy)),
+    )
+    if draft.state.considered == key:
+        return
+    avoided = _avoided(draft) if choosy else frozenset()
+    offers = tuple(o for o in draft.state.offers.values() if o.agent_id not in avoided)
+    placed = _placed(draft, gang)
+    salt = _port_salt(draft)
+    result = place(every, offers, placed, salt=salt)
+    misfits = result.misfits
+    if gang and others and not result.complete:
+        result = place(gang, offers, placed, salt=salt)
+    if gang and not result.complete:
+        _keep_waiting(draft, result, key)
+    else:
+        launch(draft, result)
+        # A sidecar without a place does not hold up the gang, but says why it waits.
+        draft.set(misfits=misfits)
+
+
+def _may_be_choosy(draft: Draft) -> bool:
+    """Say whether agents that failed our tasks are passed over: until nothing else has come."""
+    since = draft.state.gang_since or draft.now
+    return draft.now - since < draft.state.spec.gang.hold_seconds
 
 
 def _port_salt(draft: Draft) -> str:
@@ -202,7 +293,15 @@ def _placed(draft: Draft, gang: Sequence[TaskRequest]) -> tuple[PlacedTask, ...]
     """Return what runs already: placement constraints count it."""
     wanted = {request.name for request in gang}
     return tuple(
-        PlacedTask(name=r.name, role=r.role, agent_id=r.agent_id, hostname=r.hostname)
+        PlacedTask(
+            name=r.name,
+            role=r.role,
+            agent_id=r.agent_id,
+            hostname=r.hostname,
+            attributes=r.attributes,
+            zone=r.zone,
+            region=r.region,
+        )
         for r in draft.state.live_tasks
         if r.name not in wanted
     )

@@ -37,5 +37,8 @@ def still_ending(tasks: Mapping[str, TaskRecord]) -> tuple[str, ...]:
     return tuple(
         name
         for name, record in tasks.items()
-        if record.role in (*TRAINING_ROLES, TaskRole.EVALUATOR) and not record.terminal
+        if record.role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
+        and not record.terminal
+        and not record.held
+        and not record.process_failed
     )

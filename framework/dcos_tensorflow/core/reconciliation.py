@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dcos_tensorflow.core.actions import Reconcile
+from dcos_tensorflow.core.backoff import spread
 from dcos_tensorflow.core.draft import Draft
-from dcos_tensorflow.core.recovery import spread
 from dcos_tensorflow.core.task import TaskState
 
 FIRST_WAIT_SECONDS = 5.0

@@ -119,6 +119,9 @@ class ServiceState:
     ``considered`` is the (offers_version, tasks wanted) that placement last looked at in vain.
     ``disconnected`` is why there is no subscription, as far as that is known.
     ``strays`` are tasks of ours that should not exist (task id -> (agent id, last KILL)).
+    ``inverse_offers`` maps the inverse offers in hand to their agents. ``erased`` says that the
+    uninstall has let go of everything.
+    ``refused_configuration`` is why the newest wish for other options was refused.
     ``evidence_wanted`` maps a task id to the time until which its evidence is waited for.
     """
 
@@ -149,6 +152,9 @@ class ServiceState:
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     evidence_wanted: Mapping[str, float] = field(default_factory=dict)
     offer_log: OfferLog = OfferLog()
+    inverse_offers: Mapping[str, str] = field(default_factory=dict)
+    erased: bool = False
+    refused_configuration: str = ""
 
     def with_task(self, record: TaskRecord) -> ServiceState:
         """Return the state with ``record`` in place of the task's earlier one."""

@@ -205,10 +205,10 @@ class ServiceSpec:
     """One service: a name, its roles, its job, and the rules it runs by.
 
     A task whose known step has not moved for ``stall_seconds`` has failed (0: never), one whose
-    process is frozen for ``freeze_seconds`` too. A task on an agent that does not answer is replaced
-    ``replace_after_seconds`` after Mesos said so. Tasks leave an agent ``maintenance_lead_seconds``
-    before its maintenance begins. An uninstall gives dead agents up after
-    ``uninstall_give_up_seconds``.
+    process is frozen for ``freeze_seconds`` too. A task on an agent that does not answer is
+    replaced ``replace_after_seconds`` after Mesos said so. Tasks leave an agent
+    ``maintenance_lead_seconds`` before its maintenance begins. An uninstall gives up what does not
+    answer after ``uninstall_give_up_seconds``.
     """
 
     name: str

@@ -6,9 +6,11 @@ new Mesos task id that is never used again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from dcos_tensorflow.core.offers import AttributeValue
 from dcos_tensorflow.core.spec import TaskRole
 
 
@@ -116,6 +118,9 @@ class TaskRecord:
     exit_code: int | None = None
     exit_summary: str = ""
     fingerprint: str = ""
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    zone: str | None = None
+    region: str | None = None
 
     @property
     def terminal(self) -> bool:

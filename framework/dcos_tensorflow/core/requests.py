@@ -1,0 +1,93 @@
+"""What people ask of a running service: steer a plan, restart a pod, change the options.
+
+Called by ``core.absorb``. What cannot be done is refused with a sentence, and nothing changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from dcos_tensorflow.core import events, plan_control, planned_changes, sidecars
+from dcos_tensorflow.core.cluster_spec import illegal_mix, rendered_strategy
+from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.spec import GANG_ROLES, ServiceSpec
+
+#: What identifies the service to Mesos and to its peers: another value is another service.
+FIXED_FIELDS = {
+    "name": "the name of a service",
+    "user": "the user that tasks run as",
+    "mesos_role": "the Mesos role",
+    "principal": "the principal",
+    "region": "the region",
+}
+
+
+def control(draft: Draft, command: events.PlanCommand | events.PodCommand) -> None:
+    """Carry out a plan or pod verb."""
+    controls, effects, why = plan_control.controlled(draft.state, command)
+    draft.set(controls=controls)
+    draft.reasons.append(why)
+    for names, anew in ((effects.restart, False), (effects.replace, True)):
+        gang = []
+        for name in names:
+            record = draft.state.tasks.get(name)
+            if record is None or record.terminal:
+                continue
+            if record.role in GANG_ROLES:
+                gang.append(name)
+            else:
+                sidecars.restart_on_request(draft, record, replace_container=anew)
+        planned_changes.restart_on_request(draft, gang, replace=anew)
+
+
+def refusal(state: ServiceState, spec: ServiceSpec) -> str:
+    """Return why the service cannot go over to ``spec``; empty when it can."""
+    for field, what in FIXED_FIELDS.items():
+        before, after = getattr(state.spec, field), getattr(spec, field)
+        if before != after:
+            return (
+                f"{what} cannot be changed from {before!r} to {after!r} while the service exists;"
+                " install another one"
+            )
+    wrong = illegal_mix(spec)
+    if wrong:
+        return wrong
+    if state.job.phase in (JobPhase.FINISHING, JobPhase.ENDING, JobPhase.DONE):
+        return f"the job is {state.job.phase}: nothing of it can be changed any more"
+    if rendered_strategy(spec) is not rendered_strategy(state.spec):
+        return (
+            f"the strategy would change from {rendered_strategy(state.spec)} to"
+            f" {rendered_strategy(spec)}: its checkpoints would not fit; stop the job first"
+        )
+    return ""
+
+
+def change_configuration(draft: Draft, event: events.ConfigurationChanged) -> None:
+    """Make another configuration the target; what differs is restarted by and by."""
+    if configuration_id(event.spec) == configuration_id(draft.state.spec):
+        draft.set(refused_configuration="")
+        draft.reasons.append("the configuration is the target already")
+        return
+    why = refusal(draft.state, event.spec)
+    draft.set(refused_configuration=why)
+    if why:
+        draft.reasons.append(f"the configuration is not changed: {why}")
+        return
+    differing = [
+        f.name
+        for f in fields(ServiceSpec)
+        if getattr(event.spec, f.name) != getattr(draft.state.spec, f.name)
+    ]
+    draft.set(
+        spec=event.spec,
+        controls=replace(draft.state.controls, approved=""),
+        considered=(-1, ()),
+    )
+    wanted = set(event.spec.task_names())
+    draft.set_job(absent=tuple(n for n in draft.job.absent if n in wanted), canary="")
+    draft.reasons.append(
+        f"configuration {configuration_id(event.spec)} is the target now:"
+        f" {', '.join(differing)} differ"
+    )

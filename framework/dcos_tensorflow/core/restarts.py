@@ -1,0 +1,205 @@
+"""The way of a restart: stop, wait, find containers, stage, stop who else must know, start.
+
+Called by ``core.advance``; ``core.incidents`` and ``core.planned_changes`` begin one. Whoever has a
+container keeps it: its runner stops the process and starts it again. Nobody of a restart set
+starts before all of it has stopped, so that no new process meets an old one of a peer. Members
+that are not in the set train on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dcos_tensorflow.core import orders
+from dcos_tensorflow.core.cluster_spec import ClusterSpec, members_of
+from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.members import (
+    cluster_addresses,
+    decider_of,
+    has_container,
+    is_held,
+    is_paused,
+    is_started,
+    members,
+    missing,
+    scope,
+)
+from dcos_tensorflow.core.task import TaskRecord, TaskState
+
+#: A runner that has not stopped its process so long after the grace does not work: its container
+#: is given up. Longer than a scheduler needs to find its runners after a restart.
+DISOBEYED_SECONDS = 20.0
+
+
+def stop(draft: Draft, names: Iterable[str], why: str, *, planned: bool) -> None:
+    """Begin a restart of these members, or add them to the one under way."""
+    concerned = set(names) | set(draft.job.restarting)
+    under_way = draft.job.phase is not JobPhase.RUNNING
+    draft.enter(
+        JobPhase.STOPPING,
+        why,
+        restarting=tuple(n for n in members_of(draft.state.spec) if n in concerned),
+        planned=planned and (draft.job.planned or not under_way),
+    )
+    # Whoever's start has failed holds nothing back: the order makes it ready at once.
+    draft.set(considered=(-1, ()))
+
+
+def watch_stopping(draft: Draft) -> None:
+    """STOPPING: order whoever still trains to stop; go on when nobody does."""
+    state = draft.state
+    concerned = [r for n in scope(state) if has_container(r := state.tasks.get(n)) and r]
+    busy = [r for r in concerned if not is_held(state, r)]
+    for record in busy:
+        _order_to_stop(draft, record, concerned)
+    for record in concerned:
+        _give_up_container(draft, record)
+    if busy or any(r.name in draft.job.replacing for r in concerned):
+        return
+    if draft.now < draft.job.restart_at:
+        wait = draft.job.restart_at - draft.now
+        draft.enter(JobPhase.BACKING_OFF, f"stopped; it starts again in {wait:.1f} s")
+    else:
+        _go_on(draft)
+
+
+def _order_to_stop(draft: Draft, record: TaskRecord, concerned: list[TaskRecord]) -> None:
+    """Order one process to stop; when nothing failed, the decider's checkpoint comes first."""
+    if record.held:
+        limit = orders.grace_seconds(draft.state) + DISOBEYED_SECONDS
+        if draft.now - record.ordered_at > limit and record.name not in draft.job.replacing:
+            why = f"{record.name}'s runner did not stop its process within {limit:g} s"
+            draft.set_job(replacing=(*draft.job.replacing, record.name))
+            draft.reasons.append(f"{why}; its container is given up")
+        return
+    chief = decider_of(draft.state)
+    if draft.job.planned and record.name != chief:
+        first = next((r for r in concerned if r.name == chief), None)
+        if first is not None and not is_held(draft.state, first):
+            return
+    order_to_stop(draft, record)
+
+
+def order_to_stop(draft: Draft, record: TaskRecord) -> None:
+    """Want the process stopped; the start it is wanted for next is a new one."""
+    held = replace(record, start=record.start + 1, held=True, ordered_at=draft.now)
+    draft.put(held)
+    draft.reasons.append(f"stopping the process of {record.name}")
+
+
+def _give_up_container(draft: Draft, record: TaskRecord) -> None:
+    """Let ``core.advance`` kill a container that is to be replaced, once its process is stopped."""
+    record = draft.state.tasks[record.name]
+    if record.name not in draft.job.replacing or record.kill_reason:
+        return
+    overdue = draft.now - record.ordered_at > orders.grace_seconds(draft.state) + 1.0
+    if is_held(draft.state, record) or (record.held and overdue):
+        draft.put(replace(record, kill_reason="it is placed again"))
+
+
+def watch_backing_off(draft: Draft) -> None:
+    """BACKING_OFF: go on when the time has come and nobody holds recovery back."""
+    if draft.now < draft.job.restart_at:
+        return
+    if draft.job.deployed and draft.state.controls.holds("recovery"):
+        why = "recovery is paused: nothing starts again until it is resumed"
+        if draft.job.why != why:
+            draft.set_job(why=why)
+            draft.reasons.append(why)
+        return
+    _go_on(draft)
+
+
+def _go_on(draft: Draft) -> None:
+    lost = missing(draft.state)
+    if not lost:
+        begin(draft)
+        return
+    names = ", ".join(lost)
+    draft.enter(JobPhase.PLACING, f"{names} wait for offers")
+    # Long filters of earlier declines must not hide what is needed now.
+    draft.set(suppressed=None, considered=(-1, ()))
+
+
+def watch_placing(draft: Draft) -> None:
+    """PLACING: left by ``core.gang_launch``, or when whoever was missing has come back."""
+    if draft.job.restarting and not missing(draft.state):
+        draft.enter(JobPhase.STOPPING, "everybody has a container again")
+
+
+def watch_staging(draft: Draft) -> None:
+    """STAGING: when every new container is ready, stop who else must know, then start all."""
+    state = draft.state
+    launched = [r for n in scope(state) if has_container(r := state.tasks.get(n)) and r and r.held]
+    if all(is_held(state, r) for r in launched):
+        _stop_rest_or_begin(draft)
+
+
+def _stop_rest_or_begin(draft: Draft) -> None:
+    state = draft.state
+    rest = [r for n in scope(state) if has_container(r := state.tasks.get(n)) and r and not r.held]
+    if rest:
+        names = ", ".join(r.name for r in rest)
+        draft.enter(JobPhase.STOPPING, f"{names} must know the new cluster and are stopped for it")
+    elif all(is_held(state, r) for n in scope(state) if (r := state.tasks.get(n))):
+        begin(draft)
+
+
+def begin(draft: Draft) -> None:
+    """Start everybody of the restart set at the same moment, with the newest ClusterSpec."""
+    renew_epoch(draft)
+    state = draft.state
+    restored = _checkpoint_step(draft)
+    starting = []
+    for name in scope(state):
+        record = state.tasks[name]
+        if not has_container(record) or is_paused(state, name):
+            continue
+        epoch = state.epoch.epoch if state.epoch is not None else record.epoch
+        draft.put(replace(record, held=False, ordered_at=draft.now, epoch=epoch))
+        starting.append(name)
+    known = restored is not None and decider_of(state) in starting
+    at = f" from step {restored}" if known else ""
+    number = state.epoch.epoch if state.epoch is not None else 0
+    draft.enter(
+        JobPhase.STARTING,
+        f"{', '.join(starting) or 'nobody'} start{at} (epoch {number})",
+        restore_step=restored,
+        planned=False,
+        replacing=(),
+    )
+
+
+def _checkpoint_step(draft: Draft) -> int | None:
+    """Return the step that the decider would restore; it is what everybody restores."""
+    record = draft.state.tasks.get(decider_of(draft.state))
+    report = draft.state.reports.get(record.task_id, {}) if record is not None else {}
+    checkpoint = report.get("checkpoint")
+    step = checkpoint.get("step") if isinstance(checkpoint, dict) else None
+    return step if isinstance(step, int) else None
+
+
+def renew_epoch(draft: Draft) -> None:
+    """Make a new ClusterSpec when an address or the membership differs from the newest one."""
+    addresses = cluster_addresses(draft.state)
+    epoch = draft.state.epoch
+    if epoch is not None and dict(epoch.addresses) == addresses:
+        return
+    number = epoch.epoch + 1 if epoch is not None else 1
+    draft.set(epoch=ClusterSpec(epoch=number, addresses=addresses))
+    draft.reasons.append(f"epoch {number}: {len(addresses)} members")
+
+
+def late(draft: Draft) -> tuple[TaskRecord, ...]:
+    """Return the members that should run and do not yet."""
+    state = draft.state
+    records = [
+        r
+        for n in members(state)
+        if not is_paused(state, n) and (r := state.tasks.get(n)) is not None
+    ]
+    return tuple(
+        r for r in records if r.state is not TaskState.UNREACHABLE and not is_started(state, r)
+    )

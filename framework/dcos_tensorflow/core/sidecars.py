@@ -1,0 +1,104 @@
+"""Tasks beside the gang: the evaluator and TensorBoard. They follow it and never hold it up.
+
+Called by ``core.advance``. A sidecar that fails is started again by itself, in its container where
+it still has one; after ``retry.limit`` failures it is given up and the job goes on without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dcos_tensorflow.core import causes
+from dcos_tensorflow.core.backoff import backoff_seconds
+from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.launch_fingerprint import fingerprint
+from dcos_tensorflow.core.members import has_container, is_wanted
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.spec import GANG_ROLES
+from dcos_tensorflow.core.task import TaskRecord, TaskState
+
+
+def sidecars(state: ServiceState) -> tuple[TaskRecord, ...]:
+    """Return the records of the tasks beside the gang."""
+    return tuple(r for r in state.tasks.values() if r.role not in GANG_ROLES)
+
+
+def look_after(draft: Draft) -> None:
+    """Start again whose process failed, stop whose is paused, give up whose container must go."""
+    for record in sidecars(draft.state):
+        if not has_container(record) or record.kill_reason:
+            continue
+        if not is_wanted(draft.state, record.name):
+            draft.put(replace(record, kill_reason="it is not wanted any more"))
+        elif record.fingerprint and record.fingerprint != fingerprint(
+            draft.state.spec, record.role
+        ):
+            if not draft.state.controls.holds("update", str(record.role)):
+                draft.put(replace(record, kill_reason="its configuration has changed"))
+        elif record.process_failed:
+            _start_again(draft, record)
+        else:
+            _pause_or_resume(draft, record)
+
+
+def _start_again(draft: Draft, record: TaskRecord) -> None:
+    failures = record.failures + 1
+    if failures > draft.state.spec.retry.limit:
+        why = f"{causes.describe(record)}; it is given up after {failures} failures"
+        draft.put(replace(record, failures=failures, kill_reason=why))
+        draft.reasons.append(why)
+        return
+    since = max(record.ordered_at, record.changed_at)
+    if draft.now < since + backoff_seconds(draft.state.spec.retry, failures, record.task_id):
+        return
+    again = replace(record, failures=failures, start=record.start + 1, ordered_at=draft.now)
+    draft.put(again)
+    draft.reasons.append(f"{causes.describe(record)}; it starts again")
+
+
+def _pause_or_resume(draft: Draft, record: TaskRecord) -> None:
+    paused = record.name in draft.state.controls.paused_tasks
+    if paused != record.held:
+        start = record.start + 1 if paused else record.start
+        draft.put(replace(record, start=start, held=paused, ordered_at=draft.now))
+        draft.reasons.append(f"{record.name} is {'paused' if paused else 'resumed'}")
+
+
+def restart_on_request(draft: Draft, record: TaskRecord, *, replace_container: bool) -> None:
+    """Start a sidecar again, in its container or in a new one."""
+    if replace_container:
+        draft.put(replace(record, kill_reason="it is placed anew on request"))
+    else:
+        draft.put(replace(record, start=record.start + 1, ordered_at=draft.now))
+    draft.reasons.append(f"{record.name} starts again on request")
+
+
+def is_due(draft: Draft, name: str) -> bool:
+    """Say whether a sidecar of this name is to be launched now."""
+    state = draft.state
+    if state.controls.holds("deploy", name.rpartition("-")[0]):
+        return False
+    if any(step.split("/")[-1].startswith(f"{name}:") for step in state.controls.completed):
+        return False
+    record = state.tasks.get(name)
+    if record is None:
+        return True
+    retry = state.spec.retry
+    if record.state is TaskState.UNREACHABLE:
+        return draft.now >= record.changed_at + state.spec.replace_after_seconds
+    if not record.terminal or record.state is TaskState.FINISHED:
+        return False
+    if record.failures >= retry.limit:
+        return False
+    return draft.now >= record.changed_at + backoff_seconds(
+        retry, record.failures + 1, record.task_id
+    )
+
+
+def is_pending(state: ServiceState) -> bool:
+    """Say whether a sidecar waits to be launched again."""
+    return any(
+        r.terminal and r.state is not TaskState.FINISHED and r.failures < state.spec.retry.limit
+        for r in sidecars(state)
+        if is_wanted(state, r.name)
+    )

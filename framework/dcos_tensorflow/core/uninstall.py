@@ -1,0 +1,64 @@
+"""Leaving nothing behind: the way of an uninstall, which always ends.
+
+Called by ``core.advance`` in ENDING and DONE. Tasks are killed first; what lives on agents that do
+not answer is listed and left to the master, which ends every task of a framework that was torn
+down when its agent comes back (master.cpp). Then TEARDOWN, then the state is erased. A crash at
+any point carries on from what was committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dcos_tensorflow.core import events
+from dcos_tensorflow.core.actions import EraseState, Teardown
+from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.task import TaskRecord
+
+EXIT_INTERRUPTED = 130
+
+
+def request(draft: Draft, event: events.UninstallRequested) -> None:
+    """Begin the uninstall. Asking twice changes nothing."""
+    if draft.job.uninstalling:
+        return
+    why = f"uninstall: {event.why}" if event.why else "uninstall"
+    verdict = draft.job.verdict or Verdict(Outcome.STOPPED, EXIT_INTERRUPTED, why)
+    draft.enter(
+        JobPhase.ENDING,
+        why,
+        uninstalling=True,
+        verdict=verdict,
+        phase_since=draft.now,
+        finished_at=draft.job.finished_at or draft.now,
+    )
+
+
+def watch_ending(draft: Draft, running: Sequence[TaskRecord]) -> None:
+    """ENDING: leave when nothing runs any more, or when waiting for it has lasted long enough."""
+    limit = draft.state.spec.uninstall_give_up_seconds
+    overdue = draft.now - draft.job.phase_since >= limit
+    unheard = bool(draft.state.framework_id) and not draft.state.registered
+    if not overdue and (running or unheard):
+        return
+    left = [f"{r.name} on {r.hostname}" for r in draft.state.live_tasks]
+    if not draft.state.registered and draft.state.framework_id:
+        left.append(f"the framework {draft.state.framework_id}, which no master was told to remove")
+    end = f"uninstalled; given up: {', '.join(left)}" if left else "uninstalled"
+    draft.enter(JobPhase.DONE, end, given_up=tuple(left))
+
+
+def watch_done(draft: Draft) -> None:
+    """DONE: remove the framework and erase the state, once per process."""
+    if not draft.job.uninstalling:
+        return
+    if draft.state.registered:
+        draft.act(Teardown(), "removing the framework")
+        draft.set(registered=False, framework_id="", offers={})
+    elif draft.state.erased or (draft.state.framework_id and not draft.job.given_up):
+        return
+    if draft.state.erased:
+        return
+    draft.set(erased=True)
+    draft.act(EraseState(), "erasing the state")
