@@ -1,0 +1,170 @@
+"""Restarts that somebody or something asks for while nothing has failed.
+
+Called by ``core.advance`` while the job runs. In this order, one at a time: an agent that is to be
+taken down, members that were added or are not wanted any more, a task that an operator pauses or
+resumes, a changed configuration. Each is a planned restart: processes have their whole grace, the
+decider first, so that the newest state is in a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dcos_tensorflow.core import incidents, restarts
+from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.launch_fingerprint import fingerprint
+from dcos_tensorflow.core.members import (
+    decider_of,
+    has_container,
+    is_paused,
+    members,
+    strategy_of,
+)
+from dcos_tensorflow.core.membership import who_must_know
+from dcos_tensorflow.core.recovery import Loss, restart_set
+from dcos_tensorflow.core.service_state import configuration_id
+from dcos_tensorflow.core.spec import GANG_ROLES, TaskRole, UpdateStrategy, split_task_name
+from dcos_tensorflow.core.task import TaskRecord
+
+#: In which order tasks go over to a new configuration (SDK: the order of the deployment).
+_ORDER = (TaskRole.PS, TaskRole.CHIEF, TaskRole.WORKER, TaskRole.GPU_WORKER)
+
+
+def look(draft: Draft) -> None:
+    """Begin the restart that is due, if any."""
+    for due in (_leave_agents, _change_members, _pause_or_resume, _update):
+        due(draft)
+        if draft.job.phase is not JobPhase.RUNNING:
+            return
+
+
+def restart_on_request(draft: Draft, names: Iterable[str], *, replace: bool) -> None:
+    """Start these members again, in their containers or in new ones on other agents."""
+    state = draft.state
+    wanted = [n for n in names if n in members(state)]
+    records = [r for n in wanted if has_container(r := state.tasks.get(n)) and r]
+    if not records or draft.job.phase not in _STEERABLE:
+        return
+    if replace:
+        draft.set_job(replacing=_with(draft.job.replacing, (r.name for r in records)))
+        for record in records:
+            incidents.count_against_agent(draft, record.agent_id, AVOIDED_AFTER)
+    what = "placed anew" if replace else "started again"
+    _restart(draft, [r.name for r in records], f"{', '.join(wanted)} are {what} on request")
+
+
+#: Failures of a job's tasks on one agent within ``incidents.AGENT_WINDOW_SECONDS`` after which the
+#: agent is avoided while others have room.
+AVOIDED_AFTER = 3
+
+_STEERABLE = frozenset(
+    {
+        JobPhase.RUNNING,
+        JobPhase.STARTING,
+        JobPhase.STOPPING,
+        JobPhase.BACKING_OFF,
+        JobPhase.STAGING,
+    }
+)
+
+
+def is_leaving(draft: Draft, agent_id: str) -> bool:
+    """Say whether an agent's maintenance is so near that nothing of ours should be there."""
+    start = draft.job.leaving.get(agent_id)
+    return start is not None and draft.now >= start - draft.state.spec.maintenance_lead_seconds
+
+
+def _restart(draft: Draft, names: Iterable[str], why: str) -> None:
+    state = draft.state
+    losses = dict.fromkeys(names, Loss.PROCESS)
+    chosen = restart_set(strategy_of(state), decider_of(state), members(state), losses)
+    restarts.stop(draft, chosen, why, planned=True)
+
+
+def _with(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*known, *more)))
+
+
+def _gang(draft: Draft) -> list[TaskRecord]:
+    tasks = draft.state.tasks
+    return [r for n in members(draft.state) if has_container(r := tasks.get(n)) and r]
+
+
+def _leave_agents(draft: Draft) -> None:
+    going = [r for r in _gang(draft) if is_leaving(draft, r.agent_id)]
+    if not going:
+        return
+    names = [r.name for r in going]
+    hosts = ", ".join(sorted({r.hostname for r in going}))
+    draft.set_job(replacing=_with(draft.job.replacing, names))
+    _restart(draft, names, f"{hosts} is to be taken down: {', '.join(names)} move")
+
+
+def _change_members(draft: Draft) -> None:
+    state = draft.state
+    if state.epoch is None:
+        return
+    placed, wanted = state.epoch.addresses, members(state)
+    added = [n for n in wanted if n not in placed]
+    removed = [n for n in placed if n not in wanted]
+    if not added and not removed:
+        return
+    if state.controls.holds("update"):
+        return
+    after = {n: placed.get(n, "new") for n in wanted}
+    chosen = _with(who_must_know(state, placed, after), added)
+    what = "; ".join(
+        part
+        for part in (
+            f"{', '.join(added)} join" if added else "",
+            f"{', '.join(removed)} leave" if removed else "",
+        )
+        if part
+    )
+    if chosen:
+        restarts.stop(draft, chosen, what, planned=True)
+    else:
+        restarts.renew_epoch(draft)
+        draft.reasons.append(what)
+
+
+def _pause_or_resume(draft: Draft) -> None:
+    gang = _gang(draft)
+    pausing = [r.name for r in gang if not r.held and is_paused(draft.state, r.name)]
+    resuming = [r.name for r in gang if r.held and not is_paused(draft.state, r.name)]
+    if pausing:
+        restarts.stop(draft, pausing, f"{', '.join(pausing)} are paused", planned=True)
+    elif resuming:
+        restarts.stop(draft, resuming, f"{', '.join(resuming)} are resumed", planned=True)
+
+
+def _update(draft: Draft) -> None:
+    state = draft.state
+    outdated = sorted(
+        (
+            r
+            for r in _gang(draft)
+            if r.fingerprint and r.fingerprint != fingerprint(state.spec, r.role)
+        ),
+        key=lambda r: (_ORDER.index(r.role), r.index),
+    )
+    due = [r for r in outdated if not state.controls.holds("update", str(r.role))]
+    if not due:
+        return
+    target = configuration_id(state.spec)
+    strategy = state.spec.update_strategy
+    if strategy is UpdateStrategy.SERIAL:
+        due = due[:1]
+    elif strategy is UpdateStrategy.CANARY and state.controls.approved != target:
+        if draft.job.canary == target:
+            return
+        draft.set_job(canary=target)
+        due = due[:1]
+    names = [r.name for r in due]
+    draft.set_job(replacing=_with(draft.job.replacing, names))
+    _restart(draft, names, f"{', '.join(names)} go over to configuration {target}")
+
+
+assert set(_ORDER) == set(GANG_ROLES)
+assert split_task_name("ps-0")[0] in _ORDER
