@@ -38,7 +38,7 @@ from dcos_tensorflow.scheduler import artifacts
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
-from dcos_tensorflow.scheduler.runner_poll import RunnerPoll
+from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Leadership
 from dcos_tensorflow.state.store import StateStore, open_store
@@ -95,7 +95,7 @@ class Scheduler:
         self._api: RunningApi | None = None
         self._loop: EventLoop | None = None
         self._gateway: MesosGateway | None = None
-        self._poll: RunnerPoll | None = None
+        self._runners: RunnerClient | None = None
         self._evidence: EvidenceReader | None = None
         #: Reads our tasks' sandboxes with this scheduler's credentials; None before ``start``.
         self.files: AgentFiles | None = None
@@ -170,14 +170,17 @@ class Scheduler:
         self._gateway = MesosGateway(self._mesos_config(), self._loop.submit)
         self.files = AgentFiles(self._gateway)
         self._evidence = EvidenceReader(self.files, self._framework_id, self._loop.submit)
-        self._poll = RunnerPoll(lambda: self._running_loop().state, self._loop.submit)
+        self._runners = runners = RunnerClient(
+            lambda: self._running_loop().state, self._loop.submit
+        )
+        self._loop.watch(lambda decision: runners.wake())
         self._loop.start()
-        self._poll.start()
+        self._runners.start()
         self._subscribe(self._gateway, state.spec, state.framework_id)
 
     def stop(self) -> None:
         """End this process's part. Every task is left alone."""
-        for part in (self._gateway, self._poll, self._evidence, self._loop, self._api):
+        for part in (self._gateway, self._runners, self._evidence, self._loop, self._api):
             if part is not None:
                 part.stop()
         if self._leadership is not None:

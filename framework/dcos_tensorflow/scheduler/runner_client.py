@@ -1,0 +1,279 @@
+"""Asking the task runners how far they are, and telling them which start is wanted.
+
+Used by ``scheduler.Scheduler``. Level-triggered: every live task's runner is asked again and again,
+and whoever is not under its order (``core.orders``) is sent that order until it is. Every answer
+becomes a RunnerReported event. All of it happens in one thread with one asyncio loop, so that
+runners that hang delay nobody else. Training never depends on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dcos_tensorflow.core import contract, orders
+from dcos_tensorflow.core.events import RunnerReported
+from dcos_tensorflow.core.launch import task_token
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.task import TaskRecord, TaskState
+from dcos_tensorflow.scheduler.runner_request import NotARunner, Refused, ask, signed
+
+log = logging.getLogger(__name__)
+
+#: How often each runner is asked: usually, and while one of them is not under its order. Seconds.
+PERIOD_SECONDS = 0.5
+URGENT_SECONDS = 0.2
+#: How often one that refuses its order is sent it again; the longest wait for one that is silent.
+REFUSED_SECONDS = 1.0
+SILENT_SECONDS = 2.0
+#: Requests in a second, and at once: file descriptors are limited, often to 1024.
+RATE = 200.0
+MOST_UNDER_WAY = 256
+#: A status is there at once; an order waits for the runner's loop, which may be ending a process.
+STATUS_TIMEOUT_SECONDS = 2.0
+ORDER_TIMEOUT_SECONDS = 5.0
+#: A report that the state does not hold is handed in again after so long.
+_REPEAT_SECONDS = 1.0
+#: So many failed requests in a row are told in the log.
+_TOLD_AFTER = 5
+#: Of memory, a smaller change than this is no news: it would be one event for every answer.
+_MEMORY_SHARE = 0.02
+#: Between two rounds there are at least so many seconds, and so many more for each task.
+_SHORTEST_WAIT_SECONDS = 0.01
+_ROUND_SHARE = 0.00005
+
+_ASKED_STATES = frozenset({TaskState.STARTING, TaskState.RUNNING, TaskState.UNREACHABLE})
+
+
+@dataclass
+class _Runner:
+    """What is known of one attempt's runner. Times are of the monotonic clock.
+
+    ``ordered`` is the (start, run) that it was last sent, ``refused`` the last refusal of it.
+    """
+
+    report: Mapping[str, Any] | None = None
+    reported_at: float = 0.0
+    done_at: float = float("-inf")
+    ordered: tuple[int, bool] | None = None
+    refused: str = ""
+    silent: int = 0
+    busy: bool = False
+
+    @property
+    def hopeful(self) -> bool:
+        """Say whether it is likely to come under its order soon: it answers, and obeys."""
+        return self.silent < _TOLD_AFTER and not self.refused
+
+
+class RunnerClient:
+    """A thread that keeps asking all runners and keeps them under their orders.
+
+    ``state`` returns the newest state and ``emit`` takes events; both are called from that thread
+    and must not block.
+    """
+
+    def __init__(
+        self, state: Callable[[], ServiceState], emit: Callable[[RunnerReported], None]
+    ) -> None:
+        self._state = state
+        self._emit = emit
+        self._runners: dict[str, _Runner] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._allowance = RATE
+        self._refilled_at = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._woken = asyncio.Event()
+        self._stopping = threading.Event()
+        self._guard = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="runner-client", daemon=True)
+
+    def start(self) -> None:
+        """Start asking."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look at the state again now: it has changed. Any thread; never blocks."""
+        with self._guard:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._woken.set)
+
+    def stop(self) -> None:
+        """Stop asking. What is under way is given up; a runner may still act on it."""
+        self._stopping.set()
+        self.wake()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        finally:
+            with self._guard:
+                self._loop = None
+
+    async def _serve(self) -> None:
+        with self._guard:
+            self._loop = asyncio.get_running_loop()
+        self._refilled_at = time.monotonic()
+        while not self._stopping.is_set():
+            self._woken.clear()
+            wait = self._round(self._state(), time.monotonic())
+            # However often the state changes: a round looks at every task, and the answers must
+            # be read as well.
+            await asyncio.sleep(max(_SHORTEST_WAIT_SECONDS, len(self._runners) * _ROUND_SHARE))
+            try:
+                await asyncio.wait_for(self._woken.wait(), wait)
+            except TimeoutError:
+                continue
+        for request in self._under_way:
+            request.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    def _round(self, state: ServiceState, now: float) -> float:
+        """Start every request that is due; return how long to wait for the next, in seconds."""
+        asked = {record.task_id: record for record in state.tasks.values() if _is_asked(record)}
+        for task_id in self._runners.keys() - asked.keys():
+            del self._runners[task_id]
+        for task_id in asked.keys() - self._runners.keys():
+            self._runners[task_id] = _Runner()
+        self._allowance = min(RATE, self._allowance + (now - self._refilled_at) * RATE)
+        self._refilled_at = now
+        unruly = {
+            task_id for task_id, record in asked.items() if _needs_order(record, self._runners)
+        }
+        urgent = any(self._runners[task_id].hopeful for task_id in unruly)
+        period = URGENT_SECONDS if urgent else PERIOD_SECONDS
+        wait = PERIOD_SECONDS
+        due = []
+        for task_id, record in asked.items():
+            runner = self._runners[task_id]
+            if runner.busy:
+                continue
+            at = _due_at(record, runner, period, unruly=task_id in unruly)
+            if at <= now:
+                due.append((task_id not in unruly, at, task_id))
+            else:
+                wait = min(wait, at - now)
+        for _, _, task_id in sorted(due):
+            if self._allowance < 1 or len(self._under_way) >= MOST_UNDER_WAY:
+                return min(wait, URGENT_SECONDS / 4)
+            self._allowance -= 1
+            self._start(asked[task_id], order=task_id in unruly)
+        return wait
+
+    def _start(self, record: TaskRecord, *, order: bool) -> None:
+        runner = self._runners[record.task_id]
+        runner.busy = True
+        request = asyncio.create_task(self._turn(record, runner, order=order))
+        self._under_way.add(request)
+        request.add_done_callback(self._under_way.discard)
+
+    async def _turn(self, record: TaskRecord, runner: _Runner, *, order: bool) -> None:
+        """Ask one runner, or send it its order, and take in what comes of it."""
+        try:
+            if order:
+                await self._order(record, runner)
+            else:
+                report = await self._ask(record, "GET", contract.STATUS_PATH, b"")
+                self._take(record, runner, report)
+            self._answered(record, runner)
+        except Refused as error:
+            self._told(record, runner, str(error))
+            self._answered(record, runner)
+        except (OSError, NotARunner) as error:
+            self._unanswered(record, runner, error)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            # One runner's strangeness must not end the asking of all the others.
+            log.exception("asking the task runner of %s failed", record.name)
+            runner.silent += 1
+        finally:
+            runner.busy = False
+            runner.done_at = time.monotonic()
+            self._woken.set()
+
+    async def _order(self, record: TaskRecord, runner: _Runner) -> None:
+        order = orders.order(self._state(), record)
+        if order is None:
+            return
+        runner.ordered = (record.start, not record.held)
+        body = json.dumps(order).encode()
+        report = dict(await self._ask(record, "PUT", contract.CLUSTER_PATH, body))
+        # The answer is a status and one thing more, which the status does not have.
+        report.pop("changed", None)
+        runner.refused = ""
+        self._take(record, runner, report)
+
+    async def _ask(
+        self, record: TaskRecord, method: str, path: str, body: bytes
+    ) -> Mapping[str, Any]:
+        token = task_token(self._state().settings.token_key, record.task_id)
+        request = signed(token, method, path, body, time.time())
+        limit = STATUS_TIMEOUT_SECONDS if method == "GET" else ORDER_TIMEOUT_SECONDS
+        async with asyncio.timeout(limit):
+            return await ask(record.address, record.ports[-1], request)
+
+    def _take(self, record: TaskRecord, runner: _Runner, report: Mapping[str, Any]) -> None:
+        now = time.monotonic()
+        held = self._state().reports.get(record.task_id)
+        lost = not _same(held, report) and now - runner.reported_at >= _REPEAT_SECONDS
+        if lost or not _same(runner.report, report):
+            runner.reported_at = now
+            self._emit(RunnerReported(record.task_id, report))
+        runner.report = report
+
+    def _answered(self, record: TaskRecord, runner: _Runner) -> None:
+        if runner.silent >= _TOLD_AFTER:
+            log.info("the task runner of %s answers again", record.name)
+        runner.silent = 0
+
+    def _unanswered(self, record: TaskRecord, runner: _Runner, error: Exception) -> None:
+        runner.silent += 1
+        reason = str(error) or type(error).__name__
+        log.debug("the task runner of %s does not answer: %s", record.name, reason)
+        if runner.silent == _TOLD_AFTER:
+            where = f"{record.address}:{record.ports[-1]}"
+            log.info("the task runner of %s at %s does not answer: %s", record.name, where, reason)
+
+    def _told(self, record: TaskRecord, runner: _Runner, refusal: str) -> None:
+        """Log a refusal once, however often it comes."""
+        if runner.refused != refusal:
+            log.warning("the task runner of %s refuses: %s", record.name, refusal)
+        runner.refused = refusal
+
+
+def _is_asked(record: TaskRecord) -> bool:
+    return record.state in _ASKED_STATES and bool(record.address and record.ports)
+
+
+def _needs_order(record: TaskRecord, runners: Mapping[str, _Runner]) -> bool:
+    """Say whether a runner that has reported is not under its order. One that ends needs none."""
+    report = runners[record.task_id].report
+    return report is not None and not record.kill_reason and not orders.is_under(record, report)
+
+
+def _due_at(record: TaskRecord, runner: _Runner, period: float, *, unruly: bool) -> float:
+    """Return when a runner is to be asked again; an order that is new is sent at once."""
+    if unruly and not runner.silent and runner.ordered != (record.start, not record.held):
+        return runner.done_at
+    if runner.silent:
+        return runner.done_at + max(period, min(period * 2.0**runner.silent, SILENT_SECONDS))
+    return runner.done_at + (REFUSED_SECONDS if unruly and runner.refused else period)
+
+
+def _same(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
+    """Say whether a report holds no news."""
+    if before is None or before == after:
+        return before is not None
+    old, new = before.get("memory_bytes"), after.get("memory_bytes")
+    if not isinstance(old, int) or not isinstance(new, int) or abs(new - old) > _MEMORY_SHARE * old:
+        return False
+    return {**before, "memory_bytes": 0} == {**after, "memory_bytes": 0}

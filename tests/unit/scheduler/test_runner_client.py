@@ -1,0 +1,346 @@
+"""The runner client: every runner is asked, and sent its order until it is under it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.events import RunnerReported
+from dcos_tensorflow.core.launch import task_token
+from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.service_state import LaunchSettings, ServiceState
+from dcos_tensorflow.core.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.core.task import TaskRecord, TaskState
+from dcos_tensorflow.scheduler import runner_client
+from dcos_tensorflow.scheduler.runner_client import RunnerClient
+
+KEY = "00" * 32
+DEADLINE = 20.0
+
+
+@dataclass
+class Runner:
+    """A task runner as far as its HTTP interface goes; ``behaviour`` is how it answers."""
+
+    token: str
+    behaviour: str = "well"
+    start: int = 1
+    run: bool = True
+    orders: list[dict[str, Any]] = field(default_factory=list)
+    asked: int = 0
+    under_way: int = 0
+    most_under_way: int = 0
+    port: int = 0
+
+    def status(self) -> dict[str, Any]:
+        return {"start": self.start, "run": self.run, "state": "running"}
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await self._answer(reader, writer)
+        except asyncio.CancelledError:
+            pass  # The test is over.
+        finally:
+            self.under_way -= 1
+            writer.transport.abort()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        first, *lines = head.split("\r\n")
+        headers = dict(line.split(": ", 1) for line in lines if line)
+        body = await reader.readexactly(int(headers["Content-Length"]))
+        self.asked += 1
+        if self.behaviour == "hanging":
+            await asyncio.sleep(60)
+        method, path, _ = first.split(" ")
+        signed = f"{method} {path}\n{headers[contract.TIME_HEADER]}\n".encode() + body
+        right = hmac.new(self.token.encode(), signed, hashlib.sha256).hexdigest()
+        status, document = 401, {"error": "the signature is wrong"}
+        if headers[contract.TOKEN_HEADER] == right:
+            status, document = self._act(method, json.loads(body) if body else {})
+        payload = json.dumps(document).encode() if self.behaviour != "strange" else b"hello"
+        writer.write(f"HTTP/1.1 {status} x\r\nContent-Length: {len(payload)}\r\n\r\n".encode())
+        writer.write(payload)
+        await writer.drain()
+
+    def _act(self, method: str, order: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if method == "PUT":
+            self.orders.append(order)
+            if self.behaviour == "refusing":
+                return 409, {"error": "the task is ending"}
+            self.start, self.run = order["start"], order["run"]
+            return 200, {**self.status(), "changed": True}
+        return 200, self.status()
+
+
+class Runners:
+    """Many of them in one thread, each with a port of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.servers: list[asyncio.Server] = []
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+
+    def add(self, task_id: str, behaviour: str) -> Runner:
+        runner = Runner(task_token(KEY, task_id), behaviour)
+
+        async def listen() -> None:
+            server = await asyncio.start_server(runner.serve, "127.0.0.1", 0)
+            self.servers.append(server)
+            runner.port = server.sockets[0].getsockname()[1]
+
+        asyncio.run_coroutine_threadsafe(listen(), self.loop).result(DEADLINE)
+        return runner
+
+    def close(self) -> None:
+        async def end() -> None:
+            for server in self.servers:
+                server.close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        asyncio.run_coroutine_threadsafe(end(), self.loop).result(DEADLINE)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+
+class Service:
+    """A state that tests change, its runners, and the client between them."""
+
+    def __init__(self, behaviours: list[str]) -> None:
+        self.runners = Runners()
+        self.all = [self.runners.add(f"job__worker-{n}__x", b) for n, b in enumerate(behaviours)]
+        records = {f"worker-{n}": _record(n, runner) for n, runner in enumerate(self.all)}
+        self.state = ServiceState(
+            _spec(len(behaviours)),
+            "instance",
+            LaunchSettings(token_key=KEY),
+            epoch=ClusterSpec(
+                1, {name: f"127.0.0.1:{1000 + r.index}" for name, r in records.items()}
+            ),
+            tasks=records,
+        )
+        self.events: list[RunnerReported] = []
+        self.changed = threading.Condition()
+        self.client = RunnerClient(lambda: self.state, self._take)
+
+    def _take(self, event: RunnerReported) -> None:
+        with self.changed:
+            self.events.append(event)
+            # As the core does.
+            reports = {**self.state.reports, event.task_id: event.report}
+            self.state = replace(self.state, reports=reports)
+            self.changed.notify_all()
+
+    def change(self, name: str, **fields: Any) -> None:
+        with self.changed:
+            record = replace(self.state.tasks[name], **fields)
+            self.state = replace(self.state, tasks={**self.state.tasks, name: record})
+        self.client.wake()
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + DEADLINE
+        with self.changed:
+            while not condition():
+                assert time.monotonic() < deadline
+                self.changed.wait(0.01)
+
+    def reported(self, number: int) -> list[RunnerReported]:
+        return [event for event in self.events if event.task_id == f"job__worker-{number}__x"]
+
+    def close(self) -> None:
+        self.client.stop()
+        self.runners.close()
+
+
+def _spec(workers: int) -> ServiceSpec:
+    role = RoleSpec(TaskRole.WORKER, workers, Resources(cpus=1, mem=64))
+    job = JobSpec(command="true", contract="command")
+    return ServiceSpec("job", (role,), job, strategy=Strategy.INDEPENDENT)
+
+
+def _record(number: int, runner: Runner) -> TaskRecord:
+    return TaskRecord(
+        name=f"worker-{number}",
+        role=TaskRole.WORKER,
+        index=number,
+        attempt=1,
+        task_id=f"job__worker-{number}__x",
+        state=TaskState.RUNNING,
+        epoch=1,
+        agent_id="a",
+        hostname="localhost",
+        address="127.0.0.1",
+        ports=(1000 + number, runner.port),
+        launched_at=0.0,
+        changed_at=0.0,
+    )
+
+
+@pytest.fixture
+def service() -> Iterator[Callable[..., Service]]:
+    """Return a function that starts a client with runners of these behaviours."""
+    made: list[Service] = []
+
+    def start(*behaviours: str) -> Service:
+        service = Service(list(behaviours))
+        made.append(service)
+        service.client.start()
+        return service
+
+    yield start
+    for one in made:
+        one.close()
+
+
+def test_what_a_runner_reports_becomes_an_event(service):
+    one = service("well")
+    one.wait(lambda: one.events)
+    assert one.events[0].report == {"start": 1, "run": True, "state": "running"}
+
+
+def test_a_report_without_news_is_told_once(service):
+    one = service("well")
+    one.wait(lambda: one.all[0].asked >= 4)
+    assert len(one.events) == 1
+
+
+def test_a_report_that_the_state_has_lost_is_told_again(service, monkeypatch):
+    monkeypatch.setattr(runner_client, "_REPEAT_SECONDS", 0.0)
+    one = service("well")
+    one.wait(lambda: one.events)
+    one.state = replace(one.state, reports={})
+    one.wait(lambda: len(one.events) == 2)
+
+
+def test_a_runner_under_its_order_is_sent_none(service):
+    one = service("well")
+    one.wait(lambda: one.all[0].asked >= 3)
+    assert one.all[0].orders == []
+
+
+def test_a_new_start_is_ordered_with_the_cluster(service):
+    one = service("well", "well")
+    one.wait(lambda: len(one.events) == 2)
+    one.change("worker-1", start=2)
+    one.wait(lambda: one.all[1].start == 2)
+    order = one.all[1].orders[0]
+    assert (order["start"], order["run"], order["epoch"]) == (2, True, 1)
+
+
+def test_the_answer_to_an_order_is_a_report(service):
+    one = service("well")
+    one.wait(lambda: one.events)
+    one.change("worker-0", start=2, held=True)
+    one.wait(lambda: len(one.events) == 2)
+    assert one.events[1].report == {"start": 2, "run": False, "state": "running"}
+
+
+def test_a_runner_that_forgot_its_order_is_sent_it_again(service):
+    one = service("well")
+    one.wait(lambda: one.events)
+    one.change("worker-0", start=2)
+    one.wait(lambda: one.all[0].start == 2)
+    one.all[0].start = 1
+    one.wait(lambda: one.all[0].start == 2)
+    assert [order["start"] for order in one.all[0].orders] == [2, 2]
+
+
+def test_a_task_that_is_being_killed_is_sent_no_order(service):
+    one = service("well")
+    one.wait(lambda: one.events)
+    one.change("worker-0", start=2, kill_reason="the job is done")
+    asked = one.all[0].asked
+    one.wait(lambda: one.all[0].asked >= asked + 2)
+    assert one.all[0].orders == []
+
+
+@pytest.mark.parametrize("state", [TaskState.STARTING, TaskState.UNREACHABLE])
+def test_runners_of_tasks_that_may_live_are_asked(service, state):
+    one = service("well")
+    one.change("worker-0", state=state)
+    asked = one.all[0].asked
+    one.wait(lambda: one.all[0].asked >= asked + 2)
+
+
+def test_a_runner_of_a_task_that_ended_is_left_alone(service):
+    one = service("well", "well")
+    one.wait(lambda: len(one.events) == 2)
+    one.change("worker-0", state=TaskState.FINISHED)
+    one.wait(lambda: one.all[0].under_way == 0)
+    first, second = one.all[0].asked, one.all[1].asked
+    one.wait(lambda: one.all[1].asked >= second + 2)
+    assert one.all[0].asked - first <= 1
+
+
+def test_a_refusal_is_logged_once_with_its_text(service, caplog, monkeypatch):
+    monkeypatch.setattr(runner_client, "REFUSED_SECONDS", 0.05)
+    caplog.set_level(logging.WARNING)
+    one = service("refusing")
+    one.wait(lambda: one.events)
+    one.change("worker-0", start=2)
+    one.wait(lambda: len(one.all[0].orders) >= 3)
+    assert [r.getMessage() for r in caplog.records] == [
+        "the task runner of worker-0 refuses: 409 the task is ending"
+    ]
+
+
+def test_an_answer_that_is_none_of_a_runner_is_no_report(service):
+    one = service("strange")
+    one.wait(lambda: one.all[0].asked >= 2)
+    assert one.events == []
+
+
+def test_a_runner_is_asked_one_thing_at_a_time(service, monkeypatch):
+    monkeypatch.setattr(runner_client, "PERIOD_SECONDS", 0.02)
+    one = service(*["well"] * 4)
+    for start in range(2, 12):
+        for name in ("worker-0", "worker-1"):
+            one.change(name, start=start)
+        one.wait(lambda start=start: one.all[0].start == one.all[1].start == start)
+    assert max(runner.most_under_way for runner in one.all) == 1
+
+
+def test_runners_that_hang_delay_no_others(service):
+    one = service(*["hanging"] * 5, *["well"] * 95)
+    one.wait(lambda: all(one.reported(number) for number in range(5, 100)))
+    began = time.monotonic()
+    for number in range(100):
+        one.change(f"worker-{number}", start=2)
+    one.wait(lambda: all(runner.start == 2 for runner in one.all[5:]))
+    assert time.monotonic() - began < runner_client.STATUS_TIMEOUT_SECONDS
+
+
+def test_no_more_is_asked_in_a_second_than_the_rate(service, monkeypatch):
+    monkeypatch.setattr(runner_client, "RATE", 20.0)
+    one = service(*["well"] * 50)
+    began = time.monotonic()
+    one.wait(lambda: all(runner.asked for runner in one.all))
+    # The first twenty are at once, the other thirty take their time.
+    assert time.monotonic() - began > 1.0
+
+
+def test_a_stop_gives_up_what_is_under_way(service):
+    one = service("hanging")
+    one.wait(lambda: one.all[0].asked)
+    began = time.monotonic()
+    one.client.stop()
+    assert time.monotonic() - began < runner_client.STATUS_TIMEOUT_SECONDS
