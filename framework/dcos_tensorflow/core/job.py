@@ -107,7 +107,7 @@ class JobState:
     in the job's code.
     ``agent_failures`` are the times of recent failures by agent, ``leaving`` the starts of
     maintenance by agent. ``replacing`` are members whose containers are given up on purpose.
-    ``canary`` is the configuration of which one task has been started to be looked at first.
+    ``canary`` is the configuration that one task was sent ahead to.
     ``uninstalling`` cannot be taken back; ``given_up`` is what an uninstall could not reach.
     """
 

@@ -157,16 +157,16 @@ def _wanted_gang(draft: Draft) -> tuple[TaskRequest, ...]:
 def _waited_too_long(draft: Draft, gang: Sequence[TaskRequest]) -> bool:
     """Go on with fewer where that is allowed, or give the places of the others back."""
     state, job = draft.state, draft.job
+    forced = [request.name for request in gang if state.controls.forced(request.name)]
+    if forced and can_do_without(state, forced):
+        _go_without(draft, forced, "as it was asked to")
+        return True
     if draft.now - job.phase_since < state.spec.gang.wait_seconds:
         return False
     lost = [misfit.task for misfit in state.misfits] or [request.name for request in gang]
     names = ", ".join(lost)
     if can_do_without(state, lost):
-        draft.set_job(absent=(*job.absent, *lost))
-        draft.reasons.append(f"the job goes on without {names} until there is room")
-        if not missing(draft.state):
-            _restart_smaller(draft, names)
-        draft.set(considered=(-1, ()), misfits=())
+        _go_without(draft, lost, "until there is room")
         return True
     holding = [n for n in members(state) if has_container(state.tasks.get(n))]
     if not holding or not is_idle(state):
@@ -177,12 +177,16 @@ def _waited_too_long(draft: Draft, gang: Sequence[TaskRequest]) -> bool:
     return True
 
 
-def _restart_smaller(draft: Draft, names: str) -> None:
+def _go_without(draft: Draft, lost: Sequence[str], how_long: str) -> None:
+    """Take members out of the gang; whoever must know of it restarts when all others are there."""
+    why = f"the job goes on without {', '.join(lost)} {how_long}"
+    draft.set_job(absent=(*draft.job.absent, *lost), why=why)
+    draft.set(considered=(-1, ()), misfits=())
+    draft.reasons.append(why)
     state = draft.state
-    before = dict(state.epoch.addresses) if state.epoch is not None else {}
-    after = cluster_addresses(state)
-    told = who_must_know(state, before, after)
-    restarts.stop(draft, told, f"the job goes on without {names}", planned=False)
+    if not missing(state) and state.epoch is not None:
+        told = who_must_know(state, dict(state.epoch.addresses), cluster_addresses(state))
+        restarts.stop(draft, told, why, planned=False)
 
 
 def _wanted_again(draft: Draft) -> tuple[TaskRequest, ...]:
@@ -192,7 +196,8 @@ def _wanted_again(draft: Draft) -> tuple[TaskRequest, ...]:
         return ()
     if draft.now - job.phase_since < draft.state.spec.gang.grow_seconds:
         return ()
-    return tuple(_request(draft, name) for name in job.absent)
+    forced = draft.state.controls.forced
+    return tuple(_request(draft, name) for name in job.absent if not forced(name))
 
 
 def _old_attempts_may_live(draft: Draft) -> bool:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dcos_tensorflow.core import incidents, restarts
+from dcos_tensorflow.core import incidents, restarts, update_order
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.launch_fingerprint import fingerprint
 from dcos_tensorflow.core.members import (
     decider_of,
     has_container,
@@ -24,11 +23,7 @@ from dcos_tensorflow.core.members import (
 from dcos_tensorflow.core.membership import who_must_know
 from dcos_tensorflow.core.recovery import Loss, restart_set
 from dcos_tensorflow.core.service_state import configuration_id
-from dcos_tensorflow.core.spec import GANG_ROLES, TaskRole, UpdateStrategy, split_task_name
 from dcos_tensorflow.core.task import TaskRecord
-
-#: In which order tasks go over to a new configuration (SDK: the order of the deployment).
-_ORDER = (TaskRole.PS, TaskRole.CHIEF, TaskRole.WORKER, TaskRole.GPU_WORKER)
 
 
 def look(draft: Draft) -> None:
@@ -140,31 +135,10 @@ def _pause_or_resume(draft: Draft) -> None:
 
 
 def _update(draft: Draft) -> None:
-    state = draft.state
-    outdated = sorted(
-        (
-            r
-            for r in _gang(draft)
-            if r.fingerprint and r.fingerprint != fingerprint(state.spec, r.role)
-        ),
-        key=lambda r: (_ORDER.index(r.role), r.index),
-    )
-    due = [r for r in outdated if not state.controls.holds("update", str(r.role))]
-    if not due:
+    due = update_order.due(draft.state)
+    names = [r.name for r in _gang(draft) if r.name in due]
+    if not names:
         return
-    target = configuration_id(state.spec)
-    strategy = state.spec.update_strategy
-    if strategy is UpdateStrategy.SERIAL:
-        due = due[:1]
-    elif strategy is UpdateStrategy.CANARY and state.controls.approved != target:
-        if draft.job.canary == target:
-            return
-        draft.set_job(canary=target)
-        due = due[:1]
-    names = [r.name for r in due]
-    draft.set_job(replacing=_with(draft.job.replacing, names))
+    target = configuration_id(draft.state.spec)
+    draft.set_job(replacing=_with(draft.job.replacing, names), canary=target)
     _restart(draft, names, f"{', '.join(names)} go over to configuration {target}")
-
-
-assert set(_ORDER) == set(GANG_ROLES)
-assert split_task_name("ps-0")[0] in _ORDER

@@ -5,14 +5,15 @@ Called by ``core.absorb``. What cannot be done is refused with a sentence, and n
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
-from dcos_tensorflow.core import events, plan_control, planned_changes, sidecars
+from dcos_tensorflow.core import events, plan_control, planned_changes, sidecars, update_order
 from dcos_tensorflow.core.cluster_spec import illegal_mix, rendered_strategy
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import GANG_ROLES, ServiceSpec
+from dcos_tensorflow.core.task import TaskState
 
 #: What identifies the service to Mesos and to its peers: another value is another service.
 FIXED_FIELDS = {
@@ -29,6 +30,8 @@ def control(draft: Draft, command: events.PlanCommand | events.PodCommand) -> No
     controls, effects, why = plan_control.controlled(draft.state, command)
     draft.set(controls=controls)
     draft.reasons.append(why)
+    for name in effects.give_up:
+        _give_up(draft, name)
     for names, anew in ((effects.restart, False), (effects.replace, True)):
         gang = []
         for name in names:
@@ -40,6 +43,15 @@ def control(draft: Draft, command: events.PlanCommand | events.PodCommand) -> No
             else:
                 sidecars.restart_on_request(draft, record, replace_container=anew)
         planned_changes.restart_on_request(draft, gang, replace=anew)
+
+
+def _give_up(draft: Draft, name: str) -> None:
+    """Wait no more for the end of a task that nobody can reach; should it return, it is killed."""
+    record = draft.state.tasks.get(name)
+    if record is None or record.terminal:
+        return
+    draft.set(abandoned={**draft.state.abandoned, record.task_id: record.agent_id})
+    draft.put(record.advance(TaskState.LOST, draft.now, message="given up on request"))
 
 
 def refusal(state: ServiceState, spec: ServiceSpec) -> str:
@@ -82,11 +94,11 @@ def change_configuration(draft: Draft, event: events.ConfigurationChanged) -> No
     ]
     draft.set(
         spec=event.spec,
-        controls=replace(draft.state.controls, approved=""),
+        controls=update_order.reconfigured(draft.state, event.spec),
         considered=(-1, ()),
     )
     wanted = set(event.spec.task_names())
-    draft.set_job(absent=tuple(n for n in draft.job.absent if n in wanted), canary="")
+    draft.set_job(absent=tuple(n for n in draft.job.absent if n in wanted))
     draft.reasons.append(
         f"configuration {configuration_id(event.spec)} is the target now:"
         f" {', '.join(differing)} differ"

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.core import causes
+from dcos_tensorflow.core import causes, update_order
 from dcos_tensorflow.core.backoff import backoff_seconds
 from dcos_tensorflow.core.draft import Draft
-from dcos_tensorflow.core.launch_fingerprint import fingerprint
 from dcos_tensorflow.core.members import has_container, is_wanted
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import GANG_ROLES
 from dcos_tensorflow.core.task import TaskRecord, TaskState
 
@@ -25,16 +24,15 @@ def sidecars(state: ServiceState) -> tuple[TaskRecord, ...]:
 
 def look_after(draft: Draft) -> None:
     """Start again whose process failed, stop whose is paused, give up whose container must go."""
+    due = update_order.due(draft.state)
     for record in sidecars(draft.state):
         if not has_container(record) or record.kill_reason:
             continue
         if not is_wanted(draft.state, record.name):
             draft.put(replace(record, kill_reason="it is not wanted any more"))
-        elif record.fingerprint and record.fingerprint != fingerprint(
-            draft.state.spec, record.role
-        ):
-            if not draft.state.controls.holds("update", str(record.role)):
-                draft.put(replace(record, kill_reason="its configuration has changed"))
+        elif record.name in due:
+            draft.set_job(canary=configuration_id(draft.state.spec))
+            draft.put(replace(record, kill_reason="its configuration has changed"))
         elif record.process_failed:
             _start_again(draft, record)
         else:
@@ -78,7 +76,7 @@ def is_due(draft: Draft, name: str) -> bool:
     state = draft.state
     if state.controls.holds("deploy", name.rpartition("-")[0]):
         return False
-    if any(step.split("/")[-1].startswith(f"{name}:") for step in state.controls.completed):
+    if state.controls.forced(name):
         return False
     record = state.tasks.get(name)
     if record is None:
