@@ -41,7 +41,7 @@ class Draft:
     def enter(self, phase: JobPhase, why: str, **changes: Any) -> None:
         """Move the job to ``phase``, and say why in one sentence."""
         since = self.now if phase is not self.job.phase else self.job.phase_since
-        self.set_job(phase=phase, why=why, phase_since=since, **changes)
+        self.set_job(**{"phase": phase, "why": why, "phase_since": since, **changes})
         self.reasons.append(why)
 
     def put(self, record: TaskRecord) -> None:

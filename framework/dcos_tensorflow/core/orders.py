@@ -24,9 +24,11 @@ FAILED_GRACE_SECONDS = 2.0
 def order(state: ServiceState, record: TaskRecord) -> Mapping[str, Any] | None:
     """Return the body of ``PUT /v1/cluster`` that ``record``'s runner should be under.
 
-    None when there is no ClusterSpec yet.
+    None when there is no ClusterSpec yet, and for a member that the newest one goes without.
     """
     if state.epoch is None:
+        return None
+    if record.role in GANG_ROLES and record.name not in state.epoch.addresses:
         return None
     body: dict[str, Any] = {
         **runner_cluster(state.spec, state.epoch, record.name),

@@ -294,7 +294,12 @@ def _restored_task(values: Mapping[str, bytes], name: str) -> TaskRecord:
     info_path, status_path = f"Tasks/{name}/TaskInfo", f"Tasks/{name}/TaskStatus"
     if status_path not in values:
         # A split commit ended between the two: the launch was not sent, which is what LOST says.
-        status: dict[str, Any] = {"state": "lost", "changed_at": 0.0, "reason": "never launched"}
+        status: dict[str, Any] = {
+            "state": "lost",
+            "changed_at": 0.0,
+            "reason": "never launched",
+            "epoch": 0,
+        }
     else:
         status = _plain(values, status_path)
     return _record({**_plain(values, info_path), **status}, info_path)
