@@ -204,7 +204,10 @@ def _collect_offers(player: Player, note: str) -> None:
     eventually(all_seen, what=f"offers {expected}, seen: {seen}")
 
 
-def test_new_master_learns_of_the_task_from_its_agent(make_cluster: MakeCluster) -> None:
+@pytest.mark.parametrize("absent", [False, True], ids=["at once", "after a while"])
+def test_new_master_learns_of_the_task_from_its_agent(
+    absent: bool, make_cluster: MakeCluster
+) -> None:
     cluster = make_cluster()
 
     def order(note: str) -> None:
@@ -213,7 +216,9 @@ def test_new_master_learns_of_the_task_from_its_agent(make_cluster: MakeCluster)
         elif note == "the leader is asked":
             cluster.faults.redirect(None)
         elif note == "leading master killed":
-            cluster.faults.lose_master()
+            (cluster.faults.stop_master if absent else cluster.faults.lose_master)()
+        elif note.startswith("new leader") and absent:
+            cluster.faults.start_master()
 
     lines = with_note(
         read("master_failover"),
