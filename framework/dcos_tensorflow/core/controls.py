@@ -17,15 +17,13 @@ class Controls:
     ``paused`` names plans (``deploy``) and phases (``deploy/worker``) that are interrupted.
     ``completed`` names steps (``deploy/worker/worker-1:[node]``) that were forced complete.
     ``paused_tasks`` are tasks whose process is to stay stopped. ``approved`` is the configuration
-    id whose canary the operator has approved, ``canary`` the task that goes over to a changed
-    configuration first (``core.update_order``).
+    id whose canary the operator has approved.
     """
 
     paused: tuple[str, ...] = ()
     completed: tuple[str, ...] = ()
     paused_tasks: tuple[str, ...] = ()
     approved: str = ""
-    canary: str = ""
 
     def holds(self, plan: str, phase: str = "") -> bool:
         """Say whether this plan, or this phase of it, is paused."""

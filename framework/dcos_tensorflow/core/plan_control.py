@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from dcos_tensorflow.core import update_order
 from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.controls import Controls
-from dcos_tensorflow.core.events import PlanCommand, PlanVerb, PodCommand, PodVerb
-from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.events import PlanCommand, PlanVerb, PodCommand
+from dcos_tensorflow.core.members import has_container
+from dcos_tensorflow.core.membership import can_do_without
 from dcos_tensorflow.core.plan import plans
 from dcos_tensorflow.core.plan_elements import (
     DECOMMISSION,
@@ -28,46 +28,24 @@ from dcos_tensorflow.core.plan_elements import (
     Status,
     Step,
     step_key,
-    step_name,
+)
+from dcos_tensorflow.core.pod_control import rule_pod
+from dcos_tensorflow.core.rulings import (
+    Answer,
+    Effects,
+    Refused,
+    Ruling,
+    check_goes_on,
+    deploy_keys,
+    restartable,
+    unchanged,
+    with_completed,
+    without_completed,
 )
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import GANG_ROLES, split_task_name
-from dcos_tensorflow.core.task import TaskState
 
-
-@dataclass(frozen=True)
-class Effects:
-    """What is to happen to tasks, by name, once.
-
-    ``restart``: a new start of the process in its container, with whoever must restart with it.
-    ``replace``: a new container. ``give_up``: their end is not waited for any more.
-    """
-
-    restart: tuple[str, ...] = ()
-    replace: tuple[str, ...] = ()
-    give_up: tuple[str, ...] = ()
-
-
-class Answer(StrEnum):
-    """What becomes of a command; the API has a status for each."""
-
-    RECEIVED = "received"
-    #: It is so already: nothing changes.
-    ALREADY = "already"
-    #: There is no such plan, phase, step or task.
-    UNKNOWN = "unknown"
-    #: It cannot be done now, or never.
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True)
-class Ruling:
-    """A command's whole answer: what holds from now on, what happens once, why in one sentence."""
-
-    controls: Controls
-    effects: Effects
-    answer: Answer
-    why: str
+__all__ = ["Answer", "Effects", "Ruling", "controlled", "rule"]
 
 
 def controlled(
@@ -84,19 +62,8 @@ def controlled(
 def rule(state: ServiceState, command: PlanCommand | PodCommand) -> Ruling:
     """Return everything about what ``command`` does in this state."""
     if isinstance(command, PodCommand):
-        return _rule_pod(state, command)
+        return rule_pod(state, command)
     return _rule_plan(state, command)
-
-
-class _Refused(Exception):
-    """A command that cannot be done; the text says why."""
-
-
-def _answer(state: ServiceState, answer: Answer, why: str) -> Ruling:
-    return Ruling(state.controls, Effects(), answer, why)
-
-
-# Plans.
 
 
 @dataclass(frozen=True)
@@ -157,31 +124,31 @@ def _target(state: ServiceState, command: PlanCommand) -> _Target | None:
 def _rule_plan(state: ServiceState, command: PlanCommand) -> Ruling:
     target = _target(state, command)
     if target is None:
-        return _answer(state, Answer.UNKNOWN, "there is no such plan, phase or step")
+        return unchanged(state, Answer.UNKNOWN, "there is no such plan, phase or step")
     try:
         return _PLAN_VERBS[command.verb](state, target)
-    except _Refused as refused:
-        return _answer(state, Answer.REFUSED, str(refused))
+    except Refused as refused:
+        return unchanged(state, Answer.REFUSED, str(refused))
 
 
 def _pause(state: ServiceState, target: _Target) -> Ruling:
     if target.step:
-        raise _Refused("a step cannot be paused: pause its phase, or the pod")
+        raise Refused("a step cannot be paused: pause its phase, or the pod")
     if state.job.uninstalling:
-        raise _Refused("an uninstall cannot be paused: it cannot be taken back")
+        raise Refused("an uninstall cannot be paused: it cannot be taken back")
     controls = state.controls
     if target.key in controls.paused:
-        return _answer(state, Answer.ALREADY, f"{target.title} is paused already")
+        return unchanged(state, Answer.ALREADY, f"{target.title} is paused already")
     # Recovery can be held back before anything has failed; what is complete otherwise stays so.
     if target.complete and target.plan.name != RECOVERY:
-        return _answer(state, Answer.ALREADY, f"{target.title} is complete")
+        return unchanged(state, Answer.ALREADY, f"{target.title} is complete")
     after = replace(controls, paused=(*controls.paused, target.key))
     return Ruling(after, Effects(), Answer.RECEIVED, f"{target.title} is paused")
 
 
 def _resume(state: ServiceState, target: _Target) -> Ruling:
     if target.step:
-        raise _Refused("a step cannot be resumed: resume its phase, or the pod")
+        raise Refused("a step cannot be resumed: resume its phase, or the pod")
     controls = state.controls
     after = replace(controls, paused=tuple(key for key in controls.paused if key != target.key))
     if target.plan.name == UPDATE and update_order.waits_for_approval(state):
@@ -190,7 +157,7 @@ def _resume(state: ServiceState, target: _Target) -> Ruling:
         held = [key for key in controls.paused if key.startswith(f"{target.key}/")]
         paused = f"; paused in it: {', '.join(key.partition('/')[2] for key in held)}"
         more = paused if held else ""
-        return _answer(state, Answer.ALREADY, f"{target.title} is not paused{more}")
+        return unchanged(state, Answer.ALREADY, f"{target.title} is not paused{more}")
     return Ruling(after, Effects(), Answer.RECEIVED, f"{target.title} goes on")
 
 
@@ -200,12 +167,12 @@ def _start(state: ServiceState, target: _Target) -> Ruling:
         return resumed
     if target.complete:
         return _force_restart(state, target)
-    return _answer(state, Answer.RECEIVED, f"{target.title} is in progress")
+    return unchanged(state, Answer.RECEIVED, f"{target.title} is in progress")
 
 
 def _stop(state: ServiceState, target: _Target) -> Ruling:
     if state.job.uninstalling:
-        raise _Refused("an uninstall cannot be stopped: it cannot be taken back")
+        raise Refused("an uninstall cannot be stopped: it cannot be taken back")
     controls = state.controls
     prefix = f"{target.plan.name}/"
     reset = replace(
@@ -219,11 +186,12 @@ def _stop(state: ServiceState, target: _Target) -> Ruling:
 
 def _force_restart(state: ServiceState, target: _Target) -> Ruling:
     if state.job.uninstalling or target.plan.name == DECOMMISSION:
-        raise _Refused("what is being removed is not started again")
-    _check_goes_on(state)
-    keys = {step_key(target.plan.name, phase.name, step.name) for phase, step in target.steps}
-    controls = _without(state.controls, keys)
-    tasks = _restartable(state, (step.task for _, step in target.steps))
+        raise Refused("what is being removed is not started again")
+    check_goes_on(state)
+    keys = [step_key(target.plan.name, phase.name, step.name) for phase, step in target.steps]
+    keys += deploy_keys(step.task for _, step in target.steps)
+    controls = without_completed(state.controls, keys)
+    tasks = restartable(state, (step.task for _, step in target.steps))
     what = f": {', '.join(tasks)}" if tasks else "; nothing of it runs that could be restarted"
     why = f"{target.title} is started again{what}"
     return Ruling(controls, Effects(restart=tasks), Answer.RECEIVED, why)
@@ -232,24 +200,36 @@ def _force_restart(state: ServiceState, target: _Target) -> Ruling:
 def _force_complete(state: ServiceState, target: _Target) -> Ruling:
     open_steps = [(p, s) for p, s in target.steps if s.status is not Status.COMPLETE]
     if not open_steps:
-        return _answer(state, Answer.ALREADY, f"{target.title} is complete")
-    after, given_up = state.controls, []
-    for phase, step in open_steps:
-        if target.plan.name == DECOMMISSION or state.job.uninstalling:
-            if step.task not in state.tasks:
-                raise _Refused(f"{step.name} is done last, by itself, and cannot be left out")
-            given_up.append(step.task)
-            after = _with(after, step_key(target.plan.name, phase.name, step.name))
-        elif target.plan.name == UPDATE:
-            after = _with(after, step_key(UPDATE, phase.name, step.name))
-        else:
-            _check_goes_on(state)
-            role = split_task_name(step.task)[0]
-            if role in GANG_ROLES:
-                _check_can_do_without(replace(state, controls=after), step.task)
-            after = _with(after, step_key(DEPLOY, str(role), step_name(step.task)))
-    effects = Effects(give_up=tuple(dict.fromkeys(given_up)))
+        return unchanged(state, Answer.ALREADY, f"{target.title} is complete")
+    if state.job.uninstalling or target.plan.name == DECOMMISSION:
+        after, effects = _give_up(state, target.plan.name, open_steps)
+    elif target.plan.name == UPDATE:
+        keys = (step_key(UPDATE, phase.name, step.name) for phase, step in open_steps)
+        after, effects = with_completed(state.controls, keys), Effects()
+    else:
+        after, effects = _do_without(state, tuple(step.task for _, step in open_steps))
     return Ruling(after, effects, Answer.RECEIVED, f"{target.title} is taken for complete")
+
+
+def _give_up(
+    state: ServiceState, plan: str, steps: Iterable[tuple[Phase, Step]]
+) -> tuple[Controls, Effects]:
+    keys, tasks = [], []
+    for phase, step in steps:
+        if not step.task:
+            raise Refused(f"{step.name} is done last, by itself, and cannot be left out")
+        keys.append(step_key(plan, phase.name, step.name))
+        tasks.append(step.task)
+    given_up = tuple(dict.fromkeys(tasks))
+    return with_completed(state.controls, keys), Effects(give_up=given_up)
+
+
+def _do_without(state: ServiceState, names: tuple[str, ...]) -> tuple[Controls, Effects]:
+    check_goes_on(state)
+    gang = tuple(n for n in names if split_task_name(n)[0] in GANG_ROLES)
+    for name in gang:
+        _check_can_do_without(state, name, gang)
+    return with_completed(state.controls, deploy_keys(names)), Effects(without=gang)
 
 
 _PLAN_VERBS = {
@@ -264,127 +244,24 @@ _PLAN_VERBS = {
 assert set(_PLAN_VERBS) == set(PlanVerb)
 
 
-def _with(controls: Controls, key: str) -> Controls:
-    return replace(controls, completed=tuple(dict.fromkeys((*controls.completed, key))))
-
-
-def _without(controls: Controls, keys: Iterable[str]) -> Controls:
-    dropped = set(keys)
-    left = tuple(key for key in controls.completed if key not in dropped)
-    return replace(controls, completed=left)
-
-
-def _check_goes_on(state: ServiceState) -> None:
-    if state.job.uninstalling:
-        raise _Refused("the service is being uninstalled")
-    if state.job.verdict is not None or state.job.phase is JobPhase.FINISHING:
-        raise _Refused(f"the job is over: {state.job.why}")
-
-
-def _check_can_do_without(state: ServiceState, name: str) -> None:
-    """Raise unless the gang may go on without a member that has no place."""
+def _check_can_do_without(state: ServiceState, name: str, gang: tuple[str, ...]) -> None:
+    """Raise unless the job may go on without ``name`` and the others of ``gang``."""
     role, _ = split_task_name(name)
     spec = state.spec.role(role)
     record = state.tasks.get(name)
-    if record is not None and not record.terminal and record.state is not TaskState.UNREACHABLE:
-        raise _Refused(
+    if record is not None and has_container(record):
+        raise Refused(
             f"{name} has its place on {record.hostname}: only a member that has none can be done"
             " without"
         )
-    if spec is None or spec.min_count is None:
-        raise _Refused(f"the job needs every {role}: no {role}.min_count allows doing without")
     if name == decider(state.spec):
-        raise _Refused(f"{name} decides about the job's end: nobody can do without it")
-    without = {n for n in state.spec.task_names() if state.controls.forced(n)}
-    missing = [
-        n for n in (without | set(state.job.absent)) - {name} if split_task_name(n)[0] is role
-    ]
-    if spec.count - len(missing) - 1 < spec.min_count:
-        gone = f", and {', '.join(sorted(missing))} is done without already" if missing else ""
-        raise _Refused(f"the job needs at least {spec.min_count} of {role}{gone}")
-
-
-def _restartable(state: ServiceState, names: Iterable[str]) -> tuple[str, ...]:
-    """Return those whose process can be started again and is not about to be.
-
-    A process that has finished has done its part. A sidecar that has failed starts again at once.
-    """
-    found = []
-    for name in dict.fromkeys(names):
-        record = state.tasks.get(name)
-        if record is None or record.state is TaskState.FINISHED or name in state.job.restarting:
-            continue
-        if not record.terminal or record.role not in GANG_ROLES:
-            found.append(name)
-    return tuple(found)
-
-
-# Pods.
-
-
-def _rule_pod(state: ServiceState, command: PodCommand) -> Ruling:
-    known = {*state.spec.task_names(), *state.tasks}
-    unknown = [name for name in command.tasks if name not in known]
-    if unknown or not command.tasks:
-        return _answer(state, Answer.UNKNOWN, f"there is no task {', '.join(unknown)}")
-    try:
-        return _POD_VERBS[command.verb](state, tuple(dict.fromkeys(command.tasks)))
-    except _Refused as refused:
-        return _answer(state, Answer.REFUSED, str(refused))
-
-
-def _check_unfinished(state: ServiceState, names: tuple[str, ...]) -> None:
-    _check_goes_on(state)
-    for name in names:
-        record = state.tasks.get(name)
-        if record is not None and record.state is TaskState.FINISHED:
-            raise _Refused(f"{name} has finished: it has done its part of the job")
-        if name not in state.spec.task_names():
-            raise _Refused(f"{name} is being removed: the options do not ask for it any more")
-
-
-def _deploy_keys(names: Iterable[str]) -> set[str]:
-    return {step_key(DEPLOY, str(split_task_name(n)[0]), step_name(n)) for n in names}
-
-
-def _restart_pod(state: ServiceState, names: tuple[str, ...]) -> Ruling:
-    _check_unfinished(state, names)
-    controls = _without(state.controls, _deploy_keys(names))
-    tasks = _restartable(state, names)
-    what = f"restarting {', '.join(tasks)}" if tasks else f"{', '.join(names)}: on the way already"
-    return Ruling(controls, Effects(restart=tasks), Answer.RECEIVED, what)
-
-
-def _replace_pod(state: ServiceState, names: tuple[str, ...]) -> Ruling:
-    _check_unfinished(state, names)
-    controls = _without(state.controls, _deploy_keys(names))
-    tasks = tuple(n for n in names if n in state.tasks and n not in state.job.replacing)
-    what = f"replacing {', '.join(tasks)}" if tasks else f"{', '.join(names)}: on the way already"
-    return Ruling(controls, Effects(replace=tasks), Answer.RECEIVED, what)
-
-
-def _pause_pod(state: ServiceState, names: tuple[str, ...]) -> Ruling:
-    _check_unfinished(state, names)
-    paused = tuple(dict.fromkeys((*state.controls.paused_tasks, *names)))
-    if paused == state.controls.paused_tasks:
-        return _answer(state, Answer.ALREADY, f"{', '.join(names)}: paused already")
-    after = replace(state.controls, paused_tasks=paused)
-    return Ruling(after, Effects(), Answer.RECEIVED, f"pausing {', '.join(names)}")
-
-
-def _resume_pod(state: ServiceState, names: tuple[str, ...]) -> Ruling:
-    paused = tuple(n for n in state.controls.paused_tasks if n not in names)
-    if paused == state.controls.paused_tasks:
-        return _answer(state, Answer.ALREADY, f"{', '.join(names)}: not paused")
-    after = replace(state.controls, paused_tasks=paused)
-    return Ruling(after, Effects(), Answer.RECEIVED, f"resuming {', '.join(names)}")
-
-
-_POD_VERBS = {
-    PodVerb.RESTART: _restart_pod,
-    PodVerb.REPLACE: _replace_pod,
-    PodVerb.PAUSE: _pause_pod,
-    PodVerb.RESUME: _resume_pod,
-}
-
-assert set(_POD_VERBS) == set(PodVerb)
+        raise Refused(f"{name} decides about the job's end: nobody can do without it")
+    if spec is None or spec.min_count is None:
+        raise Refused(f"the job needs every {role}: it has no min_count that allows doing without")
+    forced = tuple(n for n in state.spec.task_names() if state.controls.forced(n))
+    absent = tuple(dict.fromkeys((*state.job.absent, *forced)))
+    already = replace(state, job=replace(state.job, absent=absent))
+    more = {*gang} - {*absent}
+    if more and not can_do_without(already, more):
+        gone = f"; {', '.join(absent)} is done without already" if absent else ""
+        raise Refused(f"the job needs at least {spec.min_count} of {role} ({name} asked){gone}")

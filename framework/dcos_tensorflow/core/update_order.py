@@ -1,14 +1,12 @@
 """Which tasks are to go over to a changed configuration, and when.
 
-Asked by ``core.restarts`` (whom to restart next), by the plan views and by ``core.plan_control``.
-A task is outdated while its container was launched with other options than the target's
-(``core.launch_fingerprint``). One that fails or moves meanwhile is launched with the target's: what
-a container is launched with is always the newest. Pure.
+Asked by ``core.planned_changes`` (whom to restart next), by the plan views and by
+``core.plan_control``. A task is outdated while its container was launched with other options than
+the target's (``core.launch_fingerprint``). One that fails or moves meanwhile is launched with the
+target's: a new container always gets the newest options. Pure.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from dcos_tensorflow.core.controls import Controls
 from dcos_tensorflow.core.job import JobPhase
@@ -23,7 +21,7 @@ from dcos_tensorflow.core.plan_elements import (
 )
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import ServiceSpec, UpdateStrategy
-from dcos_tensorflow.core.task import TaskRecord, TaskState
+from dcos_tensorflow.core.task import TaskState
 
 _ON_THE_WAY = frozenset({TaskState.LAUNCHING, TaskState.STAGING, TaskState.STARTING})
 
@@ -36,15 +34,11 @@ def outdated(state: ServiceState) -> tuple[str, ...]:
     """
     if state.job.verdict is not None or state.job.phase is JobPhase.FINISHING:
         return ()
-    return _outdated(state.spec, state.tasks)
-
-
-def _outdated(spec: ServiceSpec, tasks: Mapping[str, TaskRecord]) -> tuple[str, ...]:
     found: list[str] = []
-    for role in roles_in_start_order(spec):
-        target = fingerprint(spec, role.role)
+    for role in roles_in_start_order(state.spec):
+        target = fingerprint(state.spec, role.role)
         for name in names_of(role):
-            record = tasks.get(name)
+            record = state.tasks.get(name)
             if record is None or record.terminal or record.fingerprint in ("", target):
                 continue
             found.append(name)
@@ -55,7 +49,7 @@ def due(state: ServiceState) -> tuple[str, ...]:
     """Return the outdated tasks that are to get a new container now.
 
     Not those that the operator holds back or has forced complete. Parallel: all of them. Serial:
-    one, when everything runs. Canary: the canary; the others once it was approved.
+    one, when everything runs. Canary: one; the others once it was approved.
     """
     waiting = tuple(name for name in outdated(state) if not is_held(state, name))
     match state.spec.update_strategy:
@@ -66,7 +60,7 @@ def due(state: ServiceState) -> tuple[str, ...]:
         case UpdateStrategy.CANARY:
             if is_approved(state):
                 return waiting
-            return tuple(name for name in waiting if name == state.controls.canary)
+            return () if canary_is_out(state) else waiting[:1]
 
 
 def is_held(state: ServiceState, name: str) -> bool:
@@ -85,12 +79,16 @@ def is_approved(state: ServiceState) -> bool:
     return bool(approved) and approved == configuration_id(state.spec)
 
 
+def canary_is_out(state: ServiceState) -> bool:
+    """Say whether one task was sent ahead to the target configuration."""
+    return bool(state.job.canary) and state.job.canary == configuration_id(state.spec)
+
+
 def waits_for_approval(state: ServiceState) -> bool:
     """Say whether a canary went over, and the others wait for the operator."""
-    if state.spec.update_strategy is not UpdateStrategy.CANARY:
+    if state.spec.update_strategy is not UpdateStrategy.CANARY or not outdated(state):
         return False
-    waiting = outdated(state)
-    return bool(waiting) and state.controls.canary not in waiting and not is_approved(state)
+    return canary_is_out(state) and not is_approved(state)
 
 
 def _everything_runs(state: ServiceState) -> bool:
@@ -108,11 +106,9 @@ def reconfigured(state: ServiceState, spec: ServiceSpec) -> Controls:
     """Return the controls for when ``spec`` becomes the target. Called for ConfigurationChanged.
 
     What was asked of an earlier update ends with it: its pauses, its approval, what was forced
-    complete in it. What concerns tasks that are not wanted any more is dropped. The first outdated
-    task becomes the canary.
+    complete in it. What concerns tasks that are not wanted any more is dropped.
     """
     controls, wanted = state.controls, frozenset(spec.task_names())
-    changed = _outdated(spec, state.tasks)
     return Controls(
         paused=tuple(
             key for key in controls.paused if key != UPDATE and not key.startswith(f"{UPDATE}/")
@@ -123,5 +119,4 @@ def reconfigured(state: ServiceState, spec: ServiceSpec) -> Controls:
             if not key.startswith(f"{UPDATE}/") and not _of_unwanted(key, wanted)
         ),
         paused_tasks=tuple(name for name in controls.paused_tasks if name in wanted),
-        canary=changed[0] if changed else "",
     )
