@@ -60,6 +60,7 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m dcos_tensorflow.options.schema --check
+	$(BIN)/python -m dcos_tensorflow.package.template --check
 	$(BIN)/python -m dcos_tensorflow.cli.settings_schema --check
 	$(BIN)/python tests/unit/core/golden/tf_config/generate.py --check
 
@@ -67,10 +68,12 @@ format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/python -m dcos_tensorflow.options.schema
+	$(BIN)/python -m dcos_tensorflow.package.template
 	$(BIN)/python -m dcos_tensorflow.cli.settings_schema
 
 schemas: $(VENV)/.installed
 	$(BIN)/python -m dcos_tensorflow.options.schema
+	$(BIN)/python -m dcos_tensorflow.package.template
 	$(BIN)/python -m dcos_tensorflow.cli.settings_schema
 
 bench: $(VENV)/.installed

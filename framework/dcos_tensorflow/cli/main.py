@@ -291,6 +291,63 @@ def validate(options_file: Path, overrides: tuple[str, ...], as_json: bool) -> i
 
 
 @cli.group()
+def package() -> None:
+    """Look at the DC/OS package, and use it on a Marathon without DC/OS."""
+
+
+@package.command()
+@click.option(
+    "--options",
+    "options_file",
+    type=_OPTIONS_FILE,
+    required=True,
+    metavar="OPTIONS.json",
+    help="The options of the service.",
+)
+@_overrides
+@click.option(
+    "--artifact-url",
+    metavar="URL",
+    help="Where the files of 'make package' are served from.",
+)
+@click.option(
+    "--repository",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The repository document of 'make package', in place of --artifact-url.",
+)
+@click.option("--app-id", default="", metavar="ID", help="Id of the app; else the service's name.")
+@click.option(
+    "--master",
+    default="",
+    metavar="MASTER",
+    help="Mesos masters in place of those of DC/OS: zk://HOST:PORT,.../mesos or HOST:PORT,...",
+)
+@click.option(
+    "--state",
+    default="",
+    metavar="STATE",
+    help="State store in place of the ZooKeeper of DC/OS: zk://HOST:PORT,...",
+)
+def render(
+    options_file: Path,
+    *,
+    overrides: tuple[str, ...],
+    artifact_url: str | None,
+    repository: Path | None,
+    app_id: str,
+    master: str,
+    state: str,
+) -> int:
+    """Print the Marathon app that the package makes of these options."""
+    from dcos_tensorflow.cli.package_command import RenderRequest, render
+
+    return render(
+        RenderRequest(options_file, overrides, artifact_url, repository, app_id, master, state)
+    )
+
+
+@cli.group()
 def local() -> None:
     """Keep an embedded cluster running on this machine."""
 

@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
@@ -23,7 +23,9 @@ from dcos_tensorflow.cli.serving import ServedJob, scheduler_config, with_reacha
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, work_directory
 from dcos_tensorflow.core.job import Outcome
-from dcos_tensorflow.options import effective, load
+from dcos_tensorflow.options import Options, effective, load
+from dcos_tensorflow.options.images import with_images
+from dcos_tensorflow.package import variables
 
 log = logging.getLogger(__name__)
 
@@ -36,14 +38,7 @@ class _Ended(BaseException):
 
 def serve(options_file: Path | None, overrides: Sequence[str], settings: Settings) -> int:
     """Serve the job until a signal comes; return the exit code. Raises CliError, OptionsError."""
-    if options_file is None:
-        if not settings["options"]:
-            raise UsageError(
-                "Which options? Name the file as an argument, as options in the --config file, or"
-                " in DCOS_TENSORFLOW_OPTIONS."
-            )
-        options_file = Path(settings["options"])
-    options = load(options_file, overrides=overrides)
+    options = _options(options_file, overrides, settings, os.environ)
     given = Path(settings["work_dir"]) if settings["work_dir"] else None
     work = work_directory(given, os.environ)
     directory = work.service(options.service.name)
@@ -77,6 +72,27 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
         except _Ended:
             log.info("ended before it became the leader")
             return 0
+
+
+def _options(
+    file: Path | None, overrides: Sequence[str], settings: Settings, environ: Mapping[str, str]
+) -> Options:
+    """Return the options of the file, or of the OPTION__* variables that a package's app has."""
+    if file is None and settings["options"]:
+        file = Path(settings["options"])
+    if file is not None and variables.has_options(environ):
+        raise UsageError(
+            f"The options are in {file} and in {variables.PREFIX}* variables, and can be in one of"
+            " them only."
+        )
+    if file is None and not variables.has_options(environ):
+        raise UsageError(
+            "Which options? Name the file as an argument, as options in the --config file, or"
+            f" in DCOS_TENSORFLOW_OPTIONS, or give them in {variables.PREFIX}* variables."
+        )
+    options = load(variables.options_in(environ) if file is None else file, overrides=overrides)
+    options = with_images(options, variables.images_in(environ))
+    return variables.with_group_role(options, environ)
 
 
 def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Path | None]:

@@ -1,0 +1,139 @@
+"""What a package is made of: its description, its options, its template, its resources.
+
+Read from the files of ``universe/`` (whose places for versions, addresses and checksums are filled
+on the way) or from the repository document that ``make package`` writes. Called by the command
+line, the local DC/OS and ``packaging/``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.options.document import json_value
+
+FILES = ("package.json", "config.json", "marathon.json.mustache", "resource.json")
+#: ``{{package-version}}``, ``{{artifact-dir}}``, ``{{sha256:<file>}}`` in package and resources.
+_PLACE = re.compile(r"\{\{\s*([a-z0-9-]+(?::[^{}]*)?)\s*\}\}")
+
+
+class PackageError(Exception):
+    """Package files that cannot be used; the text says which and why."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """One version of a package. ``template`` is the Mustache text of the Marathon app."""
+
+    description: Mapping[str, Any]
+    config: Mapping[str, Any]
+    template: str
+    resource: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Return the package's name."""
+        return str(self.description["name"])
+
+    @property
+    def version(self) -> str:
+        """Return the package's version."""
+        return str(self.description["version"])
+
+
+def package_folder() -> Path:
+    """Return the folder of the package files that this installation brings along."""
+    return Path(__file__).resolve().parent / "universe"
+
+
+def read_folder(folder: Path, places: Mapping[str, str]) -> Package:
+    """Return the package in ``folder`` with ``places`` filled in. Raises PackageError.
+
+    ``places`` are the texts for ``package-version``, ``artifact-dir`` and each ``sha256:<file>``.
+    """
+    texts = {}
+    for name in FILES:
+        try:
+            texts[name] = (folder / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise PackageError(f"{folder / name}: {error}") from error
+    for name in ("package.json", "resource.json"):
+        texts[name] = filled(texts[name], places, name)
+    return Package(
+        description=json_file(texts["package.json"], "package.json"),
+        config=json_file(texts["config.json"], "config.json"),
+        template=texts["marathon.json.mustache"],
+        resource=json_file(texts["resource.json"], "resource.json"),
+    )
+
+
+def read_repository(path: Path) -> tuple[Package, ...]:
+    """Return the packages of a repository document, as it stands. Raises PackageError."""
+    try:
+        document = json_file(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PackageError(f"{path}: {error}") from error
+    found = document.get("packages")
+    if not isinstance(found, list) or not found:
+        raise PackageError(f"{path}: is no package repository: it has no packages")
+    return tuple(from_document(each, str(path)) for each in found)
+
+
+def from_document(document: Mapping[str, Any], source: str) -> Package:
+    """Return the package in an entry of a repository document. Raises PackageError."""
+    try:
+        description = {
+            key: value
+            for key, value in document.items()
+            if key not in ("config", "marathon", "resource")
+        }
+        template = base64.b64decode(document["marathon"]["v2AppMustacheTemplate"], validate=True)
+        return Package(
+            description=description,
+            config=document.get("config", {"type": "object", "properties": {}}),
+            template=template.decode("utf-8"),
+            resource=document.get("resource", {}),
+        )
+    except (KeyError, TypeError, AttributeError, binascii.Error, UnicodeDecodeError) as error:
+        raise PackageError(f"{source}: has a package that cannot be read: {error!r}") from error
+
+
+def json_file(text: str, name: str) -> dict[str, Any]:
+    """Return the JSON object in ``text``. Raises PackageError, for duplicate keys too."""
+    try:
+        value = json_value(text)
+    except ValueError as error:
+        raise PackageError(f"{name}: is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise PackageError(f"{name}: must be a JSON object")
+    duplicates = sorted(_duplicates(value))
+    if duplicates:
+        raise PackageError(f"{name}: keys stand there more than once: {', '.join(duplicates)}")
+    plain: dict[str, Any] = json.loads(text)
+    return plain
+
+
+def filled(text: str, places: Mapping[str, str], name: str) -> str:
+    """Return ``text`` with its places filled. Raises PackageError for one that nobody fills."""
+
+    def fill(match: re.Match[str]) -> str:
+        if match[1] not in places:
+            raise PackageError(f"{name}: nothing is known to put in place of {match[0]}")
+        return json.dumps(places[match[1]])[1:-1]
+
+    return _PLACE.sub(fill, text)
+
+
+def _duplicates(value: Any) -> set[str]:
+    if isinstance(value, list):
+        return set().union(*(_duplicates(part) for part in value))
+    if not isinstance(value, Mapping):
+        return set()
+    own = set(getattr(value, "duplicates", ()))
+    return own.union(*(_duplicates(part) for part in value.values()))

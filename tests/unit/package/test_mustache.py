@@ -1,0 +1,60 @@
+"""Templates render as DC/OS' package manager renders them, or are refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.package.mustache import TemplateError, render
+
+
+@pytest.mark.parametrize(
+    ("template", "values", "text"),
+    [
+        ("{{a}}", {"a": "x"}, "x"),
+        ("{{a}}", {"a": 'say "hi"\n\\o/'}, 'say \\"hi\\"\\n\\\\o/'),
+        ("{{{a}}}", {"a": "<&>"}, "<&>"),
+        ("{{&a}}", {"a": "<&>"}, "<&>"),
+        ("{{ a.b.c }}", {"a": {"b": {"c": "deep"}}}, "deep"),
+        ("{{a}}", {"a": 2.0}, "2"),
+        ("{{a}}", {"a": 0.5}, "0.5"),
+        ("{{a}}", {"a": True}, "true"),
+        ("{{a}}", {"a": "{{b}}", "b": "no"}, "{{b}}"),
+        ("a{{! a comment }}b", {}, "ab"),
+        ("{{#a}}yes{{/a}}{{^a}}no{{/a}}", {"a": "x"}, "yes"),
+        ("{{#a}}yes{{/a}}{{^a}}no{{/a}}", {"a": True}, "yes"),
+        ("{{#a}}yes{{/a}}{{^a}}no{{/a}}", {"a": 0}, "yes"),
+        ("{{#a}}yes{{/a}}{{^a}}no{{/a}}", {"a": False}, "no"),
+        ("{{#a}}yes{{/a}}{{^a}}no{{/a}}", {"a": ""}, "no"),
+        ("{{#a}}yes{{/a}}{{^a}}no{{/a}}", {}, "no"),
+        ("{{#a}}{{#b}}both{{/b}}{{/a}}", {"a": True, "b": True}, "both"),
+        ("{{#a.b}}{{a.b}}{{/a.b}}", {"a": {"b": 7}}, "7"),
+        ("no tags", {}, "no tags"),
+    ],
+)
+def test_a_template_renders(template: str, values: dict[str, Any], text: str) -> None:
+    assert render(template, values) == text
+
+
+@pytest.mark.parametrize(
+    ("template", "values", "message"),
+    [
+        ("x\n{{a}}", {}, "line 2: a has no value"),
+        ("{{a}}", {"a": {"b": 1}}, "a is a structure"),
+        ("{{a}}", {"a": [1]}, "a is a structure"),
+        ("{{#a}}x{{/a}}", {"a": [1]}, "a is a structure"),
+        ("{{#a}}x", {"a": True}, "line 1: the section a is never closed"),
+        ("{{#a}}{{/b}}", {"a": True}, "not open"),
+        ("{{/b}}", {}, "not open"),
+        ("{{>other}}", {}, "partials are not supported"),
+        ("{{=<% %>=}}", {}, "other delimiters are not supported"),
+        ("{{a", {"a": "x"}, "not closed"),
+        ("{{}}", {}, "is no tag"),
+    ],
+)
+def test_a_template_that_means_nothing_certain_is_refused(
+    template: str, values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TemplateError, match=message):
+        render(template, values)

@@ -1,0 +1,208 @@
+"""What is given to the package is what the scheduler loads."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dcos_tensorflow.options import Options, OptionsError, load
+from dcos_tensorflow.options.catalogue import Option, options
+from dcos_tensorflow.package.cosmos import marathon_app
+from dcos_tensorflow.package.definition import Package
+from dcos_tensorflow.package.variables import (
+    as_package_options,
+    images_in,
+    options_in,
+    with_group_role,
+)
+
+#: What each kind of text option may hold, to try more than its default.
+TEXTS = {
+    "name": "team/mnist-2",
+    "job_path": "code/src",
+    "job_context": '{"learning \\"rate\\"": 0.5, "n": [1, 2]}',
+    "placement_constraint": '[["hostname", "LIKE", "a\\\\.b"], ["rack", "UNIQUE"]]',
+    "dns_domain": "example.thisdcos.directory",
+    "mesos_role": "team",
+    "tensorflow_version": "2.15.1",
+    "config_uri": "http://hdfs.example.org/conf",
+    "tf_image": "registry.example.org:5000/tf:1",
+    "gpu_tf_image": "registry.example.org:5000/tf:1-gpu",
+    "uri": "/mnt/checkpoints",
+    "job_url": "https://example.org/a%20b.zip?x=1&y=2",
+    "user": 'o\'brien "the" {{user}} \\ <&>',
+}
+STRUCTURES: dict[str, Any] = {
+    "env": {"GREETING": 'say "hi"\n\t\\ {{x}} é', "EMPTY": ""},
+    "job_uris": ["https://example.org/data.tar.gz"],
+}
+
+
+def sample(option: Option) -> st.SearchStrategy[Any]:
+    schema, name = option.schema, option.path[-1]
+    if "anyOf" in schema:
+        return st.sampled_from([STRUCTURES.get(name, schema.get("default"))])
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    kind = schema.get("type")
+    if kind == "boolean":
+        return st.booleans()
+    if kind == "integer":
+        return st.integers(schema["minimum"], schema["maximum"])
+    if kind == "number":
+        least = schema.get("minimum", schema.get("exclusiveMinimum"))
+        return st.floats(least, schema["maximum"], exclude_min="exclusiveMinimum" in schema)
+    return st.sampled_from([TEXTS.get(name, "some text")])
+
+
+@st.composite
+def valid_options(draw: st.DrawFn) -> Options:
+    """Options with several values that are no default; what contradicts them is taken out."""
+    document: dict[str, Any] = {"service": {"job_name": "train"}}
+    for option in draw(st.lists(st.sampled_from(list(options().values())), max_size=12)):
+        value = draw(sample(option))
+        into = document
+        for key in option.path[:-1]:
+            into = into.setdefault(key, {})
+        before = into.get(option.path[-1])
+        into[option.path[-1]] = value
+        try:
+            load(document)
+        except OptionsError:
+            del into[option.path[-1]]
+            if before is not None:
+                into[option.path[-1]] = before
+    return load(document)
+
+
+def arrived(package: Package, wanted: Options) -> Options:
+    app = marathon_app(package, as_package_options(wanted))
+    return load(options_in({k: v for k, v in app["env"].items() if isinstance(v, str)}))
+
+
+def with_package_defaults(wanted: Options) -> dict[str, Any]:
+    expected = wanted.model_dump()
+    if "tensorflow_version" not in wanted.service.model_fields_set:
+        expected["service"]["tensorflow_version"] = "2.21.0"
+    return expected
+
+
+@given(wanted=valid_options())
+@settings(max_examples=150, deadline=None)
+def test_any_valid_options_arrive_as_they_were_given(package: Package, wanted: Options) -> None:
+    assert arrived(package, wanted).model_dump() == with_package_defaults(wanted)
+
+
+@pytest.mark.parametrize("path", options(), ids=".".join)
+def test_each_option_arrives_alone(package: Package, path: tuple[str, ...]) -> None:
+    option = options()[path]
+    name = path[-1]
+    schema = option.schema
+    value = (
+        STRUCTURES.get(name, schema.get("default"))
+        if "anyOf" in schema
+        else schema["enum"][-1]
+        if "enum" in schema
+        else not schema.get("default")
+        if schema.get("type") == "boolean"
+        else schema["maximum"]
+        if "maximum" in schema
+        else TEXTS.get(name, "some text")
+    )
+    document: dict[str, Any] = {"service": {"job_name": "train"}}
+    into = document
+    for key in path[:-1]:
+        into = into.setdefault(key, {})
+    into[name] = value
+    app = marathon_app(package, as_package_options_of(document))
+    found: Any = options_in({k: v for k, v in app["env"].items() if isinstance(v, str)})
+    for key in path:
+        found = found[key]
+    assert found == (as_text(value) if "anyOf" in schema else value)
+
+
+def as_package_options_of(document: dict[str, Any]) -> dict[str, Any]:
+    """Write structures as a package's user does: as text. The options need not fit together."""
+    return {
+        key: as_package_options_of(value)
+        if isinstance(value, dict) and key != "env"
+        else as_text(value)
+        for key, value in document.items()
+    }
+
+
+def as_text(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def published_styles() -> dict[str, Any]:
+    path = Path(__file__).resolve().parents[1] / "options" / "test_published_package.py"
+    spec = importlib.util.spec_from_file_location("published_styles", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return {style: given for style, (given, _) in module.STYLES.items()}
+
+
+@pytest.mark.parametrize("style", published_styles())
+def test_the_example_options_of_the_published_package_arrive(package: Package, style: str) -> None:
+    given_options = published_styles()[style]
+    env = marathon_app(package, given_options)["env"]
+    loaded = load(options_in(env))
+    assert loaded.model_dump() == with_package_defaults(load(given_options))
+
+
+def test_an_unknown_variable_is_refused_with_its_path() -> None:
+    with pytest.raises(OptionsError, match=r"worker\.cuont.*did you mean worker\.count"):
+        load(options_in({"OPTION__WORKER__CUONT": "2", "OPTION__SERVICE__JOB_NAME": "t"}))
+
+
+def test_a_variable_of_the_wrong_type_is_refused_with_its_path() -> None:
+    with pytest.raises(OptionsError, match=r"worker\.count: must be a whole number"):
+        load(options_in({"OPTION__WORKER__COUNT": "many", "OPTION__SERVICE__JOB_NAME": "t"}))
+
+
+def test_an_emptied_number_is_its_default() -> None:
+    found = load(options_in({"OPTION__WORKER__COUNT": "", "OPTION__SERVICE__JOB_NAME": "t"}))
+    assert found.worker.count == 3
+
+
+def test_text_that_looks_like_a_number_stays_text() -> None:
+    assert options_in({"OPTION__SERVICE__USER": "1000"}) == {"service": {"user": "1000"}}
+
+
+def test_other_variables_are_no_options() -> None:
+    assert options_in({"PATH": "/bin", "DCOS_TENSORFLOW_MASTER": "a:1"}) == {}
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"2.21.0": "one"}', '{"2.21.0": ["one"]}'])
+def test_a_table_of_images_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(OptionsError, match="TENSORFLOW_IMAGES"):
+        images_in({"TENSORFLOW_IMAGES": text})
+
+
+ENFORCED = {"MARATHON_APP_ENFORCE_GROUP_ROLE": "TRUE", "MESOS_ALLOCATION_ROLE": "team"}
+
+
+def role_under(environ: dict[str, str], **service: Any) -> str:
+    given_options = load({"service": {"job_name": "train", **service}})
+    return with_group_role(given_options, environ).service.mesos_role
+
+
+def test_an_enforced_group_role_is_the_services_role() -> None:
+    assert role_under(ENFORCED) == "team"
+
+
+def test_a_role_of_ones_own_stays() -> None:
+    assert role_under(ENFORCED, mesos_role="team/training") == "team/training"
+
+
+def test_a_group_that_enforces_nothing_changes_nothing() -> None:
+    assert role_under({**ENFORCED, "MARATHON_APP_ENFORCE_GROUP_ROLE": "FALSE"}) == "*"
