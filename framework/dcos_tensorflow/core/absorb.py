@@ -85,6 +85,7 @@ def _registered(draft: Draft, event: events.Registered) -> None:
     live |= draft.state.abandoned.keys()
     draft.set(
         registered=True,
+        registered_at=draft.now,
         master=event.master,
         disconnected="",
         framework_id=event.framework_id,

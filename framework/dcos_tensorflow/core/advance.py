@@ -101,7 +101,7 @@ def _concerned(draft: Draft) -> list[TaskRecord]:
 
 def _timed_out(draft: Draft, late: list[TaskRecord]) -> bool:
     limit = draft.state.spec.gang.start_seconds
-    if not late or draft.now - draft.job.phase_since <= limit:
+    if not late or draft.waited(draft.job.phase_since) <= limit:
         return False
     incidents.time_out(draft, min(late, key=lambda r: r.name), limit)
     return True

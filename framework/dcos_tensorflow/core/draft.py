@@ -30,6 +30,10 @@ class Draft:
         """Return the job as it stands in this step."""
         return self.state.job
 
+    def waited(self, since: float) -> float:
+        """Return the seconds since then for which somebody could have answered us."""
+        return self.now - max(since, self.state.registered_at)
+
     def set(self, **changes: Any) -> None:
         """Replace fields of the state."""
         self.state = replace(self.state, **changes)

@@ -161,7 +161,7 @@ def _waited_too_long(draft: Draft, gang: Sequence[TaskRequest]) -> bool:
     if forced and can_do_without(state, forced):
         _go_without(draft, forced, "as it was asked to")
         return True
-    if draft.now - job.phase_since < state.spec.gang.wait_seconds:
+    if draft.waited(job.phase_since) < state.spec.gang.wait_seconds:
         return False
     lost = [misfit.task for misfit in state.misfits] or [request.name for request in gang]
     names = ", ".join(lost)

@@ -69,7 +69,7 @@ def _order_to_stop(draft: Draft, record: TaskRecord, concerned: list[TaskRecord]
     """Order one process to stop; when nothing failed, the decider's checkpoint comes first."""
     if record.held:
         limit = orders.grace_seconds(draft.state) + DISOBEYED_SECONDS
-        if draft.now - record.ordered_at > limit and record.name not in draft.job.replacing:
+        if draft.waited(record.ordered_at) > limit and record.name not in draft.job.replacing:
             why = f"{record.name}'s runner did not stop its process within {limit:g} s"
             draft.set_job(replacing=(*draft.job.replacing, record.name))
             draft.reasons.append(f"{why}; its container is given up")
@@ -94,7 +94,7 @@ def _give_up_container(draft: Draft, record: TaskRecord) -> None:
     record = draft.state.tasks[record.name]
     if record.name not in draft.job.replacing or record.kill_reason:
         return
-    overdue = draft.now - record.ordered_at > orders.grace_seconds(draft.state) + 1.0
+    overdue = draft.waited(record.ordered_at) > orders.grace_seconds(draft.state) + 1.0
     if is_held(draft.state, record) or (record.held and overdue):
         draft.put(replace(record, kill_reason="it is placed again"))
 

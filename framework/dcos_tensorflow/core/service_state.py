@@ -114,6 +114,7 @@ class ServiceState:
 
     ``abandoned`` are attempts (task id -> agent id) that were unreachable when they were given up:
     should their agent come back, they are killed before anything else is launched.
+    ``registered_at`` is when the subscription began: nobody is late who could not be heard before.
     ``suppressed`` is what we believe the master believes; None when unknown.
     ``gang_since`` is when the pool of held offers began to be held, 0 when none is.
     ``considered`` is the (offers_version, tasks wanted) that placement last looked at in vain.
@@ -136,6 +137,7 @@ class ServiceState:
     controls: Controls = Controls()
 
     registered: bool = False
+    registered_at: float = 0.0
     master: str = ""
     disconnected: str = ""
     offers: Mapping[str, Offer] = field(default_factory=dict)
