@@ -267,6 +267,8 @@ def test_a_new_epoch_restarts_a_job_from_its_checkpoint(example, version, name, 
         role, _, index = task_name.partition("-")
         body = {
             "epoch": 2,
+            "start": 2,
+            "run": True,
             "distribute": distribute(members, role, int(index)),
             "server": server(members, role, int(index)) if name == "digits" else None,
         }

@@ -1,7 +1,7 @@
 """What the end of the user's process meant: its class, one sentence, and what to do about it.
 
-``runner`` calls ``analyse`` once at the end. Pure: it sees how the process ended, what we had
-asked of it, and the last lines it printed. The rules are a table; the first that fits wins.
+``runner`` calls ``analyse`` at the end of each start. Pure: it sees how the process ended, what we
+had asked of it, and the last lines it printed. The rules are a table; the first that fits wins.
 """
 
 from __future__ import annotations
@@ -30,18 +30,31 @@ class ExitClass(str, Enum):
     OUT_OF_MEMORY = "out_of_memory"
     INTERRUPTED = "interrupted"
     CHECKPOINTED = "checkpointed"
+    FROZEN = "frozen"
+    STALLED = "stalled"
+    CHECKPOINT_MISMATCH = "checkpoint_mismatch"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Why the watchdog has ended a process."""
+
+    exit_class: ExitClass
+    summary: str
+    hint: str = ""
 
 
 @dataclass(frozen=True)
 class Ending:
     """How the process ended. ``return_code`` is negative for a signal, as in ``subprocess``.
 
-    ``stop_reason`` is why we stopped it, empty when it ended by itself. ``contract`` is the one it
-    ran by, empty when it never ran.
+    ``stop_reason`` is why we stopped it, empty when it ended by itself; ``condemned`` is why the
+    watchdog killed it. ``contract`` is the one it ran by, empty when it never ran.
     """
 
     return_code: int
     stop_reason: str = ""
+    condemned: Optional[Verdict] = None
     contract: str = ""
     job_name: str = ""
     grpc_port: int = 0
@@ -220,7 +233,10 @@ def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:
     code = ending.return_code
     exit_code = code if code >= 0 else 128 - code
     error = exception_line(lines)
-    if ending.stop_reason and code != contract.EXIT_CHECKPOINTED:
+    if ending.condemned:
+        verdict = ending.condemned
+        exit_class, summary, hint = verdict.exit_class, verdict.summary, verdict.hint
+    elif ending.stop_reason and code != contract.EXIT_CHECKPOINTED:
         exit_class, summary, hint = (
             ExitClass.INTERRUPTED,
             f"Stopped: {ending.stop_reason}",
@@ -270,6 +286,22 @@ def runner_failed(message: str, hint: str = "") -> ExitReport:
 def port_taken(message: str) -> ExitReport:
     """Return the report of a runner whose own port is taken: with another one it would work."""
     return ExitReport(contract.EXIT_PORT_TAKEN, ExitClass.PORT_TAKEN, message)
+
+
+def checkpoint_mismatch(wanted: Optional[int], found: Optional[int], directory: str) -> ExitReport:
+    """Return the report of a start that would have trained on from another step than its gang."""
+    return ExitReport(
+        contract.EXIT_CHECKPOINT_MISMATCH,
+        ExitClass.CHECKPOINT_MISMATCH,
+        f"{directory} holds {_checkpoint(found)}, but all tasks are to go on from "
+        f"{_checkpoint(wanted)}",
+        "share the checkpoints (service.shared_filesystem or checkpoints.uri): tasks that restore "
+        "different ones would train on with different weights",
+    )
+
+
+def _checkpoint(step: Optional[int]) -> str:
+    return "no checkpoint" if step is None else f"the checkpoint of step {step}"
 
 
 def human_line(task: str, report: ExitReport) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from typing import List, Mapping
+from typing import Callable, List, Mapping
 
 from dcos_tensorflow.task import process_table
 
@@ -34,6 +34,7 @@ class Guard:
     def __init__(self, command: List[str], environment: Mapping[str, str]) -> None:
         self._command = command
         self._environment = dict(environment)
+        self._missing = False
         self._process = self._start()
 
     @property
@@ -41,11 +42,18 @@ class Guard:
         """Return the process id of the guard."""
         return self._process.pid
 
-    def keep(self) -> None:
-        """Start the guard again if someone has killed it."""
-        if self._process.poll() is not None:
-            self._close_pipe()
+    def keep(self, log: Callable[[str], None]) -> None:
+        """Start the guard again if someone has killed it; say once when that cannot be now."""
+        if self._process.poll() is None:
+            return
+        self._close_pipe()
+        try:
             self._process = self._start()
+            self._missing = False
+        except OSError as error:
+            if not self._missing:
+                log(f"the guard is gone and cannot be started again now: {error}")
+            self._missing = True
 
     def dismiss(self) -> None:
         """Let the guard end; what still carries the mark ends with it."""

@@ -1,7 +1,9 @@
 """What happens to the user's process and when: a pure state machine, ``step(state, event, now)``.
 
 ``runner`` feeds it everything that happens and carries out what it answers. No clock, no process,
-no thread here: a test can play any order of events.
+no thread here: a test can play any order of events. The rules are those of docs/task-runner.md:
+the scheduler orders which start is wanted and whether it runs, and repeats its order until the
+status matches.
 """
 
 from __future__ import annotations
@@ -11,7 +13,18 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Optional, Tuple, Union
 
-from dcos_tensorflow.task.spec import Cluster
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exit_analysis import ExitClass, ExitReport, Verdict, analyse
+from dcos_tensorflow.task.spec import Order
+
+#: Ends after which no other start in this container could do better.
+FINAL_CLASSES = (ExitClass.SUCCESS, ExitClass.JOB_UNUSABLE, ExitClass.PORT_TAKEN)
+FINAL_CODES = (
+    contract.EXIT_RUNNER_FAILED,
+    contract.EXIT_PORT_TAKEN,
+    contract.EXIT_JOB_UNUSABLE,
+)
 
 
 class Phase(str, Enum):
@@ -21,33 +34,56 @@ class Phase(str, Enum):
     WAITING = "waiting"
     RUNNING = "running"
     STOPPING = "stopping"
+    HELD = "held"
+    FAILED = "failed"
     EXITED = "exited"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for the whole life of a task. Times are seconds.
+
+    With ``gated`` the process is started before the peers answer, and itself waits at a gate to be
+    released: what takes long at its start, it does meanwhile. With ``hold_on_failure`` a start
+    that fails leaves the task in FAILED, where another start can be ordered; without, it ends it.
+    """
+
+    grace_seconds: float
+    wait_seconds: float
+    gated: bool = False
+    hold_on_failure: bool = False
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How start number ``start`` failed; ``at`` is unix seconds."""
+
+    start: int
+    report: ExitReport
+    at: float
 
 
 @dataclass(frozen=True)
 class Lifecycle:
     """The state of one task runner.
 
-    ``cluster`` is the epoch that the user's process runs with or is about to start with.
-    ``next_cluster`` is set while the process is stopped in order to start again with it.
-    ``stop_reason`` is set once the task is to end for good. ``deadline`` is when the present wait
-    is over: for peers in WAITING, for the process' end in STOPPING. Times are of one clock, in
-    seconds. ``return_code`` is negative for a signal, as in ``subprocess``. With ``starts_held``
-    the process is started before the peers answer, and itself waits to be released: what takes
-    long at its start, it does meanwhile.
+    ``order`` is the newest that was taken; ``current`` the one whose process lives, None while
+    there is no process. ``starts`` counts the processes that were started. ``stop_reason`` is set
+    once the task is to end for good, ``condemned`` once the watchdog has given the process up.
+    ``deadline`` is when the present wait is over: for peers in WAITING, for the process' end in
+    STOPPING. Times are of one clock, in seconds. ``failure`` is the newest one.
     """
 
-    cluster: Cluster
-    grace_seconds: float
-    wait_seconds: float
-    starts_held: bool = False
+    order: Order
+    settings: Settings
     phase: Phase = Phase.PREPARING
-    next_cluster: Optional[Cluster] = None
+    current: Optional[Order] = None
     stop_reason: str = ""
+    condemned: Optional[Verdict] = None
     deadline: Optional[float] = None
     killed: bool = False
     starts: int = 0
-    return_code: Optional[int] = None
+    failure: Optional[Failure] = None
 
 
 @dataclass(frozen=True)
@@ -57,17 +93,25 @@ class Prepared:
 
 @dataclass(frozen=True)
 class PeersAnswered:
-    """Every address to wait for accepts connections, as seen for ``epoch``."""
+    """Every address to wait for accepts connections, as seen for ``start`` of ``epoch``."""
 
+    start: int
     epoch: int
 
 
 @dataclass(frozen=True)
 class ProcessEnded:
-    """The user's process of start number ``start`` is gone, and all that it had started."""
+    """The user's process number ``process`` is gone, and all that it had started.
 
-    start: int
-    return_code: int
+    ``process`` counts as ``Lifecycle.starts`` does. ``asked`` says that it ended because an order
+    or a stop had asked it to; ``at`` is unix seconds. A process that could not be started, or must
+    not be, has ended too.
+    """
+
+    process: int
+    report: ExitReport
+    asked: bool
+    at: float
 
 
 @dataclass(frozen=True)
@@ -79,10 +123,18 @@ class StopAsked:
 
 
 @dataclass(frozen=True)
-class ClusterChanged:
-    """The scheduler wants this epoch."""
+class OrderReceived:
+    """The scheduler wants this start, running or held."""
 
-    cluster: Cluster
+    order: Order
+
+
+@dataclass(frozen=True)
+class Condemned:
+    """The watchdog gives process number ``process`` up."""
+
+    process: int
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
@@ -90,32 +142,37 @@ class Tick:
     """Time has passed."""
 
 
-Event = Union[Prepared, PeersAnswered, ProcessEnded, StopAsked, ClusterChanged, Tick]
+Event = Union[Prepared, PeersAnswered, ProcessEnded, StopAsked, OrderReceived, Condemned, Tick]
 
 
 @dataclass(frozen=True)
 class WatchPeers:
-    """Look until all peers of ``cluster`` answer."""
+    """Look until all peers of ``order`` answer."""
 
-    cluster: Cluster
+    order: Order
+
+
+@dataclass(frozen=True)
+class ForgetPeers:
+    """Look for no peer any more: nothing is to be started for now."""
 
 
 @dataclass(frozen=True)
 class StartProcess:
-    """Start the user's process with ``cluster``; ``start`` is the number of this start.
+    """Start the user's process as ``order`` says; ``process`` is its number.
 
-    ``held`` says that it waits for a ReleaseProcess before it does anything that needs a peer.
+    ``gated`` says that it waits for a ReleaseProcess before it does anything that needs a peer.
     """
 
-    cluster: Cluster
-    start: int
+    order: Order
+    process: int
     note: str = ""
-    held: bool = False
+    gated: bool = False
 
 
 @dataclass(frozen=True)
 class ReleaseProcess:
-    """Let the process that was started held go on."""
+    """Let the process at the gate go on."""
 
     note: str = ""
 
@@ -129,127 +186,187 @@ class SendSignal:
 
 
 @dataclass(frozen=True)
+class ReportFailure:
+    """Leave word of a start that failed: the task goes on."""
+
+    failure: Failure
+
+
+@dataclass(frozen=True)
 class Finish:
     """Nothing is left to do: report and exit."""
 
-    return_code: int
+    report: ExitReport
 
 
-Action = Union[WatchPeers, StartProcess, ReleaseProcess, SendSignal, Finish]
+Action = Union[
+    WatchPeers, ForgetPeers, StartProcess, ReleaseProcess, SendSignal, ReportFailure, Finish
+]
 Step = Tuple[Lifecycle, Tuple[Action, ...]]
 
 
-class StaleEpoch(Exception):
-    """The scheduler asked for an epoch that is older than the one we have."""
+class StaleOrder(Exception):
+    """The order is older than one that was taken."""
 
 
 class Ending(Exception):
-    """The task is about to end: it takes no new cluster."""
+    """The task is about to end: it takes no order."""
 
 
 def step(state: Lifecycle, event: Event, now: float) -> Step:
     """Return the new state and what is to be done.
 
-    Raises StaleEpoch and Ending for a cluster that cannot be taken; the state stays as it was.
+    Raises StaleOrder and Ending for an order that cannot be taken; the state stays as it was.
     """
-    if state.phase is Phase.EXITED and not isinstance(event, ClusterChanged):
+    if isinstance(event, OrderReceived):
+        return _receive(state, event.order, now)
+    if state.phase is Phase.EXITED:
         return state, ()
     if isinstance(event, Prepared):
-        return _wait(state, now)
+        return _begin(state, now)
     if isinstance(event, PeersAnswered):
-        current = state.phase is Phase.WAITING and event.epoch == state.cluster.epoch
-        return _go(state, "") if current else (state, ())
+        seen = (event.start, event.epoch)
+        current = seen == (state.order.start, state.order.cluster.epoch)
+        return _go(state, "") if current and state.phase is Phase.WAITING else (state, ())
     if isinstance(event, ProcessEnded):
         return _ended(state, event, now)
     if isinstance(event, StopAsked):
         return _stop(state, event, now)
-    if isinstance(event, ClusterChanged):
-        return _change_cluster(state, event.cluster, now)
+    if isinstance(event, Condemned):
+        return _condemn(state, event)
     return _time_passed(state, now)
 
 
-def _wait(state: Lifecycle, now: float) -> Step:
-    deadline = now + state.wait_seconds
-    waiting = replace(state, phase=Phase.WAITING, deadline=deadline, killed=False)
-    if not state.starts_held:
-        return waiting, (WatchPeers(state.cluster),)
-    start = state.starts + 1
-    actions = (StartProcess(state.cluster, start, held=True), WatchPeers(state.cluster))
-    return replace(waiting, starts=start), actions
+def _begin(state: Lifecycle, now: float) -> Step:
+    """Turn to the newest order, with no process there."""
+    state = replace(state, killed=False, deadline=None)
+    if not state.order.run:
+        return replace(state, phase=Phase.HELD), (ForgetPeers(),)
+    deadline = now + state.settings.wait_seconds
+    waiting = replace(state, phase=Phase.WAITING, deadline=deadline)
+    if not state.settings.gated:
+        return waiting, (WatchPeers(state.order),)
+    waiting, start = _start(waiting, "", gated=True)
+    return waiting, (start, WatchPeers(state.order))
+
+
+def _start(state: Lifecycle, note: str, gated: bool) -> Tuple[Lifecycle, StartProcess]:
+    number = state.starts + 1
+    started = replace(state, starts=number, current=state.order)
+    return started, StartProcess(state.order, number, note, gated)
 
 
 def _go(state: Lifecycle, note: str) -> Step:
-    if state.starts_held:
-        return replace(state, phase=Phase.RUNNING, deadline=None), (ReleaseProcess(note),)
-    start = state.starts + 1
-    running = replace(state, phase=Phase.RUNNING, deadline=None, starts=start)
-    return running, (StartProcess(state.cluster, start, note),)
+    running = replace(state, phase=Phase.RUNNING, deadline=None)
+    if state.current is not None:
+        return running, (ReleaseProcess(note),)
+    running, start = _start(running, note, gated=False)
+    return running, (start,)
 
 
 def _ended(state: Lifecycle, event: ProcessEnded, now: float) -> Step:
-    if event.start != state.starts:
+    ended = state.current
+    if ended is None or event.process != state.starts:
         return state, ()
-    if state.next_cluster is not None and not state.stop_reason:
-        return _wait(replace(state, cluster=state.next_cluster, next_cluster=None), now)
-    return _exit(state, event.return_code)
+    report = event.report
+    state = replace(state, current=None, condemned=None)
+    if state.stop_reason:
+        return _exit(state, report)
+    if event.asked:
+        return _begin(state, now)
+    if report.exit_class in FINAL_CLASSES or report.exit_code in FINAL_CODES:
+        return _exit(state, report)
+    failure = Failure(ended.start, report, event.at)
+    state = replace(state, failure=failure)
+    if state.order.start > ended.start:
+        state, actions = _begin(state, now)
+        return state, (ReportFailure(failure), *actions)
+    if not state.settings.hold_on_failure:
+        return _exit(state, report)
+    failed = replace(state, phase=Phase.FAILED, deadline=None, killed=False)
+    return failed, (ForgetPeers(), ReportFailure(failure))
 
 
-def _exit(state: Lifecycle, return_code: int) -> Step:
-    ended = replace(state, phase=Phase.EXITED, deadline=None, return_code=return_code)
-    return ended, (Finish(return_code),)
-
-
-def _without_process(state: Lifecycle) -> bool:
-    waiting = state.phase is Phase.WAITING and not state.starts_held
-    return waiting or state.phase is Phase.PREPARING
+def _exit(state: Lifecycle, report: ExitReport) -> Step:
+    return replace(state, phase=Phase.EXITED, deadline=None), (Finish(report),)
 
 
 def _stop(state: Lifecycle, event: StopAsked, now: float) -> Step:
-    grace = state.grace_seconds if event.grace_seconds is None else event.grace_seconds
-    if _without_process(state):
-        return _exit(replace(state, stop_reason=event.reason), -signal.SIGTERM)
+    stopping = replace(state, stop_reason=event.reason)
+    if state.phase is Phase.FAILED and state.failure:
+        return _exit(stopping, state.failure.report)
+    if state.current is None:
+        ending = ProcessEnding(return_code=-signal.SIGTERM, stop_reason=event.reason)
+        return _exit(stopping, analyse(ending, ()))
+    return _terminate(stopping, event.grace_seconds, event.reason, now)
+
+
+def _terminate(state: Lifecycle, grace_seconds: Optional[float], why: str, now: float) -> Step:
+    """Stop the process. Whoever asks last may shorten the grace, never lengthen it."""
+    grace = state.settings.grace_seconds if grace_seconds is None else grace_seconds
     deadline = now + grace
     if state.phase is Phase.STOPPING:
-        # Whoever asks last may shorten the wait, never lengthen it.
-        deadline = min(deadline, state.deadline or deadline)
-        return replace(state, stop_reason=event.reason, deadline=deadline), ()
-    stopping = replace(
-        state, phase=Phase.STOPPING, stop_reason=event.reason, deadline=deadline, killed=False
-    )
-    note = f"{event.reason}: SIGTERM, and SIGKILL after {grace:g} s"
+        return replace(state, deadline=min(deadline, state.deadline or deadline)), ()
+    stopping = replace(state, phase=Phase.STOPPING, deadline=deadline, killed=False)
+    note = f"{why}: SIGTERM, and SIGKILL after {grace:g} s"
     return stopping, (SendSignal(signal.SIGTERM, note),)
 
 
-def _change_cluster(state: Lifecycle, cluster: Cluster, now: float) -> Step:
-    wanted = state.next_cluster or state.cluster
-    if cluster.epoch < wanted.epoch:
-        raise StaleEpoch(f"epoch {cluster.epoch} is older than epoch {wanted.epoch}")
-    if cluster.epoch == wanted.epoch:
-        return state, ()
+def _receive(state: Lifecycle, order: Order, now: float) -> Step:
+    if order.start < state.order.start:
+        raise StaleOrder(f"start {order.start} is older than start {state.order.start}")
     if state.stop_reason or state.phase is Phase.EXITED:
-        raise Ending("the task is ending and takes no new cluster")
+        raise Ending("the task is ending and takes no order")
+    if order.start == state.order.start:
+        return _receive_again(state, order, now)
+    taken = replace(state, order=order)
     if state.phase is Phase.PREPARING:
-        return replace(state, cluster=cluster), ()
-    if _without_process(state):
-        return _wait(replace(state, cluster=cluster), now)
+        return taken, ()
+    if state.current is None:
+        return _begin(taken, now)
+    why = f"start {order.start} replaces start {state.current.start}"
+    return _terminate(taken, order.grace_seconds, why, now)
+
+
+def _receive_again(state: Lifecycle, order: Order, now: float) -> Step:
+    """Take an order for the start that is wanted already: it may let it go or hold it."""
+    began = state.current is not None and state.current.start == order.start
+    if state.phase is Phase.FAILED or (began and state.phase is not Phase.STOPPING):
+        # Its cluster counts no more: it began, or has failed, with the one it had.
+        known = replace(state, order=replace(state.order, run=order.run))
+        if began and not order.run:
+            why = f"start {order.start} is to be held"
+            return _terminate(known, order.grace_seconds, why, now)
+        return known, ()
+    if order.cluster.epoch < state.order.cluster.epoch:
+        raise StaleOrder(
+            f"epoch {order.cluster.epoch} of start {order.start} is older than epoch "
+            f"{state.order.cluster.epoch}"
+        )
+    taken = replace(state, order=order)
+    if state.phase is Phase.PREPARING:
+        return taken, ()
     if state.phase is Phase.STOPPING:
-        return replace(state, next_cluster=cluster), ()
-    stopping = replace(
-        state,
-        phase=Phase.STOPPING,
-        next_cluster=cluster,
-        deadline=now + state.grace_seconds,
-        killed=False,
+        return _terminate(taken, order.grace_seconds, "", now)
+    same = order.run == state.order.run and order.cluster == state.order.cluster
+    return (taken, ()) if same else _begin(taken, now)
+
+
+def _condemn(state: Lifecycle, event: Condemned) -> Step:
+    lives = state.current is not None and event.process == state.starts
+    if not lives or state.phase not in (Phase.WAITING, Phase.RUNNING):
+        return state, ()
+    killed = replace(
+        state, phase=Phase.STOPPING, condemned=event.verdict, killed=True, deadline=None
     )
-    note = f"epoch {cluster.epoch} replaces epoch {state.cluster.epoch}: SIGTERM, then start again"
-    return stopping, (SendSignal(signal.SIGTERM, note),)
+    return killed, (SendSignal(signal.SIGKILL, f"{event.verdict.summary}: SIGKILL"),)
 
 
 def _time_passed(state: Lifecycle, now: float) -> Step:
     if state.deadline is None or now < state.deadline:
         return state, ()
     if state.phase is Phase.WAITING:
-        return _go(state, f"peers still missing after {state.wait_seconds:g} s")
+        return _go(state, f"peers still missing after {state.settings.wait_seconds:g} s")
     if state.phase is Phase.STOPPING and not state.killed:
         note = "the process did not end in time: SIGKILL"
         return replace(state, killed=True), (SendSignal(signal.SIGKILL, note),)

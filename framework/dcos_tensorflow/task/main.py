@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import List, Mapping, Optional
+from typing import Any, Callable, List, Mapping, Optional
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import guard, process, server, wrapper
+from dcos_tensorflow.task import exit_file, guard, process, server, wrapper
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
 from dcos_tensorflow.task.exit_analysis import (
     ExitReport,
@@ -24,7 +25,7 @@ from dcos_tensorflow.task.exit_analysis import (
     runner_failed,
 )
 from dcos_tensorflow.task.logs import BoundedOutput
-from dcos_tensorflow.task.runner import GUARD_FLAG, WRAPPER_FLAG, Runner, install_signals
+from dcos_tensorflow.task.runner import GUARD_FLAG, WRAPPER_FLAG, Runner
 from dcos_tensorflow.task.spec import RunnerSpec, SpecError, parse_spec
 
 
@@ -116,18 +117,23 @@ def _listen(runner: Runner, variables: Mapping[str, str]) -> "Optional[server.Ap
 
 def _end(task: str, sandbox: str, stderr: BoundedOutput, report: ExitReport) -> int:
     """Leave the report for whoever asks later: a file, and the last line of stderr."""
+    exit_file.write_report(
+        sandbox, report, lambda line: stderr.write(f"task-runner: {line}\n".encode())
+    )
     document = report.as_json()
-    path = os.path.join(sandbox, contract.EXIT_REPORT_FILE)
-    try:
-        with open(f"{path}.new", "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=2)
-            file.write("\n")
-        os.replace(f"{path}.new", path)
-    except OSError as error:
-        stderr.write(f"task-runner: {path} cannot be written: {error}\n".encode())
     del document["last_lines"]
     stderr.write(f"task-runner: {human_line(task, report)}\n{json.dumps(document)}\n".encode())
     return report.exit_code
+
+
+def install_signals(runner: Runner) -> None:
+    """Let SIGTERM, SIGINT and SIGHUP end the task in order."""
+
+    def handler(name: str) -> Callable[[int, Any], None]:
+        return lambda number, frame: runner.stop(f"the task got {name}")
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, handler(signal.Signals(number).name))
 
 
 def self_command() -> List[str]:

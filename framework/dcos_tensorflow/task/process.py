@@ -19,7 +19,7 @@ from dcos_tensorflow.task.logs import BoundedOutput, LineScanner
 
 READ_BYTES = 64 * 1024
 DRAIN_SECONDS = 5.0
-#: What a process that was started held reads from its standard input when it may go on.
+#: What a process at its gate reads from its standard input when it may go on.
 GO = b"go\n"
 #: prctl(2).
 PR_SET_DUMPABLE = 4
@@ -51,8 +51,9 @@ class UserProcess:
     """The user's process of one start.
 
     ``on_line`` gets every line of its output, from the threads that read it. ``on_end`` gets the
-    return code once the process and all that it started are gone and its output is read. A process
-    that is ``held`` has a pipe as its standard input, and ``release`` writes ``GO`` into it.
+    return code, and whether a signal of ours came before its end, once the process and all that it
+    started are gone and its output is read. A process that is ``gated`` has a pipe as its standard
+    input, and ``release`` writes ``GO`` into it.
     ``spared`` returns the pids of our own other children, which are not the user's.
     """
 
@@ -65,18 +66,19 @@ class UserProcess:
         stdout: BoundedOutput,
         stderr: BoundedOutput,
         on_line: Callable[[str], None],
-        on_end: Callable[[int], None],
+        on_end: Callable[[int, bool], None],
         spared: Callable[[], Set[int]],
-        held: bool = False,
+        gated: bool = False,
     ) -> None:
         self._on_line = on_line
         self._on_end = on_end
         self._spared = spared
+        self._signalled = False
         self._process = subprocess.Popen(
             command,
             env=dict(environment),
             cwd=directory,
-            stdin=subprocess.PIPE if held else subprocess.DEVNULL,
+            stdin=subprocess.PIPE if gated else subprocess.DEVNULL,
             bufsize=0,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -88,11 +90,14 @@ class UserProcess:
             for pair in ((self._process.stdout, stdout), (self._process.stderr, stderr))
         ]
         self._waiter = threading.Thread(target=self._wait, name="process-end", daemon=True)
+
+    def begin(self) -> None:
+        """Listen to the process and wait for its end; until then it is heard of by nobody."""
         for thread in (*self._readers, self._waiter):
             thread.start()
 
     def release(self) -> None:
-        """Let a process that was started held go on."""
+        """Let a process at its gate go on."""
         gate = self._process.stdin
         if gate is None or gate.closed:
             return
@@ -102,14 +107,15 @@ class UserProcess:
         gate.close()
 
     def close(self) -> None:
-        """Close our end of a held process' standard input; of the thread that calls ``release``."""
+        """Close our end of the gate; called by the thread that calls ``release``."""
         if self._process.stdin:
             self._process.stdin.close()
 
     def signal_group(self, number: int) -> None:
         """Send a signal to the user's process and all of its group; SIGKILL reaches everyone."""
+        self._signalled = self._signalled or not self._has_ended()
         if number == signal.SIGKILL:
-            process_table.kill_all(self._mine)
+            process_table.kill_all(self.members)
             return
         try:
             os.killpg(self.pid, number)
@@ -131,7 +137,16 @@ class UserProcess:
                 except ChildProcessError:
                     continue
 
-    def _mine(self) -> "Tuple[process_table.Process, ...]":
+    def _has_ended(self) -> bool:
+        try:
+            options = os.WEXITED | os.WNOWAIT | os.WNOHANG
+            return os.waitid(os.P_PID, self.pid, options) is not None
+        except ChildProcessError:
+            # Its exit status was taken already.
+            return True
+
+    def members(self) -> "Tuple[process_table.Process, ...]":
+        """Return the user's process and all that it has started, zombies left out."""
         processes = process_table.read_processes()
         spared = self._spared()
         me = os.getpid()
@@ -141,12 +156,12 @@ class UserProcess:
     def _wait(self) -> None:
         # Left a zombie until all is clean: its pid, which is also the group's, cannot be re-used.
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        process_table.kill_all(self._mine)
+        process_table.kill_all(self.members)
         return_code = self._process.wait()
         self.reap_orphans()
         for reader in self._readers:
             reader.join(DRAIN_SECONDS)
-        self._on_end(return_code)
+        self._on_end(return_code, self._signalled)
 
     def _read(self, stream: Optional[IO[bytes]], output: BoundedOutput) -> None:
         if stream is None:

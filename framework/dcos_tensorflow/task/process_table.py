@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass
-from typing import Callable, Iterable, List, Mapping, Optional, Set, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
 END_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 0.02
@@ -74,6 +74,21 @@ def belonging(
             break
         mine |= more
     return tuple(p for p in candidates if p.pid in mine and p.state not in "ZX")
+
+
+def only_children(processes: Iterable[Process], pid: int) -> List[int]:
+    """Return ``pid`` and, as long as each has one child alone, its child and so on.
+
+    Those are a shell and the command that it waits for.
+    """
+    children: Dict[int, List[int]] = {}
+    for process in processes:
+        if process.state not in "ZX":
+            children.setdefault(process.parent, []).append(process.pid)
+    chain = [pid]
+    while len(children.get(chain[-1], ())) == 1 and children[chain[-1]][0] not in chain:
+        chain += children[chain[-1]]
+    return chain
 
 
 def kill_all(select: Callable[[], Tuple[Process, ...]], seconds: float = END_SECONDS) -> int:

@@ -1,7 +1,8 @@
 """How far the training is: read from the lines a job prints and from its progress file.
 
 ``runner`` feeds it every line of the user's output and the new lines of ``PROGRESS_FILE``; what
-came last wins. Pure: the time is given. What is understood is listed in docs/task-runner.md.
+came last wins. The steps of event files count where a job tells none itself. Pure: the time is
+given. What is understood is listed in docs/job-contract.md.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
 #: Longer lines are data, not progress.
 MAX_LINE = 4000
@@ -40,7 +41,11 @@ _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
 @dataclass(frozen=True)
 class Progress:
-    """The newest known numbers; None where the job has not said any. ``at`` is unix seconds."""
+    """The newest known numbers; None where the job has not said any. ``at`` is unix seconds.
+
+    ``start_step`` is the newest step of the present start alone, ``start_steps`` how often it was
+    another one than before; ``told`` says that the job itself tells its steps.
+    """
 
     step: Optional[int] = None
     loss: Optional[float] = None
@@ -49,6 +54,9 @@ class Progress:
     epochs: Optional[int] = None
     at: Optional[float] = None
     result: Optional[Mapping[str, Any]] = None
+    start_step: Optional[int] = None
+    start_steps: int = 0
+    told: bool = False
 
     def as_json(self) -> Mapping[str, Any]:
         """Return what ``GET /v1/status`` shows under ``progress``."""
@@ -60,6 +68,18 @@ class Progress:
             "epochs": self.epochs,
             "at": self.at,
         }
+
+
+def begin_start(progress: Progress) -> Progress:
+    """Return the progress as another start begins: what is known stays until it says more."""
+    return replace(progress, start_step=None, start_steps=0, told=False)
+
+
+def read_event_step(progress: Progress, step: Optional[int], now: float) -> Progress:
+    """Return the progress after a look at the event files, whose newest step is ``step``."""
+    if step is None or progress.told or step == progress.start_step or step > MAX_COUNT:
+        return progress
+    return replace(_with_step(progress, step), at=now)
 
 
 def read_line(progress: Progress, line: str, now: float) -> Progress:
@@ -105,8 +125,15 @@ def read_record(progress: Progress, line: str, now: float) -> Progress:
 
 
 def _with_numbers(progress: Progress, found: Mapping[str, Optional[float]], now: float) -> Progress:
-    known = {name: value for name, value in found.items() if value is not None}
-    return replace(progress, at=now, **known) if known else progress  # type: ignore[arg-type]
+    known: Dict[str, Any] = {name: value for name, value in found.items() if value is not None}
+    if "step" in known:
+        progress = replace(_with_step(progress, known["step"]), told=True)
+    return replace(progress, at=now, **known) if known else progress
+
+
+def _with_step(progress: Progress, step: int) -> Progress:
+    moved = step != progress.start_step
+    return replace(progress, step=step, start_step=step, start_steps=progress.start_steps + moved)
 
 
 def _with_result(progress: Progress, result: Optional[Mapping[str, Any]], now: float) -> Progress:

@@ -9,30 +9,25 @@ from __future__ import annotations
 import os
 import queue
 import signal
-import sys
 import threading
 import time
 import uuid
-from dataclasses import replace
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import command_line, environment, lifecycle, progress
+from dcos_tensorflow.task import environment, exit_file, lifecycle, status, strategy, watchdog
 from dcos_tensorflow.task.contracts import Found, JobUnusable
-from dcos_tensorflow.task.exit_analysis import (
-    ANALYSED_LINES,
-    Ending,
-    ExitReport,
-    analyse,
-    job_unusable,
-    runner_failed,
-)
+from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, human_line
 from dcos_tensorflow.task.guard import Guard
 from dcos_tensorflow.task.lifecycle import Lifecycle, Phase
-from dcos_tensorflow.task.logs import BoundedOutput, ProgressFile, RecentLines
+from dcos_tensorflow.task.logs import BoundedOutput
+from dcos_tensorflow.task.observer import Observer, own_port
 from dcos_tensorflow.task.peers import PeerWatch
+from dcos_tensorflow.task.preparation import Preparation
 from dcos_tensorflow.task.process import UserProcess
-from dcos_tensorflow.task.spec import Cluster, RunnerSpec
+from dcos_tensorflow.task.progress_log import ProgressLog
+from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
 
 #: The arguments with which this program runs as its own guard or wrapper.
 GUARD_FLAG = "--guard"
@@ -57,6 +52,15 @@ class Request:
         self.changed = False
         self.error: Optional[Exception] = None
         self.done = threading.Event()
+
+
+@dataclass(frozen=True)
+class _End:
+    """A process is gone, as the thread that waited for it says; not yet judged."""
+
+    process: int
+    return_code: int
+    signalled: bool
 
 
 class Runner:
@@ -85,19 +89,32 @@ class Runner:
         self._stderr = stderr
         self._where = environment.directories(spec, sandbox)
         self._mark = uuid.uuid4().hex
-        # Only the wrapper can hold: scripts and commands may do anything from the first line on.
-        held = found.contract == contract.CONTRACT_FUNCTION
-        self._state = Lifecycle(spec.cluster, spec.grace_seconds, spec.wait_seconds, held)
+        self._preparation = Preparation(
+            spec,
+            found,
+            self._where,
+            self._inherited,
+            wrapper_command=(self_command[0], "-u", *self_command[1:], WRAPPER_FLAG),
+            mark=self._mark,
+        )
+        settings = lifecycle.Settings(
+            grace_seconds=spec.grace_seconds,
+            wait_seconds=spec.wait_seconds,
+            # Only our wrapper has a gate: scripts and commands may do anything from the start on.
+            gated=found.contract == contract.CONTRACT_FUNCTION,
+            hold_on_failure=spec.hold_on_failure,
+        )
+        self._state = Lifecycle(spec.first_order, settings)
+        self._strategy = ""
         # SimpleQueue.put may be called from a signal handler.
         self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
-        self._recent = RecentLines(ANALYSED_LINES)
-        self._progress = progress.Progress()
-        self._progress_lock = threading.Lock()
-        self._progress_file: Optional[ProgressFile] = None
+        self._progress = ProgressLog()
         self._peers: Optional[PeerWatch] = None
         self._process: Optional[UserProcess] = None
+        self._observer: Optional[Observer] = None
+        self._not_started: Optional[lifecycle.ProcessEnded] = None
         self._guard: Optional[Guard] = None
-        self._guard_missing = False
+        self._tick_due = 0.0
         self._children_due = 0.0
         self._started_at: Optional[float] = None
         self._report: Optional[ExitReport] = None
@@ -111,12 +128,12 @@ class Runner:
         """End the user's process and the task. Returns at once; safe in a signal handler."""
         self._queue.put(lifecycle.StopAsked(reason, grace_seconds))
 
-    def change_cluster(self, cluster: Cluster) -> bool:
-        """Go over to ``cluster``; return whether that changed anything.
+    def order(self, order: Order) -> bool:
+        """Take an order; return whether it changed anything.
 
-        Raises StaleEpoch, Ending (see ``lifecycle``) or NotAnswering.
+        Raises StaleOrder, Ending (see ``lifecycle``) or NotAnswering.
         """
-        request = Request(lifecycle.ClusterChanged(cluster))
+        request = Request(lifecycle.OrderReceived(order))
         self._queue.put(request)
         if not request.done.wait(ANSWER_SECONDS):
             raise NotAnswering("the task runner is busy ending the process; ask again")
@@ -126,27 +143,23 @@ class Runner:
 
     def status(self) -> Dict[str, Any]:
         """Return the body of ``GET /v1/status``. May be called from any thread."""
-        self._read_progress_file()
-        state, report, peers = self._state, self._report, self._peers
-        known, process = self._progress, self._process
-        return {
-            "service": self._spec.service,
-            "task": self._spec.task,
-            "attempt": self._spec.attempt,
-            "epoch": state.cluster.epoch,
-            "state": state.phase.value,
-            "waiting_for": list(peers.missing()) if peers and state.phase is Phase.WAITING else [],
-            "pid": process.pid if process else None,
-            "started_at": self._started_at,
-            "starts": state.starts,
-            "exit_code": report.exit_code if report else None,
-            "contract": self._found.contract,
-            "summary": report.summary if report else _phase_sentence(state, peers),
-            "hint": report.hint if report else "",
-            "progress": known.as_json(),
-            "result": known.result,
-            "dropped_log_bytes": self._stdout.dropped_bytes + self._stderr.dropped_bytes,
-        }
+        self._progress.read_file()
+        peers, process, observer = self._peers, self._process, self._observer
+        return status.document(
+            self._spec,
+            self._state,
+            contract=self._found.contract,
+            strategy=self._strategy,
+            pid=process.pid if process else None,
+            started_at=self._started_at,
+            missing_peers=peers.missing() if peers else (),
+            report=self._report,
+            progress=self._progress.known,
+            checkpoint=self._preparation.checkpoint(),
+            memory_bytes=observer.memory_bytes() if observer else None,
+            frozen_seconds=observer.frozen_seconds if observer else 0.0,
+            dropped_log_bytes=self._stdout.dropped_bytes + self._stderr.dropped_bytes,
+        )
 
     def run(self) -> ExitReport:
         """Run the task to its end and return the verdict. Call it in the main thread.
@@ -179,7 +192,8 @@ class Runner:
             pass
         except OSError as error:
             self.log(f"{path} is in the way, so the job cannot report progress there: {error}")
-        self._progress_file = ProgressFile(path)
+        self._progress.follow(path)
+        self._strategy = strategy.recognise(self._found, self._sandbox)
         outside = {
             name: value
             for name, value in self._inherited.items()
@@ -189,37 +203,77 @@ class Runner:
         self._guard = Guard([*self._self_command, GUARD_FLAG, mark], outside)
 
     def _next(self) -> None:
-        try:
-            event = self._queue.get(timeout=TICK_SECONDS)
-        except queue.Empty:
+        """Take one event, or the time that has passed: whatever comes in, deadlines are kept."""
+        wait = self._tick_due - time.monotonic()
+        event: Any = None
+        if wait > 0:
+            try:
+                event = self._queue.get(timeout=wait)
+            except queue.Empty:
+                event = None
+        if event is None:
+            self._tick_due = time.monotonic() + TICK_SECONDS
+            self._look_around()
             event = lifecycle.Tick()
-            self._look_after_children()
-            self._read_progress_file()
         if isinstance(event, Request):
             self._feed_request(event)
+        elif isinstance(event, _End):
+            self._take_end(event)
         else:
             self._feed(event)
+
+    def _look_around(self) -> None:
+        self._look_after_children()
+        self._progress.read_file()
+        observer = self._observer
+        if observer is None:
+            return
+        if not self._progress.known.told:
+            self._progress.read_event_step(observer.event_step())
+        verdict = observer.look(self._progress.known)
+        if verdict:
+            self._feed(lifecycle.Condemned(self._state.starts, verdict))
 
     def _feed_request(self, request: Request) -> None:
         before = self._state
         try:
             self._feed(request.event)
-        except (lifecycle.StaleEpoch, lifecycle.Ending) as error:
+        except (lifecycle.StaleOrder, lifecycle.Ending) as error:
             request.error = error
         request.changed = self._state != before
         request.done.set()
 
-    def _feed(self, event: lifecycle.Event) -> None:
-        if isinstance(event, lifecycle.ProcessEnded) and self._process:
+    def _take_end(self, end: _End) -> None:
+        if self._process:
             self._process.close()
-            self._process = None
+        self._process = self._observer = None
+        # All that this start has told is its own, not the next one's.
+        self._progress.read_file()
+        condemned = self._state.condemned if end.signalled else None
+        stopped = self._state.stop_reason or "the scheduler asked for it"
+        ending = Ending(
+            return_code=end.return_code,
+            stop_reason=stopped if end.signalled else "",
+            condemned=condemned,
+        )
+        report = self._preparation.report(ending, self._progress.lines())
+        report = replace(report, result=self._progress.known.result)
+        asked = end.signalled and condemned is None
+        self._feed(lifecycle.ProcessEnded(end.process, report, asked, time.time()))
+
+    def _feed(self, event: lifecycle.Event) -> None:
         self._state, actions = lifecycle.step(self._state, event, time.monotonic())
         for action in actions:
             self._perform(action)
+        if self._not_started:
+            ended, self._not_started = self._not_started, None
+            self._feed(ended)
 
     def _perform(self, action: lifecycle.Action) -> None:
         if isinstance(action, lifecycle.WatchPeers):
-            self._watch_peers(action.cluster)
+            self._watch_peers(action.order.cluster)
+        elif isinstance(action, lifecycle.ForgetPeers):
+            self._stop_waiting("")
         elif isinstance(action, lifecycle.StartProcess):
             self._start(action)
         elif isinstance(action, lifecycle.ReleaseProcess):
@@ -228,8 +282,10 @@ class Runner:
             self.log(action.note)
             if self._process:
                 self._process.signal_group(action.number)
+        elif isinstance(action, lifecycle.ReportFailure):
+            self._report_failure(action.failure)
         else:
-            self._finish(action.return_code)
+            self._finish(action.report)
 
     def _watch_peers(self, cluster: Cluster) -> None:
         if self._peers:
@@ -237,7 +293,7 @@ class Runner:
         addresses = self._addresses(cluster)
         if addresses:
             self.log(f"epoch {cluster.epoch}: waiting for {', '.join(addresses)}")
-        answered = lifecycle.PeersAnswered(cluster.epoch)
+        answered = lifecycle.PeersAnswered(self._state.order.start, cluster.epoch)
         self._peers = PeerWatch(addresses, lambda: self._queue.put(answered))
         self._peers.start()
 
@@ -260,33 +316,20 @@ class Runner:
             self._process.release()
 
     def _start(self, action: lifecycle.StartProcess) -> None:
-        if not action.held:
+        if not action.gated:
             self._stop_waiting(action.note)
-        variables, notes = environment.user_environment(
-            self._spec,
-            action.cluster,
-            inherited=self._inherited,
-            where=self._where,
-            python_path=self._found.python_path,
-            python=sys.executable,
-            mark=self._mark,
-        )
+        self._progress.begin_start()
+        refusal = self._preparation.refusal(action.order)
+        if refusal:
+            self._end_without_process(action.process, refusal)
+            return
+        number, cluster = action.process, action.order.cluster
+        command, variables, notes = self._preparation.command(cluster)
         for note in notes:
             self.log(note)
-        command, more = command_line.user_command(
-            self._spec,
-            self._found,
-            action.cluster,
-            where=self._where,
-            python=sys.executable,
-            wrapper_command=[self._self_command[0], "-u", *self._self_command[1:], WRAPPER_FLAG],
-        )
-        variables.update(more)
-        self._recent.clear()
         self._started_at = time.time()
-        start = action.start
         self.log(
-            f"start {start}, epoch {action.cluster.epoch}, contract {self._found.contract}: "
+            f"start {action.order.start}, epoch {cluster.epoch}, contract {self._found.contract}: "
             f"{' '.join(command)}"
         )
         try:
@@ -296,47 +339,34 @@ class Runner:
                 directory=self._sandbox,
                 stdout=self._stdout,
                 stderr=self._stderr,
-                on_line=self._read_line,
-                on_end=lambda code: self._queue.put(lifecycle.ProcessEnded(start, code)),
+                on_line=self._progress.read_line,
+                on_end=lambda code, signalled: self._queue.put(_End(number, code, signalled)),
                 spared=self._our_children,
-                held=action.held,
+                gated=action.gated,
             )
         except OSError as error:
-            self._report = self._not_started(command[0], error)
-
-    def _not_started(self, program: str, error: OSError) -> ExitReport:
-        theirs = isinstance(error, (FileNotFoundError, PermissionError))
-        if theirs and os.path.isdir(self._sandbox):
-            return job_unusable(f"{program} cannot be started: {error.strerror}")
-        return runner_failed(f"The task runner cannot start {program}: {error}")
-
-    def _finish(self, return_code: int) -> None:
-        self._read_progress_file(last=True)
-        spec = self._spec
-        ending = Ending(
-            return_code=return_code,
-            stop_reason=self._state.stop_reason,
-            contract=self._found.contract,
-            job_name=spec.job.name,
-            grpc_port=spec.grpc_port,
-            tf1_compat=spec.job.tf1_compat,
-            legacy_keras=spec.job.legacy_keras,
-        )
-        report = analyse(ending, self._recent.lines())
-        self._report = replace(report, result=self._progress.result)
-
-    def _read_line(self, line: str) -> None:
-        self._recent.add(line)
-        with self._progress_lock:
-            self._progress = progress.read_line(self._progress, line, time.time())
-
-    def _read_progress_file(self, last: bool = False) -> None:
-        if self._progress_file is None:
+            self._end_without_process(number, self._preparation.cannot_start(command[0], error))
             return
-        with self._progress_lock:
-            file = self._progress_file
-            for line in file.close() if last else file.new_lines():
-                self._progress = progress.read_record(self._progress, line, time.time())
+        self._observer = Observer(
+            self._process,
+            watchdog.Limits(self._spec.stall_seconds, self._spec.freeze_seconds),
+            port=own_port(self._found, cluster),
+            in_shell=self._found.contract == contract.CONTRACT_COMMAND,
+            directories=self._where.local(),
+        )
+        self._process.begin()
+
+    def _end_without_process(self, number: int, report: ExitReport) -> None:
+        self._not_started = lifecycle.ProcessEnded(number, report, False, time.time())
+
+    def _report_failure(self, failure: lifecycle.Failure) -> None:
+        name = f"start {failure.start} of {self._spec.task}"
+        self.log(human_line(name, failure.report))
+        exit_file.write_failure(self._sandbox, failure, self.log)
+
+    def _finish(self, report: ExitReport) -> None:
+        self._progress.read_file(last=True)
+        self._report = replace(report, result=self._progress.known.result)
 
     def _our_children(self) -> Set[int]:
         return {self._guard.pid} if self._guard else set()
@@ -347,19 +377,9 @@ class Runner:
             return
         self._children_due = now + CHILDREN_SECONDS
         if self._guard:
-            self._keep(self._guard)
+            self._guard.keep(self.log)
         if self._process:
             self._process.reap_orphans()
-
-    def _keep(self, guard: Guard) -> None:
-        try:
-            guard.keep()
-        except OSError as error:
-            if not self._guard_missing:
-                self.log(f"the guard is gone and cannot be started again now: {error}")
-            self._guard_missing = True
-        else:
-            self._guard_missing = False
 
     def _close(self) -> None:
         if self._peers:
@@ -370,24 +390,3 @@ class Runner:
             self._process.close()
         if self._guard:
             self._guard.dismiss()
-
-
-def _phase_sentence(state: Lifecycle, peers: Optional[PeerWatch]) -> str:
-    if state.phase is Phase.WAITING and peers:
-        return f"Waits for {', '.join(peers.missing()) or 'nobody'}"
-    if state.phase is Phase.STOPPING:
-        return f"Stopping: {state.stop_reason or 'a new cluster'}"
-    return {
-        Phase.PREPARING: "Prepares the sandbox",
-        Phase.RUNNING: "The job's process runs",
-    }.get(state.phase, "")
-
-
-def install_signals(runner: Runner) -> None:
-    """Let SIGTERM, SIGINT and SIGHUP end the task in order."""
-
-    def handler(name: str) -> Callable[[int, Any], None]:
-        return lambda number, frame: runner.stop(f"the task got {name}")
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, handler(signal.Signals(number).name))

@@ -1,4 +1,4 @@
-"""The task runner's HTTP interface: status, new cluster, stop. Every request must be signed.
+"""The task runner's HTTP interface: status, order, stop. Every request must be signed.
 
 ``main`` starts it; ``runner`` answers. Requests come in on threads of their own, so this module
 only reads the request, checks it, and hands it on. It never touches the user's process.
@@ -18,9 +18,9 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import authentication
 from dcos_tensorflow.task.authentication import is_count
-from dcos_tensorflow.task.lifecycle import Ending, StaleEpoch
+from dcos_tensorflow.task.lifecycle import Ending, StaleOrder
 from dcos_tensorflow.task.runner import NotAnswering, Runner
-from dcos_tensorflow.task.spec import SpecError, parse_cluster
+from dcos_tensorflow.task.spec import SpecError, parse_order
 
 MAX_BODY_BYTES = 1024 * 1024
 #: A client that says nothing for so long is let go.
@@ -175,14 +175,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _put_cluster(self, body: bytes) -> Tuple[int, Mapping[str, Any]]:
         try:
-            restarting = self.server.runner.change_cluster(parse_cluster(_text(body)))
+            changed = self.server.runner.order(parse_order(_text(body)))
         except SpecError as error:
             raise RequestError(400, str(error)) from None
-        except (StaleEpoch, Ending) as error:
+        except (StaleOrder, Ending) as error:
             raise RequestError(409, str(error)) from None
         except NotAnswering as error:
             raise RequestError(503, str(error)) from None
-        return 200, {**self.server.runner.status(), "changed": restarting}
+        return 200, {**self.server.runner.status(), "changed": changed}
 
     def _post_stop(self, body: bytes) -> Tuple[int, Mapping[str, Any]]:
         grace = _grace_seconds(_text(body))

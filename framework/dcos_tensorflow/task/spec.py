@@ -1,7 +1,7 @@
 """What the scheduler tells the task runner: the JSON of ``TASK_RUNNER_SPEC``, read and checked.
 
-``main`` reads it once at the start; ``server`` reads the cluster part again for each
-``PUT /v1/cluster``. Nothing here touches files, the network or the environment.
+``main`` reads it once at the start; ``server`` reads an order for each ``PUT /v1/cluster``.
+Nothing here touches files, the network or the environment.
 """
 
 from __future__ import annotations
@@ -53,6 +53,24 @@ class Cluster:
 
 
 @dataclass(frozen=True)
+class Order:
+    """Which start of the user's process the scheduler wants, with which cluster.
+
+    ``start`` counts from 1. With ``run`` false nothing is to run. ``grace_seconds`` is the grace of
+    a process that must be stopped for this; None means the spec's. With ``expects_restore_step``
+    the process is started only where it would restore the checkpoint of ``restore_step`` (None: no
+    checkpoint at all).
+    """
+
+    start: int
+    run: bool
+    cluster: Cluster
+    grace_seconds: Optional[float] = None
+    expects_restore_step: bool = False
+    restore_step: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class Job:
     """The user's code and how to call it (docs/job-contract.md)."""
 
@@ -67,7 +85,12 @@ class Job:
 
 @dataclass(frozen=True)
 class RunnerSpec:
-    """All that the scheduler says about one attempt of one task. Times are seconds."""
+    """All that the scheduler says about one attempt of one task. Times are seconds.
+
+    ``held``: nothing is started before an order says so. ``hold_on_failure``: a start that fails
+    leaves the container for another one. ``stall_seconds`` and ``freeze_seconds`` are the
+    watchdog's; 0 turns it off.
+    """
 
     service: str
     task: str
@@ -86,6 +109,15 @@ class RunnerSpec:
     grace_seconds: float = 10.0
     log_max_bytes: int = 20_000_000
     log_keep: int = 2
+    held: bool = False
+    hold_on_failure: bool = False
+    stall_seconds: float = 0.0
+    freeze_seconds: float = 10.0
+
+    @property
+    def first_order(self) -> Order:
+        """Return what is wanted before the scheduler has ordered anything."""
+        return Order(start=1, run=not self.held, cluster=self.cluster)
 
 
 def parse_spec(text: str) -> RunnerSpec:
@@ -118,12 +150,27 @@ def parse_spec(text: str) -> RunnerSpec:
         grace_seconds=fields.number("grace_seconds", 10.0),
         log_max_bytes=fields.integer("log_max_bytes", 20_000_000),
         log_keep=fields.integer("log_keep", 2),
+        held=fields.boolean("held", False),
+        hold_on_failure=fields.boolean("hold_on_failure", False),
+        stall_seconds=fields.number("stall_seconds", 0.0),
+        freeze_seconds=fields.number("freeze_seconds", 10.0),
     )
 
 
-def parse_cluster(text: str) -> Cluster:
-    """Return the cluster of a ``PUT /v1/cluster`` body. Raises SpecError when it is not one."""
-    return _cluster(_Fields(_json_object(text, "the body"), ""))
+def parse_order(text: str) -> Order:
+    """Return the order of a ``PUT /v1/cluster`` body. Raises SpecError when it is not one."""
+    fields = _Fields(_json_object(text, "the body"), "")
+    start = fields.integer("start")
+    if start < 1:
+        raise SpecError(f"start must be a whole number of at least 1, got {start}")
+    return Order(
+        start=start,
+        run=fields.boolean("run"),
+        cluster=_cluster(fields),
+        grace_seconds=fields.number("grace_seconds") if fields.has("grace_seconds") else None,
+        expects_restore_step=fields.boolean("expects_restore_step", False),
+        restore_step=fields.integer("restore_step") if fields.has("restore_step") else None,
+    )
 
 
 def _json_object(text: str, what: str) -> Mapping[str, Any]:
@@ -199,6 +246,10 @@ class _Fields:
     def path(self, name: str) -> str:
         return f"{self._path}.{name}" if self._path else name
 
+    def has(self, name: str) -> bool:
+        """Say whether there is a value; null is none."""
+        return self._document.get(name) is not None
+
     def text(self, name: str, default: Any = _MISSING) -> str:
         value = self._value(name, default)
         if not isinstance(value, str) or "\0" in value:
@@ -230,7 +281,7 @@ class _Fields:
         return _Fields(value, self.path(name))
 
     def optional_part(self, name: str) -> "Optional[_Fields]":
-        return None if self._document.get(name) is None else self.part(name)
+        return self.part(name) if self.has(name) else None
 
     def optional_object(self, name: str) -> Optional[Mapping[str, Any]]:
         value = self._document.get(name)

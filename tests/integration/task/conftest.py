@@ -84,6 +84,11 @@ class Task:
             with error:
                 return error.code, json.load(error)
 
+    def order(self, start: int, run: bool = True, **fields: Any) -> tuple[int, dict[str, Any]]:
+        """Order a start, with a cluster whose epoch is the same number unless given."""
+        body = {"epoch": start, "start": start, "run": run, **fields}
+        return self.request("PUT", "/v1/cluster", body)
+
     def status(self) -> dict[str, Any]:
         code, document = self.request("GET", "/v1/status")
         assert code == 200

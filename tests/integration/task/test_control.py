@@ -9,6 +9,7 @@ import time
 import pytest
 
 from dcos_tensorflow.task.authentication import signed_headers
+from waiting import eventually
 
 from .conftest import TOKEN, free_port
 
@@ -40,10 +41,10 @@ def test_the_status_says_what_runs(start):
     assert time.time() - status["started_at"] < 60
 
 
-def test_a_newer_cluster_starts_the_process_again_in_the_same_container(start):
+def test_a_newer_start_starts_the_process_again_in_the_same_container(start):
     task = running(start, SAYS_EPOCH)
     before = task.status()
-    code, answer = task.request("PUT", "/v1/cluster", {"epoch": 2})
+    code, answer = task.order(2)
     assert (code, answer["changed"]) == (200, True)
     after = task.wait_for_state("running", epoch=2, starts=2)
     task.wait_for_text("epoch 2")
@@ -55,38 +56,48 @@ def test_the_new_tf_config_reaches_the_process(start):
     source = "import os\nprint(os.environ.get('TF_CONFIG'), flush=True)\n" + WAIT
     task = running(start, source)
     config = {"cluster": {"worker": ["127.0.0.2:1"]}}
-    body = {"epoch": 2, "distribute": {"tf_config": config, "wait_for": []}, "server": None}
-    task.request("PUT", "/v1/cluster", body)
+    task.order(2, distribute={"tf_config": config, "wait_for": []}, server=None)
     task.wait_for_text('{"cluster":{"worker":["127.0.0.2:1"]}}')
 
 
 def test_a_process_that_ignores_sigterm_is_killed_to_be_started_again(start):
     ignore = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     task = running(start, ignore + WAIT, grace_seconds=0.2)
-    task.request("PUT", "/v1/cluster", {"epoch": 2})
+    task.order(2)
     task.wait_for_state("running", starts=2)
     assert "SIGKILL" in task.text("stderr")
 
 
-def test_the_same_epoch_changes_nothing(start):
+def test_the_same_start_changes_nothing(start):
     task = running(start)
-    code, answer = task.request("PUT", "/v1/cluster", {"epoch": 1})
+    code, answer = task.order(1)
     assert (code, answer["changed"], answer["starts"]) == (200, False, 1)
 
 
-def test_an_older_epoch_is_refused(start):
-    task = running(start, cluster={"epoch": 5})
-    code, answer = task.request("PUT", "/v1/cluster", {"epoch": 4})
-    assert (code, answer["error"]) == (409, "epoch 4 is older than epoch 5")
-
-
-def test_a_cluster_that_is_none_is_refused_and_changes_nothing(start):
+def test_an_older_start_is_refused(start):
     task = running(start)
-    code, answer = task.request("PUT", "/v1/cluster", {"epoch": "two"})
-    assert (code, answer["error"]) == (
-        400,
-        "epoch must be a whole number of at least 0, got a text",
-    )
+    task.order(3)
+    code, answer = task.order(2)
+    assert (code, answer["error"]) == (409, "start 2 is older than start 3")
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"epoch": 2}, "start is missing"),
+        ({"epoch": 2, "start": 2}, "run is missing"),
+        ({"epoch": 2, "start": 0, "run": True}, "start must be a whole number of at least 1"),
+        (
+            {"epoch": "two", "start": 2, "run": True},
+            "epoch must be a whole number of at least 0, got a text",
+        ),
+    ],
+)
+def test_an_order_that_is_none_is_refused_and_changes_nothing(start, body, error):
+    task = running(start)
+    code, answer = task.request("PUT", "/v1/cluster", body)
+    assert code == 400
+    assert answer["error"].startswith(error)
     assert task.status()["starts"] == 1
 
 
@@ -202,14 +213,14 @@ def test_a_task_that_waits_can_be_stopped(start):
 def test_a_new_cluster_brings_new_peers_to_wait_for(start):
     task = start(WAIT, cluster=waiting(f"127.0.0.3:{free_port()}"))
     task.wait_for_state("waiting")
-    task.request("PUT", "/v1/cluster", {"epoch": 2})
+    task.order(2)
     task.wait_for_state("running", epoch=2, starts=1)
 
 
 def test_progress_is_read_from_the_output(start):
     said = "print('step 12 loss 0.5 accuracy 0.9', flush=True)\nprint('result: {\"a\": 1}')\n"
     task = running(start, said + WAIT)
-    status = task.status()
+    status = eventually(lambda: (s := task.status())["result"] and s, what="the result")
     progress = status["progress"]
     assert (progress["step"], progress["loss"], progress["accuracy"]) == (12, 0.5, 0.9)
     assert status["result"] == {"a": 1}
@@ -218,4 +229,4 @@ def test_progress_is_read_from_the_output(start):
 def test_progress_is_read_from_the_progress_file(start):
     said = "import os\nopen(os.environ['PROGRESS_FILE'], 'a').write('{\"step\": 7}\\n')\n"
     task = running(start, said + WAIT)
-    assert task.status()["progress"]["step"] == 7
+    eventually(lambda: task.status()["progress"]["step"] == 7, what="the step")

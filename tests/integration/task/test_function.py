@@ -106,7 +106,7 @@ def test_server_and_main_follow_when_the_wait_is_over(start_function):
     assert missing in task.text("stderr")
 
 
-def test_a_function_that_is_held_can_be_stopped(start_function):
+def test_a_function_at_its_gate_can_be_stopped(start_function):
     task = start_function(free_port())
     pid = task.wait_for_state("waiting")["pid"]
     task.process.terminate()
@@ -116,18 +116,18 @@ def test_a_function_that_is_held_can_be_stopped(start_function):
     assert "server" not in task.text()
 
 
-def test_a_new_cluster_starts_a_held_function_again(start_function):
+def test_a_new_cluster_starts_a_function_at_its_gate_again(start_function):
     task = start_function(free_port())
     task.wait_for_text("tensorflow is imported")
     port = free_port()
-    assert task.request("PUT", "/v1/cluster", function_cluster(port, 2))[0] == 200
+    assert task.order(2, **function_cluster(port, 2))[0] == 200
     task.wait_for_state("waiting", epoch=2, starts=2, waiting_for=[f"{HOST}:{port}"])
     with listen(port):
         assert task.wait() == 0
     assert task.text().count("server") == 1
 
 
-def test_a_held_function_does_not_go_on_when_its_runner_is_killed(start_function):
+def test_a_function_at_its_gate_does_not_go_on_when_its_runner_is_killed(start_function):
     task = start_function(free_port())
     task.wait_for_text("tensorflow is imported")
     pid = task.status()["pid"]
@@ -137,7 +137,7 @@ def test_a_held_function_does_not_go_on_when_its_runner_is_killed(start_function
     assert "server" not in task.text()
 
 
-def test_a_held_function_that_is_killed_ends_the_task(start_function):
+def test_a_function_at_its_gate_that_is_killed_ends_the_task(start_function):
     task = start_function(free_port())
     task.wait_for_text("tensorflow is imported")
     os.kill(task.status()["pid"], signal.SIGKILL)

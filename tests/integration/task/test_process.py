@@ -255,7 +255,7 @@ def test_it_runs_under_python_3_8(start):
     source = "import os, sys; print(sys.version_info[:2], os.environ['TASK_NAME'], flush=True)\n"
     task = start(source + WAIT, python=python)
     task.wait_for_text("ready")
-    assert task.request("PUT", "/v1/cluster", {"epoch": 2})[0] == 200
+    assert task.order(2)[0] == 200
     task.wait_for_state("running", starts=2, epoch=2)
     assert task.request("POST", "/v1/stop")[0] == 202
     assert task.wait() == 143

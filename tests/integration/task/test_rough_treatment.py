@@ -60,7 +60,8 @@ def test_a_line_without_end_is_passed_on_within_the_bounds(start):
 def test_no_line_stops_the_reading(start, line):
     source = f"import os\nos.write(1, b'''{line}\\n''')\nprint('step 7 loss 0.5')\n" + WAIT
     task = running(start, source)
-    assert task.status()["progress"]["step"] == 7
+    # What is printed is passed on first, and read then.
+    eventually(lambda: task.status()["progress"]["step"] == 7, what="the step")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_a_task_whose_sandbox_is_removed_goes_on_and_can_be_stopped(start):
 def test_a_task_whose_sandbox_is_removed_says_so_when_it_must_start_again(start):
     task = running(start)
     shutil.rmtree(task.sandbox)
-    assert task.request("PUT", "/v1/cluster", {"epoch": 2})[0] == 200
+    assert task.order(2)[0] == 200
     assert task.wait() == 71
 
 

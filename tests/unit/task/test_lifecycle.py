@@ -1,79 +1,168 @@
 """The state machine of the user's process, played with a clock of numbers."""
 
 import signal
+from dataclasses import replace
 
 import pytest
 
+from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exit_analysis import ExitClass, ExitReport, Verdict, analyse
 from dcos_tensorflow.task.lifecycle import (
-    ClusterChanged,
+    Condemned,
     Ending,
     Finish,
+    ForgetPeers,
     Lifecycle,
+    OrderReceived,
     PeersAnswered,
     Phase,
     Prepared,
     ProcessEnded,
     ReleaseProcess,
+    ReportFailure,
     SendSignal,
-    StaleEpoch,
+    Settings,
+    StaleOrder,
     StartProcess,
     StopAsked,
     Tick,
     WatchPeers,
     step,
 )
-from dcos_tensorflow.task.spec import Cluster
+from dcos_tensorflow.task.spec import Cluster, Order
 
-ONE, TWO, THREE = Cluster(1), Cluster(2), Cluster(3)
+ONE, TWO, THREE = (Order(number, True, Cluster(number)) for number in (1, 2, 3))
+FROZEN = Verdict(ExitClass.FROZEN, "It is frozen")
 
 
-def play(*events, wait=100.0, grace=10.0, held=False):
-    """Feed (time, event) pairs to a new lifecycle; return the state and the actions of the last."""
-    state, actions = Lifecycle(ONE, grace, wait, starts_held=held), ()
+def order(order, **changes):
+    return OrderReceived(replace(order, **changes))
+
+
+def hold(of):
+    return order(of, run=False)
+
+
+def ended(process, code, *, asked=False, at=0.0, lines=()):
+    report = analyse(ProcessEnding(code, stop_reason="asked" if asked else ""), lines)
+    return ProcessEnded(process, report, asked, at)
+
+
+def stopped(process, code=-15):
+    return ended(process, code, asked=True)
+
+
+def play(*events, first=ONE, wait=100.0, grace=10.0, gated=False, keeps=True):
+    """Feed (time, event) pairs to a new lifecycle; return the state and the actions of the last.
+
+    ``keeps`` is hold_on_failure.
+    """
+    state, actions = Lifecycle(first, Settings(grace, wait, gated, keeps)), ()
     for now, event in events:
         state, actions = step(state, event, now)
     return state, actions
 
 
-RUNNING = ((0, Prepared()), (1, PeersAnswered(1)))
+def phase_after(*events, **settings):
+    return play(*events, **settings)[0].phase
+
+
+RUNNING = ((0, Prepared()), (1, PeersAnswered(1, 1)))
+FAILED = (*RUNNING, (2, ended(1, 3)))
+HELD = (*RUNNING, (2, hold(ONE)), (3, stopped(1)))
 
 
 def test_first_the_peers_are_waited_for():
-    assert play((0, Prepared())) == (
-        Lifecycle(ONE, 10.0, 100.0, phase=Phase.WAITING, deadline=100.0),
-        (WatchPeers(ONE),),
-    )
+    state, actions = play((0, Prepared()))
+    assert (state.phase, state.deadline, actions) == (Phase.WAITING, 100.0, (WatchPeers(ONE),))
 
 
 def test_the_process_starts_when_the_peers_have_answered():
     state, actions = play(*RUNNING)
-    assert state.phase is Phase.RUNNING
-    assert actions == (StartProcess(ONE, 1),)
+    assert (state.phase, actions) == (Phase.RUNNING, (StartProcess(ONE, 1),))
 
 
 def test_the_process_starts_without_the_peers_when_the_wait_is_over():
     assert play((0, Prepared()), (99, Tick()))[1] == ()
     (start,) = play((0, Prepared()), (100, Tick()))[1]
-    assert (start.start, start.note) == (1, "peers still missing after 100 s")
+    assert (start.process, start.note) == (1, "peers still missing after 100 s")
 
 
-def test_an_answer_of_an_older_epochs_peers_starts_nothing():
-    state, actions = play((0, Prepared()), (1, ClusterChanged(TWO)), (2, PeersAnswered(1)))
+@pytest.mark.parametrize("seen", [PeersAnswered(1, 1), PeersAnswered(2, 1), PeersAnswered(1, 2)])
+def test_an_answer_of_other_peers_starts_nothing(seen):
+    state, actions = play((0, Prepared()), (1, OrderReceived(TWO)), (2, seen))
     assert (state.phase, actions) == (Phase.WAITING, ())
 
 
-def test_the_end_of_the_process_is_the_end_of_the_task():
-    state, actions = play(*RUNNING, (2, ProcessEnded(1, 3)))
-    assert (state.phase, state.return_code, actions) == (Phase.EXITED, 3, (Finish(3),))
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("code", [0, 71, 75, 78])
+def test_success_and_what_no_other_start_could_mend_end_the_task(code, keeps):
+    state, (finish,) = play(*RUNNING, (2, ended(1, code)), keeps=keeps)
+    assert (state.phase, finish.report.exit_code) == (Phase.EXITED, code)
+
+
+def test_a_port_that_is_taken_ends_the_task():
+    lines = ["UnknownError: Could not start gRPC server"]
+    (finish,) = play(*RUNNING, (2, ended(1, 1, lines=lines)))[1]
+    assert finish.report.exit_code == 75
+
+
+@pytest.mark.parametrize("code", [1, 3, 42, -9, -11])
+def test_without_hold_on_failure_every_end_is_the_end_of_the_task(code):
+    state, (finish,) = play(*RUNNING, (2, ended(1, code)), keeps=False)
+    assert state.phase is Phase.EXITED
+    assert finish.report.exit_code == (code if code > 0 else 128 - code)
+
+
+@pytest.mark.parametrize("code", [1, 3, 42, -9, -11])
+def test_with_hold_on_failure_a_failure_is_told_and_the_container_kept(code):
+    state, actions = play(*RUNNING, (2, ended(1, code, at=9.0)))
+    assert (state.phase, state.current) == (Phase.FAILED, None)
+    assert actions == (ForgetPeers(), ReportFailure(state.failure))
+    assert (state.failure.start, state.failure.at) == (1, 9.0)
+
+
+def test_a_failed_start_is_never_started_again_under_its_own_number():
+    before, _ = play(*FAILED)
+    assert step(before, OrderReceived(ONE), 3) == (before, ())
+    assert step(before, order(ONE, cluster=Cluster(7)), 3) == (before, ())
+
+
+def test_a_failed_start_stays_failed_when_it_is_held_and_let_go():
+    held, actions = play(*FAILED, (3, hold(ONE)))
+    assert (held.phase, held.order.run, actions) == (Phase.FAILED, False, ())
+    assert phase_after(*FAILED, (3, hold(ONE)), (4, OrderReceived(ONE))) is Phase.FAILED
+
+
+def test_after_a_failure_a_new_start_begins():
+    state, actions = play(*FAILED, (3, OrderReceived(TWO)))
+    assert (state.phase, actions) == (Phase.WAITING, (WatchPeers(TWO),))
+    assert play(*FAILED, (3, OrderReceived(TWO)), (4, PeersAnswered(2, 2)))[1] == (
+        StartProcess(TWO, 2),
+    )
+
+
+def test_the_newest_failure_is_kept_while_the_next_start_runs():
+    state, _ = play(*FAILED, (3, OrderReceived(TWO)), (4, PeersAnswered(2, 2)))
+    assert state.failure.start == 1
+
+
+def test_after_a_failure_a_new_start_can_be_held():
+    assert phase_after(*FAILED, (3, hold(TWO))) is Phase.HELD
+
+
+def test_a_stop_of_a_failed_task_ends_it_with_the_failures_code():
+    state, (finish,) = play(*FAILED, (3, StopAsked("x")))
+    assert (state.phase, finish.report.exit_code) == (Phase.EXITED, 3)
+    assert finish.report.exit_class is ExitClass.USER_ERROR
 
 
 def test_a_stop_sends_sigterm_and_after_the_grace_sigkill():
-    stopped = (*RUNNING, (2, StopAsked("because")))
-    (term,) = play(*stopped)[1]
+    events = (*RUNNING, (2, StopAsked("because")))
+    (term,) = play(*events)[1]
     assert term.number == signal.SIGTERM
-    assert play(*stopped, (11, Tick()))[1] == ()
-    (kill,) = play(*stopped, (12, Tick()))[1]
-    assert isinstance(kill, SendSignal)
+    assert play(*events, (11, Tick()))[1] == ()
+    (kill,) = play(*events, (12, Tick()))[1]
     assert kill.number == signal.SIGKILL
 
 
@@ -82,107 +171,272 @@ def test_sigkill_is_sent_once():
 
 
 def test_a_second_stop_can_shorten_the_grace_and_not_lengthen_it():
-    stopped = (*RUNNING, (2, StopAsked("x")))
-    assert play(*stopped, (3, StopAsked("y", 1)))[0].deadline == 4
-    assert play(*stopped, (3, StopAsked("y", 60)))[0].deadline == 12
+    events = (*RUNNING, (2, StopAsked("x")))
+    assert play(*events, (3, StopAsked("y", 1)))[0].deadline == 4
+    assert play(*events, (3, StopAsked("y", 60)))[0].deadline == 12
 
 
-def test_a_stop_before_the_start_ends_as_if_by_sigterm():
-    state, actions = play((0, Prepared()), (1, StopAsked("x")))
-    assert (state.phase, actions) == (Phase.EXITED, (Finish(-signal.SIGTERM),))
+def test_a_repeated_order_can_shorten_the_grace_and_not_lengthen_it():
+    events = (*RUNNING, (2, order(TWO, grace_seconds=5)))
+    assert play(*events)[0].deadline == 7
+    assert play(*events, (3, order(TWO, grace_seconds=1)))[0].deadline == 4
+    assert play(*events, (3, order(TWO, grace_seconds=60)))[0].deadline == 7
+    assert play(*events, (3, OrderReceived(TWO)))[0].deadline == 7
 
 
-def test_a_newer_cluster_stops_the_process_and_starts_it_again():
-    changed = (*RUNNING, (2, ClusterChanged(TWO)))
+@pytest.mark.parametrize(
+    ("events", "first"),
+    [
+        ((), ONE),
+        (((0, Prepared()),), ONE),
+        (((0, Prepared()),), replace(ONE, run=False)),
+        (HELD, ONE),
+    ],
+    ids=["preparing", "waiting", "held at launch", "held"],
+)
+def test_a_stop_without_a_process_ends_as_if_by_sigterm(events, first):
+    state, (finish,) = play(*events, (5, StopAsked("x")), first=first)
+    assert (state.phase, finish.report.exit_code) == (Phase.EXITED, 143)
+    assert finish.report.summary == "Stopped: x"
+
+
+def test_a_new_start_stops_the_process_and_starts_it_again():
+    changed = (*RUNNING, (2, OrderReceived(TWO)))
     state, (term,) = play(*changed)
     assert (state.phase, term.number) == (Phase.STOPPING, signal.SIGTERM)
-    ended = (*changed, (3, ProcessEnded(1, -15)))
-    assert play(*ended)[1] == (WatchPeers(TWO),)
-    assert play(*ended, (4, PeersAnswered(2)))[1] == (StartProcess(TWO, 2),)
+    events = (*changed, (3, stopped(1)))
+    assert play(*events)[1] == (WatchPeers(TWO),)
+    assert play(*events, (4, PeersAnswered(2, 2)))[1] == (StartProcess(TWO, 2),)
 
 
-def test_a_still_newer_cluster_takes_the_place_of_the_next_one():
-    events = (*RUNNING, (2, ClusterChanged(TWO)), (3, ClusterChanged(THREE)))
-    assert play(*events, (4, ProcessEnded(1, -15)))[1] == (WatchPeers(THREE),)
+def test_a_start_number_may_be_left_out():
+    events = (*RUNNING, (2, OrderReceived(THREE)), (3, stopped(1)), (4, PeersAnswered(3, 3)))
+    assert play(*events)[1] == (StartProcess(THREE, 2),)
 
 
-def test_the_same_epoch_changes_nothing():
+def test_a_process_that_we_have_stopped_is_no_failure():
+    assert play(*RUNNING, (2, OrderReceived(TWO)), (3, stopped(1, 1)))[0].failure is None
+
+
+def test_a_still_newer_start_takes_the_place_of_the_next_one():
+    events = (*RUNNING, (2, OrderReceived(TWO)), (3, OrderReceived(THREE)))
+    assert play(*events, (4, stopped(1)))[1] == (WatchPeers(THREE),)
+
+
+@pytest.mark.parametrize(
+    "again", [ONE, replace(ONE, cluster=Cluster(9)), replace(ONE, cluster=Cluster(0))]
+)
+def test_an_order_for_the_start_that_runs_changes_nothing(again):
     before, _ = play(*RUNNING)
-    assert step(before, ClusterChanged(ONE), 2) == (before, ())
+    assert step(before, OrderReceived(again), 2) == (before, ())
 
 
-def test_an_older_epoch_is_refused_also_while_a_newer_one_is_on_its_way():
-    state, _ = play(*RUNNING, (2, ClusterChanged(THREE)))
-    with pytest.raises(StaleEpoch):
-        step(state, ClusterChanged(TWO), 3)
+def test_an_older_start_is_refused_also_while_a_newer_one_is_on_its_way():
+    state, _ = play(*RUNNING, (2, OrderReceived(THREE)))
+    with pytest.raises(StaleOrder):
+        step(state, OrderReceived(TWO), 3)
+
+
+def test_the_first_order_can_change_the_cluster_while_the_sandbox_is_prepared():
+    newer = replace(ONE, cluster=Cluster(5))
+    assert play((0, OrderReceived(newer)), (1, Prepared()))[1] == (WatchPeers(newer),)
+
+
+def test_a_start_can_be_held_and_replaced_while_the_sandbox_is_prepared():
+    assert phase_after((0, hold(ONE)), (1, Prepared())) is Phase.HELD
+    assert play((0, OrderReceived(TWO)), (1, Prepared()))[1] == (WatchPeers(TWO),)
+
+
+def test_a_start_that_waits_takes_a_newer_cluster():
+    newer = replace(ONE, cluster=Cluster(5))
+    assert play((0, Prepared()), (1, OrderReceived(newer)))[1] == (WatchPeers(newer),)
+
+
+def test_a_start_that_waits_refuses_an_older_cluster():
+    state, _ = play((0, Prepared()), (1, order(ONE, cluster=Cluster(5))))
+    with pytest.raises(StaleOrder):
+        step(state, order(ONE, cluster=Cluster(4)), 2)
+
+
+def test_the_same_order_again_does_not_wait_anew():
+    before, _ = play((0, Prepared()))
+    assert step(before, OrderReceived(ONE), 50) == (before, ())
+
+
+def test_a_start_that_waits_can_be_held_and_let_go():
+    state, actions = play((0, Prepared()), (1, hold(ONE)))
+    assert (state.phase, state.deadline, actions) == (Phase.HELD, None, (ForgetPeers(),))
+    assert play((0, Prepared()), (1, hold(ONE)), (2, OrderReceived(ONE)))[1] == (WatchPeers(ONE),)
+
+
+def test_no_answer_of_peers_and_no_time_starts_what_is_held():
+    events = ((0, Prepared()), (1, hold(ONE)), (2, PeersAnswered(1, 1)), (999, Tick()))
+    assert play(*events)[0].starts == 0
+
+
+def test_a_task_held_at_launch_starts_nothing_until_it_is_let_go():
+    first = replace(ONE, run=False)
+    assert phase_after((0, Prepared()), (999, Tick()), first=first) is Phase.HELD
+    events = ((0, Prepared()), (1, order(ONE, cluster=Cluster(4))), (2, PeersAnswered(1, 4)))
+    (start,) = play(*events, first=first)[1]
+    assert (start.order.start, start.order.cluster.epoch, start.process) == (1, 4, 1)
+
+
+def test_a_running_start_that_is_held_is_stopped_and_stays_stopped():
+    assert phase_after(*RUNNING, (2, hold(ONE))) is Phase.STOPPING
+    state, _ = play(*HELD)
+    assert (state.phase, state.failure) == (Phase.HELD, None)
+
+
+def test_a_held_start_that_is_let_go_starts_with_the_newest_cluster():
+    events = (*HELD, (4, order(ONE, cluster=Cluster(6))), (5, PeersAnswered(1, 6)))
+    (start,) = play(*events)[1]
+    assert (start.order.cluster.epoch, start.process) == (6, 2)
+
+
+def test_a_start_that_is_let_go_while_it_is_stopped_starts_again_after_that():
+    events = (*RUNNING, (2, hold(ONE)), (3, OrderReceived(ONE)), (4, stopped(1)))
+    assert play(*events)[1] == (WatchPeers(ONE),)
+
+
+def test_a_new_start_can_be_held_while_the_old_one_is_stopped():
+    events = (*RUNNING, (2, OrderReceived(TWO)), (3, hold(TWO)), (4, stopped(1)))
+    assert phase_after(*events) is Phase.HELD
 
 
 def test_a_stop_during_a_restart_ends_the_task():
-    events = (*RUNNING, (2, ClusterChanged(TWO)), (3, StopAsked("x")))
-    assert play(*events, (4, ProcessEnded(1, -15)))[1] == (Finish(-15),)
+    events = (*RUNNING, (2, OrderReceived(TWO)), (3, StopAsked("x")), (4, stopped(1)))
+    assert phase_after(*events) is Phase.EXITED
 
 
-def test_a_task_that_is_ending_takes_no_new_cluster():
+@pytest.mark.parametrize("asked", [ONE, TWO, replace(TWO, run=False)])
+def test_a_task_that_is_ending_takes_no_order(asked):
     state, _ = play(*RUNNING, (2, StopAsked("x")))
     with pytest.raises(Ending):
-        step(state, ClusterChanged(TWO), 3)
+        step(state, OrderReceived(asked), 3)
 
 
-def test_a_task_that_has_ended_takes_no_new_cluster():
-    state, _ = play(*RUNNING, (2, ProcessEnded(1, 0)))
+def test_a_task_that_has_ended_takes_no_order():
+    state, _ = play(*RUNNING, (2, ended(1, 0)))
     with pytest.raises(Ending):
-        step(state, ClusterChanged(TWO), 3)
+        step(state, OrderReceived(TWO), 3)
 
 
-def test_the_end_of_an_earlier_start_is_not_the_end_of_this_one():
-    events = (*RUNNING, (2, ClusterChanged(TWO)), (3, ProcessEnded(1, -15)), (4, PeersAnswered(2)))
-    assert play(*events, (5, ProcessEnded(1, -15)))[0].phase is Phase.RUNNING
+def test_the_end_of_an_earlier_process_is_not_the_end_of_this_one():
+    events = (*RUNNING, (2, OrderReceived(TWO)), (3, stopped(1)), (4, PeersAnswered(2, 2)))
+    assert phase_after(*events, (5, stopped(1))) is Phase.RUNNING
 
 
 def test_each_restart_has_its_own_grace_and_its_own_sigkill():
-    first = (*RUNNING, (2, ClusterChanged(TWO)), (12, Tick()), (13, ProcessEnded(1, -9)))
-    second = (*first, (14, PeersAnswered(2)), (20, ClusterChanged(THREE)), (30, Tick()))
+    first = (*RUNNING, (2, OrderReceived(TWO)), (12, Tick()), (13, stopped(1, -9)))
+    second = (*first, (14, PeersAnswered(2, 2)), (20, OrderReceived(THREE)), (30, Tick()))
     (kill,) = play(*second)[1]
     assert kill.number == signal.SIGKILL
 
 
-def test_a_process_that_starts_held_starts_while_the_peers_are_waited_for():
-    state, actions = play((0, Prepared()), held=True)
+def test_a_process_that_fails_by_itself_just_before_it_is_replaced_has_failed():
+    state, actions = play(*RUNNING, (2, OrderReceived(TWO)), (3, ended(1, 1)))
+    assert actions == (ReportFailure(state.failure), WatchPeers(TWO))
+    assert (state.failure.start, state.phase) == (1, Phase.WAITING)
+
+
+def test_a_process_that_fails_by_itself_just_before_it_is_held_has_failed():
+    assert phase_after(*RUNNING, (2, hold(ONE)), (3, ended(1, 1))) is Phase.FAILED
+
+
+def test_a_process_that_succeeds_by_itself_just_before_it_is_replaced_has_succeeded():
+    state, (finish,) = play(*RUNNING, (2, OrderReceived(TWO)), (3, ended(1, 0)))
+    assert (state.phase, finish.report.exit_class) == (Phase.EXITED, ExitClass.SUCCESS)
+
+
+def test_a_process_that_fails_by_itself_just_before_a_stop_keeps_its_own_report():
+    (finish,) = play(*RUNNING, (2, StopAsked("x")), (3, ended(1, 1)))[1]
+    assert finish.report.exit_class is ExitClass.USER_ERROR
+
+
+def test_a_start_that_must_not_begin_has_failed():
+    report = ExitReport(65, ExitClass.CHECKPOINT_MISMATCH, "another step")
+    state, _ = play(*RUNNING, (1, ProcessEnded(1, report, False, 0.0)))
+    assert (state.phase, state.failure.report) == (Phase.FAILED, report)
+
+
+def test_what_the_watchdog_gives_up_is_killed_at_once_and_has_failed():
+    condemned = (*RUNNING, (2, Condemned(1, FROZEN)))
+    state, (kill,) = play(*condemned)
+    assert (state.phase, state.condemned) == (Phase.STOPPING, FROZEN)
+    assert kill == SendSignal(signal.SIGKILL, "It is frozen: SIGKILL")
+    assert phase_after(*condemned, (3, ended(1, -9))) is Phase.FAILED
+
+
+def test_the_watchdog_judges_no_process_that_is_being_stopped_or_gone():
+    for events in (HELD, FAILED, (*RUNNING, (2, OrderReceived(TWO)))):
+        before, _ = play(*events)
+        assert step(before, Condemned(1, FROZEN), 9) == (before, ())
+
+
+def test_a_verdict_on_an_earlier_process_is_none_on_this_one():
+    before, _ = play(*RUNNING, (2, OrderReceived(TWO)), (3, stopped(1)), (4, PeersAnswered(2, 2)))
+    assert step(before, Condemned(1, FROZEN), 9) == (before, ())
+
+
+def test_a_new_start_follows_a_process_that_the_watchdog_has_killed():
+    events = (*RUNNING, (2, Condemned(1, FROZEN)), (3, OrderReceived(TWO)), (4, ended(1, -9)))
+    state, actions = play(*events)
+    assert actions == (ReportFailure(state.failure), WatchPeers(TWO))
+    assert (state.phase, state.condemned) == (Phase.WAITING, None)
+
+
+def test_a_gated_process_starts_while_the_peers_are_waited_for():
+    state, actions = play((0, Prepared()), gated=True)
     assert (state.phase, state.starts, state.deadline) == (Phase.WAITING, 1, 100.0)
-    assert actions == (StartProcess(ONE, 1, held=True), WatchPeers(ONE))
+    assert actions == (StartProcess(ONE, 1, gated=True), WatchPeers(ONE))
 
 
-def test_a_held_process_is_released_when_the_peers_have_answered():
-    state, actions = play(*RUNNING, held=True)
+def test_a_gated_process_is_released_when_the_peers_have_answered():
+    state, actions = play(*RUNNING, gated=True)
     assert (state.phase, state.starts, state.deadline) == (Phase.RUNNING, 1, None)
     assert actions == (ReleaseProcess(),)
 
 
-def test_a_held_process_is_released_without_the_peers_when_the_wait_is_over():
-    assert play((0, Prepared()), (99, Tick()), held=True)[1] == ()
-    (release,) = play((0, Prepared()), (100, Tick()), held=True)[1]
+def test_a_gated_process_is_released_without_the_peers_when_the_wait_is_over():
+    assert play((0, Prepared()), (99, Tick()), gated=True)[1] == ()
+    (release,) = play((0, Prepared()), (100, Tick()), gated=True)[1]
     assert release == ReleaseProcess("peers still missing after 100 s")
 
 
-def test_a_held_process_that_ends_by_itself_ends_the_task():
-    state, actions = play((0, Prepared()), (1, ProcessEnded(1, 1)), held=True)
-    assert (state.phase, actions) == (Phase.EXITED, (Finish(1),))
+def test_a_gated_process_that_ends_by_itself_has_failed():
+    assert phase_after((0, Prepared()), (1, ended(1, 1)), gated=True) is Phase.FAILED
 
 
-def test_a_stop_while_a_process_is_held_sends_sigterm_and_after_the_grace_sigkill():
-    stopped = ((0, Prepared()), (1, StopAsked("x")))
-    state, (term,) = play(*stopped, held=True)
+def test_a_stop_while_a_process_is_at_its_gate_sends_sigterm_and_after_the_grace_sigkill():
+    events = ((0, Prepared()), (1, StopAsked("x")))
+    state, (term,) = play(*events, gated=True)
     assert (state.phase, term.number) == (Phase.STOPPING, signal.SIGTERM)
-    assert play(*stopped, (2, PeersAnswered(1)), held=True)[1] == ()
-    (kill,) = play(*stopped, (11, Tick()), held=True)[1]
+    assert play(*events, (2, PeersAnswered(1, 1)), gated=True)[1] == ()
+    (kill,) = play(*events, (11, Tick()), gated=True)[1]
     assert kill.number == signal.SIGKILL
 
 
-def test_a_newer_cluster_while_a_process_is_held_stops_it_and_starts_another_one_held():
-    changed = ((0, Prepared()), (1, ClusterChanged(TWO)))
-    state, (term,) = play(*changed, held=True)
+def test_a_new_start_while_a_process_is_at_its_gate_stops_it_and_starts_another_one():
+    changed = ((0, Prepared()), (1, OrderReceived(TWO)))
+    state, (term,) = play(*changed, gated=True)
     assert (state.phase, term.number) == (Phase.STOPPING, signal.SIGTERM)
-    ended = (*changed, (2, ProcessEnded(1, -15)))
-    assert play(*ended, held=True)[1] == (StartProcess(TWO, 2, held=True), WatchPeers(TWO))
-    assert play(*ended, (3, PeersAnswered(1)), held=True)[1] == ()
-    assert play(*ended, (3, PeersAnswered(2)), held=True)[1] == (ReleaseProcess(),)
+    events = (*changed, (2, stopped(1)))
+    assert play(*events, gated=True)[1] == (StartProcess(TWO, 2, gated=True), WatchPeers(TWO))
+    assert play(*events, (3, PeersAnswered(1, 1)), gated=True)[1] == ()
+    assert play(*events, (3, PeersAnswered(2, 2)), gated=True)[1] == (ReleaseProcess(),)
+
+
+def test_a_process_at_its_gate_keeps_the_cluster_that_it_began_with():
+    before, _ = play((0, Prepared()), gated=True)
+    assert step(before, order(ONE, cluster=Cluster(8)), 1) == (before, ())
+
+
+def test_a_finished_task_does_nothing_more():
+    state, _ = play(*RUNNING, (2, ended(1, 0)))
+    for event in (Prepared(), Tick(), StopAsked("x"), stopped(1), Condemned(1, FROZEN)):
+        assert step(state, event, 9) == (state, ())
+
+
+def test_the_end_of_the_task_is_told_once():
+    assert isinstance(play(*RUNNING, (2, ended(1, 0)))[1][0], Finish)

@@ -4,7 +4,13 @@ import time
 
 import pytest
 
-from dcos_tensorflow.task.progress import Progress, read_line, read_record
+from dcos_tensorflow.task.progress import (
+    Progress,
+    begin_start,
+    read_event_step,
+    read_line,
+    read_record,
+)
 
 
 def after(*lines):
@@ -115,3 +121,28 @@ def test_a_record_that_nobody_could_pass_on_is_passed_over(record):
 
 def test_a_number_that_json_cannot_carry_is_none_in_a_result():
     assert read_record(Progress(), '{"result": {"a": 1e999}}', 1.0).result == {"a": None}
+
+
+def test_different_steps_of_one_start_are_counted():
+    progress = after("step 1", "step 1", "step 2 loss 1")
+    assert (progress.start_step, progress.start_steps) == (2, 2)
+
+
+def test_another_start_keeps_what_is_known_and_counts_anew():
+    progress = begin_start(after("step 1", "step 2"))
+    assert (progress.step, progress.start_step, progress.start_steps) == (2, None, 0)
+
+
+def test_the_step_of_event_files_counts_where_the_job_tells_none():
+    progress = read_event_step(after("loss 0.5"), 40, 9.0)
+    assert (progress.step, progress.start_step, progress.at) == (40, 40, 9.0)
+
+
+def test_the_step_that_the_job_tells_counts_more_than_that_of_event_files():
+    told = after("step 7")
+    assert read_event_step(told, 40, 9.0) == told
+
+
+def test_the_same_step_of_event_files_again_is_no_news():
+    progress = read_event_step(Progress(), 40, 9.0)
+    assert read_event_step(progress, 40, 10.0) == progress

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dcos_tensorflow.task.spec import SpecError, parse_cluster, parse_spec
+from dcos_tensorflow.task.spec import Order, SpecError, parse_order, parse_spec
 
 
 def document(**changes):
@@ -54,8 +54,54 @@ def test_a_single_task_has_neither_tf_config_nor_server():
     assert spec.cluster.server is None
 
 
-def test_the_body_of_a_new_cluster_is_read():
-    assert parse_cluster('{"epoch": 7, "distribute": null, "server": null}').epoch == 7
+def test_without_a_word_about_it_nothing_is_held_and_freezing_is_watched():
+    spec = parse_spec(document())
+    assert (spec.held, spec.hold_on_failure) == (False, False)
+    assert (spec.stall_seconds, spec.freeze_seconds) == (0.0, 10.0)
+    assert spec.first_order == Order(1, True, spec.cluster)
+
+
+def test_a_spec_may_hold_and_watch():
+    changes = {"held": True, "hold_on_failure": True, "stall_seconds": 60, "freeze_seconds": 0}
+    spec = parse_spec(document(**changes))
+    assert (spec.hold_on_failure, spec.stall_seconds, spec.freeze_seconds) == (True, 60.0, 0.0)
+    assert spec.first_order == Order(1, False, spec.cluster)
+
+
+def order_of(**changes):
+    body = {"epoch": 7, "distribute": None, "server": None, "start": 2, "run": True, **changes}
+    return parse_order(json.dumps(body))
+
+
+def test_an_order_is_read():
+    order = order_of()
+    assert (order.start, order.run, order.cluster.epoch) == (2, True, 7)
+    assert (order.grace_seconds, order.expects_restore_step) == (None, False)
+
+
+@pytest.mark.parametrize("step", [None, 0, 1200])
+def test_an_order_may_expect_a_checkpoint_or_none(step):
+    order = order_of(restore_step=step, expects_restore_step=True, grace_seconds=2)
+    assert (order.restore_step, order.expects_restore_step) == (step, True)
+    assert order.grace_seconds == 2.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"start": None}, "start must be a whole number of at least 0, got null"),
+        ({"start": 0}, "start must be a whole number of at least 1, got 0"),
+        ({"start": True}, "start must be a whole number of at least 0, got true or false"),
+        ({"run": 1}, "run must be true or false, got 1"),
+        ({"grace_seconds": -1}, "grace_seconds must be a number of at least 0, got -1"),
+        ({"restore_step": "new"}, "restore_step must be a whole number of at least 0, got a text"),
+        ({"expects_restore_step": "yes"}, "expects_restore_step must be true or false"),
+    ],
+)
+def test_a_wrong_value_of_an_order_is_refused(changes, message):
+    with pytest.raises(SpecError, match=r".*") as error:
+        order_of(**changes)
+    assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize(

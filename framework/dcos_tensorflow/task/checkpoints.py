@@ -1,0 +1,112 @@
+"""Which checkpoint a start would restore: TensorFlow's ``checkpoint`` state file, read and judged.
+
+``runner`` asks before each start and for the status. Only names and directory entries are read,
+never a tensor. The rules are those of ``tf.train.get_checkpoint_state`` and of the files that a
+save writes: a prefix counts once its index and all its data shards are there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Set
+
+STATE_FILE = "checkpoint"
+#: The state file names a few checkpoints; what is longer is something else.
+MAX_STATE_BYTES = 1 << 20
+
+_ENTRY = re.compile(
+    rb"(?:^|[\s;,{])(model_checkpoint_path|all_model_checkpoint_paths)\s*:\s*"
+    rb"(\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')"
+)
+_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f"}
+_STEP = re.compile(r"-(\d{1,18})$")
+_SHARD = re.compile(r"\.data-(\d{5})-of-(\d{5})$")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A complete checkpoint. ``step`` is the number in its name, 0 where that has none.
+
+    ``path`` is its prefix as the state file gives it.
+    """
+
+    step: int
+    path: str
+
+    def as_json(self) -> Dict[str, Any]:
+        """Return what ``GET /v1/status`` shows under ``checkpoint``."""
+        return {"step": self.step, "path": self.path}
+
+
+def restorable(directory: str) -> Optional[Checkpoint]:
+    """Return the checkpoint that a start would restore from ``directory``; None when none would.
+
+    That is the one that the state file names; where it is not complete, the newest complete one of
+    those that it names beside it. A directory that cannot be read holds none.
+    """
+    for path in named(_state(directory)):
+        if is_complete(os.path.join(directory, path)):
+            step = _STEP.search(path)
+            return Checkpoint(int(step.group(1)) if step else 0, path)
+    return None
+
+
+def named(state: bytes) -> List[str]:
+    """Return the prefixes that a state file names, the best first.
+
+    ``model_checkpoint_path`` is the newest; ``all_model_checkpoint_paths`` are oldest first.
+    """
+    latest: List[str] = []
+    others: List[str] = []
+    for line in state.splitlines():
+        if line.lstrip().startswith(b"#"):
+            continue
+        for key, text in _ENTRY.findall(line):
+            (latest if key == b"model_checkpoint_path" else others).append(_unquoted(text))
+    found = latest[-1:] + others[::-1]
+    return [path for path in dict.fromkeys(found) if path and "\0" not in path]
+
+
+def is_complete(prefix: str) -> bool:
+    """Say whether the index and all data shards of ``prefix`` are there."""
+    folder, name = os.path.split(prefix)
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return False
+    if f"{name}.index" not in names:
+        return False
+    shards: Dict[int, Set[int]] = {}
+    for entry in names:
+        found = _SHARD.search(entry) if entry.startswith(f"{name}.data-") else None
+        if found and entry == f"{name}{found.group(0)}":
+            shards.setdefault(int(found.group(2)), set()).add(int(found.group(1)))
+    return any(there >= set(range(count)) for count, there in shards.items() if count)
+
+
+def _state(directory: str) -> bytes:
+    try:
+        # Not blocking: somebody may have put a named pipe there.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(os.path.join(directory, STATE_FILE), flags)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, MAX_STATE_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def _unquoted(text: bytes) -> str:
+    def character(match: "re.Match[bytes]") -> bytes:
+        octal, hexadecimal, other = match.groups()
+        if octal or hexadecimal:
+            return bytes([int(octal or hexadecimal, 8 if octal else 16) & 0xFF])
+        return _CHARACTERS.get(other, other)
+
+    return _ESCAPE.sub(character, text[1:-1]).decode("utf-8", "surrogateescape")

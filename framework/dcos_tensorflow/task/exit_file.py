@@ -1,0 +1,68 @@
+"""Leaves the report of an end in the sandbox, for whoever asks later.
+
+``runner`` calls it for each start that failed, ``main`` for the end of the task. ``task-exit.json``
+holds the newest; ``task-exits.jsonl`` keeps those of all starts that failed, so that the next one
+hides nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Callable, Dict
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.task.exit_analysis import ExitReport
+from dcos_tensorflow.task.lifecycle import Failure
+
+#: A history that is longer begins anew, and the old one stays beside it as ``.1``.
+MAX_HISTORY_BYTES = 4 << 20
+
+
+def write_report(sandbox: str, report: ExitReport, log: Callable[[str], None]) -> None:
+    """Write ``report`` as the newest; what cannot be written is said to ``log``."""
+    path = os.path.join(sandbox, contract.EXIT_REPORT_FILE)
+    try:
+        with open(f"{path}.new", "w", encoding="utf-8", opener=_open) as file:
+            json.dump(report.as_json(), file, indent=2)
+            file.write("\n")
+        os.replace(f"{path}.new", path)
+    except OSError as error:
+        log(f"{path} cannot be written: {error}")
+
+
+def _open(path: str, flags: int) -> int:
+    # Not blocking: the job may have put a named pipe in its place.
+    return os.open(path, flags | os.O_NONBLOCK, 0o644)
+
+
+def write_failure(sandbox: str, failure: Failure, log: Callable[[str], None]) -> None:
+    """Write the report of a start that failed, and add it to the history."""
+    write_report(sandbox, failure.report, log)
+    path = os.path.join(sandbox, contract.EXIT_HISTORY_FILE)
+    line = json.dumps({"start": failure.start, "ended_at": failure.at, **failure.report.as_json()})
+    try:
+        if os.path.exists(path) and os.path.getsize(path) > MAX_HISTORY_BYTES:
+            os.replace(path, f"{path}.1")
+        with open(path, "a", encoding="utf-8", opener=_open) as file:
+            file.write(f"{line}\n")
+    except OSError as error:
+        log(f"{path} cannot be written: {error}")
+
+
+#: What ``GET /v1/status`` carries of each line at most: it is asked for again and again.
+STATUS_LINE_LENGTH = 400
+
+
+def failure_as_json(failure: Failure) -> Dict[str, Any]:
+    """Return what ``GET /v1/status`` shows under ``exit``."""
+    report = failure.report
+    return {
+        "class": report.exit_class.value,
+        "code": report.exit_code,
+        "summary": report.summary,
+        "hint": report.hint,
+        "last_lines": [line[:STATUS_LINE_LENGTH] for line in report.last_lines],
+        "ended_at": failure.at,
+        "start": failure.start,
+    }

@@ -1,0 +1,165 @@
+"""Looks at the user's process from outside, for the watchdog and for the status.
+
+``runner`` makes one for each start and asks it several times a second. It reads /proc and event
+files only: it never signals the process, and judges nothing (``watchdog`` does).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, List, Mapping, Optional, Tuple
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.task import memory, process_table, sockets, watchdog
+from dcos_tensorflow.task.contracts import Found
+from dcos_tensorflow.task.event_files import EventFiles, open_event_files
+from dcos_tensorflow.task.exit_analysis import Verdict
+from dcos_tensorflow.task.process import UserProcess
+from dcos_tensorflow.task.progress import Progress
+from dcos_tensorflow.task.spec import Cluster
+
+#: How often the port and the processes are looked at: that reads tables of the whole machine.
+TABLE_SECONDS = 1.0
+#: How often the event files are: TensorFlow flushes them every few seconds or minutes.
+EVENTS_SECONDS = 3.0
+#: How often the memory is: the kernel walks the pages of each process for it.
+MEMORY_SECONDS = 10.0
+
+
+class Observer:
+    """What can be seen of one start of the user's process.
+
+    ``port`` is that of its own TensorFlow server, 0 for none. With ``in_shell`` the process is a
+    shell, and what it runs is looked at too. ``directories`` are where its event files may lie.
+    """
+
+    def __init__(
+        self,
+        process: UserProcess,
+        limits: watchdog.Limits,
+        *,
+        port: int,
+        in_shell: bool,
+        directories: Tuple[str, ...],
+    ) -> None:
+        self._process = process
+        self._limits = limits
+        self._port = port
+        self._in_shell = in_shell
+        self._directories = directories
+        self._watch = watchdog.Watch()
+        self._looked_at = time.monotonic()
+        self._chain: List[int] = [process.pid]
+        self._server: Optional[process_table.Process] = None
+        self._port_open: Optional[bool] = None
+        self._table_due = 0.0
+        self._events = EventFiles()
+        self._events_due = self._looked_at + TABLE_SECONDS
+        self._memory: Optional[int] = None
+        self._memory_due = 0.0
+        self._memory_lock = threading.Lock()
+
+    @property
+    def frozen_seconds(self) -> float:
+        """Return for how long the process has been stopped."""
+        return self._watch.frozen_seconds
+
+    def look(self, known: Progress) -> Optional[Verdict]:
+        """Look once; return why the process is to be given up, if it is.
+
+        ``known`` is how far the job is as it has said.
+        """
+        now = time.monotonic()
+        if now >= self._table_due:
+            self._table_due = now + TABLE_SECONDS
+            self._look_at_tables()
+        states = [p.state for p in map(process_table.read_process, self._chain) if p]
+        sight = watchdog.Sight(
+            stopped="T" in states,
+            step=known.start_step,
+            steps=known.start_steps,
+            port=self._port,
+            port_open=self._port_open,
+        )
+        elapsed, self._looked_at = now - self._looked_at, now
+        self._watch, verdict = watchdog.look(self._watch, sight, self._limits, elapsed)
+        return verdict
+
+    def event_step(self) -> Optional[int]:
+        """Return the newest step in the event files that the process has open; None if none.
+
+        They are read every ``EVENTS_SECONDS``; in between there is nothing new.
+        """
+        now = time.monotonic()
+        if now < self._events_due:
+            return None
+        self._events_due = now + EVENTS_SECONDS
+        pids = [process.pid for process in self._process.members()]
+        return self._events.newest_step(open_event_files(pids, self._directories))
+
+    def memory_bytes(self) -> Optional[int]:
+        """Return the memory of the process and all that it has started. From any thread."""
+        with self._memory_lock:
+            now = time.monotonic()
+            if now >= self._memory_due:
+                self._memory_due = now + MEMORY_SECONDS
+                pids = [process.pid for process in self._process.members()]
+                self._memory = memory.resident_bytes(pids)
+            return self._memory
+
+    def _look_at_tables(self) -> None:
+        if self._in_shell:
+            self._chain = process_table.only_children(
+                process_table.read_processes(), self._process.pid
+            )
+        if self._port:
+            self._port_open = self._is_port_open()
+
+    def _is_port_open(self) -> Optional[bool]:
+        """Say whether the task's server listens; None where nothing can be said.
+
+        A port counts from when one of the task's processes was seen to listen on it, and for as
+        long as that process lives: one that has ended has closed it in order.
+        """
+        inodes = sockets.listening_inodes(self._port)
+        if inodes is None:
+            return None
+        if inodes:
+            if self._server is None:
+                pids = [process.pid for process in self._process.members()]
+                owner = sockets.owner(inodes, pids)
+                self._server = process_table.read_process(owner) if owner else None
+            return True if self._server else None
+        if self._server is None or not self._is_same(self._server):
+            self._server = None
+            return None
+        return False
+
+    def _is_same(self, process: process_table.Process) -> bool:
+        now = process_table.read_process(process.pid)
+        return now is not None and now.state not in "ZX" and now.session == process.session
+
+
+def own_port(found: Found, cluster: Cluster) -> int:
+    """Return the port of the task's own TensorFlow server in ``cluster``; 0 when it has none."""
+    if found.contract == contract.CONTRACT_TENSORBOARD:
+        return 0
+    if found.contract == contract.CONTRACT_FUNCTION:
+        server = cluster.server
+        return _port(server.cluster[server.job_name][server.task_index]) if server else 0
+    return _port_in_tf_config(cluster.tf_config or {})
+
+
+def _port_in_tf_config(tf_config: Mapping[str, Any]) -> int:
+    """Read what the scheduler has rendered; another form means no server that we know of."""
+    try:
+        task = tf_config["task"]
+        return _port(tf_config["cluster"][task["type"]][int(task["index"])])
+    except (KeyError, IndexError, TypeError, ValueError):
+        return 0
+
+
+def _port(address: str) -> int:
+    port = address.rpartition(":")[2]
+    return int(port) if port.isdigit() else 0

@@ -1,0 +1,100 @@
+"""What a start of the user's process needs to know first: its command, and whether it may begin.
+
+``runner`` makes one ``Preparation`` and asks it before each start. It reads the checkpoint
+directory, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from dcos_tensorflow.task import checkpoints, command_line, environment
+from dcos_tensorflow.task.contracts import Found
+from dcos_tensorflow.task.environment import Directories
+from dcos_tensorflow.task.exit_analysis import (
+    Ending,
+    ExitReport,
+    analyse,
+    checkpoint_mismatch,
+    job_unusable,
+    runner_failed,
+)
+from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """All that stays the same from start to start.
+
+    ``wrapper_command`` starts our wrapper; ``mark`` identifies this attempt's processes.
+    """
+
+    spec: RunnerSpec
+    found: Found
+    where: Directories
+    inherited: Mapping[str, str]
+    wrapper_command: Tuple[str, ...]
+    mark: str
+
+    def command(self, cluster: Cluster) -> Tuple[List[str], Dict[str, str], List[str]]:
+        """Return command line and environment of a start, and lines for the log."""
+        variables, notes = environment.user_environment(
+            self.spec,
+            cluster,
+            inherited=self.inherited,
+            where=self.where,
+            python_path=self.found.python_path,
+            python=sys.executable,
+            mark=self.mark,
+        )
+        command, more = command_line.user_command(
+            self.spec,
+            self.found,
+            cluster,
+            where=self.where,
+            python=sys.executable,
+            wrapper_command=list(self.wrapper_command),
+        )
+        return command, {**variables, **more}, notes
+
+    def checkpoint(self) -> Optional[checkpoints.Checkpoint]:
+        """Return what a start would restore now; None where there is nothing, or only a URL."""
+        directory = self.where.checkpoint_dir
+        return None if environment.is_url(directory) else checkpoints.restorable(directory)
+
+    def refusal(self, order: Order) -> Optional[ExitReport]:
+        """Return why ``order`` must not start: it would restore another checkpoint than wanted.
+
+        What lies behind a URL is the same for all tasks, and is not compared.
+        """
+        directory = self.where.checkpoint_dir
+        if not order.expects_restore_step or environment.is_url(directory):
+            return None
+        found = self.checkpoint()
+        step = found.step if found else None
+        if step == order.restore_step:
+            return None
+        return checkpoint_mismatch(order.restore_step, step, directory)
+
+    def cannot_start(self, program: str, error: OSError) -> ExitReport:
+        """Return the report of a start that the system has refused."""
+        theirs = isinstance(error, (FileNotFoundError, PermissionError))
+        if theirs and os.path.isdir(self.where.sandbox):
+            return job_unusable(f"{program} cannot be started: {error.strerror}")
+        return runner_failed(f"The task runner cannot start {program}: {error}")
+
+    def report(self, ending: Ending, lines: Sequence[str]) -> ExitReport:
+        """Return the report of ``ending``, in which the job's own names are filled in."""
+        job = self.spec.job
+        known = replace(
+            ending,
+            contract=self.found.contract,
+            job_name=job.name,
+            grpc_port=self.spec.grpc_port,
+            tf1_compat=job.tf1_compat,
+            legacy_keras=job.legacy_keras,
+        )
+        return analyse(known, lines)

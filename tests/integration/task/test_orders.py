@@ -1,0 +1,465 @@
+"""Starts that are ordered, held, failed and given up; and what comes at the wrong time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from waiting import eventually, stays
+
+from .conftest import alive, free_port
+
+READY = "print('ready', flush=True)\n"
+WAIT = READY + "import time\nwhile True: time.sleep(60)\n"
+STARTS = "open('begun', 'a').write('start\\n')\n" + WAIT
+IGNORES_SIGTERM = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + WAIT
+#: Fails at the first start of a sandbox and waits at every later one.
+FAILS_ONCE = (
+    """\
+import os
+if not os.path.exists('failed'):
+    open('failed', 'w').close()
+    raise KeyError('images')
+"""
+    + WAIT
+)
+FAILS = "raise KeyError('images')\n"
+
+
+def running(start, source=WAIT, **spec):
+    task = start(source, **spec)
+    task.wait_for_text("ready")
+    return task
+
+
+def failed(start, source=FAILS, **spec):
+    task = start(source, hold_on_failure=True, **spec)
+    task.wait_for_state("failed")
+    return task
+
+
+def peers(*addresses):
+    return {"distribute": {"tf_config": None, "wait_for": list(addresses)}}
+
+
+def test_the_status_tells_which_start_is_wanted(start):
+    task = running(start)
+    wanted = {"start": 1, "run": True, "exit": None, "checkpoint": None, "frozen_seconds": 0.0}
+    status = task.status()
+    assert wanted.items() <= status.items()
+    assert status["memory_bytes"] > 1_000_000
+    task.order(4)
+    task.wait_for_state("running", start=4, epoch=4, starts=2)
+
+
+def test_the_status_tells_the_strategy_of_the_code(start):
+    code = "def unused(): tf.distribute.MultiWorkerMirroredStrategy()\n" + WAIT
+    assert running(start, code).status()["strategy"] == "multi_worker"
+
+
+def test_a_task_held_at_launch_starts_nothing_until_it_is_let_go(start):
+    task = start(STARTS, held=True)
+    status = task.wait_for_state("held", start=1, run=False, starts=0)
+    assert status["pid"] is None
+    assert stays(lambda: task.status()["starts"] == 0, 0.6)
+    code, answer = task.order(1, epoch=7)
+    assert (code, answer["changed"]) == (200, True)
+    task.wait_for_state("running", start=1, epoch=7, starts=1)
+
+
+def test_a_running_start_is_held_and_let_go(start):
+    task = running(start)
+    pid = task.status()["pid"]
+    task.order(1, run=False)
+    status = task.wait_for_state("held", start=1, run=False)
+    assert not alive(pid)
+    assert (status["exit"], status["pid"], status["memory_bytes"]) == (None, None, None)
+    task.order(1)
+    task.wait_for_state("running", start=1, starts=2)
+
+
+def test_the_same_order_twice_starts_one_process(start):
+    task = running(start, STARTS)
+    assert [task.order(2)[1]["changed"] for _ in range(3)] == [True, False, False]
+    task.wait_for_state("running", start=2)
+    assert task.order(2)[1]["changed"] is False
+    eventually(lambda: task.text("begun") == "start\n" * 2, what="two starts")
+
+
+def test_an_older_order_that_comes_late_changes_nothing(start):
+    task = running(start)
+    task.order(3)
+    task.wait_for_state("running", start=3)
+    code, answer = task.order(2, run=False)
+    assert (code, answer["error"]) == (409, "start 2 is older than start 3")
+    assert task.status()["run"] is True
+
+
+def test_an_order_takes_the_place_of_one_that_waits_for_its_peers(start):
+    task = start(STARTS, cluster={"epoch": 1, **peers(f"127.0.0.3:{free_port()}")})
+    task.wait_for_state("waiting")
+    task.order(2)
+    task.wait_for_state("running", start=2, starts=1)
+
+
+def test_a_start_that_waits_goes_over_to_newer_addresses(start):
+    task = start(STARTS, cluster={"epoch": 1, **peers(f"127.0.0.3:{free_port()}")})
+    task.wait_for_state("waiting")
+    address = f"127.0.0.3:{free_port()}"
+    task.order(1, epoch=2, **peers(address))
+    task.wait_for_state("waiting", start=1, epoch=2, waiting_for=[address])
+    task.order(1, epoch=3)
+    task.wait_for_state("running", start=1, epoch=3, starts=1)
+
+
+def test_a_start_that_waits_can_be_held(start):
+    address = f"127.0.0.3:{free_port()}"
+    task = start(STARTS, cluster={"epoch": 1, **peers(address)})
+    task.wait_for_state("waiting")
+    task.order(1, run=False, **peers(address))
+    task.wait_for_state("held", waiting_for=[])
+    with socket.socket() as peer:
+        peer.bind(("127.0.0.3", int(address.rpartition(":")[2])))
+        peer.listen()
+        assert stays(lambda: task.status()["state"] == "held", 0.6)
+
+
+def test_an_order_takes_the_place_of_one_that_is_on_its_way(start):
+    task = running(start, IGNORES_SIGTERM)
+    task.order(2)
+    task.wait_for_state("stopping", start=2)
+    assert task.order(3, grace_seconds=0.1)[0] == 200
+    task.wait_for_state("running", start=3, epoch=3, starts=2)
+
+
+def test_a_start_is_held_while_the_one_before_is_stopped(start):
+    task = running(start, IGNORES_SIGTERM)
+    task.order(2)
+    task.order(2, run=False, grace_seconds=0.1)
+    task.wait_for_state("held", start=2, starts=1)
+
+
+def test_orders_during_the_preparation_are_taken(start):
+    task = start(STARTS)
+
+    def ordered():
+        try:
+            return task.order(2)[0] == 200
+        except OSError:
+            return False
+
+    eventually(ordered, what="the runner takes an order")
+    task.wait_for_state("running", start=2, epoch=2)
+
+
+def test_a_process_that_ignores_sigterm_is_killed_after_the_orders_grace(start):
+    task = running(start, IGNORES_SIGTERM, grace_seconds=600)
+    task.order(2, grace_seconds=0.1)
+    task.wait_for_state("running", start=2, starts=2)
+    assert "SIGKILL" in task.text("stderr")
+
+
+def test_grandchildren_are_gone_before_the_next_start(start):
+    source = """\
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import signal, time, os\\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\\n"
+    "open('deep', 'w').write(f'{os.getpid()}\\\\n')\\ntime.sleep(600)"], start_new_session=True)
+"""
+    task = running(start, source + WAIT)
+    grandchild = task.pid_in("deep")
+    task.order(1, run=False)
+    task.wait_for_state("held")
+    assert not alive(grandchild)
+
+
+def test_a_failure_is_told_and_the_container_kept(start):
+    task = failed(start)
+    status = task.status()
+    told = status["exit"]
+    assert (told["class"], told["code"], told["start"]) == ("user_error", 1, 1)
+    assert (told["summary"], status["summary"]) == ("KeyError: 'images'",) * 2
+    assert "KeyError: 'images'" in told["last_lines"]
+    assert time.time() - told["ended_at"] < 60
+    assert task.report()["class"] == "user_error"
+    assert task.process.poll() is None
+
+
+def test_a_failed_start_is_not_started_again_under_its_own_number(start):
+    task = failed(start)
+    assert task.order(1)[1]["changed"] is False
+    assert stays(lambda: task.status()["starts"] == 1, 0.6)
+
+
+def test_a_new_start_follows_a_failed_one(start):
+    task = failed(start, FAILS_ONCE)
+    task.order(2)
+    status = task.wait_for_state("running", start=2, starts=2)
+    assert status["exit"]["start"] == 1
+
+
+def test_every_failure_is_kept(start):
+    task = failed(start, "import sys, os; sys.exit(int(os.environ['TF_EPOCH']))")
+    for number in (2, 3):
+        task.order(number)
+        task.wait_for_state("failed", start=number)
+    history = [json.loads(line) for line in task.text("task-exits.jsonl").splitlines()]
+    assert [(end["start"], end["exit_code"]) for end in history] == [(1, 1), (2, 2), (3, 3)]
+    assert task.report()["exit_code"] == 3
+
+
+@pytest.mark.parametrize("code", [0, 75, 78])
+def test_what_no_other_start_could_mend_ends_the_task(start, code):
+    assert start(f"raise SystemExit({code})", hold_on_failure=True).wait() == code
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, None], ids=["signal", "request"])
+def test_a_stop_of_a_failed_task_ends_with_the_failures_code(start, stop):
+    task = failed(start, "raise SystemExit(9)")
+    if stop:
+        task.process.send_signal(stop)
+    else:
+        assert task.request("POST", "/v1/stop")[0] == 202
+    assert task.wait() == 9
+    assert task.report()["class"] == "user_error"
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, None], ids=["signal", "request"])
+def test_a_stop_of_a_held_task_ends_it(start, stop):
+    task = start(STARTS, held=True)
+    task.wait_for_state("held")
+    if stop:
+        task.process.send_signal(stop)
+    else:
+        assert task.request("POST", "/v1/stop")[0] == 202
+    assert task.wait() == 143
+    assert task.report()["class"] == "interrupted"
+    assert task.text("begun") == ""
+
+
+def test_a_task_that_is_ending_takes_no_order(start):
+    task = running(start, IGNORES_SIGTERM)
+    task.request("POST", "/v1/stop")
+    code, answer = task.order(2)
+    assert (code, answer["error"]) == (409, "the task is ending and takes no order")
+    assert task.request("POST", "/v1/stop", {"grace_seconds": 0})[0] == 202
+    assert task.wait() == 137
+
+
+def test_nothing_survives_a_runner_that_is_killed_while_held(start):
+    task = running(start)
+    task.order(1, run=False)
+    task.wait_for_state("held")
+    children = Path(f"/proc/{task.process.pid}/task/{task.process.pid}/children")
+    left = [int(pid) for pid in children.read_text().split()]
+    assert left
+    task.process.kill()
+    task.process.wait()
+    eventually(lambda: not any(map(alive, left)), what="the guard is gone")
+
+
+def test_a_program_that_is_missing_at_a_later_start_ends_the_task(start):
+    task = running(start, job={"command": "echo ready; sleep 600"}, hold_on_failure=True)
+    task.sandbox.rename(task.sandbox.with_name("elsewhere"))
+    task.order(2)
+    assert task.wait() == 71
+
+
+def save_checkpoint(task, step):
+    directory = task.sandbox / "checkpoints"
+    for name in (f"ckpt-{step}.index", f"ckpt-{step}.data-00000-of-00001"):
+        (directory / name).touch()
+    (directory / "checkpoint").write_text(f'model_checkpoint_path: "ckpt-{step}"\n')
+
+
+def test_the_status_tells_what_a_start_would_restore(start):
+    task = start(WAIT, held=True)
+    task.wait_for_state("held")
+    save_checkpoint(task, 1200)
+    assert task.status()["checkpoint"] == {"step": 1200, "path": "ckpt-1200"}
+
+
+@pytest.mark.parametrize(("there", "wanted"), [(1200, 1200), (None, None)])
+def test_a_start_begins_where_the_checkpoint_is_the_one_that_is_expected(start, there, wanted):
+    task = start(WAIT, held=True)
+    task.wait_for_state("held")
+    if there:
+        save_checkpoint(task, there)
+    task.order(2, restore_step=wanted, expects_restore_step=True)
+    task.wait_for_state("running", start=2)
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "summary"),
+    [
+        (
+            1200,
+            1300,
+            "the checkpoint of step 1200, but all tasks are to go on from the checkpoint ",
+        ),
+        (1200, None, "the checkpoint of step 1200, but all tasks are to go on from no checkpoint"),
+        (None, 1200, "no checkpoint, but all tasks are to go on from the checkpoint of step 1200"),
+    ],
+)
+def test_a_start_fails_where_the_checkpoint_is_another(start, there, wanted, summary):
+    task = start(STARTS, held=True, hold_on_failure=True)
+    task.wait_for_state("held")
+    if there:
+        save_checkpoint(task, there)
+    task.order(2, restore_step=wanted, expects_restore_step=True)
+    told = task.wait_for_state("failed", start=2)["exit"]
+    assert (told["class"], told["code"]) == ("checkpoint_mismatch", 65)
+    assert told["summary"].startswith(f"{task.sandbox}/checkpoints holds {summary}")
+    assert task.text("begun") == ""
+
+
+def test_after_a_mismatch_the_next_start_can_begin(start):
+    task = start(STARTS, held=True, hold_on_failure=True)
+    task.wait_for_state("held")
+    task.order(2, restore_step=5, expects_restore_step=True)
+    task.wait_for_state("failed")
+    save_checkpoint(task, 5)
+    task.order(3, restore_step=5, expects_restore_step=True)
+    task.wait_for_state("running", start=3)
+
+
+def test_a_checkpoint_is_not_compared_unless_it_is_expected(start):
+    task = start(STARTS, held=True)
+    task.wait_for_state("held")
+    task.order(2, restore_step=5)
+    task.wait_for_state("running", start=2)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [{"name": "job"}, {"command": "python3 job.py; echo not reached"}],
+    ids=["script", "command"],
+)
+def test_a_frozen_process_is_killed_and_told(start, job):
+    source = "import os\nopen('pid', 'w').write(f'{os.getpid()}\\n')\n" + WAIT
+    task = running(start, source, job=job, hold_on_failure=True, freeze_seconds=1)
+    pid = task.pid_in("pid")
+    os.kill(pid, signal.SIGSTOP)
+    frozen_at = time.time()
+    told = task.wait_for_state("failed")["exit"]
+    assert told["ended_at"] - frozen_at < 1 + 2
+    assert told["class"] == "frozen"
+    assert "stopped (state T)" in told["summary"]
+    assert not alive(pid)
+
+
+def test_the_status_tells_for_how_long_a_process_is_frozen(start):
+    task = running(start, freeze_seconds=0)
+    os.kill(task.status()["pid"], signal.SIGSTOP)
+    eventually(lambda: task.status()["frozen_seconds"] > 0.5, what="it is seen to be frozen")
+    os.kill(task.status()["pid"], signal.SIGCONT)
+    eventually(lambda: task.status()["frozen_seconds"] == 0, what="it is seen to go on")
+
+
+def test_without_hold_on_failure_a_frozen_process_ends_the_task(start):
+    task = running(start, freeze_seconds=0.5)
+    os.kill(task.status()["pid"], signal.SIGSTOP)
+    assert task.wait() == 137
+    assert task.report()["class"] == "frozen"
+
+
+STALLS = """\
+import time
+for step in range(1, 6):
+    print('step', step, flush=True)
+    time.sleep(0.05)
+"""
+
+
+def test_a_step_that_does_not_move_any_more_is_given_up(start):
+    task = start(STALLS + WAIT, hold_on_failure=True, stall_seconds=1)
+    told = task.wait_for_state("failed")["exit"]
+    assert told["class"] == "stalled"
+    assert "No step after step 5" in told["summary"]
+
+
+def test_a_process_that_tells_no_step_is_never_stalled(start):
+    task = running(start, WAIT, stall_seconds=0.3)
+    assert stays(lambda: task.status()["state"] == "running", 1.0)
+
+
+LISTENS = """\
+import socket, sys
+server = socket.socket()
+server.bind(('127.0.0.1', int(sys.argv[1]) if sys.argv[1:] else PORT))
+server.listen()
+print('listens', flush=True)
+import os, time
+while not os.path.exists('close'): time.sleep(0.02)
+"""
+
+
+def own_cluster(port):
+    config = {
+        "cluster": {"worker": [f"127.0.0.1:{port}"]},
+        "task": {"type": "worker", "index": 0},
+    }
+    return {"epoch": 1, "distribute": {"tf_config": config, "wait_for": []}}
+
+
+def test_a_server_that_has_closed_its_port_is_given_up(start):
+    port = free_port()
+    source = LISTENS.replace("PORT", str(port)) + "server.close()\n" + WAIT
+    task = start(source, cluster=own_cluster(port), freeze_seconds=1, hold_on_failure=True)
+    task.wait_for_text("listens")
+    # The port counts once it was seen, which takes a look or two.
+    assert stays(lambda: task.status()["state"] == "running", 1.5)
+    (task.sandbox / "close").touch()
+    told = task.wait_for_state("failed")["exit"]
+    assert told["class"] == "frozen"
+    assert f"port {port} has been closed" in told["summary"]
+
+
+def test_a_server_whose_process_has_ended_in_order_is_no_sign(start):
+    port = free_port()
+    task = start(
+        files={"serve.py": LISTENS},
+        job={"command": f"python3 serve.py {port}; echo ready; sleep 600"},
+        cluster=own_cluster(port),
+        freeze_seconds=1,
+    )
+    task.wait_for_text("listens")
+    assert stays(lambda: task.status()["state"] == "running", 1.5)
+    (task.sandbox / "close").touch()
+    task.wait_for_text("ready")
+    assert stays(lambda: task.status()["state"] == "running", 2.5)
+
+
+WRITES_EVENTS = """\
+import os, struct, time
+file = open(os.environ['LOG_DIR'] + '/events.out.tfevents.1.host.2.0.v2', 'wb', buffering=0)
+def event(step):
+    data = b'\\x09' + struct.pack('<d', 1.7e9) + b'\\x10' + bytes([step]) + b'\\x2a\\x00'
+    file.write(struct.pack('<Q', len(data)) + bytes(4) + data + bytes(4))
+event(40)
+"""
+
+
+def test_the_step_is_read_from_event_files_where_a_job_tells_none(start):
+    task = running(start, WRITES_EVENTS + WAIT)
+    eventually(lambda: task.status()["progress"]["step"] == 40, what="the step")
+
+
+def test_a_step_that_the_job_tells_counts_more_than_its_event_files(start):
+    task = running(start, "print('step 7', flush=True)\n" + WRITES_EVENTS + WAIT)
+    eventually(lambda: task.status()["progress"]["step"] == 7, what="the step")
+    assert stays(lambda: task.status()["progress"]["step"] == 7, 1.5)
+
+
+def test_nothing_in_the_place_of_the_reports_stops_the_runner(start):
+    source = "import os\nos.mkfifo('task-exits.jsonl')\nos.mkfifo('task-exit.json.new')\n"
+    task = failed(start, source + FAILS)
+    assert "task-exits.jsonl cannot be written" in task.text("stderr")
+    task.process.terminate()
+    assert task.wait() == 1
