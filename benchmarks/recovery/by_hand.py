@@ -37,7 +37,8 @@ class ByHand:
 
     def __enter__(self) -> ByHand:
         (self._folder / "checkpoints").mkdir(parents=True)
-        addresses = dict(zip(self.training.tasks, _free_addresses(len(self.training.tasks))))
+        free = _free_addresses(len(self.training.tasks))
+        addresses = dict(zip(self.training.tasks, free, strict=True))
         for task in self.training.tasks:
             directory = self._folder / task
             directory.mkdir()
@@ -93,7 +94,14 @@ class ByHand:
     def _script(self, verb: str, tasks: tuple[str, ...]) -> None:
         job = HERE / "jobs" / f"{self.training.job}.py"
         subprocess.run(
-            [str(HERE / "by_hand.sh"), verb, str(self._folder), str(self._python), str(job), *tasks],
+            [
+                str(HERE / "by_hand.sh"),
+                verb,
+                str(self._folder),
+                str(self._python),
+                str(job),
+                *tasks,
+            ],
             check=True,
             stdout=subprocess.DEVNULL,
         )

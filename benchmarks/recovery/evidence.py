@@ -121,13 +121,10 @@ def _new_process(entries: Sequence[Entry], fault_at: float, task: str) -> float:
 
     An evaluator is silent between two checkpoints: its pauses tell less than its process ids.
     """
-    own = [entry for entry in entries if entry.task == task and entry.pid]
+    own = [e for e in entries if e.task == task and e.pid and e.event in _TAKES_PART]
     if not own or own[-1].pid in {entry.pid for entry in own if entry.at <= fault_at}:
         return 0.0
-    first = next(
-        entry.at for entry in own if entry.pid == own[-1].pid and entry.event in _TAKES_PART
-    )
-    return first - fault_at
+    return next(entry.at for entry in own if entry.pid == own[-1].pid) - fault_at
 
 
 def _steps_back(entries: Sequence[Entry], fault_at: float, decider: str) -> tuple[int, int]:
@@ -147,6 +144,5 @@ def _steps_back(entries: Sequence[Entry], fault_at: float, decider: str) -> tupl
         if entry.at > fault_at and newest is not None and reached < newest:
             repeated = max(repeated, newest - reached)
             lost = max(lost, min(saved, newest) - reached)
-            newest = None
-        newest = entry.step if newest is None else max(newest, entry.step)
+        newest = entry.step
     return repeated, max(0, lost)

@@ -1,7 +1,6 @@
-"""The processes of a job's tasks, found and signalled by what stands in /proc.
+"""The processes of a service's tasks, found and signalled by what stands in /proc.
 
-A process of the user's has TASK_NAME in its environment; a task runner has its spec there. Only
-processes whose environment names the given folder are looked at: those of this benchmark.
+Only processes whose environment names the given folder are looked at: those of this benchmark.
 """
 
 from __future__ import annotations
@@ -10,45 +9,51 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 
 @dataclass(frozen=True)
 class TaskProcess:
-    """The first process of a task's code. The start time tells it from a later one's id."""
+    """The first process of a task's code, or its runner. The start time tells it from others."""
 
+    task: str
+    task_id: str
     pid: int
     started: int
+    directory: Path
 
 
 def user_processes(folder: Path) -> dict[str, TaskProcess]:
-    """Return the process of the user's code of each task: the oldest that names the folder."""
-    found: dict[str, TaskProcess] = {}
-    for pid in _pids():
-        environment = _environment(pid)
-        task = environment.get("TASK_NAME")
-        started = _start_time(pid)
-        if task is None or started is None or not _names(environment, folder):
-            continue
-        if task not in found or started < found[task].started:
-            found[task] = TaskProcess(pid, started)
-    return found
+    """Return the process of the user's code by Mesos task id: the oldest of each."""
+    return _oldest(folder, lambda environment: environment.get("TASK_NAME"))
 
 
 def runners(folder: Path) -> dict[str, TaskProcess]:
-    """Return the task runner of each task."""
-    found = {}
-    for pid in _pids():
-        environment = _environment(pid)
-        started = _start_time(pid)
-        spec = environment.get("TASK_RUNNER_SPEC")
-        if spec is None or started is None or not _names(environment, folder):
+    """Return the task runners by Mesos task id."""
+    return _oldest(folder, _task_of_runner)
+
+
+def _task_of_runner(environment: dict[str, str]) -> str | None:
+    spec = environment.get("TASK_RUNNER_SPEC")
+    return None if spec is None else str(json.loads(spec)["task"])
+
+
+def _oldest(
+    folder: Path, task_of: Callable[[dict[str, str]], str | None]
+) -> dict[str, TaskProcess]:
+    found: dict[str, TaskProcess] = {}
+    for name in os.listdir("/proc"):
+        environment = _environment(name) if name.isdigit() else {}
+        sandbox = environment.get("MESOS_SANDBOX", "")
+        task = task_of(environment) if sandbox.startswith(str(folder)) else None
+        started = _start_time(name) if task is not None else None
+        if started is None:
             continue
-        task = json.loads(spec)["task"]
-        if task not in found or started < found[task].started:
-            found[task] = TaskProcess(pid, started)
+        task_id = environment["MESOS_EXECUTOR_ID"]
+        if task_id not in found or started < found[task_id].started:
+            found[task_id] = TaskProcess(task, task_id, int(name), started, Path(sandbox))
     return found
 
 
@@ -59,15 +64,7 @@ def send(processes: Iterable[TaskProcess], number: signal.Signals) -> None:
             os.kill(process.pid, number)
 
 
-def _names(environment: dict[str, str], folder: Path) -> bool:
-    return any(str(folder) in value for value in environment.values())
-
-
-def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-def _environment(pid: int) -> dict[str, str]:
+def _environment(pid: str) -> dict[str, str]:
     try:
         text = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
     except OSError:
@@ -75,7 +72,7 @@ def _environment(pid: int) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.split("\0") if "=" in line)
 
 
-def _start_time(pid: int) -> int | None:
+def _start_time(pid: str) -> int | None:
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from benchmarks.recovery import evidence
@@ -27,6 +27,7 @@ class Watch:
         self._directory_of = directory_of
         self._offset = 0
         self._entries: list[Entry] = []
+        self._disregarded: dict[int, float] = {}
         self._touched: Mapping[str, float] = {}
         self._clock = time.time() - time.monotonic()
 
@@ -46,7 +47,14 @@ class Watch:
                 touched[task] = at
                 self._entries.append(Entry(at - self._clock, task, 0, "trained"))
         self._touched = touched
-        return sorted(self._entries, key=lambda entry: entry.at)
+        return sorted(filter(self._counts, self._entries), key=lambda entry: entry.at)
+
+    def disregard(self, pids: Iterable[int]) -> None:
+        """Let nothing count that these processes do from now on."""
+        self._disregarded.update(dict.fromkeys(pids, time.monotonic()))
+
+    def _counts(self, entry: Entry) -> bool:
+        return entry.at < self._disregarded.get(entry.pid, float("inf"))
 
     def wait_until(
         self, condition: Callable[[list[Entry]], bool], seconds: float

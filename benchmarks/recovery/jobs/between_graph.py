@@ -25,6 +25,8 @@ def main(server, log_dir, context):
     with tf.device(setter):
         step = tf.train.get_or_create_global_step()
         train = model(step)
+        with tf.control_dependencies([train]):
+            step_after = step.read_value()
     with tf.device("/job:worker/task:0/cpu:0"):
         saver = tf.train.Saver(sharded=False, save_relative_paths=True, max_to_keep=5)
     chief = index == 0
@@ -46,7 +48,7 @@ def main(server, log_dir, context):
         journal.note("resumed", int(session.run(step)))
         pace = journal.Pace()
         while not session.should_stop():
-            _, count = session.run([train, step])
+            _, count = session.run([train, step_after])
             journal.note("step", int(count))
             pace.wait()
 

@@ -1,0 +1,208 @@
+"""Plays the faults of one training one after the other, by hand and as a service, and measures."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.recovery import evidence, network, processes
+from benchmarks.recovery.by_hand import ByHand
+from benchmarks.recovery.cases import Case, Training, Way
+from benchmarks.recovery.evidence import Entry, Figures
+from benchmarks.recovery.processes import TaskProcess
+from benchmarks.recovery.service import Fault, Service
+
+#: Seconds until a fault that is not healed is given up.
+HEAL_SECONDS = 60.0
+#: A training that is whole has to stay so for this long.
+STAY_SECONDS = 1.0
+#: Seconds for an old process to be ended after its machine came back.
+FENCE_SECONDS = 30.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one fault.
+
+    ``restarted`` are the tasks whose process is a new one, ``moved`` those of them with a new
+    container. ``noticed_seconds`` is when the service noted an incident, from the fault.
+    ``charged`` is how many retries it cost. ``why`` says what a job that is not healed waits for.
+    """
+
+    tensorflow: str
+    case: Case
+    healed: bool
+    figures: Figures | None
+    by_hand: Figures | None
+    noticed_seconds: float | None = None
+    restarted: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    charged: int = 0
+    incidents: tuple[dict[str, Any], ...] = ()
+    why: str = ""
+    note: str = field(default="")
+
+
+Baseline = dict[tuple[str, ...], Figures | None]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One strategy with one TensorFlow: the cases to play, where, and whom to tell."""
+
+    training: Training
+    cases: tuple[Case, ...]
+    tensorflow: str
+    python: Path
+    folder: Path
+    say: Say
+
+    def run(self) -> Iterator[Result]:
+        """Measure by hand first, then the service."""
+        yield from self._as_service(self._by_hand())
+
+    def _by_hand(self) -> Baseline:
+        """Return what each set of tasks costs that is killed and started again by hand."""
+        waiting = list(dict.fromkeys(case.restarts for case in self.cases if case.restarts))
+        found: Baseline = {}
+        attempts = itertools.count(1)
+        while waiting:
+            with ByHand(self.training, self.python, self.folder / f"by-hand-{next(attempts)}") as t:
+                while waiting:
+                    chosen = waiting.pop(0)
+                    figures = t.restart(chosen)
+                    self.say(f"by hand, {' '.join(chosen)}: {_seconds(figures)}")
+                    if figures is None and chosen not in found:
+                        # Once more, with everything started anew: it may have been bad luck.
+                        waiting.insert(0, chosen)
+                    found[chosen] = figures
+                    if figures is None:
+                        break
+        return found
+
+    def _as_service(self, baseline: Baseline) -> Iterator[Result]:
+        """Play the faults on one service; start another one after a fault that was not healed."""
+        waiting = list(self.cases)
+        attempts = itertools.count(1)
+        while waiting:
+            place = self.folder / f"service-{next(attempts)}"
+            with Service(self.training, self.python, place) as service:
+                while waiting:
+                    case = waiting.pop(0)
+                    result = play(service, case, self.tensorflow, baseline.get(case.restarts))
+                    self.say(f"{case.victim}, {case.way}: {_told(result)}")
+                    yield result
+                    if not result.healed:
+                        break
+
+
+def play(service: Service, case: Case, version: str, baseline: Figures | None) -> Result:
+    """Play one fault on a service that runs, and wait until it is whole again."""
+    if case.way is Way.SILENT and not network.available():
+        return Result(
+            version, case, True, None, baseline, note="not measured: it takes root's rights"
+        )
+    before = service.processes()
+    clock = time.time() - time.monotonic()
+    fault = service.fault(case.way, case.victims)
+    if case.way is Way.SILENT:
+        # It trains on where nobody sees it: what it does there does not count.
+        service.watch.disregard(before[task].pid for task in case.victims)
+    entries = _healed(service, case, fault, before)
+    after = service.processes()
+    job = service.ask("/v1/job") or {}
+    incidents = [i for i in job.get("incidents", []) if i["at"] - clock > fault.at]
+    training = service.training
+    figures = entries and evidence.figures(
+        entries, fault.at, training.participants, training.trainers
+    )
+    note = ""
+    why = ""
+    if entries is None:
+        why = service.why()
+    else:
+        service.mend(case.way, fault)
+        note = _fenced(service, fault, before)
+    return Result(
+        tensorflow=version,
+        case=case,
+        healed=entries is not None,
+        figures=figures or None,
+        by_hand=baseline,
+        noticed_seconds=min((i["at"] - clock - fault.at for i in incidents), default=None),
+        restarted=tuple(task for task in training.tasks if before[task] != after.get(task)),
+        moved=tuple(
+            task
+            for task in training.tasks
+            if task not in after or before[task].task_id != after[task].task_id
+        ),
+        charged=sum(bool(incident["charged"]) for incident in incidents),
+        incidents=tuple(incidents),
+        why=why,
+        note=note,
+    )
+
+
+def _healed(
+    service: Service, case: Case, fault: Fault, before: dict[str, TaskProcess]
+) -> list[Entry] | None:
+    """Wait until everybody takes part again and stays; None when that was not in time."""
+    deadline = time.monotonic() + HEAL_SECONDS
+
+    def whole(entries: list[Entry]) -> bool:
+        if time.monotonic() < fault.at + evidence.PAUSE_SECONDS + STAY_SECONDS:
+            return False
+        if not service.watch.whole(entries, fault.at, case.victims) or not service.running():
+            return False
+        present = service.processes()
+        return all(
+            task in present and (task not in case.victims or present[task] != before[task])
+            for task in service.training.tasks
+        )
+
+    while (left := deadline - time.monotonic()) > 0:
+        if service.watch.wait_until(whole, left) is None:
+            return None
+        present = service.processes()
+        service.watch.wait_until(lambda _: False, STAY_SECONDS)
+        entries = service.watch.look()
+        if whole(entries) and service.processes() == present:
+            return entries
+    return None
+
+
+def _fenced(service: Service, fault: Fault, before: dict[str, TaskProcess]) -> str:
+    """Wait until no process of before is left beside its successor; say what was wrong."""
+    if not fault.agents:
+        return ""
+    deadline = time.monotonic() + FENCE_SECONDS
+    while time.monotonic() < deadline:
+        present = set(service.task_ids().values())
+        found = processes.user_processes(service.folder)
+        if all(task_id in present for task_id in found):
+            return ""
+        time.sleep(0.2)
+    return "the old process was not ended when its machine was back"
+
+
+def _seconds(figures: Figures | None) -> str:
+    if figures is None:
+        return "not whole again"
+    return f"whole after {figures.whole_seconds:.1f} s"
+
+
+def _told(result: Result) -> str:
+    if result.note and result.figures is None:
+        return result.note
+    if not result.healed:
+        return f"NOT HEALED: {result.why}"
+    return (
+        f"{_seconds(result.figures)}, restarted {' '.join(result.restarted) or 'nobody'}"
+        f"{', ' + result.note if result.note else ''}"
+    )

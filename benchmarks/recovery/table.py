@@ -1,0 +1,113 @@
+"""Writes results as a table of Markdown and as JSON, and the table into docs/recovery.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.recovery.cases import Way
+from benchmarks.recovery.measuring import Result
+
+BEGIN = "<!-- begin: written by python -m benchmarks.recovery -->"
+END = "<!-- end -->"
+
+#: Ways whose discovery takes a time of its own: it is left out of the ratio.
+_NOTICED_LATE = (Way.FREEZE, Way.SILENT, Way.AGENT)
+_HEAD = (
+    "victim",
+    "way",
+    "healed",
+    "training again",
+    "noticed",
+    "whole again",
+    "by hand",
+    "ratio",
+    "restarted",
+    "steps repeated",
+    "saved steps lost",
+    "retries",
+)
+
+
+def ratio(result: Result) -> float | None:
+    """Return how much longer the service took than a shell script, from when the loss was known."""
+    service, hand = result.figures, result.by_hand
+    if service is None or hand is None or service.whole_seconds is None or not hand.whole_seconds:
+        return None
+    noticed = result.noticed_seconds or 0.0
+    known = noticed if result.case.way in _NOTICED_LATE else 0.0
+    return (service.whole_seconds - known) / hand.whole_seconds
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """Return the tables, one for each strategy and TensorFlow."""
+    parts = []
+    groups = dict.fromkeys((result.case.strategy, result.tensorflow) for result in results)
+    for strategy, version in groups:
+        rows = [r for r in results if (r.case.strategy, r.tensorflow) == (strategy, version)]
+        lines = [
+            f"### `{strategy}`, TensorFlow {version}",
+            "",
+            f"| {' | '.join(_HEAD)} |",
+            "|" + "---|" * len(_HEAD),
+            *(f"| {' | '.join(_row(row))} |" for row in rows),
+        ]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    case, figures = result.case, result.figures
+    times = ratio(result)
+    if figures is None:
+        rest = ("",) * 9
+        healed = result.note or f"no: {result.why}"
+        return (case.victim, str(case.way), healed, *rest)
+    return (
+        case.victim,
+        str(case.way),
+        f"yes; {result.note}" if result.note else "yes",
+        _time(figures.training_seconds) if figures.training_seconds else "not interrupted",
+        _time(result.noticed_seconds),
+        _time(figures.whole_seconds) if figures.whole_seconds else "was whole",
+        _time(result.by_hand.whole_seconds) if result.by_hand else "",
+        "" if times is None else f"{times:.2f}",
+        _who(result),
+        str(figures.repeated_steps),
+        str(figures.lost_steps),
+        str(result.charged),
+    )
+
+
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.1f} s"
+
+
+def _who(result: Result) -> str:
+    names = [f"{t} (moved)" if t in result.moved else t for t in result.restarted]
+    return ", ".join(names) or "nobody"
+
+
+def document(results: Sequence[Result]) -> str:
+    """Return everything that was measured as JSON."""
+    rows = [
+        {**asdict(result), "victim": result.case.victim, "ratio": ratio(result)}
+        for result in results
+    ]
+    return json.dumps(rows, indent=1) + "\n"
+
+
+def write_into(page: Path, table: str) -> None:
+    """Replace what stands between the marks of a page.
+
+    Raises:
+        ValueError: the page has no marks.
+    """
+    text = page.read_text()
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} does not hold the lines {BEGIN} and {END}")
+    page.write_text(f"{before}{BEGIN}\n\n{table}\n{END}{after}")
