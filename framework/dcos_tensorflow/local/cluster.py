@@ -195,6 +195,8 @@ class EmbeddedCluster:
     def stop_master(self) -> None:
         """Let no master lead: streams break, connections are refused."""
         with self.lock:
+            if not self.has_master:
+                return
             self.has_master = False
             for stream in self._streams.values():
                 stream.abort()
@@ -208,9 +210,11 @@ class EmbeddedCluster:
         Raises:
             OSError: its port was taken meanwhile.
         """
-        self._master_server = make_master_server(("127.0.0.1", self._port), self)
-        self._servers.append(self._master_server)
         with self.lock:
+            if self.has_master:
+                return
+            self._master_server = make_master_server(("127.0.0.1", self._port), self)
+            self._servers.append(self._master_server)
             self.has_master = True
             self.elect_master()
         self._master_server.start()
@@ -351,7 +355,7 @@ class EmbeddedCluster:
         """Note that a scheduler's connection has ended."""
         with self.lock:
             self._streams.pop(stream_id, None)
-            if not self._stopping:
+            if self.has_master and not self._stopping:
                 self.core.stream_closed(stream_id, self.now())
                 self.settle()
 

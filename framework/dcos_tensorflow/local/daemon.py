@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.local import http_faults
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.process_tree import kill_tree, start_time
 
@@ -50,6 +51,8 @@ class ClusterStatus:
     agents: tuple[AgentConfig, ...]
     answering: bool
     state_dir: Path
+    #: ``host:port`` where faults are ordered (``http_faults``); empty where that is not wanted.
+    faults: str = ""
 
 
 def spread(
@@ -96,6 +99,7 @@ def up(
     *,
     port: int = 0,
     credentials: Mapping[str, str] | None = None,
+    faults: bool = False,
 ) -> ClusterStatus:
     """Start a cluster in the background, or return the one that runs there already.
 
@@ -105,6 +109,7 @@ def up(
             are given disjoint ones.
         port: of the master, 0 for a free one.
         credentials: principal -> secret.
+        faults: let faults be ordered over HTTP, by anybody on this machine: for tests.
 
     Raises:
         DaemonError: it did not answer in time or ended; the text has the end of its log.
@@ -122,6 +127,7 @@ def up(
             "agents": [asdict(one) for one in disjoint(agents)],
             "port": port,
             "credentials": dict(credentials) if credentials is not None else None,
+            "faults": faults,
         }
         _write(state_dir / _CONFIG, config)
         process = _spawn(state_dir)
@@ -200,6 +206,7 @@ def status(state_dir: Path) -> ClusterStatus | None:
         agents=tuple(_agent(one) for one in record["agents"]),
         answering=_answers(record["master"]),
         state_dir=state_dir,
+        faults=record.get("faults", ""),
     )
 
 
@@ -280,16 +287,30 @@ def serve(state_dir: Path) -> None:
         port=config["port"],
         credentials=config["credentials"],
     )
-    with cluster:
+    with cluster, _fault_door(cluster, bool(config.get("faults"))) as faults:
         record = {
             "pid": os.getpid(),
             "started": start_time(os.getpid()),
             "master": cluster.master,
             "agents": config["agents"],
+            "faults": faults,
         }
         _write(state_dir / _RECORD, record)
         stopping.wait()
     (state_dir / _RECORD).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _fault_door(cluster: EmbeddedCluster, wanted: bool) -> Iterator[str]:
+    if not wanted:
+        yield ""
+        return
+    server = http_faults.make_server(("127.0.0.1", 0), cluster.faults)
+    server.start()
+    try:
+        yield f"127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.stop()
 
 
 def _agent(given: Mapping[str, Any]) -> AgentConfig:

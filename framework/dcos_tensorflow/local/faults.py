@@ -3,7 +3,8 @@
 ``EmbeddedCluster.faults`` is a ``Faults``. Each order is deterministic: it says what happens to
 which messages or processes, never how likely. Orders may come from any thread. Agents are named by
 their place in the cluster's configuration, tasks by their Mesos task id. An order that cannot be
-carried out raises ``FaultError``.
+carried out raises ``FaultError``. Of a cluster in another process they are ordered over HTTP
+(``http_faults``).
 
 What becomes of an agent (``agent_faults``)::
 

@@ -310,6 +310,16 @@ def test_nobody_answers_while_there_is_no_master(make_cluster: MakeCluster) -> N
             again.offer()
 
 
+def test_master_that_dies_kills_nothing(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    with Scheduler(cluster.master, failover_timeout=0) as scheduler:
+        started(scheduler)
+        (pid,) = cluster.faults.task_pids("t")
+        cluster.faults.stop_master()
+        eventually(lambda: scheduler.stream.closed, what="the broken stream")
+        assert stays(lambda: alive(pid), 0.2)
+
+
 def test_task_that_ends_without_a_master_is_told_to_the_next_one(
     make_cluster: MakeCluster, tmp_path: Path
 ) -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.local import daemon
+from dcos_tensorflow.local import daemon, http_faults
+from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.daemon import DaemonError, spread
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
+
+MakeCluster = Callable[..., EmbeddedCluster]
 
 
 def alive(pid: int) -> bool:
@@ -87,3 +91,50 @@ def test_up_says_why_the_cluster_cannot_start(state_dir: Path) -> None:
 
 def test_down_of_nothing_says_so(tmp_path: Path) -> None:
     assert not daemon.down(tmp_path / "nothing")
+
+
+def test_faults_are_ordered_from_another_process(state_dir: Path) -> None:
+    found = daemon.up(state_dir, spread(1), faults=True)
+    with Scheduler(found.master) as scheduler:
+        offer = scheduler.offer()
+        scheduler.launch(offer, task(offer, "t", "exec sleep 100"))
+        scheduler.run_until("t", "TASK_RUNNING")
+        (pid,) = http_faults.order(found.faults, "task_pids", task_id="t")
+        http_faults.order(found.faults, "drain_agent", agent=0, max_grace_seconds=0.5)
+        assert scheduler.run_until("t", "TASK_KILLED")["reason"] == "REASON_AGENT_DRAINING"
+        eventually(lambda: not alive(pid), what="the task's end")
+
+
+def test_faults_can_be_ordered_while_there_is_no_master(state_dir: Path) -> None:
+    found = daemon.up(state_dir, spread(1), faults=True)
+    http_faults.order(found.faults, "stop_master")
+    gone = daemon.status(state_dir)
+    assert gone is not None
+    assert not gone.answering
+    http_faults.order(found.faults, "start_master")
+    with Scheduler(found.master) as scheduler:
+        scheduler.offer()
+
+
+@pytest.mark.parametrize(
+    ("fault", "arguments", "why"),
+    [
+        ("set_on_fire", {}, "no fault 'set_on_fire'; there are agent_id, agent_of, cancel_main"),
+        ("crash_agent", {"agent": 7}, "there is no such agent"),
+        ("crash_agent", {"host": 0}, "missing a required argument: 'agent'"),
+        ("kill_executor", {"task_id": "t"}, "no agent has a container of task t"),
+    ],
+)
+def test_fault_that_cannot_be_is_refused_by_name(
+    fault: str, arguments: dict[str, object], why: str, make_cluster: MakeCluster
+) -> None:
+    cluster = make_cluster()
+    server = http_faults.make_server(("127.0.0.1", 0), cluster.faults)
+    server.start()
+    with pytest.raises(ValueError, match=re.escape(why)):
+        http_faults.order(f"127.0.0.1:{server.server_address[1]}", fault, **arguments)
+    server.stop()
+
+
+def test_faults_are_not_offered_unasked(state_dir: Path) -> None:
+    assert daemon.up(state_dir, spread(1)).faults == ""
