@@ -23,16 +23,16 @@ class ExitClass(str, Enum):
     """What kind of end it was; the scheduler's retry rules go by it."""
 
     SUCCESS = "success"
-    USER_ERROR = "user_error"
+    USER_ERROR = contract.EXIT_CLASS_USER_ERROR
     JOB_UNUSABLE = "job_unusable"
     PORT_TAKEN = "port_taken"
-    PEER_LOST = "peer_lost"
-    OUT_OF_MEMORY = "out_of_memory"
-    INTERRUPTED = "interrupted"
-    CHECKPOINTED = "checkpointed"
-    FROZEN = "frozen"
-    STALLED = "stalled"
-    CHECKPOINT_MISMATCH = "checkpoint_mismatch"
+    PEER_LOST = contract.EXIT_CLASS_PEER_LOST
+    OUT_OF_MEMORY = contract.EXIT_CLASS_OUT_OF_MEMORY
+    INTERRUPTED = contract.EXIT_CLASS_INTERRUPTED
+    CHECKPOINTED = contract.EXIT_CLASS_CHECKPOINTED
+    FROZEN = contract.EXIT_CLASS_FROZEN
+    STALLED = contract.EXIT_CLASS_STALLED
+    CHECKPOINT_MISMATCH = contract.EXIT_CLASS_CHECKPOINT_MISMATCH
 
 
 @dataclass(frozen=True)

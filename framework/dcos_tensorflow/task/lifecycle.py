@@ -30,13 +30,13 @@ FINAL_CODES = (
 class Phase(str, Enum):
     """Where the task stands, as ``GET /v1/status`` says it."""
 
-    PREPARING = "preparing"
-    WAITING = "waiting"
-    RUNNING = "running"
-    STOPPING = "stopping"
-    HELD = "held"
-    FAILED = "failed"
-    EXITED = "exited"
+    PREPARING = contract.RUNNER_PREPARING
+    WAITING = contract.RUNNER_WAITING
+    RUNNING = contract.RUNNER_RUNNING
+    STOPPING = contract.RUNNER_STOPPING
+    HELD = contract.RUNNER_HELD
+    FAILED = contract.RUNNER_FAILED
+    EXITED = contract.RUNNER_EXITED
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ CONTRACTS = (
     contract.CONTRACT_TENSORBOARD,
 )
 
+#: No time or amount is larger; beyond that, numbers stop being ones that can be counted with.
+MAX_NUMBER = 1e9
+
 
 class SpecError(ValueError):
     """The document is not what the runner understands; the message names the path and why."""
@@ -266,6 +269,8 @@ class _Fields:
         value = self._value(name, default)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
             raise self._wrong(name, "a number of at least 0", value)
+        if value > MAX_NUMBER:
+            raise SpecError(f"{self.path(name)} must be a number of at most {MAX_NUMBER:g}")
         return float(value)
 
     def boolean(self, name: str, default: Any = _MISSING) -> bool:

@@ -9,6 +9,8 @@ under ``tensorflow.compat.v1``.
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import functools
 import importlib
 import inspect
@@ -57,12 +59,20 @@ class Call:
 def main() -> int:
     """Do what the environment says and return the exit code; exceptions of the user's code pass."""
     call = Call(**json.loads(os.environ.pop(VARIABLE)))
+    _tell_crashes()
     _take_the_place_of_a_script(call)
     if call.as_script:
         tf1_compat.install()
         runpy.run_path(call.file, run_name="__main__")
         return 0
     return _run_function(call)
+
+
+def _tell_crashes() -> None:
+    """Let a crash in native code (SIGSEGV, SIGABRT) print where the job was, for its report."""
+    # A job whose stderr is closed has nowhere to print it.
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        faulthandler.enable()
 
 
 def _take_the_place_of_a_script(call: Call) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dcos_tensorflow.task.exit_analysis import Ending, ExitClass, analyse
+from dcos_tensorflow.task.exit_analysis import Ending, ExitClass, Verdict, analyse
 
 TRACEBACK = ["Traceback (most recent call last):", '  File "job.py", line 3, in <module>']
 
@@ -171,3 +171,10 @@ def test_a_graph_execution_error_is_told_with_what_is_below_it():
 def test_braces_in_an_error_are_told_as_they_are():
     line = "UnavailableError: {created: {x}} failed to connect to all addresses"
     assert "{created: {x}}" in verdict(1, *TRACEBACK, line).summary
+
+
+def test_what_the_watchdog_has_killed_is_told_by_its_verdict():
+    condemned = Verdict(ExitClass.FROZEN, "It was stopped", "somebody did")
+    report = verdict(-9, "KeyError: 'x'", condemned=condemned, stop_reason="the task got SIGTERM")
+    assert (report.exit_code, report.exit_class) == (137, ExitClass.FROZEN)
+    assert (report.summary, report.hint) == ("It was stopped", "somebody did")

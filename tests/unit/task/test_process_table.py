@@ -1,6 +1,6 @@
 """Which processes are the user's."""
 
-from dcos_tensorflow.task.process_table import Process, belonging
+from dcos_tensorflow.task.process_table import Process, belonging, only_children
 
 
 def pids(processes, first, spared=frozenset()):
@@ -34,3 +34,14 @@ def test_spared_processes_and_what_they_lead_do_not_belong():
 
 def test_zombies_are_dead_already():
     assert pids([Process(2, 1, 2, 2, "Z"), Process(3, 2, 2, 2, "S")], {2}) == {3}
+
+
+def test_a_shell_and_what_it_waits_for_are_a_chain():
+    table = [Process(2, 1, 2, 2, "S"), Process(3, 2, 2, 2, "S"), Process(4, 3, 2, 2, "T")]
+    assert only_children(table, 2) == [2, 3, 4]
+
+
+def test_the_chain_ends_where_there_are_several():
+    table = [Process(3, 2, 2, 2, "S"), Process(4, 2, 2, 2, "S"), Process(5, 4, 2, 2, "Z")]
+    assert only_children(table, 2) == [2]
+    assert only_children(table, 4) == [4]

@@ -94,6 +94,8 @@ def test_an_order_may_expect_a_checkpoint_or_none(step):
         ({"start": True}, "start must be a whole number of at least 0, got true or false"),
         ({"run": 1}, "run must be true or false, got 1"),
         ({"grace_seconds": -1}, "grace_seconds must be a number of at least 0, got -1"),
+        ({"grace_seconds": 10**400}, "grace_seconds must be a number of at most 1e+09"),
+        ({"grace_seconds": float("inf")}, "grace_seconds must be a number of at most 1e+09"),
         ({"restore_step": "new"}, "restore_step must be a whole number of at least 0, got a text"),
         ({"expects_restore_step": "yes"}, "expects_restore_step must be true or false"),
     ],

@@ -1,0 +1,76 @@
+"""What can be seen of a process from outside: its port, its memory, its server's address."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from dcos_tensorflow.task import memory, sockets
+from dcos_tensorflow.task.contracts import Found
+from dcos_tensorflow.task.observer import own_port
+from dcos_tensorflow.task.spec import Cluster, ServerCluster
+
+SERVER = ServerCluster({"ps": ("h:1",), "worker": ("h:2", "[::1]:3")}, "worker", 1)
+
+
+def tf_config(role, index, **cluster):
+    return {"cluster": cluster, "task": {"type": role, "index": index}}
+
+
+@pytest.mark.parametrize(
+    ("contract", "cluster", "port"),
+    [
+        ("function", Cluster(1, server=SERVER), 3),
+        ("function", Cluster(1), 0),
+        ("script", Cluster(1, tf_config("worker", 1, worker=["h:4", "h:5"])), 5),
+        ("command", Cluster(1, tf_config("chief", 0, chief=["h:6"])), 6),
+        ("script", Cluster(1, tf_config("evaluator", 0, chief=["h:6"])), 0),
+        ("script", Cluster(1, tf_config("worker", 7, worker=["h:4"])), 0),
+        ("script", Cluster(1, tf_config("worker", 0, worker=["nowhere"])), 0),
+        ("script", Cluster(1, {"cluster": []}), 0),
+        ("script", Cluster(1), 0),
+        ("tensorboard", Cluster(1, tf_config("worker", 0, worker=["h:4"])), 0),
+    ],
+)
+def test_the_port_of_its_own_server_is_that_of_its_place_in_the_cluster(contract, cluster, port):
+    assert own_port(Found(contract, ()), cluster) == port
+
+
+@pytest.mark.parametrize(
+    ("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::")]
+)
+def test_a_port_that_is_listened_on_is_found_with_its_owner(family, host):
+    try:
+        server = socket.socket(family)
+    except OSError:
+        pytest.skip("this machine has no such addresses")
+    with server:
+        server.bind((host, 0))
+        port = server.getsockname()[1]
+        assert sockets.listening_inodes(port) == set()
+        server.listen()
+        inodes = sockets.listening_inodes(port)
+        assert inodes == {os.fstat(server.fileno()).st_ino}
+        assert sockets.owner(inodes, [2**22 + 1, os.getpid()]) == os.getpid()
+    assert sockets.listening_inodes(port) == set()
+
+
+def test_a_socket_of_nobodys_has_no_owner():
+    assert sockets.owner({1}, [os.getpid()]) is None
+
+
+def test_the_memory_of_several_processes_is_added_up():
+    code = "data = bytearray(50_000_000); print(flush=True); input()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as child:
+        child.stdout.readline()
+        alone = memory.resident_bytes([child.pid])
+        assert 50_000_000 < alone < 200_000_000
+        assert memory.resident_bytes([os.getpid(), child.pid]) > alone
+        child.communicate(b"\n")
+
+
+def test_processes_that_are_gone_have_no_memory():
+    assert memory.resident_bytes([2**22 + 1]) is None
