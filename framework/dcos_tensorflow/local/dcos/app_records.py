@@ -1,0 +1,114 @@
+"""What Marathon keeps of each app and each task, and their form on disk. Plain data.
+
+``marathon`` owns them, ``app_schedule`` decides by them, ``marathon_views`` shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+Json = dict[str, Any]
+
+STAGING = "TASK_STAGING"
+RUNNING = "TASK_RUNNING"
+KILLING = "TASK_KILLING"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A change that is under way. ``action`` is Marathon's word for it."""
+
+    deployment_id: str
+    action: str
+    version: str
+
+
+@dataclass(frozen=True)
+class AppRecord:
+    """One app.
+
+    Attributes:
+        definition: as ``app_definition.normalised`` returned it.
+        version: of the definition; an ISO time, unique for the app.
+        config_version: the version since which more than the number of instances is the same;
+            tasks of an older one are replaced.
+        history: version and definition of each earlier one, oldest first.
+        delay: seconds that the next launch waits after a failure.
+        not_before: unix time of the next launch.
+        last_failure: how the last task that failed ended, as Marathon shows it.
+
+    """
+
+    definition: Json
+    version: str
+    config_version: str
+    history: tuple[tuple[str, Json], ...] = ()
+    deployment: Deployment | None = None
+    delay: float = 0.0
+    not_before: float = 0.0
+    last_failure: Json | None = None
+    last_scaling_at: str = ""
+    deleting: bool = False
+
+    @property
+    def app_id(self) -> str:
+        """Return the app's id."""
+        return str(self.definition["id"])
+
+    def to_json(self) -> Json:
+        """Return it as it is stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> AppRecord:
+        """Return what ``to_json`` stored."""
+        deployment = stored["deployment"]
+        return cls(
+            **{
+                **stored,
+                "history": tuple((version, one) for version, one in stored["history"]),
+                "deployment": None if deployment is None else Deployment(**deployment),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """One run of an app. Times are unix seconds; ``pid`` 0 means that it has no process yet.
+
+    ``process_started`` is in clock ticks since boot: with it a process id that was given to
+    another process is not mistaken for the task's.
+    """
+
+    task_id: str
+    app_id: str
+    config_version: str
+    container_id: str
+    sandbox: str
+    ports: tuple[int, ...]
+    staged_at: float
+    state: str = STAGING
+    started_at: float = 0.0
+    pid: int = 0
+    process_started: int = 0
+    healthy: bool | None = None
+    message: str = ""
+    ended_at: float = 0.0
+
+    def to_json(self) -> Json:
+        """Return it as it is stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> TaskRecord:
+        """Return what ``to_json`` stored."""
+        return cls(**{**stored, "ports": tuple(stored["ports"])})
+
+
+def timestamp(seconds: float) -> str:
+    """Return a unix time as Marathon writes it."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"

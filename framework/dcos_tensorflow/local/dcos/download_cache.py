@@ -1,0 +1,110 @@
+"""Keeps what was downloaded, and asks the server each time whether it is still the newest.
+
+Used for package repositories and for the artifacts that apps fetch with ``cache: true``. An entry
+is used without asking only when the server cannot be reached. A server that says nothing by which
+a copy can be compared (no ETag, no Last-Modified) is asked for the whole file again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+#: Seconds without a byte until a download has failed.
+_STALLED_SECONDS = 60.0
+_NOT_MODIFIED = 304
+
+
+class DownloadError(Exception):
+    """A URL could not be downloaded. The text says which and why."""
+
+
+class DownloadCache:
+    """Files of http and https URLs below one folder. Thread-safe."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._locks: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def get(self, url: str, headers: Mapping[str, str] | None = None) -> Path:
+        """Return a file with what the URL gives now; never to be changed by the caller.
+
+        Raises:
+            DownloadError: it could not be downloaded, and there is no copy of it.
+        """
+        key = hashlib.sha256(url.encode()).hexdigest()
+        with self._lock:
+            own = self._locks.setdefault(key, threading.Lock())
+        with own:
+            return self._get(url, dict(headers or {}), self._folder / key)
+
+    def _get(self, url: str, headers: dict[str, str], folder: Path) -> Path:
+        known = _read(folder / "about.json")
+        content = folder / str(known.get("file", ""))
+        if not known or not content.is_file():
+            known = {}
+        for answer, question in (("etag", "If-None-Match"), ("modified", "If-Modified-Since")):
+            if known.get(answer):
+                headers[question] = known[answer]
+        try:
+            request = urllib.request.Request(url, headers=headers)
+            with urllib.request.urlopen(request, timeout=_STALLED_SECONDS) as response:
+                folder.mkdir(parents=True, exist_ok=True)
+                # A name of its own each time: somebody may be reading the former copy.
+                descriptor, name = tempfile.mkstemp(dir=folder)
+                with open(descriptor, "wb") as out:
+                    shutil.copyfileobj(response, out)
+                about = {
+                    "url": url,
+                    "file": Path(name).name,
+                    "etag": response.headers.get("ETag"),
+                    "modified": response.headers.get("Last-Modified"),
+                }
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code == _NOT_MODIFIED and known:
+                return content
+            raise DownloadError(f"{url}: HTTP status {error.code}") from error
+        except (OSError, ValueError) as error:
+            if known:
+                return content
+            raise DownloadError(f"{url}: {error}") from error
+        _write(folder / "about.json", about)
+        if known:
+            with contextlib.suppress(FileNotFoundError):
+                content.unlink()
+        return Path(name)
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(path: Path, about: Mapping[str, object]) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent)
+    with open(descriptor, "w") as out:
+        json.dump(about, out)
+    os.replace(name, path)
+
+
+def file_path(url: str) -> Path | None:
+    """Return the path of a ``file://`` URL, None for every other."""
+    parsed = urllib.parse.urlparse(url)
+    if parsed.scheme != "file" or parsed.netloc not in ("", "localhost"):
+        return None
+    return Path(urllib.parse.unquote(parsed.path))

@@ -1,0 +1,167 @@
+"""The local DC/OS as a whole: wires its parts, and starts and stops them in order.
+
+``daemon`` runs one in the background, tests run one in their process.
+"""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from dcos_tensorflow.local.dcos import core_cli
+from dcos_tensorflow.local.dcos.app_process import Machine
+from dcos_tensorflow.local.dcos.application import Application, HttpServer
+from dcos_tensorflow.local.dcos.cluster_calls import ClusterCalls, Guard, Identity, Login
+from dcos_tensorflow.local.dcos.cosmos import Cosmos
+from dcos_tensorflow.local.dcos.cosmos_calls import CosmosCalls
+from dcos_tensorflow.local.dcos.download_cache import DownloadCache
+from dcos_tensorflow.local.dcos.marathon import Marathon
+from dcos_tensorflow.local.dcos.marathon_calls import MarathonCalls
+from dcos_tensorflow.local.dcos.mesos_calls import MesosCalls
+from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
+from dcos_tensorflow.local.dcos.repositories import Repositories
+from dcos_tensorflow.local.dcos.service_changes import ServiceChanges
+from dcos_tensorflow.local.dcos.services import Services
+from dcos_tensorflow.local.dcos.state_file import StateFile
+from dcos_tensorflow.local.dcos.uninstall import Uninstaller
+from dcos_tensorflow.local.host import machine_environment
+
+VARIANTS = ("open", "enterprise")
+_HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class DcosConfig:
+    """What a local DC/OS is made of.
+
+    Attributes:
+        folder: where everything of it lies; made when missing.
+        master: the Mesos master, ``host:port``.
+        port: on 127.0.0.1; 0 takes the one of the last time, else a free one.
+        version: of DC/OS, as clients are told.
+        variant: open or enterprise; enterprise allows updates to other versions.
+        login: the user that must log in; None lets everybody of this machine in.
+        core_cli: the plugin archive to serve as ``dcos-core-cli``.
+        environment: variables that every app gets, above its own.
+        uninstall_interval: seconds between two looks at an uninstall; Cosmos has 10.
+
+    """
+
+    folder: Path
+    master: str
+    port: int = 0
+    version: str = "2.1.0"
+    variant: str = "open"
+    login: Login | None = None
+    core_cli: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    uninstall_interval: float = 1.0
+
+
+class LocalDcos:
+    """One local DC/OS. A context manager: starts on entry, stops on exit."""
+
+    def __init__(self, config: DcosConfig) -> None:
+        """Describe it; nothing runs yet.
+
+        Raises:
+            ValueError: there is no such variant.
+        """
+        if config.variant not in VARIANTS:
+            raise ValueError(f"the variant is one of {', '.join(VARIANTS)}, not {config.variant}")
+        self._config = config
+        self.address = ""
+
+    def __enter__(self) -> LocalDcos:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start everything; return when requests are answered.
+
+        Raises:
+            OSError: the port cannot be had, or the plugin not be read.
+            StateFileError: the state cannot be read.
+        """
+        config = self._config
+        folder = config.folder
+        for name in ("sandboxes", "cache", "secrets", "services"):
+            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = StateFile(folder / "dcos.json")
+        plugin = core_cli.archive(config.core_cli)
+        self._server = HttpServer(_HOST, config.port or _last_port(state))
+        self.address = self._server.address
+        state.put("address", self.address)
+        cluster_id = state.get("cluster_id", None) or str(uuid.uuid4())
+        state.put("cluster_id", cluster_id)
+        cache = DownloadCache(folder / "cache")
+        identity = Identity(cluster_id, config.version, config.variant)
+        built_in = core_cli.package(plugin, self.address, config.version)
+        machine = Machine(machine_environment(), self._overrides, folder / "secrets")
+        self.marathon = Marathon(state, folder / "sandboxes", machine, cache)
+        gateway = MesosGateway(config.master, self.marathon, f"{cluster_id}-0000")
+        services = Services(self.marathon, gateway)
+        cosmos = Cosmos(state, Repositories(cache, [built_in]), self.marathon)
+        self._uninstaller = Uninstaller(
+            state, cosmos.installed, self.marathon, services, config.uninstall_interval
+        )
+        changes = ServiceChanges(cosmos, self.marathon, upgrades=config.variant == "enterprise")
+        guard = Guard(config.login)
+        tables = (
+            ClusterCalls(identity, guard, plugin, services.all).table(),
+            CosmosCalls(cosmos, changes, self._uninstaller, cache).table(),
+            MarathonCalls(
+                self.marathon, gateway.framework_id, gateway.agent_id, self.address
+            ).table(),
+            MesosCalls(gateway).table(),
+        )
+        self.marathon.start()
+        self._uninstaller.start()
+        self._server.start(Application(guard, tables, services))
+
+    def stop(self) -> None:
+        """End every app's tasks, then everything else; the apps are started again next time."""
+        self._uninstaller.stop()
+        self.marathon.stop()
+        self._server.stop()
+
+    def _overrides(self, app_id: str) -> dict[str, str]:
+        """Return what an app cannot know of this machine.
+
+        A package names masters and ZooKeeper by DC/OS' own host names, which lead nowhere here.
+        """
+        folder = self._config.folder / "services" / app_id.strip("/").replace("/", "__")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return {
+            "DCOS_TENSORFLOW_MASTER": self._config.master,
+            "DCOS_TENSORFLOW_STATE": f"sqlite:///{folder / 'state.db'}",
+            "DCOS_TENSORFLOW_HOME": str(folder),
+            **self._config.environment,
+        }
+
+
+def _last_port(state: StateFile) -> int:
+    """Return the port of the last time if it is free: an attached CLI finds it again. Else 0."""
+    address = str(state.get("address", ""))
+    port = address.rpartition(":")[2]
+    if not port.isdigit():
+        return 0
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind((_HOST, int(port)))
+        except OSError:
+            return 0
+    return int(port)

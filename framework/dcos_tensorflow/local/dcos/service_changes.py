@@ -1,0 +1,165 @@
+"""Cosmos' service half: describes an installed service, and changes its options or version.
+
+``cosmos_calls`` speaks HTTP for it. On open DC/OS another version is refused, as there; the
+variant ``enterprise`` allows it where the package says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dcos_tensorflow.local.dcos import package_options, rendering
+from dcos_tensorflow.local.dcos.app_records import AppRecord
+from dcos_tensorflow.local.dcos.cosmos import Cosmos, refused
+from dcos_tensorflow.local.dcos.errors import CosmosError, InvalidApp, MarathonError
+from dcos_tensorflow.local.dcos.marathon import Marathon
+from dcos_tensorflow.local.dcos.repositories import Package
+from dcos_tensorflow.local.dcos.uninstall import UNINSTALL_VARIABLE
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class UpdateRequest:
+    """What ``update start`` asks for. ``replace`` drops the stored options."""
+
+    app_id: str
+    options: Json | None
+    package_version: str | None
+    replace: bool
+
+
+class ServiceChanges:
+    """Describes and updates services. Thread-safe."""
+
+    def __init__(self, cosmos: Cosmos, marathon: Marathon, *, upgrades: bool) -> None:
+        """``upgrades`` allows other versions, as Enterprise DC/OS does."""
+        self._cosmos = cosmos
+        self._marathon = marathon
+        self._upgrades = upgrades
+
+    def describe(self, app_id: str) -> Json:
+        """Return a service's package and options. Raises CosmosError."""
+        record, package = self._service(app_id)
+        options = rendering.options_of(record.definition["labels"])
+        schema = package.document.get("config")
+        found: Json = {
+            "package": package.document,
+            "upgradesTo": self._reachable(package, "upgradesTo") if self._upgrades else [],
+            "downgradesTo": self._reachable(package, "downgradesTo") if self._upgrades else [],
+            "resolvedOptions": package_options.merged(
+                package_options.defaults(schema or {}), options or {}
+            ),
+        }
+        if options is not None:
+            found["userProvidedOptions"] = options
+        return found
+
+    def update(self, request: UpdateRequest) -> Json:
+        """Change a service; return the answer's body. Raises CosmosError; then nothing changed."""
+        record, package = self._service(request.app_id)
+        if UNINSTALL_VARIABLE in record.definition["env"]:
+            raise CosmosError(
+                "ServiceUnderUninstall",
+                f"Service [{record.app_id}] is being uninstalled, which cannot be reversed",
+                {"appId": record.app_id},
+            )
+        target = self._target(package, request.package_version)
+        rendered = rendering.rendered(target, _options(record, request))
+        if rendered.app_id != record.app_id:
+            raise CosmosError(
+                "AppIdChanged",
+                f"The new appId {rendered.app_id} must be equal to the old appId {record.app_id}",
+                {"newAppId": rendered.app_id, "oldAppId": record.app_id},
+            )
+        try:
+            changed = self._marathon.update(record.app_id, rendered.app, whole=True, force=True)
+        except InvalidApp as error:
+            raise refused(target, error) from error
+        deployment = changed.deployment
+        return {
+            "package": target.document,
+            "resolvedOptions": rendered.options,
+            "marathonDeploymentId": "" if deployment is None else deployment.deployment_id,
+        }
+
+    def _service(self, app_id: str) -> tuple[AppRecord, Package]:
+        wanted = rendering.with_slash(app_id)
+        try:
+            record = self._marathon.app(wanted)
+        except MarathonError as error:
+            raise CosmosError(
+                "MarathonAppNotFound",
+                f"Unable to locate service with marathon appId: '{wanted}'",
+                {"appId": wanted},
+            ) from error
+        package = rendering.package_of(record.definition["labels"])
+        if package is None:
+            raise CosmosError(
+                "MarathonAppNotFound",
+                f"The service with marathon appId '{wanted}' did not come from a package",
+                {"appId": wanted},
+            )
+        return record, package
+
+    def _target(self, package: Package, version: str | None) -> Package:
+        if version is None or version == package.version:
+            return package
+        if not self._upgrades:
+            raise CosmosError(
+                "VersionUpgradeNotSupportedInOpen",
+                "Version Upgrades are an Enterprise DC/OS feature only",
+                {"requested": version, "actual": package.version},
+            )
+        valid = [*self._reachable(package, "upgradesTo"), *self._reachable(package, "downgradesTo")]
+        if version not in valid:
+            raise CosmosError(
+                "BadVersionUpdate",
+                f"Version [{package.version}] of package [{package.name}] cannot be updated to"
+                f" [{version}]",
+                {"updateVersion": version, "validVersions": sorted({package.version, *valid})},
+            )
+        return self._cosmos.package(package.name, version)
+
+    def _reachable(self, package: Package, way: str) -> list[str]:
+        """Return the versions that the package can be updated to, newest first."""
+        same = [one for one in self._cosmos.packages() if one.name == package.name]
+        own = package.release_version
+        if way == "upgradesTo":
+            found = [
+                one
+                for one in same
+                if one.release_version > own and _names(one, "upgradesFrom", package.version)
+            ]
+        else:
+            found = [
+                one
+                for one in same
+                if one.release_version < own and _names(package, "downgradesTo", one.version)
+            ]
+        return _newest_first(found)
+
+
+def _names(package: Package, member: str, version: str) -> bool:
+    listed = package.document.get(member, [])
+    return "*" in listed or version in listed
+
+
+def _newest_first(packages: Sequence[Package]) -> list[str]:
+    ordered = sorted(packages, key=lambda one: -one.release_version)
+    return list(dict.fromkeys(one.version for one in ordered))
+
+
+def _options(record: AppRecord, request: UpdateRequest) -> Json:
+    if request.replace:
+        return request.options or {}
+    stored = rendering.options_of(record.definition["labels"])
+    if stored is None:
+        raise CosmosError(
+            "OptionsNotStored",
+            f"No options are stored with service [{record.app_id}]; give all of them and --replace",
+            {"appId": record.app_id},
+        )
+    return package_options.merged(stored, request.options or {})

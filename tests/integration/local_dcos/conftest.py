@@ -1,0 +1,56 @@
+"""Local DC/OSes on embedded clusters of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
+from dcos_tensorflow.local.timing import Timing
+
+from .packages import package, repository
+from .world import World
+
+FAST = Timing(allocation=0.05, agent_registration=0.05)
+
+MakeWorld = Callable[..., World]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    agents = [AgentConfig(region="local", zone="local-a")]
+    with EmbeddedCluster(agents, tmp_path_factory.mktemp("cluster"), timing=FAST) as found:
+        yield found
+
+
+@pytest.fixture
+def make_world(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[MakeWorld]:
+    """Start local DC/OSes with the package ``tensorflow`` in a repository ``Local``."""
+    with ExitStack() as stack:
+
+        def make(**options: Any) -> World:
+            folder = options.pop("folder", tmp_path / "dcos")
+            options.setdefault("uninstall_interval", 0.05)
+            config = DcosConfig(folder=folder, master=cluster.master, **options)
+            world = World(stack.enter_context(LocalDcos(config)))
+            return world
+
+        yield make
+
+
+@pytest.fixture
+def world(make_world: MakeWorld, tmp_path: Path) -> World:
+    """Return a local DC/OS with a repository."""
+    found = make_world()
+    uri = repository(
+        tmp_path,
+        package("0.9.0", 0, "http://127.0.0.1:1/artifacts"),
+        package("1.0.0", 1, "http://127.0.0.1:1/artifacts"),
+    )
+    found.cosmos("repository/add", {"name": "Local", "uri": uri})
+    return found
