@@ -7,18 +7,19 @@ Every answer is one view of one state; nothing is kept between requests.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
+from dcos_tensorflow.api import verbs
 from dcos_tensorflow.api.access import is_allowed, is_foreign
 from dcos_tensorflow.api.answers import (
     BadRequest,
@@ -31,6 +32,7 @@ from dcos_tensorflow.api.artifacts import is_artifact_name
 from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_text
 from dcos_tensorflow.api.redaction import redact_text, secret_values
 from dcos_tensorflow.api.source import StateSource
+from dcos_tensorflow.api.verbs import PLAN_VERBS, POD_VERBS, Reply
 from dcos_tensorflow.api.views import (
     cluster,
     configurations,
@@ -42,16 +44,18 @@ from dcos_tensorflow.api.views import (
     plans,
     pods,
 )
-from dcos_tensorflow.core.events import StopRequested
-from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.plan import DEPLOY
 from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.options import OptionsError
 
 log = logging.getLogger(__name__)
 
 _MAX_BODY_BYTES = 65536
-_MAX_WHY = 300
+#: No value of the state store may be larger: larger options could not be kept.
+_MAX_OPTIONS_BYTES = 1_000_000
 
 View = Callable[[ServiceState, Request], Any]
+Verb = Callable[[ServiceState, Request, bytes], Reply]
 Endpoint = Callable[[Request], Awaitable[Response] | Response]
 
 
@@ -83,9 +87,11 @@ class _Api:
     def routes(self) -> list[Route]:
         """Return every route; the verbs among them are what errors name."""
         show, options = self._show, self._source.configuration
+        stored = self._source.configurations
         routes = [
             show("/v1/plans", lambda s, r: plans.plan_names(s)),
             self._route("/v1/plans/{plan}", self._guarded(self._plan)),
+            self._route("/v1/plan", self._guarded(self._plan)),
             show("/v1/pod", lambda s, r: pods.pod_names(s)),
             show("/v1/pod/status", lambda s, r: pods.pods_status(s)),
             show("/v1/pod/{name}/status", lambda s, r: pods.pod_status(s, _part(r, "name"))),
@@ -98,12 +104,12 @@ class _Api:
                 "/v1/state/properties/{name}",
                 lambda s, r: configurations.property_value(s, _part(r, "name")),
             ),
-            show("/v1/configurations", lambda s, r: configurations.configuration_ids(s)),
-            show("/v1/configurations/targetId", lambda s, r: configurations.configuration_ids(s)),
+            show("/v1/configurations", lambda s, r: configurations.configuration_ids(s, stored())),
+            show("/v1/configurations/targetId", lambda s, r: configurations.target_id(s)),
             show("/v1/configurations/target", lambda s, r: configurations.target(s, options())),
             show(
                 "/v1/configurations/{id}",
-                lambda s, r: configurations.configuration(s, options(), _part(r, "id")),
+                lambda s, r: configurations.configuration(s, options(), stored(), _part(r, "id")),
             ),
             show("/v2/debug/offers", lambda s, r: offers.offers(s)),
             show("/v1/debug/offers", lambda s, r: offers.offers(s)),
@@ -120,9 +126,24 @@ class _Api:
             self._route("/v1/metrics/prometheus", self._guarded(self._prometheus)),
             self._route("/v1/health", self._caught(self._health)),
             self._route("/v1/artifacts/{name}", self._caught(self._artifact)),
-            self._route("/v1/job/stop", self._stop, "POST"),
         ]
-        return routes
+        return [*routes, *self._verb_routes()]
+
+    def _verb_routes(self) -> list[Route]:
+        verb = self._verb
+        return [
+            *(verb(f"/v1/plans/{{plan}}/{word}", _plan_verb(word)) for word in PLAN_VERBS),
+            *(verb(f"/v1/plan/{word}", _plan_verb(word)) for word in PLAN_VERBS),
+            *(verb(f"/v1/pod/{{name}}/{word}", _pod_verb(word)) for word in POD_VERBS),
+            verb("/v1/job/stop", lambda s, r, b: verbs.stop(s, self._why(s, b))),
+            verb("/v1/job/update", self._update, _MAX_OPTIONS_BYTES),
+            verb(
+                "/v1/job/rollback",
+                lambda s, r, b: verbs.rollback(s, self._source.configurations(), b),
+            ),
+            verb("/v1/uninstall", lambda s, r, b: verbs.uninstall(s, self._why(s, b))),
+            self._route("/v1/state/refresh", self._answering(_refresh), "PUT"),
+        ]
 
     def _route(self, path: str, endpoint: Endpoint, method: str = "GET") -> Route:
         if method != "GET":
@@ -148,7 +169,7 @@ class _Api:
             if not is_allowed(request, self._token):
                 return _unauthorized()
             state = self._source.state()
-            return _starting() if state is None else answer(state, request)
+            return self._starting() if state is None else answer(state, request)
 
         return self._caught(endpoint)
 
@@ -167,8 +188,16 @@ class _Api:
 
         return endpoint
 
+    def _starting(self) -> Response:
+        leader = self._source.leader()
+        message = "the service is starting: its state is not loaded yet"
+        if leader:
+            message = f"this scheduler is a standby: the service is led by {leader}"
+        return json_answer({"message": message}, 503, headers={"retry-after": "1"})
+
     def _plan(self, state: ServiceState, request: Request) -> Response:
-        body, status = plans.plan_and_status(state, _part(request, "plan"))
+        name = request.path_params.get("plan", DEPLOY)
+        body, status = plans.plan_and_status(state, name)
         return json_answer(body, status, self._secrets(state))
 
     def _prometheus(self, state: ServiceState, request: Request) -> Response:
@@ -178,7 +207,7 @@ class _Api:
     def _health(self, request: Request) -> Response:
         # Open without the token, for Marathon's health checks; the reasons are not.
         state = self._source.state()
-        value, reasons = health.health(state)
+        value, reasons = health.health(state, self._source.leader())
         body: dict[str, Any] = {"value": int(value)}
         if "verbose" in request.query_params and is_allowed(request, self._token):
             body["reasons"] = reasons
@@ -194,26 +223,50 @@ class _Api:
             path, media_type="application/octet-stream", stat_result=path.stat(), filename=name
         )
 
-    async def _stop(self, request: Request) -> Response:
-        try:
-            if not is_allowed(request, self._token):
-                return _unauthorized()
-            if is_foreign(request, self._token):
-                return message_answer("a page of another site may not stop the job", 403)
-            why = _stop_reason(await _limited_body(request))
-            state = self._source.state()
-            if state is None:
-                return _starting()
-            if state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
-                return message_answer("the job has ended or is being ended", 208)
-            self._source.submit(StopRequested(redact_text(why, self._secrets(state))))
-            return message_answer("Received cmd: stop", 200)
-        except BadRequest as error:
-            return message_answer(str(error), 400)
-        except ClientDisconnect:
-            return message_answer("the request ended before its body was complete", 400)
-        except Exception as error:
-            return _broken(request, error)
+    def _verb(self, path: str, verb: Verb, most_bytes: int = _MAX_BODY_BYTES) -> Route:
+        return self._route(path, self._answering(verb, most_bytes), "POST")
+
+    def _answering(
+        self, verb: Verb, most_bytes: int = _MAX_BODY_BYTES
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Let a verb answer whoever may ask; what it orders is submitted first."""
+
+        def ordered(state: ServiceState, request: Request, body: bytes) -> Response:
+            reply = verb(state, request, body)
+            if reply.event is not None:
+                self._source.submit(reply.event)
+            return json_answer(reply.body, reply.status, self._secrets(state))
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                if not is_allowed(request, self._token):
+                    return _unauthorized()
+                if is_foreign(request, self._token):
+                    return message_answer("a page of another site may order nothing", 403)
+                body = await _limited_body(request, most_bytes)
+                state = self._source.state()
+                if state is None:
+                    return self._starting()
+                return await run_in_threadpool(ordered, state, request, body)
+            except ElementNotFound:
+                return not_found_answer()
+            except BadRequest as error:
+                return message_answer(str(error), 400)
+            except OptionsError as error:
+                return _bad_options(error)
+            except ClientDisconnect:
+                return message_answer("the request ended before its body was complete", 400)
+            except Exception as error:
+                return _broken(request, error)
+
+        return endpoint
+
+    def _why(self, state: ServiceState, body: bytes) -> str:
+        return redact_text(verbs.reason_in(body), self._secrets(state))
+
+    def _update(self, state: ServiceState, request: Request, body: bytes) -> Reply:
+        spec = self._source.change_configuration(verbs.options_in(body))
+        return verbs.update(state, spec)
 
     async def no_route(self, request: Request, error: Exception) -> Response:
         """Answer a path or method that does not exist, and say what there is to order."""
@@ -233,14 +286,43 @@ def _selection(request: Request) -> tuple[str | None, str | None, str | None]:
     return query.get("plan"), query.get("phase"), query.get("step")
 
 
+def _plan_verb(word: str) -> Verb:
+    def verb(state: ServiceState, request: Request, body: bytes) -> Reply:
+        if word == "start":
+            verbs.check_plan_parameters(body)
+        plan = request.path_params.get("plan", DEPLOY)
+        _, phase, step = _selection(request)
+        return verbs.plan_verb(state, plan, word, phase, step)
+
+    return verb
+
+
+def _pod_verb(word: str) -> Verb:
+    return lambda state, request, body: verbs.pod_verb(state, _part(request, "name"), word, body)
+
+
+def _refresh(state: ServiceState, request: Request, body: bytes) -> Reply:
+    # What is shown is what the one writer holds: nothing can have changed behind its back.
+    return Reply(409, {"message": "there is no cache that could be refreshed"})
+
+
 def _unauthorized() -> Response:
     body = {"message": "this API needs its token: Authorization: Bearer <token>"}
     return json_answer(body, 401, headers={"www-authenticate": "Bearer"})
 
 
-def _starting() -> Response:
-    body = {"message": "the service is starting: its state is not loaded yet"}
-    return json_answer(body, 503, headers={"retry-after": "1"})
+def _bad_options(error: OptionsError) -> Response:
+    problems = [
+        {
+            "path": problem.path,
+            "message": problem.message,
+            "given": problem.given,
+            "allowed": problem.allowed,
+            **({"suggestion": problem.suggestion} if problem.suggestion else {}),
+        }
+        for problem in error.problems
+    ]
+    return message_answer(str(error), 400, problems=problems)
 
 
 def _broken(request: Request, error: Exception) -> Response:
@@ -250,29 +332,11 @@ def _broken(request: Request, error: Exception) -> Response:
     )
 
 
-async def _limited_body(request: Request) -> bytes:
+async def _limited_body(request: Request, most_bytes: int) -> bytes:
     """Return the body. Raises BadRequest when it is longer than any that makes sense."""
     found = bytearray()
     async for chunk in request.stream():
         found += chunk
-        if len(found) > _MAX_BODY_BYTES:
-            raise BadRequest(f"the body is longer than {_MAX_BODY_BYTES} bytes")
+        if len(found) > most_bytes:
+            raise BadRequest(f"the body is longer than {most_bytes} bytes")
     return bytes(found)
-
-
-def _stop_reason(body: bytes) -> str:
-    """Return why, from an optional ``{"why": "..."}``; one line. Raises BadRequest."""
-    if not body.strip():
-        return "asked for by the API"
-    try:
-        plain = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(
-            f'the body is not JSON: {error}; allowed: nothing, or {{"why": "..."}}'
-        ) from None
-    if not isinstance(plain, dict) or set(plain) - {"why"}:
-        raise BadRequest('the body must be nothing, or {"why": "..."} alone')
-    why = plain.get("why", "")
-    if not isinstance(why, str) or len(why) > _MAX_WHY:
-        raise BadRequest(f"why must be a text of at most {_MAX_WHY} characters")
-    return " ".join(why.split()) or "asked for by the API"

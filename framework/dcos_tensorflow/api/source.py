@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from dcos_tensorflow.core.events import Event
 from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.spec import ServiceSpec
 
 
 class StateSource(Protocol):
@@ -19,11 +20,23 @@ class StateSource(Protocol):
     def state(self) -> ServiceState | None:
         """Return the newest state; None while it is not loaded or another scheduler leads."""
 
+    def leader(self) -> str:
+        """Return who leads the service while this scheduler is a standby; empty otherwise."""
+
     def submit(self, event: Event) -> None:
         """Hand an event to the thread that owns the state."""
 
     def configuration(self) -> Mapping[str, Any]:
         """Return the options as the user gave them; empty when they are not known."""
+
+    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+        """Return what the service would be with these options, as a whole. Nothing changes yet.
+
+        Whoever asked submits ``ConfigurationChanged`` with it. Raises ``options.OptionsError``.
+        """
+
+    def configurations(self) -> Mapping[str, ServiceSpec]:
+        """Return every configuration that the state store holds, by id."""
 
     def artifact(self, name: str) -> Path | None:
         """Return the file that tasks fetch under ``name``; None when there is none."""

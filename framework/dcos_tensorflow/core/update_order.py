@@ -34,9 +34,14 @@ def outdated(state: ServiceState) -> tuple[str, ...]:
     """
     if state.job.verdict is not None or state.job.phase is JobPhase.FINISHING:
         return ()
+    return outdated_for(state, state.spec)
+
+
+def outdated_for(state: ServiceState, spec: ServiceSpec) -> tuple[str, ...]:
+    """Return the live tasks that would be outdated if ``spec`` were the target."""
     found: list[str] = []
-    for role in roles_in_start_order(state.spec):
-        target = fingerprint(state.spec, role.role)
+    for role in roles_in_start_order(spec):
+        target = fingerprint(spec, role.role)
         for name in names_of(role):
             record = state.tasks.get(name)
             if record is None or record.terminal or record.fingerprint in ("", target):

@@ -21,6 +21,7 @@ from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
 from dcos_tensorflow.core.events import Event
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.spec import ServiceSpec
 from sample_states import a_state, gang, running
 
 DEADLINE_SECONDS = 10.0
@@ -41,6 +42,15 @@ class Source:
         self.events.append(event)
 
     def configuration(self) -> Mapping[str, Any]:
+        return {}
+
+    def leader(self) -> str:
+        return ""
+
+    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+        raise AssertionError("no test here changes the options")
+
+    def configurations(self) -> Mapping[str, ServiceSpec]:
         return {}
 
     def artifact(self, name: str) -> Path | None:

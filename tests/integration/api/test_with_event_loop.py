@@ -18,7 +18,7 @@ from dcos_tensorflow.core.actions import Accept, Action, Kill, Write
 from dcos_tensorflow.core.events import Event, TaskUpdate
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.spec import RetrySpec
+from dcos_tensorflow.core.spec import RetrySpec, ServiceSpec
 from dcos_tensorflow.core.task import TaskState
 from dcos_tensorflow.scheduler.event_loop import EventLoop
 from sample_states import TOKEN_KEY, a_spec, offered, registered
@@ -63,6 +63,15 @@ class Service:
         self.loop.submit(event)
 
     def configuration(self) -> Mapping[str, Any]:
+        return {}
+
+    def leader(self) -> str:
+        return ""
+
+    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+        raise AssertionError("no test here changes the options")
+
+    def configurations(self) -> Mapping[str, ServiceSpec]:
         return {}
 
     def artifact(self, name: str) -> Path | None:
@@ -123,7 +132,7 @@ def test_a_gang_that_comes_back_is_followed_in_the_recovery_plan(service: Servic
 
     status, plan = service.ask("/v1/plans/recovery")
     assert (status, plan["status"]) == (202, "DELAYED")
-    assert [phase["name"] for phase in plan["phases"]] == ["gang"]
+    assert [phase["name"] for phase in plan["phases"]] == ["restart-1"]
     assert service.ask("/v1/plans/deploy")[0] == 200
 
 

@@ -14,6 +14,8 @@ from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.artifacts import artifact_in
 from dcos_tensorflow.core.events import Event
 from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.options import load, service_spec
 
 with warnings.catch_warnings():
     # Starlette's client would rather have another HTTP library than the one it is given.
@@ -28,6 +30,7 @@ class Source:
         self.current: ServiceState | None = None
         self.events: list[Event] = []
         self.options: dict[str, Any] = {}
+        self.stored: dict[str, ServiceSpec] = {}
         self.directory = directory
         self.failure: Exception | None = None
 
@@ -41,6 +44,15 @@ class Source:
 
     def configuration(self) -> Mapping[str, Any]:
         return self.options
+
+    def leader(self) -> str:
+        return ""
+
+    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+        return service_spec(load(options))
+
+    def configurations(self) -> Mapping[str, ServiceSpec]:
+        return self.stored
 
     def artifact(self, name: str) -> Path | None:
         return artifact_in(self.directory, name)

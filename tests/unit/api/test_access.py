@@ -160,8 +160,8 @@ class TestErrors:
             ("GET", "/v1/nosuch", 404),
             ("GET", "/", 404),
             ("GET", "/v1/plans/", 404),
-            ("POST", "/v1/plans/deploy/continue", 404),
-            ("POST", "/v1/pod/worker-0/restart", 404),
+            ("POST", "/v1/plans/deploy/kill", 404),
+            ("POST", "/v1/pod/worker-0/kill", 404),
             ("POST", "/v1/plans/deploy", 405),
             ("GET", "/v1/job/stop", 405),
         ],
@@ -172,7 +172,8 @@ class TestErrors:
         answer = client.request(method, path)
 
         assert answer.status_code == status
-        assert answer.json()["verbs"] == ["POST /v1/job/stop"]
+        assert "POST /v1/job/stop" in answer.json()["verbs"]
+        assert "POST /v1/plans/{plan}/interrupt" in answer.json()["verbs"]
         assert path in answer.json()["message"]
 
     def test_a_wrong_method_names_the_right_ones(self, client: Any) -> None:

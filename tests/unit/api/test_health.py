@@ -23,7 +23,11 @@ DEPLOYED = {"deployed": True}
         pytest.param(202, a_state(JobPhase.STARTING, gang(TaskState.STAGING)), id="deploying"),
         pytest.param(208, a_state(JobPhase.BACKING_OFF), id="delayed"),
         pytest.param(200, running(), id="running"),
-        pytest.param(203, a_state(JobPhase.PLACING, gang(), job=DEPLOYED), id="recovery pending"),
+        pytest.param(
+            203,
+            a_state(JobPhase.PLACING, gang(TaskState.KILLED), job=DEPLOYED),
+            id="recovery pending",
+        ),
         pytest.param(205, a_state(JobPhase.STARTING, gang(), job=DEPLOYED), id="recovering"),
         pytest.param(208, a_state(JobPhase.BACKING_OFF, gang(), job=DEPLOYED), id="backing off"),
         pytest.param(206, failed(), id="job failed"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from dcos_tensorflow.api.answers import ElementNotFound
-from dcos_tensorflow.api.views.pods import pod_names
+from dcos_tensorflow.api.views.pods import wanted_names
 from dcos_tensorflow.core import cluster_spec
 from dcos_tensorflow.core.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.service_state import ServiceState
@@ -29,7 +29,7 @@ def cluster(state: ServiceState) -> dict[str, Any]:
         "addressing": str(state.spec.addressing),
         "addresses": dict(spec.addresses),
         "complete": full,
-        "tasks": {name: _task(state, spec, name, full) for name in pod_names(state)}
+        "tasks": {name: _task(state, spec, name, full) for name in wanted_names(state)}
         if state.epoch is not None
         else {},
     }
@@ -37,7 +37,7 @@ def cluster(state: ServiceState) -> dict[str, Any]:
 
 def cluster_of_task(state: ServiceState, name: str) -> dict[str, Any]:
     """Return what one task is told of the current epoch. Raises ElementNotFound."""
-    if state.epoch is None or name not in pod_names(state):
+    if state.epoch is None or name not in wanted_names(state):
         raise ElementNotFound(name)
     return {"epoch": state.epoch.epoch, **_task(state, state.epoch, name, True)}
 

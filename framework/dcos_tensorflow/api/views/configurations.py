@@ -1,6 +1,6 @@
-"""The configuration and the properties: ``/v1/configurations...`` and ``/v1/state...``.
+"""The configurations and the properties: ``/v1/configurations...`` and ``/v1/state...``.
 
-There is one configuration, the target: the options that this service was started with.
+The target is what runs, or is on its way to. Those before it are kept, to go back to.
 """
 
 from __future__ import annotations
@@ -13,42 +13,59 @@ from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
 from dcos_tensorflow.core import records
 from dcos_tensorflow.core.plan import roles_in_start_order
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.spec import ServiceSpec
 
 
-def configuration_ids(state: ServiceState) -> list[str]:
-    """Return the ids of all configurations; the target's is the only one."""
+def configuration_ids(state: ServiceState, stored: Mapping[str, ServiceSpec]) -> list[str]:
+    """Return the ids of all configurations, the target's first."""
+    known = configuration_id(state.spec)
+    return [known, *(identifier for identifier in stored if identifier != known)]
+
+
+def target_id(state: ServiceState) -> list[str]:
+    """Return the target's id, in a list as the SDK does."""
     return [configuration_id(state.spec)]
 
 
 def target(state: ServiceState, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the target configuration: the SDK's outline, our whole spec, the user's options."""
+    return {**_outline(state.spec), "options": records.to_plain(options)}
+
+
+def _outline(spec: ServiceSpec) -> dict[str, Any]:
     pods = [
-        {"type": str(role.role), "count": role.count, "user": state.spec.user}
-        for role in roles_in_start_order(state.spec)
+        {"type": str(role.role), "count": role.count, "user": spec.user}
+        for role in roles_in_start_order(spec)
     ]
     return {
-        "name": state.spec.name,
-        "role": state.spec.mesos_role,
-        "principal": state.spec.principal,
-        "user": state.spec.user,
+        "name": spec.name,
+        "role": spec.mesos_role,
+        "principal": spec.principal,
+        "user": spec.user,
         "pod-specs": pods,
-        "options": records.to_plain(options),
-        "spec": records.to_plain(state.spec),
+        "spec": records.to_plain(spec),
     }
 
 
-def configuration(state: ServiceState, options: Mapping[str, Any], wanted: str) -> dict[str, Any]:
-    """Return the configuration with the id ``wanted``.
+def configuration(
+    state: ServiceState,
+    options: Mapping[str, Any],
+    stored: Mapping[str, ServiceSpec],
+    wanted: str,
+) -> dict[str, Any]:
+    """Return the configuration with the id ``wanted``; the options of the target only are known.
 
-    Raises BadRequest when that is no UUID, ElementNotFound when it is not the target's.
+    Raises BadRequest when that is no UUID, ElementNotFound when there is none.
     """
     try:
         identifier = str(uuid.UUID(wanted))
     except ValueError:
         raise BadRequest(f"{wanted!r} is not the id of a configuration: not a UUID") from None
-    if identifier != configuration_id(state.spec):
+    if identifier == configuration_id(state.spec):
+        return target(state, options)
+    if identifier not in stored:
         raise ElementNotFound(wanted)
-    return target(state, options)
+    return _outline(stored[identifier])
 
 
 def framework_id(state: ServiceState) -> list[str]:

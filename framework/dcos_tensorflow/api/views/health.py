@@ -25,10 +25,17 @@ class Health(IntEnum):
     WAITING_USER = 207
     DELAYED = 208
     INITIALIZING = 318
+    #: Nothing of the SDK's: another scheduler leads, and clients of the service belong there.
+    STANDBY = 503
 
 
-def health(state: ServiceState | None) -> tuple[Health, list[str]]:
-    """Return the number and why it is that; ``state`` is None while it is not loaded."""
+def health(state: ServiceState | None, leader: str = "") -> tuple[Health, list[str]]:
+    """Return the number and why it is that; ``state`` is None while it is not loaded.
+
+    ``leader`` is who leads while this scheduler is a standby.
+    """
+    if state is None and leader:
+        return Health.STANDBY, [f"standby: the service is led by {leader}"]
     if state is None:
         return Health.INITIALIZING, ["the state is not loaded"]
     verdict = state.job.verdict

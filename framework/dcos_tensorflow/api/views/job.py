@@ -10,7 +10,7 @@ from dcos_tensorflow.api.views.offers import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
 from dcos_tensorflow.core import outcome, records
 from dcos_tensorflow.core.plan import Status, plans
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 
 #: What is taken from a task runner's report (docs/task-runner.md); all else in it stays there.
 REPORTED = (
@@ -44,6 +44,13 @@ def job(state: ServiceState) -> dict[str, Any]:
         "started_at": known.started_at or None,
         "finished_at": known.finished_at or None,
         "restart_at": known.restart_at or None,
+        "restarting": list(known.restarting),
+        "absent": list(known.absent),
+        "paused": list(state.controls.paused_tasks),
+        "configuration": configuration_id(state.spec),
+        "refused_configuration": state.refused_configuration or None,
+        "uninstalling": known.uninstalling,
+        "given_up": list(known.given_up),
         "outcome_policy": str(state.spec.outcome),
         "deciding_tasks": list(outcome.deciding_tasks(state.spec)),
         "verdict": records.to_plain(known.verdict),
@@ -91,7 +98,7 @@ def why(state: ServiceState) -> dict[str, Any]:
         for phase in plan.phases:
             for step in phase.steps:
                 if step.status is not Status.COMPLETE:
-                    waiting[step.task] = {
+                    waiting[step.task or step.name] = {
                         "plan": name,
                         "status": str(step.status),
                         "why": step.message,

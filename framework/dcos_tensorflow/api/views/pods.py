@@ -10,7 +10,9 @@ from typing import Any
 
 from dcos_tensorflow.api.answers import ElementNotFound
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.members import is_held
 from dcos_tensorflow.core.plan import names_of, roles_in_start_order
+from dcos_tensorflow.core.plan_removal import unwanted
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import RoleSpec, split_task_name
 from dcos_tensorflow.core.task import TaskRecord, TaskState
@@ -31,21 +33,26 @@ MESOS_STATES = {
 }
 
 
-def pod_names(state: ServiceState) -> list[str]:
-    """Return the names of all pod instances."""
+def wanted_names(state: ServiceState) -> list[str]:
+    """Return the names of the pod instances that the options ask for."""
     return [name for role in roles_in_start_order(state.spec) for name in names_of(role)]
+
+
+def pod_names(state: ServiceState) -> list[str]:
+    """Return the names of all pod instances, those that are being removed last."""
+    return [*wanted_names(state), *(record.name for record in unwanted(state))]
 
 
 def pods_status(state: ServiceState) -> dict[str, Any]:
     """Return the status of every pod instance."""
+    by_role: dict[str, list[str]] = {}
+    for name in pod_names(state):
+        by_role.setdefault(str(split_task_name(name)[0]), []).append(name)
     return {
         "service": state.spec.name,
         "pods": [
-            {
-                "name": str(role.role),
-                "instances": [_instance(state, name) for name in names_of(role)],
-            }
-            for role in roles_in_start_order(state.spec)
+            {"name": role, "instances": [_instance(state, name) for name in names]}
+            for role, names in by_role.items()
         ],
     }
 
@@ -85,6 +92,8 @@ def _instance(state: ServiceState, name: str) -> dict[str, Any]:
     status = NEVER_LAUNCHED
     if record is not None:
         status = MESOS_STATES[record.state].removeprefix("TASK_")
+        if name in state.controls.paused_tasks and not record.terminal:
+            status = "PAUSED" if is_held(state, record) else "PAUSING"
     task_id = record.task_id if record is not None else ""
     return {"name": name, "tasks": [{"id": task_id, "name": name, "status": status}]}
 
