@@ -25,7 +25,9 @@ What becomes of an agent (``agent_faults``)::
 
 ``agent_timeout`` is that of ``Timing``. As long as it is cut off, frozen or dead an agent's HTTP
 server is, too: it keeps its callers waiting, or breaks their connections when its process is dead.
-Tasks on one machine reach each other all the same, but where agents have network namespaces.
+Tasks are on one machine and reach each other all the same, and the kernel closes what a killed
+process had open: to let peers vanish in silence, give agents network namespaces and cut a link
+first.
 
 What an operator does (``operator_orders``; also to be had with ``POST /api/v1`` on the master)::
 

@@ -200,6 +200,20 @@ def test_task_killed_during_a_partition_lives_until_it_is_killed_again(
         scheduler.run_until("t", "TASK_KILLED")
 
 
+def test_task_that_was_launched_into_a_partition_is_dropped_at_its_end(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster()
+    with Scheduler(cluster.master) as scheduler:
+        offer = scheduler.offer("127.0.0.1")
+        cluster.faults.partition_agent(0)
+        scheduler.launch(offer, task(offer, "t", SLEEP))
+        cluster.faults.heal_agent(0)
+        status = scheduler.update("t")
+        assert (status["state"], status["reason"]) == ("TASK_DROPPED", "REASON_RECONCILIATION")
+        assert not cluster.host.executor_pids()
+
+
 def test_short_partition_is_not_noticed(make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     with Scheduler(cluster.master) as scheduler:

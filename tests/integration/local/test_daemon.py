@@ -105,6 +105,23 @@ def test_faults_are_ordered_from_another_process(state_dir: Path) -> None:
         eventually(lambda: not alive(pid), what="the task's end")
 
 
+def test_killed_cluster_leaves_no_frozen_process_behind(state_dir: Path) -> None:
+    found = daemon.up(state_dir, spread(1), faults=True)
+    with Scheduler(found.master) as scheduler:
+        offer = scheduler.offer()
+        scheduler.launch(offer, task(offer, "t", "setsid sleep 100 & sleep 100"))
+        scheduler.run_until("t", "TASK_RUNNING")
+        pids = eventually(lambda: _three(found.faults), what="every process of the task")
+        http_faults.order(found.faults, "freeze_agent", agent=0, tasks=True)
+        os.kill(found.pid, signal.SIGKILL)
+        eventually(lambda: not any(map(alive, pids)), what="the end of every process")
+
+
+def _three(faults: str) -> list[int]:
+    pids: list[int] = http_faults.order(faults, "task_pids", task_id="t")
+    return pids if len(pids) == 3 else []
+
+
 def test_faults_can_be_ordered_while_there_is_no_master(state_dir: Path) -> None:
     found = daemon.up(state_dir, spread(1), faults=True)
     http_faults.order(found.faults, "stop_master")
