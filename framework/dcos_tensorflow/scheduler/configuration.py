@@ -29,7 +29,9 @@ class SchedulerConfig:
     ``advertise`` is the host name or address under which the agents reach our API; empty means the
     address that the API binds to, or this machine's name when it binds to all.
     ``leadership_timeout_seconds`` None waits for ever while another scheduler serves the same
-    service, 0 gives up at once. ``fresh`` replaces a job that is done by a new one.
+    service, 0 gives up at once. ``standby`` waits for ever and serves the API meanwhile.
+    ``session_seconds`` is how long ZooKeeper keeps the leadership of a scheduler that vanished.
+    ``fresh`` replaces a job that is done by a new one, ``uninstall`` ends the service for good.
     """
 
     master: str
@@ -47,5 +49,8 @@ class SchedulerConfig:
     advertise: str = ""
     artifacts: str = ArtifactDelivery.HTTP
     leadership_timeout_seconds: float | None = None
+    standby: bool = False
+    session_seconds: float = 10.0
     fresh: bool = False
+    uninstall: bool = False
     tick_seconds: float = 0.25

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dcos_tensorflow.core.actions import Action, Exit, Write
+from dcos_tensorflow.core.actions import Action, EraseState, Exit, Write
 from dcos_tensorflow.core.events import Event, Tick
 from dcos_tensorflow.core.service import Decision, step
 from dcos_tensorflow.core.service_state import ServiceState
@@ -33,6 +33,9 @@ class Commits(Protocol):
 
     def commit(self, writes: Sequence[Write]) -> None:
         """Write all or nothing; raises StateUnavailable when it may be tried again."""
+
+    def erase(self) -> None:
+        """Remove everything; raises StateUnavailable when it may be tried again."""
 
 
 class EventLoop:
@@ -55,6 +58,7 @@ class EventLoop:
         self._now = 0.0
         self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._watchers: list[Callable[[Decision], None]] = []
+        self._erased = False
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="event-loop", daemon=True)
@@ -127,12 +131,16 @@ class EventLoop:
     def _handle(self, event: Event) -> None:
         self._now = max(self._now, self._clock())
         decision = step(self._state, event, self._now)
-        if not self._commit(decision):
+        writes = decision.writes
+        if writes and not self._erased and not self._stored(lambda: self._store.commit(writes)):
             return
         self._state = decision.state
         for action in decision.actions:
             if isinstance(action, Exit):
                 self.leave(action.code, action.message)
+            elif isinstance(action, EraseState):
+                # From here on nothing is written: it would make a service of what was uninstalled.
+                self._erased = self._erased or self._stored(self._store.erase)
             else:
                 self._perform(action)
         if decision.why:
@@ -142,20 +150,19 @@ class EventLoop:
         if decision.why or decision.writes:
             self._tell(decision)
 
-    def _commit(self, decision: Decision) -> bool:
-        """Commit until it succeeds. Nothing is acted upon before; False when told to stop."""
+    def _stored(self, write: Callable[[], None]) -> bool:
+        """Write until it succeeds. Nothing is acted upon before; False when told to stop."""
         wait = _FIRST_RETRY_SECONDS
-        while decision.writes:
+        while True:
             try:
-                self._store.commit(decision.writes)
+                write()
             except StateUnavailable as error:
                 log.warning("the state store is unavailable, trying again: %s", error)
                 if self._stopping.wait(wait):
                     return False
                 wait = min(wait * 2, _MAX_RETRY_SECONDS)
             else:
-                break
-        return True
+                return True
 
     def _tell(self, decision: Decision) -> None:
         for watcher in self._watchers:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import socket
-import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from dcos_tensorflow.core.actions import Action, CollectEvidence, Exit, Resubscribe, Teardown, Write
 from dcos_tensorflow.core.events import Event
@@ -27,20 +24,26 @@ from dcos_tensorflow.core.service_state import (
     ServiceState,
     StateUnreadable,
     configuration_id,
-    first_writes,
-    restore,
 )
 from dcos_tensorflow.core.spec import ServiceSpec
 from dcos_tensorflow.mesos.agent_files import AgentFiles
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
+from dcos_tensorflow.options import (
+    Options,
+    load,
+    service_spec,
+    task_environment,
+    with_task_environment,
+)
 from dcos_tensorflow.scheduler import artifacts
+from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
-from dcos_tensorflow.state.leadership import Leadership
+from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.store import StateStore, open_store
 
 log = logging.getLogger(__name__)
@@ -49,6 +52,7 @@ log = logging.getLogger(__name__)
 EXIT_INITIALIZATION = 1
 EXIT_LOCKED = 8
 EXIT_API = 9
+EXIT_UNINSTALLING = 11
 
 
 class SchedulerError(Exception):
@@ -73,7 +77,8 @@ class Scheduler:
 
     ``job`` is a packed local job, or None when the options name a URL. ``serve_api`` starts the
     HTTP API for this scheduler (``api.serve``); it is given, not imported, because imports point
-    downwards only.
+    downwards only. ``spec_of`` makes a ServiceSpec of changed options as ``spec`` was made; it
+    raises OptionsError.
     """
 
     def __init__(
@@ -83,11 +88,15 @@ class Scheduler:
         *,
         job: Path | None = None,
         serve_api: Callable[[Scheduler], RunningApi] | None = None,
+        spec_of: Callable[[Options], ServiceSpec] | None = None,
     ) -> None:
         self.spec = spec
         self.config = config
         self._job = job
         self._serve_api = serve_api
+        self._spec_of = spec_of or _plain_spec
+        self._leader = ""
+        self._configurations: Mapping[str, ServiceSpec] = {}
         self._artifacts: dict[str, Path] = {}
         self._watchers: list[Callable[[Decision], None]] = []
         self._store: StateStore | None = None
@@ -110,6 +119,22 @@ class Scheduler:
         """Hand an event to the loop. Raises SchedulerError before ``start``."""
         self._running_loop().submit(event)
 
+    def change_configuration(self, options: Path | Mapping[str, Any] | str) -> ServiceSpec:
+        """Return what the service would be with these options. Nothing changes yet.
+
+        Whoever asks submits ``ConfigurationChanged`` with it; whether a job that runs can go over
+        to it is the core's to say (``refused_configuration``). Raises OptionsError.
+        """
+        return self._spec_of(load(options))
+
+    def configurations(self) -> Mapping[str, ServiceSpec]:
+        """Return every configuration that the state store holds, by id."""
+        return self._configurations
+
+    def leader(self) -> str:
+        """Return who leads the service while this scheduler waits; empty when it leads itself."""
+        return self._leader
+
     def watch(self, callback: Callable[[Decision], None]) -> None:
         """Call back in the loop's thread after every step that changed or said something.
 
@@ -121,7 +146,13 @@ class Scheduler:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job is done or the scheduler has ended by itself; False on time out."""
-        return self._running_loop().wait_for(lambda s: s.job.phase is JobPhase.DONE, timeout)
+        return self.wait_until(lambda state: state.job.phase is JobPhase.DONE, timeout)
+
+    def wait_until(
+        self, condition: Callable[[ServiceState], bool], timeout: float | None = None
+    ) -> bool:
+        """Wait until the state fits or the scheduler has ended by itself; False on time out."""
+        return self._running_loop().wait_for(condition, timeout)
 
     @property
     def exit(self) -> Exit | None:
@@ -147,23 +178,39 @@ class Scheduler:
             self.stop()
             if isinstance(error, LeadershipTaken):
                 raise SchedulerError(EXIT_LOCKED, str(error)) from error
+            if isinstance(error, UninstallGoesOn):
+                raise SchedulerError(EXIT_UNINSTALLING, str(error)) from error
             if isinstance(error, StateError | StateUnreadable):
                 raise SchedulerError(EXIT_STATE, f"state store: {error}") from error
             raise
 
     def _start(self) -> None:
-        self._store = open_store(self.config.state, self.spec.name)
+        config = self.config
+        self._store = open_store(
+            config.state, self.spec.name, zookeeper_session_seconds=config.session_seconds
+        )
+        if config.standby and self._serve_api is not None:
+            self._api = self._serve_api(self)
         self._leadership = self._store.lead(
             f"{socket.gethostname()} pid {os.getpid()}",
-            self.config.leadership_timeout_seconds,
+            None if config.standby else config.leadership_timeout_seconds,
             self._leadership_lost,
+            self._waiting,
         )
+        self._leader = ""
         log.info("leading the service %s", self.spec.name)
-        if self._serve_api is not None:
+        if self._api is None and self._serve_api is not None:
             self._api = self._serve_api(self)
-        state = self._load(self._store)
+        beginning = begin(
+            self._store,
+            self.spec,
+            self._settings(),
+            fresh=config.fresh,
+            uninstall=config.uninstall,
+        )
+        self._configurations = beginning.configurations
         self._loop = EventLoop(
-            state, self._store, self._perform, tick_seconds=self.config.tick_seconds
+            beginning.state, self._store, self._perform, tick_seconds=config.tick_seconds
         )
         for watcher in self._watchers:
             self._loop.watch(watcher)
@@ -174,9 +221,13 @@ class Scheduler:
             lambda: self._running_loop().state, self._loop.submit
         )
         self._loop.watch(lambda decision: runners.wake())
+        self._loop.watch(self._note_configuration)
+        for event in beginning.events:
+            self._loop.submit(event)
         self._loop.start()
         self._runners.start()
-        self._subscribe(self._gateway, state.spec, state.framework_id)
+        if beginning.subscribe:
+            self._subscribe(self._gateway, beginning.state.framework_id)
 
     def stop(self) -> None:
         """End this process's part. Every task is left alone."""
@@ -190,7 +241,13 @@ class Scheduler:
         self._leadership = self._store = None
 
     def teardown(self) -> None:
-        """Remove the framework from Mesos, which ends whatever it still runs, and forget its id."""
+        """Remove the framework from Mesos, which ends whatever it still runs, and forget its id.
+
+        An uninstall has done both by itself.
+        """
+        state = self.state()
+        if state is not None and state.erased:
+            return
         if self._gateway is not None and self._store is not None:
             self._gateway.perform(Teardown())
             self._store.commit([Write(FRAMEWORK_ID_PATH, None)])
@@ -202,8 +259,8 @@ class Scheduler:
             raise SchedulerError(EXIT_INITIALIZATION, "the scheduler has not been started")
         return self._loop
 
-    def _subscribe(self, gateway: MesosGateway, spec: ServiceSpec, framework_id: str) -> None:
-        url = self._api_url() or ""
+    def _subscribe(self, gateway: MesosGateway, framework_id: str) -> None:
+        url, spec = self._api_url() or "", self._running_loop().state.spec
         gateway.start(framework_info(spec, framework_id or None, socket.gethostname(), url))
 
     def _framework_id(self) -> str:
@@ -214,13 +271,22 @@ class Scheduler:
             self._evidence.collect(action)
         elif isinstance(action, Resubscribe) and self._gateway is not None:
             self._gateway.stop()
-            self._subscribe(self._gateway, self.spec, "")
+            self._subscribe(self._gateway, "")
         elif self._gateway is not None:
             self._gateway.perform(action)
 
     def _leadership_lost(self, why: str) -> None:
         if self._loop is not None:
             self._loop.leave(EXIT_LOCKED, f"no longer the leader of {self.spec.name}: {why}")
+
+    def _note_configuration(self, decision: Decision) -> None:
+        spec = decision.state.spec
+        if not any(known is spec for known in self._configurations.values()):
+            self._configurations = {**self._configurations, configuration_id(spec): spec}
+
+    def _waiting(self, holder: Holder) -> None:
+        self._leader = str(holder)
+        log.info("waiting: the service %s is led by %s", self.spec.name, holder)
 
     def _mesos_config(self) -> MesosConfig:
         config = self.config
@@ -233,51 +299,6 @@ class Scheduler:
             client_key=config.client_key,
             verify=config.verify,
         )
-
-    def _load(self, store: StateStore) -> ServiceState:
-        """Return the state to work with: the stored one, or that of a new service."""
-        settings = self._settings()
-        values = store.load()
-        stored = restore(values, settings)
-        if stored is None:
-            return self._create(store, settings)
-        done = stored.job.phase is JobPhase.DONE
-        same = configuration_id(stored.spec) == configuration_id(self.spec)
-        if done and (self.config.fresh or not same):
-            return self._renew(store, stored, values)
-        if not same:
-            raise SchedulerError(
-                EXIT_INITIALIZATION,
-                f"a job of the service {self.spec.name} is {stored.job.phase} with other options;"
-                " stop it first, or run this one under another service.name",
-            )
-        log.info("carrying on: the job is %s, %d tasks live", stored.job.phase, _live(stored))
-        return stored
-
-    def _create(self, store: StateStore, settings: LaunchSettings) -> ServiceState:
-        state = ServiceState(
-            spec=self.spec,
-            instance=str(uuid.uuid4()),
-            settings=replace(settings, token_key=secrets.token_hex(32)),
-        )
-        store.commit(first_writes(state))
-        return state
-
-    def _renew(
-        self, store: StateStore, stored: ServiceState, values: Mapping[str, bytes]
-    ) -> ServiceState:
-        """Replace a job that is done by a new one; the framework id is kept."""
-        state = ServiceState(
-            spec=self.spec,
-            instance=str(uuid.uuid4()),
-            settings=stored.settings,
-            framework_id=stored.framework_id,
-        )
-        old = [p for p in values if p.startswith(("Tasks/", "Configurations/")) or p == "Epoch"]
-        kept = {w.path for w in first_writes(state)}
-        store.commit([*(Write(p, None) for p in old if p not in kept), *first_writes(state)])
-        log.info("the job before is done (%s); a new one begins", stored.job.why)
-        return state
 
     def _settings(self) -> LaunchSettings:
         directory = self.config.artifacts_dir
@@ -304,5 +325,5 @@ class Scheduler:
         return f"http://{host}:{port}"
 
 
-def _live(state: ServiceState) -> int:
-    return len(state.live_tasks)
+def _plain_spec(options: Options) -> ServiceSpec:
+    return with_task_environment(service_spec(options), task_environment(os.environ))

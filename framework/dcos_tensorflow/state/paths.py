@@ -22,8 +22,10 @@ CURRENT_SCHEMA = 1
 #: Bytes. ZooKeeper takes requests of 1,048,575 bytes (jute.maxbuffer); the SDK's limit is this.
 MAX_VALUE_BYTES = 1_000_000
 
-#: Erased last, so that an uninstall that dies half-way still knows what it was doing.
-ERASED_LAST = ("Properties", "FrameworkID", SCHEMA_VERSION)
+#: Erased first: without it nothing stored is a service any more, whatever is left of it.
+ERASED_FIRST = "ConfigTarget"
+#: Erased last, the job's record after all the rest: it says that an uninstall is under way.
+ERASED_LAST = ("FrameworkID", "Properties/job", "Properties", SCHEMA_VERSION)
 
 # ZooKeeper refuses these characters (PathUtils.validatePath). It looks at UTF-16 units, so what
 # takes two of them, such as emoji, is refused as well.
@@ -72,8 +74,11 @@ def parents(path: str) -> Iterator[str]:
 
 def erase_order(path: str) -> int:
     """Sort key of an erase: larger is erased later."""
-    first = path.split("/", 1)[0]
-    return ERASED_LAST.index(first) + 1 if first in ERASED_LAST else 0
+    if path == ERASED_FIRST:
+        return -1
+    if path == "Properties" or path in ERASED_LAST:
+        return ERASED_LAST.index(path) + 1
+    return 0
 
 
 def check_schema(stored: bytes, where: str) -> None:

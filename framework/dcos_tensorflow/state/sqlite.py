@@ -19,7 +19,7 @@ from pathlib import Path
 from dcos_tensorflow.core.actions import Write
 from dcos_tensorflow.state import errors, paths
 from dcos_tensorflow.state.file_lock import FileLock
-from dcos_tensorflow.state.leadership import Leadership, this_process
+from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder, Leadership, this_process
 
 #: Written into the file's header; a file of another program is refused, not filled.
 APPLICATION_ID = 0x44_54_46_53
@@ -88,13 +88,18 @@ class SqliteStore:
         identity: str,
         timeout_seconds: float | None,
         on_lost: Callable[[str], None],
+        on_waiting: Callable[[Holder], None] = lambda holder: None,
     ) -> Leadership:
         """Wait for the file lock; see the protocol for what it raises."""
         if self._leadership is not None and self._leadership.held:
             raise errors.StateError(f"this store already leads service {self.service!r}")
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        leader: Holder | None = None
         with self._translated():
             while not self._lock.try_acquire(holder := this_process(identity)):
+                now_leading = self._lock.read_holder()
+                if now_leading not in (leader, UNKNOWN_HOLDER):
+                    on_waiting(leader := now_leading)
                 if deadline is not None and time.monotonic() >= deadline:
                     raise errors.LeadershipTaken(
                         self.service, self._lock.read_holder(), timeout_seconds or 0.0

@@ -90,13 +90,15 @@ class StateStore(Protocol):
         identity: str,
         timeout_seconds: float | None,
         on_lost: Callable[[str], None],
+        on_waiting: Callable[[Holder], None] = lambda holder: None,
     ) -> Leadership:
         """Become the one process that may write; waits up to ``timeout_seconds``, None: for ever.
 
-        ``identity`` names this process to people who wait. ``on_lost`` gets one sentence, once,
-        when the leadership is lost against our will; it is called from another thread and must
-        not block. Raises LeadershipTaken after the timeout, StateUnavailable when the backend is
-        away at the end of it, and StateError when this store leads already.
+        ``identity`` names this process to people who wait. ``on_waiting`` is told, in the calling
+        thread, who leads meanwhile: at first, and when that has changed. ``on_lost`` gets one
+        sentence, once, when the leadership is lost against our will; it is called from another
+        thread and must not block. Raises LeadershipTaken after the timeout, StateUnavailable when
+        the backend is away at the end of it, and StateError when this store leads already.
         """
 
     def close(self) -> None:

@@ -46,7 +46,7 @@ from tenacity import (
 
 from dcos_tensorflow.core.actions import Write
 from dcos_tensorflow.state import errors, paths
-from dcos_tensorflow.state.leadership import Leadership
+from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.transactions import (
     Operation,
     PlannedWrite,
@@ -163,6 +163,7 @@ class ZooKeeperStore:
         identity: str,
         timeout_seconds: float | None,
         on_lost: Callable[[str], None],
+        on_waiting: Callable[[Holder], None] = lambda holder: None,
     ) -> Leadership:
         """Wait in line for the lock; see the protocol for what it raises.
 
@@ -171,7 +172,7 @@ class ZooKeeperStore:
         """
         if self._leads():
             raise errors.StateError(f"this store already leads service {self.service!r}")
-        line = Contender(self._session, self._lock, self.service, identity)
+        line = Contender(self._session, self._lock, self.service, identity, on_waiting)
         with self._unexpected():
             fence, holder = line.acquire(timeout_seconds)
             leadership = Leadership(holder, line.leave, on_lost)

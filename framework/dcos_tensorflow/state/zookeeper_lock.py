@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 import uuid
+from collections.abc import Callable
 
 from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.security import OPEN_ACL_UNSAFE
@@ -33,12 +34,19 @@ class Contender:
     """One process in line at ``lock_path``; named ``identity`` to the others."""
 
     def __init__(
-        self, session: ZooKeeperSession, lock_path: str, service: str, identity: str
+        self,
+        session: ZooKeeperSession,
+        lock_path: str,
+        service: str,
+        identity: str,
+        on_waiting: Callable[[Holder], None],
     ) -> None:
         self._session = session
         self._lock_path = lock_path
         self._service = service
         self._identity = identity
+        self._on_waiting = on_waiting
+        self._leader = UNKNOWN_HOLDER
         # The name tells our node from others when the answer to its creation got lost.
         self._prefix = f"{uuid.uuid4().hex}-"
         self._wake = threading.Event()
@@ -178,6 +186,9 @@ class Contender:
         """
         holder = self._read(name)
         if not holder.surely_dead():
+            if holder not in (self._leader, UNKNOWN_HOLDER):
+                self._leader = holder
+                self._on_waiting(holder)
             return False
         logger.info("Taking over service %s: %s is dead", self._service, holder)
         self._delete(name)

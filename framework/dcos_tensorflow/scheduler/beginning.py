@@ -1,0 +1,157 @@
+"""What a scheduler begins with: the stored state, that of a new service, or an uninstall.
+
+Called by ``scheduler.Scheduler`` once it leads the service, before anything else happens. It writes
+to the state store and decides nothing that the core can decide.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from dcos_tensorflow.core import records
+from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.core.events import ConfigurationChanged, Event, UninstallRequested
+from dcos_tensorflow.core.job import JobPhase, JobState
+from dcos_tensorflow.core.service_state import (
+    JOB_PATH,
+    LaunchSettings,
+    ServiceState,
+    StateUnreadable,
+    configuration_id,
+    first_writes,
+    restore,
+)
+from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.state.store import StateStore
+
+log = logging.getLogger(__name__)
+
+_UNINSTALL = "the scheduler was started to uninstall the service"
+
+
+class UninstallGoesOn(Exception):
+    """An uninstall of the service has begun, and this scheduler was not told to go on with it."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The state to begin with, what to tell the core first, and whether Mesos is needed at all.
+
+    ``configurations`` are all that are stored, by id.
+    """
+
+    state: ServiceState
+    events: tuple[Event, ...] = ()
+    subscribe: bool = True
+    configurations: Mapping[str, ServiceSpec] = field(default_factory=dict)
+
+
+def begin(
+    store: StateStore,
+    spec: ServiceSpec,
+    settings: LaunchSettings,
+    *,
+    fresh: bool = False,
+    uninstall: bool = False,
+) -> Beginning:
+    """Return what to begin with. ``fresh`` replaces a job that is done by a new one.
+
+    A job that is not done goes on; where ``spec`` is another than the stored one, the core is told
+    and decides whether it becomes the target. Raises UninstallGoesOn, StateUnreadable, StateError.
+    """
+    values = store.load()
+    if _is_uninstalling(values) and not uninstall:
+        raise UninstallGoesOn(
+            f"the service {spec.name} is being uninstalled, and that cannot be taken back; start"
+            " its scheduler with --uninstall or SDK_UNINSTALL to go on with it, and the service"
+            " again when it is over"
+        )
+    stored = restore(values, settings)
+    if uninstall:
+        return _uninstalling(stored, spec, settings)
+    if stored is None:
+        return _new(store, spec, settings)
+    same = configuration_id(stored.spec) == configuration_id(spec)
+    if stored.job.phase is JobPhase.DONE and (fresh or not same):
+        return _renewed(store, spec, stored, values)
+    live = len(stored.live_tasks)
+    log.info("carrying on: the job is %s, %d tasks live", stored.job.phase, live)
+    return Beginning(
+        stored,
+        () if same else (ConfigurationChanged(spec),),
+        configurations=_configurations(values),
+    )
+
+
+def _is_uninstalling(values: Mapping[str, bytes]) -> bool:
+    """Say whether an uninstall has begun. Its erase leaves the job's record to the last."""
+    if JOB_PATH not in values:
+        return False
+    try:
+        return records.decode(JobState, values[JOB_PATH]).uninstalling
+    except records.RecordError as error:
+        raise StateUnreadable(f"{JOB_PATH}: {error}") from error
+
+
+def _configurations(values: Mapping[str, bytes]) -> dict[str, ServiceSpec]:
+    found = {}
+    for path, value in values.items():
+        folder, _, identifier = path.partition("/")
+        if folder != "Configurations":
+            continue
+        try:
+            found[identifier] = records.decode(ServiceSpec, value)
+        except records.RecordError as error:
+            # It is not the target: nothing depends on it but going back to it.
+            log.warning("the stored configuration %s cannot be read: %s", identifier, error)
+    return found
+
+
+def _uninstalling(
+    stored: ServiceState | None, spec: ServiceSpec, settings: LaunchSettings
+) -> Beginning:
+    """Begin or go on with an uninstall; without a framework there is nothing to ask Mesos for."""
+    state = stored or _first_state(spec, settings)
+    if stored is None:
+        log.info("nothing is stored of the service %s; whatever is left is erased", spec.name)
+    return Beginning(state, (UninstallRequested(_UNINSTALL),), bool(state.framework_id))
+
+
+def _first_state(spec: ServiceSpec, settings: LaunchSettings) -> ServiceState:
+    return ServiceState(
+        spec=spec,
+        instance=str(uuid.uuid4()),
+        settings=replace(settings, token_key=secrets.token_hex(32)),
+    )
+
+
+def _new(store: StateStore, spec: ServiceSpec, settings: LaunchSettings) -> Beginning:
+    state = _first_state(spec, settings)
+    store.commit(first_writes(state))
+    return Beginning(state)
+
+
+def _renewed(
+    store: StateStore, spec: ServiceSpec, stored: ServiceState, values: Mapping[str, bytes]
+) -> Beginning:
+    """Replace a job that is done by a new one; the framework id is kept."""
+    state = ServiceState(
+        spec=spec,
+        instance=str(uuid.uuid4()),
+        settings=stored.settings,
+        framework_id=stored.framework_id,
+    )
+    old = [
+        path
+        for path in values
+        if path.startswith(("Tasks/", "Configurations/")) or path in ("Epoch", "Plans")
+    ]
+    kept = {write.path for write in first_writes(state)}
+    removed = [Write(path, None) for path in old if path not in kept]
+    store.commit([*removed, *first_writes(state)])
+    log.info("the job before is done (%s); a new one begins", stored.job.why)
+    return Beginning(state)
