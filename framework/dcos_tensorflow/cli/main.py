@@ -355,6 +355,17 @@ def local() -> None:
 @local.command()
 @_agent_flags
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the master.")
+@click.option("--dcos", is_flag=True, help="Serve what the dcos command line needs, too.")
+@click.option("--dcos-port", type=click.IntRange(0, 65535), help="Port of the local DC/OS.")
+@click.option(
+    "--dcos-variant",
+    type=click.Choice(["open", "enterprise"]),
+    help="enterprise allows updates to other package versions.",
+)
+@click.option("--dcos-login", is_flag=True, help="Ask for DCOS_USERNAME and DCOS_PASSWORD.")
+@click.option(
+    "--dcos-core-cli", type=_OPTIONS_FILE, metavar="ZIP", help="The plugin dcos-core-cli to serve."
+)
 @_work_dir
 @_json
 def up(
@@ -366,6 +377,11 @@ def up(
     gpus: int | None,
     attributes: str,
     port: int,
+    dcos: bool,
+    dcos_port: int | None,
+    dcos_variant: str | None,
+    dcos_login: bool,
+    dcos_core_cli: Path | None,
     work_dir: Path | None,
     as_json: bool,
 ) -> int:
@@ -373,7 +389,20 @@ def up(
     from dcos_tensorflow.cli import local_commands
 
     wishes = _wishes(agents=agents, cpus=cpus, mem=mem, disk=disk, gpus=gpus, attributes=attributes)
-    return local_commands.up(_work(work_dir), wishes, port, as_json=as_json)
+    given = any((dcos_port is not None, dcos_variant, dcos_login, dcos_core_cli))
+    if given and not dcos:
+        raise UsageError("The flags --dcos-... say how the local DC/OS is wanted: add --dcos.")
+    local_dcos = local_commands.DcosWishes(
+        dcos_port or 0, dcos_variant or "open", dcos_core_cli, dcos_login
+    )
+    return local_commands.up(
+        _work(work_dir),
+        wishes,
+        port,
+        as_json=as_json,
+        dcos=local_dcos if dcos else None,
+        environ=os.environ,
+    )
 
 
 @local.command(name="status")
