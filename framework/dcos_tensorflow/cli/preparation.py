@@ -22,7 +22,9 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.spec import Addressing, ServiceSpec, Uri
 from dcos_tensorflow.options import (
+    OptionProblem,
     Options,
+    OptionsError,
     notes,
     service_spec,
     task_environment,
@@ -66,6 +68,40 @@ def prepare(
     directory.prepare()
     archive = pack(source, directory.artifacts / "packed-job.zip") if source is not None else None
     return PreparedJob(spec, archive, found, tuple(told))
+
+
+def prepare_uninstall(options: Options) -> PreparedJob:
+    """Return what an uninstall needs of the options: whose it is. The code may be gone already."""
+    return PreparedJob(service_spec(options), None, "", ())
+
+
+def respecified(
+    options: Options,
+    directory: ServiceDirectory,
+    environ: Mapping[str, str],
+    running: ServiceSpec,
+    *,
+    local: bool,
+) -> ServiceSpec:
+    """Return the service of changed options, as ``prepare`` made that of the ``running`` one.
+
+    Raises OptionsError. Code that lies beside the scheduler was packed when it started: only a
+    scheduler that starts again brings other code.
+    """
+    spec = with_task_environment(service_spec(options), task_environment(environ))
+    try:
+        source = local_source(spec, options.base_directory, local=local)
+        if source is not None and spec.job.uri != running.job.uri:
+            raise UsageError(
+                "service.job_url: code on the scheduler's machine is packed when it starts; start"
+                " the scheduler again with these options."
+            )
+        if local:
+            found = spec.job.contract if source is None else check_job(spec, source)
+            spec, _ = _for_this_machine(spec, options, directory, found)
+    except UsageError as error:
+        raise OptionsError([OptionProblem("", str(error))]) from error
+    return replace(spec, principal=running.principal)
 
 
 def with_principal(prepared: PreparedJob, principal: str) -> PreparedJob:

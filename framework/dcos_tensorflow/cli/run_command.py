@@ -32,7 +32,7 @@ from dcos_tensorflow.cli.following import (
 from dcos_tensorflow.cli.logs import log_to_file
 from dcos_tensorflow.cli.machine import AgentWishes
 from dcos_tensorflow.cli.output import say, say_lines, show_json
-from dcos_tensorflow.cli.preparation import PreparedJob, prepare, with_principal
+from dcos_tensorflow.cli.preparation import PreparedJob, prepare, respecified, with_principal
 from dcos_tensorflow.cli.registry import only_run
 from dcos_tensorflow.cli.serving import (
     ServedJob,
@@ -52,7 +52,8 @@ from dcos_tensorflow.options import effective, load
 class RunRequest:
     """What was asked of ``run``. ``settings`` are those that a scheduler has too.
 
-    Without a master the job runs on the embedded cluster.
+    Without a master the job runs on the embedded cluster. ``update`` takes a job that has not ended
+    over to these options.
     """
 
     options: Path
@@ -62,6 +63,7 @@ class RunRequest:
     work: WorkDirectory
     detach: bool = False
     fresh: bool = False
+    update: bool = False
     yes: bool = False
     json: bool = False
 
@@ -85,7 +87,8 @@ def run(request: RunRequest) -> int:
     say_lines((f"note: {note}" for note in prepared.notes), request.stream)
     url = state_of(request.settings, directory)
     known = stored.stored_state(url, prepared.spec.name)
-    stored.check_same(known, prepared.spec)
+    if not request.update:
+        stored.check_same(known, prepared.spec)
     if request.fresh:
         _remove_checkpoints(request, prepared, directory, url)
     if request.detach:
@@ -130,9 +133,14 @@ def run(request: RunRequest) -> int:
             effective(options),
             local=request.local,
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
+            spec_of=lambda changed: respecified(
+                changed, directory, os.environ, prepared.spec, local=request.local
+            ),
         )
         stack.enter_context(served)
         _announce(prepared, directory, where, known, request.stream)
+        if request.update and (refused := served.refused_update()):
+            say(f"The job goes on with the options it has: {refused}.", request.stream)
         return _follow(request, directory, served, cluster, signals)
 
 

@@ -1,7 +1,8 @@
 """``scheduler``: the daemon alone, as Marathon or systemd start it.
 
 It serves one job and answers questions until it is told to end. A signal ends the process and
-nothing else: the tasks go on, and the next scheduler of the service takes them over.
+nothing else: the tasks go on, and the next scheduler of the service takes them over. With
+``--uninstall`` it ends the job, removes everything of the service, and goes on answering.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from types import FrameType
 from dcos_tensorflow.cli import embedded, ending
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.logs import log_to_standard_error
-from dcos_tensorflow.cli.preparation import prepare, with_principal
+from dcos_tensorflow.cli.preparation import (
+    prepare,
+    prepare_uninstall,
+    respecified,
+    with_principal,
+)
 from dcos_tensorflow.cli.serving import ServedJob, scheduler_config, with_reachable_api
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, work_directory
@@ -28,6 +34,9 @@ from dcos_tensorflow.options.images import with_images
 from dcos_tensorflow.package import variables
 
 log = logging.getLogger(__name__)
+
+#: Cosmos sets it, to any value, in the app of a service that is to be uninstalled (DC/OS SDK).
+UNINSTALL_VARIABLE = "SDK_UNINSTALL"
 
 _LOOK_SECONDS = 0.5
 
@@ -46,8 +55,13 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
     with ExitStack() as stack:
         stack.enter_context(log_to_standard_error(options.service.log_level))
         settings, cluster = _with_master(settings, work)
+        if UNINSTALL_VARIABLE in os.environ:
+            settings = settings.with_value("uninstall", True, f"the variable {UNINSTALL_VARIABLE}")
         prepared = with_principal(
-            prepare(options, directory, os.environ, local=local), settings["principal"]
+            prepare_uninstall(options)
+            if settings["uninstall"]
+            else prepare(options, directory, os.environ, local=local),
+            settings["principal"],
         )
         for note in prepared.notes:
             log.info("note: %s", note)
@@ -62,6 +76,9 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
             effective(options),
             local=local,
             check_cluster=embedded.check_of(cluster, settings["master"]),
+            spec_of=lambda changed: respecified(
+                _of_package(changed, os.environ), directory, os.environ, prepared.spec, local=local
+            ),
         )
         try:
             with _signals_end(ended) as starting:
@@ -91,6 +108,11 @@ def _options(
             f" in DCOS_TENSORFLOW_OPTIONS, or give them in {variables.PREFIX}* variables."
         )
     options = load(variables.options_in(environ) if file is None else file, overrides=overrides)
+    return _of_package(options, environ)
+
+
+def _of_package(options: Options, environ: Mapping[str, str]) -> Options:
+    """Return the options with what a package's app says beside them."""
     options = with_images(options, variables.images_in(environ))
     return variables.with_group_role(options, environ)
 

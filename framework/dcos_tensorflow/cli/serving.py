@@ -28,14 +28,18 @@ from dcos_tensorflow.cli.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.events import Event, StopRequested
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.spec import ServiceSpec
 from dcos_tensorflow.mesos.address import ZooKeeperUri, parse_masters
+from dcos_tensorflow.options import Options, effective, load
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import EXIT_API, Scheduler, SchedulerError
 
 log = logging.getLogger(__name__)
 
 _REGISTERED_SECONDS = 10.0
+#: How long the answer to a wish for other options is waited for: a step, and a commit.
+_ANSWER_SECONDS = 10.0
 #: The same for a framework that no master has ever seen.
 _FIRST_SECONDS = 3.0
 
@@ -46,18 +50,37 @@ class SchedulerSource:
     def __init__(self, scheduler: Scheduler, configuration: Mapping[str, Any]) -> None:
         self._scheduler = scheduler
         self._configuration = configuration
+        #: What was asked for since, by configuration id; one of them may be the target now.
+        self._changed: dict[str, Mapping[str, Any]] = {}
 
     def state(self) -> ServiceState | None:
         """Return the newest state."""
         return self._scheduler.state()
+
+    def leader(self) -> str:
+        """Return who leads while this scheduler waits."""
+        return self._scheduler.leader()
 
     def submit(self, event: Event) -> None:
         """Hand an event to the event loop."""
         self._scheduler.submit(event)
 
     def configuration(self) -> Mapping[str, Any]:
-        """Return the options, secrets hidden."""
-        return self._configuration
+        """Return the options of the target, secrets hidden."""
+        state = self._scheduler.state()
+        if state is None or not self._changed:
+            return self._configuration
+        return self._changed.get(configuration_id(state.spec), self._configuration)
+
+    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+        """Return what the service would be with these options. Raises OptionsError."""
+        spec = self._scheduler.change_configuration(options)
+        self._changed[configuration_id(spec)] = effective(load(options))
+        return spec
+
+    def configurations(self) -> Mapping[str, ServiceSpec]:
+        """Return every stored configuration by its id."""
+        return self._scheduler.configurations()
 
     def artifact(self, name: str) -> Path | None:
         """Return a file that tasks fetch."""
@@ -80,6 +103,7 @@ class ServedJob:
     """A scheduler of this process, with its API. A context manager: leaving it ends the scheduler.
 
     Entering may wait for the leadership; it raises CliError when the scheduler cannot start.
+    ``spec_of`` makes a ServiceSpec of changed options (``preparation.respecified``).
     ``check_cluster`` raises CliError when the embedded cluster is gone.
     """
 
@@ -92,6 +116,7 @@ class ServedJob:
         *,
         local: bool,
         check_cluster: Callable[[], None] = lambda: None,
+        spec_of: Callable[[Options], ServiceSpec] | None = None,
     ) -> None:
         self._local = local
         self._check_cluster = check_cluster
@@ -101,7 +126,11 @@ class ServedJob:
         self._configuration = configuration
         self._metrics = Metrics()
         self.scheduler = Scheduler(
-            prepared.spec, config, job=prepared.archive, serve_api=self._serve_api
+            prepared.spec,
+            config,
+            job=prepared.archive,
+            serve_api=self._serve_api,
+            spec_of=spec_of,
         )
         self.scheduler.watch(self._metrics.observe)
 
@@ -131,6 +160,18 @@ class ServedJob:
         if state is None:
             raise CliError("The scheduler has no state.")
         return snapshot_of(state)
+
+    def refused_update(self) -> str:
+        """Return why the job cannot go over to this scheduler's options; empty when it does."""
+        wanted = configuration_id(self.spec)
+        self.scheduler.wait_until(
+            lambda state: (
+                bool(state.refused_configuration) or configuration_id(state.spec) == wanted
+            ),
+            _ANSWER_SECONDS,
+        )
+        state = self.scheduler.state()
+        return state.refused_configuration if state is not None else ""
 
     def stop_job(self, why: str) -> None:
         """Ask for the job's end: its tasks are ended and its resources given back."""
@@ -219,7 +260,10 @@ def scheduler_config(
         artifacts=settings["artifacts"]
         or (ArtifactDelivery.FILE if local else ArtifactDelivery.HTTP),
         leadership_timeout_seconds=None if settings["wait_for_leadership"] else 0.0,
+        standby=settings["standby"],
+        session_seconds=settings["session_seconds"],
         fresh=settings["rerun"],
+        uninstall=settings["uninstall"],
     )
 
 

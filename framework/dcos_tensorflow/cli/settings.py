@@ -53,6 +53,16 @@ def _switch(value: Any) -> bool:
     return known[value.strip().lower()]
 
 
+def _session(value: Any) -> float:
+    try:
+        seconds = float(value) if not isinstance(value, bool) else -1.0
+    except (TypeError, ValueError):
+        seconds = -1.0
+    if not 1.0 <= seconds <= 3600.0:
+        raise ValueError("must be a number of seconds from 1 to 3600")
+    return seconds
+
+
 def _file(value: Any) -> str:
     path = Path(_text(value)).expanduser()
     if not path.is_file():
@@ -132,6 +142,16 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "wait_for_leadership", _switch, "wait while another scheduler serves the service", True
     ),
+    Setting(
+        "standby", _switch, "wait as a standby: serve the API and say who leads meanwhile", False
+    ),
+    Setting(
+        "session_seconds",
+        _session,
+        "how long ZooKeeper keeps the leadership of a scheduler that vanished from the network",
+        10.0,
+    ),
+    Setting("uninstall", _switch, "end the job and remove everything of the service", False),
     Setting("rerun", _switch, "start a new job when the one before is done", False),
     Setting("exit_when_done", _switch, "end when the job is done, and leave the cluster", False),
 )
@@ -253,6 +273,11 @@ def _check_together(settings: Settings) -> None:
     if settings["local"] and settings.given("master"):
         raise UsageError(
             f"{settings.origin('local')} and {settings.origin('master')} exclude each other."
+        )
+    if settings["standby"] and not settings["wait_for_leadership"]:
+        raise UsageError(
+            f"{settings.origin('standby')} and {settings.origin('wait_for_leadership')} exclude"
+            " each other: a standby always waits."
         )
     if bool(settings["client_cert"]) != bool(settings["client_key"]):
         one, other = ("client_cert", "client_key")

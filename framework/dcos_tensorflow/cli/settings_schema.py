@@ -34,6 +34,9 @@ def _property(setting: Setting) -> dict[str, Any]:
     described: dict[str, Any] = {"description": setting.meaning}
     if isinstance(setting.default, bool):
         return {**described, "type": "boolean", "default": setting.default}
+    if isinstance(setting.default, float):
+        limits = {"minimum": 1, "maximum": 3600}
+        return {**described, "type": "number", **limits, "default": setting.default}
     if isinstance(setting.default, int):
         limits = {"minimum": 0, "maximum": 65535}
         return {**described, "type": "integer", **limits, "default": setting.default}

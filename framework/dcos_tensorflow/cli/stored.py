@@ -40,8 +40,8 @@ def check_same(stored: ServiceState | None, spec: ServiceSpec) -> None:
     if configuration_id(stored.spec) != configuration_id(spec):
         raise UsageError(
             f"A job of the service {spec.name} has not ended (it is {stored.job.phase}) and has"
-            f" other options. End it first (dcos-tensorflow stop {spec.name}), or give this"
-            " one another service.name."
+            f" other options. Take it over to these with --update, end it first (dcos-tensorflow"
+            f" stop {spec.name}), or give this one another service.name."
         )
 
 

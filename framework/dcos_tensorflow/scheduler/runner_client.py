@@ -112,15 +112,19 @@ class RunnerClient:
             self._thread.join()
 
     def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        finally:
-            with self._guard:
-                self._loop = None
+        asyncio.run(self._serve())
 
     async def _serve(self) -> None:
         with self._guard:
             self._loop = asyncio.get_running_loop()
+        try:
+            await self._keep_asking()
+        finally:
+            # Before the loop is closed: nobody may wake it then.
+            with self._guard:
+                self._loop = None
+
+    async def _keep_asking(self) -> None:
         self._refilled_at = time.monotonic()
         while not self._stopping.is_set():
             self._woken.clear()
