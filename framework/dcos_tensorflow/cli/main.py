@@ -206,6 +206,7 @@ def cli() -> None:
 @_agent_flags
 @_work_dir
 @click.option("--fresh", is_flag=True, help="Remove the checkpoints of earlier runs first.")
+@click.option("--update", is_flag=True, help="Let a job that has not ended go over to OPTIONS.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: Ctrl-C stops, --fresh removes.")
 @_json
 def run(
@@ -222,6 +223,7 @@ def run(
     attributes: str,
     work_dir: Path | None,
     fresh: bool,
+    update: bool,
     yes: bool,
     as_json: bool,
     **settings: Any,
@@ -250,6 +252,7 @@ def run(
             work=_work(work_dir),
             detach=not follow,
             fresh=fresh,
+            update=update,
             yes=yes,
             json=as_json,
         )
