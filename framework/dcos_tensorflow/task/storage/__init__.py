@@ -1,0 +1,7 @@
+"""Checkpoints, data and logs in S3: what must outlive the machine.
+
+The runner makes a ``Publisher`` (chief only), a ``Restorer`` (before each start), a ``Mirror`` (log
+directories) and fetches ``data``. Decisions are pure (``layout``, ``manifest``, ``errors``,
+``state_file``); ``object_store`` alone talks to S3. docs/checkpoints.md tells the protocol.
+Nothing here ever stops the training or writes a secret anywhere.
+"""

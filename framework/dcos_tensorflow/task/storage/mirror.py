@@ -1,0 +1,177 @@
+"""Keeps a copy of a log directory in S3: event files as they grow, finished models.
+
+For ``shared_filesystem: s3://...``; the runners of chief and evaluator each make one. S3 has no
+append, so a grown file is put again whole, at most once an interval. Files keep their names, so
+TensorBoard and everybody else can read them; nothing in the bucket is ever deleted. Checkpoints are
+not its business: their parts must not become visible one by one (see ``publisher``).
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import Dict, Iterator, List, Optional, Set, Tuple
+
+from dcos_tensorflow.task.storage import layout, snapshot, status
+from dcos_tensorflow.task.storage.connection import Connection
+from dcos_tensorflow.task.storage.errors import Cancelled, StorageError, storage_error
+from dcos_tensorflow.task.storage.layout import FileFacts
+from dcos_tensorflow.task.storage.location import Location
+from dcos_tensorflow.task.storage.upload import CheckpointUpload, SourceChanged
+from dcos_tensorflow.task.storage.workers import run_all
+
+#: These make a model visible to its readers, so they go up after its other files.
+_LAST = ("saved_model.pb", "fingerprint.pb", "keras_metadata.pb")
+
+
+@dataclass(frozen=True)
+class MirrorPlan:
+    """What to copy where. A file is put again ``interval_seconds`` after it was put at the soonest.
+
+    Files other than event files are put when they have been quiet for ``quiet_seconds``.
+    """
+
+    directory: str
+    place: Location
+    interval_seconds: float = 15.0
+    quiet_seconds: float = 2.0
+
+
+class Mirror:
+    """Copies one directory. ``start`` and ``finish``, or ``copy_once`` without the thread."""
+
+    def __init__(self, plan: MirrorPlan, connection: Connection) -> None:
+        self._plan = plan
+        self._connection = connection
+        self._gate = connection.gate
+        self._board = status.StatusBoard()
+        self._copied: Dict[str, Tuple[FileFacts, float]] = {}
+        self._ending = threading.Event()
+        self._thread: Optional[threading.Thread] = None
+
+    def status(self) -> status.SyncStatus:
+        """Return how far it is; from any thread."""
+        return self._board.read()
+
+    def start(self) -> None:
+        """Begin to copy every ``interval_seconds``. Returns at once."""
+        self._thread = threading.Thread(target=self._work, name="mirror", daemon=True)
+        self._thread.start()
+
+    def finish(self, seconds: float) -> bool:
+        """Copy what is left within ``seconds``, and stop; say whether everything is copied."""
+        self._gate.limit(seconds)
+        self._ending.set()
+        if self._thread is not None:
+            self._thread.join(seconds + 1.0)
+        else:
+            self._last()
+        self._gate.close()
+        return self._board.read().lag_seconds == 0.0
+
+    def stop(self) -> None:
+        """Stop without copying anything more."""
+        self._gate.close()
+        self._ending.set()
+        if self._thread is not None:
+            self._thread.join(5.0)
+
+    def copy_once(self, ended: bool = False) -> int:
+        """Copy what has changed and return how many files that was. Raises nothing."""
+        copied: List[str] = []
+        try:
+            due = self._due(ended)
+            self._board.unpublished(time.monotonic() if due else None)
+            for group in _in_order(due):
+                jobs = (lambda fact=fact: self._copy(fact, copied) for fact in group)
+                run_all(jobs, self._connection.settings.threads)
+            self._board.recovered(status.STATE_IDLE)
+            if due:
+                self._board.change(published_at=time.time())
+            if ended or not self._due(True):
+                self._board.unpublished(None)
+        except Cancelled as cancelled:
+            if self._board.read().problem is None:
+                self._board.failed(cancelled.problem)
+        except Exception as error:  # Training must go on whatever this was.
+            problem = storage_error(error, "copy the log directory").problem
+            if self._board.read().problem is None:
+                self._connection.log(f"logs: {problem.text}; training goes on")
+            self._board.failed(problem)
+        return len(copied)
+
+    def _work(self) -> None:
+        while not self._ending.wait(self._plan.interval_seconds):
+            self.copy_once()
+        self._last()
+        if self._board.read().problem is None:
+            self._board.change(state=status.STATE_STOPPED)
+
+    def _last(self) -> None:
+        self.copy_once(ended=True)
+        while self._board.read().state == status.STATE_RETRYING and not self._gate.closed:
+            try:
+                self._gate.wait(self._connection.backoff.first)
+            except Cancelled:
+                return
+            self.copy_once(ended=True)
+
+    def _due(self, ended: bool) -> List[FileFacts]:
+        listing = snapshot.look(self._plan.directory)
+        checkpoints = {posixpath.dirname(path) for path in listing.states}
+        now = time.monotonic()
+        quiet_since = listing.now_ns - int(self._plan.quiet_seconds * 1e9)
+        return [
+            fact
+            for fact in listing.files
+            if self._belongs(fact.path, checkpoints)
+            and self._is_due(fact, now, ended)
+            and (ended or layout.is_event_file(fact.path) or fact.modified_ns <= quiet_since)
+        ]
+
+    def _belongs(self, path: str, checkpoints: Set[str]) -> bool:
+        if layout.is_event_file(path):
+            return True
+        in_checkpoint = posixpath.dirname(path) in checkpoints and layout.is_checkpoint_part(path)
+        return not layout.is_passing(path) and not in_checkpoint
+
+    def _is_due(self, fact: FileFacts, now: float, ended: bool) -> bool:
+        known = self._copied.get(fact.path)
+        if known is None:
+            return True
+        return known[0] != fact and (ended or now - known[1] >= self._plan.interval_seconds)
+
+    def _copy(self, fact: FileFacts, copied: List[str]) -> None:
+        """Put the first ``fact.size`` bytes of a file: what is appended meanwhile comes later."""
+        source = os.path.join(self._plan.directory, fact.path)
+        store = self._connection.store(self._plan.place.bucket, self._board.failed)
+        upload = CheckpointUpload(
+            store,
+            settings=replace(self._connection.settings, threads=1),
+            folder=self._plan.place,
+            sources={fact.path: (source, fact.size)},
+            on_bytes=self._board.add_bytes,
+        )
+        try:
+            upload.run()
+        except SourceChanged:
+            upload.abort()
+            return
+        except StorageError:
+            # A file that is gone needs no copy.
+            if os.path.exists(source):
+                raise
+            upload.abort()
+            return
+        self._copied[fact.path] = (fact, time.monotonic())
+        copied.append(fact.path)
+
+
+def _in_order(due: List[FileFacts]) -> Iterator[List[FileFacts]]:
+    """Yield the files that may go up together; those that make a model visible come last."""
+    last = [fact for fact in due if posixpath.basename(fact.path) in _LAST]
+    yield [fact for fact in due if fact not in last]
+    yield last

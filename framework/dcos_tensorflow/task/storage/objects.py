@@ -1,0 +1,207 @@
+"""Fetches objects that others wrote, several at a time, and verifies them by what S3 knows of them.
+
+``data`` and ``initial`` use it. Unlike a published checkpoint such an object has no digest of ours;
+its ETag is the MD5 of its content, or of its parts' MD5s, unless the bucket encrypts with KMS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import threading
+from dataclasses import dataclass
+from typing import Iterator, List, Optional, Sequence
+
+from dcos_tensorflow.task.storage.connection import Connection
+from dcos_tensorflow.task.storage.errors import (
+    ConditionFailed,
+    Problem,
+    StorageError,
+    problem_error,
+    storage_error,
+)
+from dcos_tensorflow.task.storage.location import MEBIBYTE
+from dcos_tensorflow.task.storage.object_store import ObjectStore
+from dcos_tensorflow.task.storage.workers import Job, run_all
+
+#: One request brings so much at most.
+SPAN = 64 * MEBIBYTE
+
+_PLAIN = re.compile(r"[0-9a-f]{32}\Z")
+_COMPOSITE = re.compile(r"(?P<digest>[0-9a-f]{32})-(?P<parts>\d+)\Z")
+
+
+@dataclass(frozen=True)
+class WantedObject:
+    """An object as it was listed, and the relative path that it is to have."""
+
+    key: str
+    size: int
+    etag: str
+    path: str
+
+
+class ObjectFetch:
+    """Fetches objects of one bucket. A file gets its name when it is whole and verified."""
+
+    def __init__(self, store: ObjectStore, connection: Connection) -> None:
+        self._store = store
+        self._connection = connection
+        self._lock = threading.Lock()
+        self.bytes_fetched = 0
+        self.warnings: List[str] = []
+
+    def run(self, wanted: Sequence[WantedObject], folder: str) -> None:
+        """Bring ``wanted`` below ``folder``; what is there already is kept. Raises StorageError."""
+        try:
+            missing = [one for one in wanted if not os.path.exists(os.path.join(folder, one.path))]
+            _check_room(missing, folder)
+            threads = self._connection.settings.threads
+            run_all(self._spans(missing, folder), threads)
+            wrong = self._verify(missing, folder, threads)
+            # Once it may have been the network.
+            run_all(self._spans(wrong, folder), threads)
+            still = self._verify(wrong, folder, threads)
+        except OSError as error:
+            raise storage_error(error, "write fetched data") from error
+        if still:
+            names = ", ".join(one.key for one in still[:3])
+            raise problem_error(
+                "damaged", f"s3://{self._store.bucket}: the content of {names} is not what S3 says"
+            )
+
+    def _spans(self, wanted: Sequence[WantedObject], folder: str) -> Iterator[Job]:
+        for one in wanted:
+            part = _part_path(folder, one)
+            os.makedirs(os.path.dirname(part), exist_ok=True)
+            with open(part, "ab") as file:
+                file.truncate(one.size)
+            for start in range(0, one.size, SPAN):
+                length = min(SPAN, one.size - start)
+                yield lambda one=one, part=part, start=start, length=length: self._span(  # type: ignore[misc]
+                    one, part, start, length
+                )
+
+    def _span(self, one: WantedObject, part: str, position: int, length: int) -> None:
+        end, attempt = position + length, 0
+        with open(part, "r+b", buffering=0) as file:
+            while position < end:
+                try:
+                    pieces = self._store.chunks(one.key, position, end - position, one.etag)
+                    for piece in pieces:
+                        file.seek(position)
+                        _write_all(file.fileno(), piece, position)
+                        position, attempt = position + len(piece), 0
+                        with self._lock:
+                            self.bytes_fetched += len(piece)
+                except ConditionFailed as error:
+                    said = f"s3://{self._store.bucket}/{one.key} was replaced while it was fetched"
+                    raise StorageError(Problem("replaced", True, said)) from error
+                except StorageError as error:
+                    attempt += 1
+                    backoff = self._connection.backoff
+                    if not error.problem.retryable or attempt >= backoff.attempts:
+                        raise
+                    self._connection.gate.wait(backoff.delay(attempt, self._connection.draw()))
+
+    def _verify(
+        self, wanted: Sequence[WantedObject], folder: str, threads: int
+    ) -> List[WantedObject]:
+        """Give the files that are right their names and return the others."""
+        wrong: List[WantedObject] = []
+
+        def verify(one: WantedObject) -> None:
+            part = _part_path(folder, one)
+            if self._is_right(one, part):
+                os.replace(part, os.path.join(folder, one.path))
+            else:
+                with self._lock:
+                    wrong.append(one)
+
+        run_all((lambda one=one: verify(one) for one in wanted), threads)  # type: ignore[misc]
+        return wrong
+
+    def _is_right(self, one: WantedObject, part: str) -> bool:
+        etag = one.etag.strip('"')
+        if _PLAIN.match(etag):
+            if _md5(part, one.size)[0] == etag:
+                return True
+            if self._is_encrypted(one):
+                return self._by_size_only(one, "its bucket encrypts with KMS")
+            return False
+        composite = _COMPOSITE.match(etag)
+        if not composite:
+            return self._by_size_only(one, "its ETag is no digest")
+        size = self._part_size(one)
+        if size and -(-one.size // size) == int(composite["parts"]):
+            joined = b"".join(bytes.fromhex(digest) for digest in _md5(part, size))
+            if hashlib.md5(joined).hexdigest() == composite["digest"]:
+                return True
+            if not self._is_encrypted(one):
+                return False
+        return self._by_size_only(one, "the sizes of its parts are not known")
+
+    def _by_size_only(self, one: WantedObject, why: str) -> bool:
+        with self._lock:
+            self.warnings.append(f"s3://{self._store.bucket}/{one.key} is checked by size: {why}")
+        return True
+
+    def _is_encrypted(self, one: WantedObject) -> bool:
+        head = self._store.head(one.key)
+        return (
+            str(head.get("ServerSideEncryption", "")).startswith("aws:kms")
+            or "SSECustomerAlgorithm" in head
+        )
+
+    def _part_size(self, one: WantedObject) -> Optional[int]:
+        """Return the size of the upload's parts, where the endpoint tells it."""
+        try:
+            head = self._store.head(one.key, part=1)
+        except StorageError:
+            return None
+        size = int(head["ContentLength"])
+        return size if size > 0 and "PartsCount" in head else None
+
+
+def _part_path(folder: str, one: WantedObject) -> str:
+    return os.path.join(folder, f"{one.path}.part")
+
+
+def _md5(path: str, part_size: int) -> List[str]:
+    """Return the MD5 of each ``part_size`` bytes of a file; one of nothing for an empty file."""
+    digests: List[str] = []
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        for start in range(0, max(size, 1), max(part_size, 1)):
+            digest, left = hashlib.md5(), min(part_size, size - start)
+            while left > 0:
+                piece = file.read(min(MEBIBYTE, left))
+                digest.update(piece)
+                left -= len(piece)
+            digests.append(digest.hexdigest())
+    return digests
+
+
+def _write_all(target: int, content: bytes, position: int) -> None:
+    view = memoryview(content)
+    while view:
+        count = os.pwrite(target, view, position)
+        view = view[count:]
+        position += count
+
+
+def _check_room(wanted: Sequence[WantedObject], folder: str) -> None:
+    os.makedirs(folder, exist_ok=True)
+    needed, free = sum(one.size for one in wanted), shutil.disk_usage(folder).free
+    for one in wanted:
+        part = _part_path(folder, one)
+        if os.path.exists(part):
+            needed -= os.stat(part).st_blocks * 512
+    if needed > free:
+        raise problem_error(
+            "disk_full",
+            f"{-(-needed // 1_000_000)} MB are to be fetched, the disk has {free // 1_000_000} MB",
+            "give the task more disk",
+        )

@@ -1,0 +1,98 @@
+"""What the engines say of themselves: a snapshot for the runner's status JSON, safe to read at any
+time from any thread. Nothing in it is secret.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Dict, Optional
+
+from dcos_tensorflow.task.storage.errors import Problem
+
+#: Nothing to do, or not begun.
+STATE_IDLE = "idle"
+STATE_PUBLISHING = "publishing"
+#: The last try failed; waiting may help.
+STATE_RETRYING = "retrying"
+#: The last try failed and somebody must change something. It is tried again all the same.
+STATE_BLOCKED = "blocked"
+#: Another writer owns the place; this one does nothing any more.
+STATE_LOST = "lost"
+STATE_STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class SyncStatus:
+    """How far the publishing is. Times are unix seconds.
+
+    ``lag_seconds`` is the age of the oldest complete state that is not published, 0 when there is
+    none. ``problem`` is what keeps it from being published, since ``problem_since``.
+    """
+
+    state: str = STATE_IDLE
+    published_id: str = ""
+    published_step: Optional[int] = None
+    published_at: Optional[float] = None
+    checkpoints: int = 0
+    lag_seconds: float = 0.0
+    uploaded_bytes: int = 0
+    problem: Optional[Problem] = None
+    problem_since: Optional[float] = None
+    warning: str = ""
+
+    def as_json(self) -> Dict[str, Any]:
+        """Return what ``GET /v1/status`` shows."""
+        document = dict(vars(self))
+        document["problem"] = self.problem.as_json() if self.problem else None
+        return document
+
+
+class StatusBoard:
+    """Holds the newest SyncStatus."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._status = SyncStatus()
+        self._waiting_since: Optional[float] = None
+
+    def read(self) -> SyncStatus:
+        """Return the status now."""
+        with self._lock:
+            lag = 0.0 if self._waiting_since is None else time.monotonic() - self._waiting_since
+            return replace(self._status, lag_seconds=round(max(0.0, lag), 3))
+
+    def change(self, **changes: Any) -> None:
+        """Replace fields of the status."""
+        with self._lock:
+            self._status = replace(self._status, **changes)
+
+    def add_bytes(self, count: int) -> None:
+        """Count bytes that have reached the bucket."""
+        with self._lock:
+            uploaded = self._status.uploaded_bytes + count
+            self._status = replace(self._status, uploaded_bytes=uploaded)
+
+    def unpublished(self, since: Optional[float]) -> None:
+        """Say since when (monotonic seconds) something complete waits; None: nothing does."""
+        with self._lock:
+            if since is None or self._waiting_since is None:
+                self._waiting_since = since
+
+    def failed(self, problem: Problem) -> None:
+        """Show ``problem``; the same kind as before keeps its beginning."""
+        with self._lock:
+            known = self._status.problem
+            since = self._status.problem_since if known and known.kind == problem.kind else None
+            self._status = replace(
+                self._status,
+                state=STATE_RETRYING if problem.retryable else STATE_BLOCKED,
+                problem=problem,
+                problem_since=since if since is not None else time.time(),
+            )
+
+    def recovered(self, state: str) -> None:
+        """Show that nothing is wrong (any more)."""
+        with self._lock:
+            self._status = replace(self._status, state=state, problem=None, problem_since=None)
