@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -23,6 +24,8 @@ def main(arguments: Sequence[str]) -> int:
     """Measure; return 0 when everything was healed."""
     options = _options(arguments)
     network.enter(arguments)
+    # Whatever ends the program, what it has started ends with it.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     if network.available():
         network.prepare()
     cases = [case for case in CASES if _chosen(case, options.only)]

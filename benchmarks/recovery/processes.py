@@ -27,12 +27,17 @@ class TaskProcess:
 
 def user_processes(folder: Path) -> dict[str, TaskProcess]:
     """Return the process of the user's code by Mesos task id: the oldest of each."""
-    return _oldest(folder, lambda environment: environment.get("TASK_NAME"))
+    return _oldest(folder, _task_of_user)
 
 
 def runners(folder: Path) -> dict[str, TaskProcess]:
     """Return the task runners by Mesos task id."""
     return _oldest(folder, _task_of_runner)
+
+
+def _task_of_user(environment: dict[str, str]) -> str | None:
+    # The runner has the task's name in its environment, too; its mark is its children's alone.
+    return environment.get("TASK_NAME") if "TASK_RUNNER_MARK" in environment else None
 
 
 def _task_of_runner(environment: dict[str, str]) -> str | None:

@@ -1,6 +1,6 @@
 """A training as a service: the embedded cluster, a scheduler of the command line, its HTTP API.
 
-One agent for each task and two spare ones, each large enough for one task, so that a lost agent is
+One agent for each task and some spare ones, each large enough for one task, so that a lost agent is
 one lost task. Faults are played on the real processes, and on the cluster by its own interface.
 """
 
@@ -30,7 +30,8 @@ from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
 
 HERE = Path(__file__).parent
-SPARE_AGENTS = 2
+#: More than one loss takes: an agent whose tasks failed again and again is avoided for a while.
+SPARE_AGENTS = 4
 #: A lost agent is noticed after 5 s: Mesos' defaults (75 s) would only be waited for.
 TIMING = Timing(agent_ping=1.0, agent_ping_timeouts=5)
 START_SECONDS = 120.0
