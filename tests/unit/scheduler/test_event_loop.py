@@ -24,6 +24,7 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[object] = []
         self.failures: list[Exception] = []
+        self.erase_failures: list[Exception] = []
         self.cluster = Cluster()
         self.changed = threading.Condition()
 
@@ -31,6 +32,11 @@ class Recorder:
         if self.failures:
             raise self.failures.pop(0)
         self._note(("commit", tuple(w.path for w in writes)))
+
+    def erase(self):
+        if self.erase_failures:
+            raise self.erase_failures.pop(0)
+        self._note("erase")
 
     def perform(self, action):
         self._note(action)
@@ -143,3 +149,24 @@ def test_a_stop_while_the_store_is_away_ends_the_loop(recorder):
     loop.submit(events.Registered("f", "m"))
     loop.stop()
     assert loop.state is state
+
+
+def test_nothing_is_written_after_an_erase(loop, recorder):
+    loop.start()
+    loop.submit(events.UninstallRequested("enough"))
+    assert loop.wait_for(lambda s: s.erased and "erase" in recorder.calls, DEADLINE)
+    erased = recorder.calls.index("erase")
+    loop.submit(events.Registered("f", "m"))
+    assert loop.wait_for(lambda s: s.registered or s.master == "m", DEADLINE)
+    after = recorder.calls[erased:]
+    assert [call for call in after if isinstance(call, tuple) and call[0] == "commit"] == []
+    assert loop.exit is None
+
+
+def test_an_erase_is_tried_again_while_the_store_is_away(loop, recorder, monkeypatch):
+    monkeypatch.setattr(event_loop, "_FIRST_RETRY_SECONDS", 0.01)
+    recorder.erase_failures = [StateUnavailable("gone"), StateUnavailable("gone")]
+    loop.start()
+    loop.submit(events.UninstallRequested("enough"))
+    assert loop.wait_for(lambda s: "erase" in recorder.calls, DEADLINE)
+    assert recorder.erase_failures == []
