@@ -1,12 +1,13 @@
 """Asking a running scheduler: the HTTP API, found through the registration in the service's folder.
 
-Used by ``status``, ``why``, ``cluster`` and ``stop``.
+Used by the commands that ask or steer a service.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.cli import registry
@@ -22,6 +23,36 @@ class SchedulerAway(CliError):
     """Nobody answers for the service on this machine."""
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a scheduler answered: the status, the text, and whose it is."""
+
+    service: str
+    status: int
+    text: str
+
+    @property
+    def document(self) -> Any:
+        """Return the body's JSON; None when it is none."""
+        try:
+            return json.loads(self.text)
+        except ValueError:
+            return None
+
+    @property
+    def message(self) -> str:
+        """Return what was said, without the full stop."""
+        return _message(self.text)
+
+    def expected(self) -> Any:
+        """Return the body of a success. Raises CliError with what was answered otherwise."""
+        if self.status >= 300:
+            raise CliError(
+                f"The scheduler of {self.service} answered {self.status}: {self.message}."
+            )
+        return json.loads(self.text) if self.text else None
+
+
 class SchedulerClient:
     """The API of one scheduler."""
 
@@ -30,7 +61,7 @@ class SchedulerClient:
 
     def get(self, path: str) -> Any:
         """Return the JSON at ``path``. Raises SchedulerAway, or CliError with what was answered."""
-        return self._call("GET", path)
+        return self.ask("GET", path).expected()
 
     def snapshot(self) -> Snapshot:
         """Return where the job stands."""
@@ -38,9 +69,10 @@ class SchedulerClient:
 
     def stop(self, why: str) -> None:
         """Ask for the job's end."""
-        self._call("POST", "/v1/job/stop", json.dumps({"why": why}))
+        self.ask("POST", "/v1/job/stop", json.dumps({"why": why})).expected()
 
-    def _call(self, method: str, path: str, body: str | None = None) -> Any:
+    def ask(self, method: str, path: str, body: str | None = None) -> Answer:
+        """Return whatever is answered. Raises SchedulerAway when nobody answers."""
         host, _, port = self.registration.api.rpartition(":")
         connection = http.client.HTTPConnection(
             host.strip("[]"), int(port), timeout=_TIMEOUT_SECONDS
@@ -59,12 +91,7 @@ class SchedulerClient:
             ) from error
         finally:
             connection.close()
-        if answer.status >= 300:
-            raise CliError(
-                f"The scheduler of {self.registration.service} answered {answer.status}:"
-                f" {_message(text)}."
-            )
-        return json.loads(text) if text else None
+        return Answer(self.registration.service, answer.status, text)
 
 
 def connect(directory: ServiceDirectory, service: str) -> SchedulerClient:
