@@ -69,14 +69,6 @@ def test_a_second_scheduler_of_the_service_is_told_who_leads(schedule, lasting):
     assert raised.value.exit_code == EXIT_LOCKED
 
 
-def test_other_options_are_refused_while_the_job_runs(schedule, lasting):
-    first = schedule(lasting)
-    wait_until(first, running)
-    first.stop()
-    with pytest.raises(SchedulerError, match="other options"):
-        schedule(command_job("true"))
-
-
 def test_tasks_survive_the_loss_of_the_master(schedule, lasting, marks, cluster):
     scheduler = schedule(lasting)
     before = wait_until(scheduler, running)

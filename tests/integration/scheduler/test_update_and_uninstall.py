@@ -1,0 +1,171 @@
+"""A running job goes over to other options; a service is uninstalled and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from dataclasses import replace
+
+import pytest
+
+from dcos_tensorflow.core.events import ConfigurationChanged, UninstallRequested
+from dcos_tensorflow.core.job import JobPhase, Outcome
+from dcos_tensorflow.core.service_state import configuration_id
+from dcos_tensorflow.options import OptionsError
+from dcos_tensorflow.scheduler.scheduler import EXIT_UNINSTALLING, SchedulerError
+from dcos_tensorflow.state.store import open_store
+from scheduled_jobs import command_job, done, running, wait_until
+from waiting import stays
+
+UNTIL_TOLD = 'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'
+
+
+@pytest.fixture
+def marks(tmp_path):
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def lasting(marks):
+    """A job that ends when the test says so; each start of a process leaves a line."""
+    return command_job(
+        f'echo "$GREETING" >> "{marks}/$TASK_NAME"; {UNTIL_TOLD.format(marks=marks)}'
+    )
+
+
+def greeting(spec, words):
+    """The same service, with another environment for its workers."""
+    return replace(
+        spec, roles=tuple(replace(role, env={**role.env, "GREETING": words}) for role in spec.roles)
+    )
+
+
+def is_target(spec):
+    return lambda state: configuration_id(state.spec) == configuration_id(spec)
+
+
+def frameworks(cluster):
+    with urllib.request.urlopen(f"http://{cluster.master}/state", timeout=10) as answer:
+        return json.load(answer)["frameworks"]
+
+
+def values(tmp_path):
+    store = open_store(f"sqlite:///{tmp_path}/state.db", "job")
+    try:
+        return store.load()
+    finally:
+        store.close()
+
+
+def test_a_scheduler_started_with_other_options_takes_the_job_over_to_them(
+    schedule, lasting, marks
+):
+    first = schedule(lasting)
+    before = wait_until(first, running)
+    first.stop()
+    changed = greeting(lasting, "hello")
+    second = schedule(changed)
+    wait_until(second, lambda s: is_target(changed)(s) and not running(s))
+    after = wait_until(second, running)
+    assert after.framework_id == before.framework_id
+    (marks / "finish").touch()
+    assert wait_until(second, done).job.verdict.outcome is Outcome.SUCCEEDED
+    assert [(marks / f"worker-{n}").read_text() for n in (0, 1)] == ["\nhello\n"] * 2
+
+
+def test_options_that_a_job_cannot_go_over_to_are_refused_and_the_job_goes_on(schedule, lasting):
+    first = schedule(lasting)
+    before = wait_until(first, running)
+    first.stop()
+    second = schedule(replace(lasting, user="somebody-else"))
+    state = wait_until(second, lambda s: s.refused_configuration != "")
+    assert "the user that tasks run as" in state.refused_configuration
+    assert is_target(lasting)(state)
+    assert {r.task_id for r in state.tasks.values()} == {r.task_id for r in before.tasks.values()}
+
+
+def test_other_options_are_checked_before_the_core_hears_of_them(schedule, lasting):
+    scheduler = schedule(lasting)
+    with pytest.raises(OptionsError, match="cout"):
+        scheduler.change_configuration({"service": {"job_cmd": "true"}, "worker": {"cout": 1}})
+    assert scheduler.change_configuration({"service": {"job_cmd": "true"}}).job.command == "true"
+    assert is_target(lasting)(scheduler.state())
+
+
+def test_a_configuration_that_was_the_target_is_known_afterwards(schedule, lasting):
+    scheduler = schedule(lasting)
+    wait_until(scheduler, running)
+    changed = greeting(lasting, "hello")
+    scheduler.submit(ConfigurationChanged(changed))
+    wait_until(scheduler, is_target(changed))
+    both = {configuration_id(lasting), configuration_id(changed)}
+    wait_until(scheduler, lambda s: set(scheduler.configurations()) == both)
+
+
+def test_an_uninstall_leaves_nothing_behind_and_the_scheduler_goes_on_answering(
+    schedule, lasting, cluster, tmp_path
+):
+    scheduler = schedule(lasting)
+    wait_until(scheduler, running)
+    scheduler.submit(UninstallRequested("the test wants it"))
+    state = wait_until(scheduler, lambda s: s.erased)
+    assert all(record.terminal for record in state.tasks.values())
+    assert frameworks(cluster) == []
+    assert values(tmp_path) == {}
+    assert stays(lambda: scheduler.exit is None, 0.5)
+    assert values(tmp_path) == {}
+
+
+def test_a_scheduler_started_to_uninstall_ends_the_job_that_another_left(
+    schedule, lasting, cluster, tmp_path
+):
+    first = schedule(lasting)
+    before = wait_until(first, running)
+    first.stop()
+    second = schedule(lasting, uninstall=True)
+    state = wait_until(second, lambda s: s.erased)
+    assert {r.task_id for r in state.tasks.values()} == {r.task_id for r in before.tasks.values()}
+    assert (frameworks(cluster), values(tmp_path)) == ([], {})
+
+
+def test_an_uninstall_of_a_service_that_never_was_is_over_at_once(
+    schedule, lasting, cluster, tmp_path
+):
+    scheduler = schedule(lasting, uninstall=True)
+    wait_until(scheduler, lambda s: s.erased)
+    assert (frameworks(cluster), values(tmp_path)) == ([], {})
+
+
+def test_an_uninstall_that_was_interrupted_is_gone_on_with_by_its_own_kind_only(
+    schedule, marks, tmp_path
+):
+    stubborn = command_job(
+        f"""trap '' TERM; {UNTIL_TOLD.format(marks=marks)}""", kill_grace_seconds=20.0
+    )
+    first = schedule(stubborn)
+    wait_until(first, running)
+    first.submit(UninstallRequested("the test wants it"))
+    wait_until(first, lambda s: s.job.uninstalling)
+    first.stop()
+    with pytest.raises(SchedulerError, match="being uninstalled") as refused:
+        schedule(stubborn)
+    assert refused.value.exit_code == EXIT_UNINSTALLING == 11
+    (marks / "finish").touch()
+    third = schedule(stubborn, uninstall=True)
+    wait_until(third, lambda s: s.erased)
+    assert values(tmp_path) == {}
+
+
+def test_after_an_uninstall_the_same_name_is_a_new_service(schedule, lasting, marks):
+    first = schedule(lasting)
+    before = wait_until(first, running)
+    first.submit(UninstallRequested("the test wants it"))
+    wait_until(first, lambda s: s.erased)
+    second = schedule(lasting)
+    after = wait_until(second, running)
+    assert after.framework_id != before.framework_id
+    assert after.instance != before.instance
+    (marks / "finish").touch()
+    assert wait_until(second, done).job.phase is JobPhase.DONE
