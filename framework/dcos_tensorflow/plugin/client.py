@@ -1,0 +1,133 @@
+"""HTTP to one service of a DC/OS cluster, and to the cluster's package manager.
+
+Called by ``commands``. Where the cluster is and who asks comes from the environment that the
+``dcos`` command sets; nothing is read from its files.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from dcos_tensorflow.plugin.errors import CommandError
+
+_SECONDS = 60.0
+_SERVICE_TYPE = "application/vnd.dcos.service.%s-%s+json;charset=utf-8;version=v1"
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+class Answer:
+    """Status and body of an HTTP answer."""
+
+    def __init__(self, status: int, reason: str, body: bytes) -> None:
+        self.status = status
+        self.reason = reason
+        self.body = body
+
+    @property
+    def text(self) -> str:
+        """Return the body as text."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """Return the body as JSON. Raises CommandError."""
+        try:
+            return json.loads(self.text)
+        except ValueError:
+            raise CommandError(
+                f"The answer is not JSON (status {self.status}): {self.text[:200]}"
+            ) from None
+
+
+class Cluster:
+    """A DC/OS cluster as the ``dcos`` command describes it, and one service on it."""
+
+    def __init__(self, service: str, environ: Mapping[str, str]) -> None:
+        self.service = service
+        self._url = environ.get("DCOS_URL", "").rstrip("/")
+        self._token = environ.get("DCOS_ACS_TOKEN", "")
+        self._opener = self._open_with(environ) if self._url else None
+
+    def scheduler(
+        self, method: str, path: str, body: Optional[Any] = None, **query: Optional[str]
+    ) -> Answer:
+        """Ask the service's scheduler for ``/v1/<path>``. Raises CommandError.
+
+        Answers of the scheduler itself are returned whatever their status; what says that there is
+        no scheduler to ask is an error.
+        """
+        name = urllib.parse.quote(self.service.strip("/"))
+        given = {key: value for key, value in query.items() if value is not None}
+        suffix = "?" + urllib.parse.urlencode(given) if given else ""
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        answer = self._ask(method, f"/service/{name}/v1/{path}{suffix}", body, headers)
+        if answer.status in (500, 502, 503, 504):
+            raise CommandError(
+                f"The scheduler of {self.service} does not answer ({answer.status}"
+                f" {answer.reason}); it may still be starting."
+            )
+        if answer.status in (401, 403):
+            raise CommandError(
+                f"The cluster refuses this ({answer.status} {answer.reason}); log in with"
+                " 'dcos auth login'."
+            )
+        if answer.status == 404 and answer.text.strip() != "Element not found":
+            raise CommandError(
+                f"There is no service {self.service} on this cluster (404 {answer.reason}). Name"
+                " it with --name=<name>, or once for all with"
+                " 'dcos config set tensorflow.service_name <name>'."
+            )
+        return answer
+
+    def package_manager(self, verb: str, body: Mapping[str, Any]) -> Answer:
+        """Ask for ``/cosmos/service/<verb>``. Raises CommandError."""
+        headers = {
+            "Accept": _SERVICE_TYPE % (verb, "response"),
+            "Content-Type": _SERVICE_TYPE % (verb, "request"),
+        }
+        return self._ask("POST", f"/cosmos/service/{verb}", body, headers)
+
+    def _ask(self, method: str, path: str, body: Optional[Any], headers: Dict[str, str]) -> Answer:
+        if self._opener is None:
+            raise CommandError(
+                "Which cluster? This is a command of the DC/OS command line: run it as"
+                " 'dcos tensorflow', or set DCOS_URL."
+            )
+        data = None if body is None else json.dumps(body).encode("utf-8")
+        request = urllib.request.Request(self._url + path, data, headers, method=method)
+        if self._token:
+            request.add_header("Authorization", f"token={self._token}")
+        try:
+            with self._opener.open(request, timeout=_SECONDS) as response:
+                return Answer(response.status, response.reason, response.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, error.reason, error.read())
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise CommandError(f"{self._url} cannot be reached: {reason}.") from error
+
+    def _open_with(self, environ: Mapping[str, str]) -> urllib.request.OpenerDirector:
+        handlers: Tuple[urllib.request.BaseHandler, ...] = (
+            urllib.request.HTTPSHandler(context=_tls(environ)),
+        )
+        if urllib.parse.urlsplit(self._url).hostname in _LOCAL:
+            # A proxy cannot reach this machine's own addresses.
+            handlers += (urllib.request.ProxyHandler({}),)
+        return urllib.request.build_opener(*handlers)
+
+
+def _tls(environ: Mapping[str, str]) -> ssl.SSLContext:
+    authority = environ.get("DCOS_TLS_CA_PATH", "")
+    try:
+        context = ssl.create_default_context(cafile=authority or None)
+    except OSError as error:
+        raise CommandError(f"DCOS_TLS_CA_PATH: {authority} cannot be read: {error}.") from error
+    if environ.get("DCOS_TLS_INSECURE", "") == "1":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context

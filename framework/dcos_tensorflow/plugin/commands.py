@@ -1,0 +1,253 @@
+"""What each command asks of the scheduler, and what it prints of the answer.
+
+Called by ``main`` with the parsed arguments. Requests and printed text are those that users and
+scripts of DC/OS services know.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import urllib.parse
+from typing import Any, Dict, List, Optional
+
+from dcos_tensorflow.plugin.client import Answer, Cluster
+from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.trees import plan_tree, pod_tree, pods_tree
+
+#: The verbs of plans: what is asked of the scheduler, and how its being done is told.
+_PLAN_VERBS = {
+    "pause": ("interrupt", "paused"),
+    "resume": ("continue", "resumed"),
+    "force-restart": ("restart", "restarted"),
+    "force-complete": ("forceComplete", "forced to complete"),
+}
+
+
+def plan_list(cluster: Cluster, _: argparse.Namespace) -> None:
+    """Print the names of all plans."""
+    _show(_found(cluster.scheduler("GET", "plans")))
+
+
+def plan_status(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Print one plan."""
+    answer = cluster.scheduler("GET", f"plans/{_quoted(given.plan)}")
+    # 202: in progress. 417: it has errors, which are part of the answer.
+    plan = _plan_found(answer, 200, 202, 417)
+    if given.json:
+        _show(plan)
+    else:
+        print(plan_tree(given.plan, plan.json()))
+
+
+def plan_start(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Start a plan, with parameters for the tasks that it launches."""
+    body = {}
+    for parameter in given.parameters or ():
+        name, equals, value = parameter.partition("=")
+        if not equals or not name:
+            raise CommandError(f"A parameter must be NAME=VALUE, not {parameter}.")
+        body[name] = value
+    _show(_plan_found(cluster.scheduler("POST", f"plans/{_quoted(given.plan)}/start", body)))
+
+
+def plan_stop(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Stop a plan and set its steps back."""
+    _show(_plan_found(cluster.scheduler("POST", f"plans/{_quoted(given.plan)}/stop")))
+
+
+def plan_verb(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Pause, resume, restart or complete a plan, a phase or a step."""
+    verb, done = _PLAN_VERBS[given.verb]
+    phase: Optional[str] = getattr(given, "phase", None)
+    step: Optional[str] = getattr(given, "step", None)
+    answer = _plan_found(
+        cluster.scheduler("POST", f"plans/{_quoted(given.plan)}/{verb}", phase=phase, step=step)
+    )
+    what = f'"{given.plan}" plan'
+    if step is not None:
+        what += f': step "{step}" in phase "{phase}"'
+    elif phase is not None:
+        what += f': phase "{phase}"'
+    found = answer.json()
+    if not isinstance(found, dict) or "message" not in found:
+        raise CommandError(f"{what} could not be {done}: {answer.text}")
+    print(f"{what} has been {done}.")
+
+
+def pod_list(cluster: Cluster, _: argparse.Namespace) -> None:
+    """Print the names of all pod instances."""
+    _show(_found(cluster.scheduler("GET", "pod")))
+
+
+def pod_status(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Print the tasks of all pods, or of one instance."""
+    one = f"/{_quoted(given.pod)}" if given.pod else ""
+    answer = _found(cluster.scheduler("GET", f"pod{one}/status"), given.pod)
+    if given.json:
+        _show(answer)
+    else:
+        print(pod_tree(answer.json()) if given.pod else pods_tree(answer.json()))
+
+
+def pod_info(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Print all that is known of the tasks of one instance."""
+    _show(_found(cluster.scheduler("GET", f"pod/{_quoted(given.pod)}/info"), given.pod))
+
+
+def pod_verb(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Restart, replace, pause or resume one instance."""
+    tasks: Optional[List[str]] = getattr(given, "tasks", None)
+    path = f"pod/{_quoted(given.pod)}/{given.verb}"
+    _show(_found(cluster.scheduler("POST", path, tasks or None), given.pod))
+
+
+def endpoints(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Print the names of the endpoints, or where one of them is."""
+    if not given.endpoint:
+        _show(_found(cluster.scheduler("GET", "endpoints")))
+        return
+    path = f"endpoints/{_quoted(given.endpoint)}"
+    print(_found(cluster.scheduler("GET", path), given.endpoint).text)
+
+
+def debug_get(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Print a part of the scheduler's configuration or state."""
+    item: Optional[str] = getattr(given, "item", None)
+    path = given.path + (f"/{_quoted(item)}" if item is not None else "")
+    _show(_found(cluster.scheduler(given.method, path), item))
+
+
+def why(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Print why the job is not further."""
+    answer = _found(cluster.scheduler("GET", "why"))
+    if given.json:
+        _show(answer)
+        return
+    found = answer.json()
+    print(f"{cluster.service} is {found['phase']}: {found['why']}")
+    for task, each in found.get("tasks", {}).items():
+        print(f"  {task}: {each.get('why', '')}")
+
+
+def cluster_spec(cluster: Cluster, _: argparse.Namespace) -> None:
+    """Print the ClusterSpec and its epoch."""
+    _show(_found(cluster.scheduler("GET", "cluster")))
+
+
+def describe(cluster: Cluster, _: argparse.Namespace) -> None:
+    """Print the options that the service runs with."""
+    found = _described(cluster)
+    if "resolvedOptions" not in found:
+        raise CommandError("The cluster does not tell the options of services.")
+    print(json.dumps(found["resolvedOptions"], indent=2, sort_keys=True, ensure_ascii=False))
+
+
+def package_versions(cluster: Cluster, _: argparse.Namespace) -> None:
+    """Print the version of the package, and those it can be changed to."""
+    found = _described(cluster)
+    print(f"Current package version is: {found.get('package', {}).get('version')}")
+    for kind in ("downgrade", "upgrade"):
+        versions = found.get(f"{kind}sTo") or []
+        if versions:
+            print(f"Package can be {kind}d to: {json.dumps(versions)}")
+        else:
+            print(f"No valid package {kind} versions.")
+
+
+def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Change the options of the service, its package's version, or both."""
+    body: Dict[str, Any] = {"appId": cluster.service, "replace": given.replace}
+    if given.options:
+        body["options"] = _options(given.options)
+    if given.package_version:
+        body["packageVersion"] = given.package_version
+    if len(body) == 2:
+        raise CommandError("What is to change? Give --options, --package-version or both.")
+    answer = cluster.package_manager("update", body)
+    if answer.status != 200:
+        raise CommandError(_refusal(cluster, answer))
+    print(
+        f"Update started. Please use `dcos tensorflow --name={cluster.service} update status` to"
+        " view progress."
+    )
+
+
+def _options(file: str) -> Any:
+    try:
+        if file == "stdin":
+            return json.load(sys.stdin)
+        with open(file, encoding="utf-8") as opened:
+            return json.load(opened)
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise CommandError(f"{file} is not JSON: {error}.") from error
+
+
+def _described(cluster: Cluster) -> Dict[str, Any]:
+    answer = cluster.package_manager("describe", {"appId": cluster.service})
+    if answer.status != 200:
+        raise CommandError(_refusal(cluster, answer))
+    found = answer.json()
+    return found if isinstance(found, dict) else {}
+
+
+def _refusal(cluster: Cluster, answer: Answer) -> str:
+    """Return why the package manager refuses, in words."""
+    if answer.status == 404:
+        return "This cluster's package manager cannot do this."
+    if answer.status in (401, 403):
+        return f"The cluster refuses this ({answer.status}); log in with 'dcos auth login'."
+    try:
+        problem = json.loads(answer.text)
+        kind, data = problem["type"], problem.get("data") or {}
+        message = problem["message"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"The package manager answers {answer.status} {answer.reason}: {answer.text[:200]}"
+    if kind == "JsonSchemaMismatch":
+        rows = [
+            f"  {error.get('instance', {}).get('pointer', '')}: {error.get('message', '')}"
+            for error in data.get("errors", ())
+        ]
+        return "\n".join([f"The options do not fit {cluster.service}: {message}", *rows])
+    if kind == "AppIdChanged":
+        return (
+            f"The name of an installed service cannot change from {data.get('oldAppId')} to"
+            f" {data.get('newAppId')}: set service.name to {data.get('oldAppId')}."
+        )
+    if kind == "BadVersionUpdate":
+        versions = ", ".join(data.get("validVersions") or ()) or "none"
+        return f"There is no way to version {data.get('updateVersion')}; possible: {versions}."
+    if kind == "MarathonAppNotFound":
+        return f"There is no service {cluster.service} on this cluster."
+    return f"{message} ({kind})"
+
+
+def _plan_found(answer: Answer, *statuses: int) -> Answer:
+    if answer.status == 208:
+        raise CommandError(
+            "Cannot execute command. Command has already been issued or the plan has completed"
+        )
+    if answer.status == 404:
+        raise CommandError("Plan, phase, and/or step does not exist")
+    return _found(answer, None, *statuses)
+
+
+def _found(answer: Answer, what: Optional[str] = None, *statuses: int) -> Answer:
+    if answer.status in (statuses or (200, 202)):
+        return answer
+    if answer.status == 404:
+        raise CommandError(f"There is no {what}." if what else "There is no such thing.")
+    raise CommandError(
+        f"The scheduler answers {answer.status} {answer.reason}: {answer.text.strip()[:500]}"
+    )
+
+
+def _show(answer: Answer) -> None:
+    print(json.dumps(answer.json(), indent=2, ensure_ascii=False))
+
+
+def _quoted(part: str) -> str:
+    return urllib.parse.quote(part, safe="")

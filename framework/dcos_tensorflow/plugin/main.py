@@ -1,0 +1,189 @@
+"""The arguments of ``dcos tensorflow``, and the way to the command that they name.
+
+The ``dcos`` command calls the file as ``<file> tensorflow <arguments>``, and once with ``--info``
+when it is installed (facts: dcos-cli, design/plugin.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from typing import Any, Callable, Mapping, Sequence
+
+from dcos_tensorflow.plugin import commands
+from dcos_tensorflow.plugin.client import Cluster
+from dcos_tensorflow.plugin.errors import CommandError
+
+INFO = "Manage distributed TensorFlow jobs"
+_PROGRAM = "dcos-tensorflow"
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that ends with 1 on wrong arguments, as the commands of DC/OS services do."""
+
+    def error(self, message: str) -> Any:
+        self.exit(1, f"{_PROGRAM}: error: {message}, try --help\n")
+
+
+def main() -> int:
+    """Run the command of this process. Return its exit code."""
+    if hasattr(signal, "SIGPIPE"):
+        # Whoever reads the output may stop before its end.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8")
+    return run(sys.argv[1:], os.environ)
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run one command and return its exit code."""
+    given = list(arguments)
+    # The dcos command gives each of its plugins the name of the command first.
+    named = bool(given) and not given[0].startswith("-")
+    module = given.pop(0) if named else "tensorflow"
+    if "--info" in given:
+        print(INFO)
+        return 0
+    parsed = parser(f"dcos {module}").parse_args(given)
+    service = (
+        parsed.name
+        or environ.get("DCOS_TENSORFLOW_SERVICE_NAME", "")
+        or (module[len("beta-") :] if module.startswith("beta-") else module)
+    )
+    try:
+        parsed.command(Cluster(service, environ), parsed)
+    except CommandError as error:
+        print(f"{_PROGRAM}: error: {error}, try --help", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def parser(program: str) -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    whole = _Parser(prog=program, description=INFO)
+    whole.add_argument("--name", default="", help="name of the service, else tensorflow")
+    whole.add_argument("--info", action="store_true", help="say in one line what this is")
+    tree = _below(whole)
+    _add(tree, "describe", "the options that the service runs with", commands.describe)
+    where = _add(tree, "endpoints", "where the tasks can be reached", commands.endpoints)
+    where.add_argument("endpoint", nargs="?")
+    _plan(_below(tree.add_parser("plan", help="look at plans and steer them")))
+    _pod(_below(tree.add_parser("pod", help="look at pods, restart and replace them")))
+    _update(_below(tree.add_parser("update", help="change the options of the service")))
+    _debug(_below(tree.add_parser("debug", help="look inside the scheduler")))
+    _json(_add(tree, "why", "why the job is not further", commands.why))
+    _add(tree, "cluster", "the ClusterSpec and its epoch", commands.cluster_spec)
+    return whole
+
+
+def _plan(tree: Any) -> None:
+    _add(tree, "list", "all plans", commands.plan_list)
+    for name in ("status", "show"):
+        status = _json(_add(tree, name, "one plan", commands.plan_status))
+        status.add_argument("plan")
+    start = _add(tree, "start", "start a plan", commands.plan_start)
+    start.add_argument("plan")
+    start.add_argument("-p", "--params", dest="parameters", action="append", metavar="NAME=VALUE")
+    _add(tree, "stop", "stop a plan", commands.plan_stop).add_argument("plan")
+    for names in (
+        ("pause", "interrupt"),
+        ("resume", "continue"),
+        ("force-restart", "restart"),
+        ("force-complete", "force"),
+    ):
+        for name in names:
+            verb = _add(tree, name, f"{names[0]} a plan or a part of it", commands.plan_verb)
+            verb.set_defaults(verb=names[0])
+            verb.add_argument("plan")
+            _parts(verb, names[0])
+
+
+def _parts(verb: argparse.ArgumentParser, name: str) -> None:
+    """Let a verb name the phase and the step that it is for."""
+    if name == "force-complete":
+        verb.add_argument("phase")
+        verb.add_argument("step")
+        return
+    verb.add_argument("phase", nargs="?")
+    if name == "force-restart":
+        verb.add_argument("step", nargs="?")
+
+
+def _pod(tree: Any) -> None:
+    _add(tree, "list", "all pod instances", commands.pod_list)
+    status = _json(_add(tree, "status", "the tasks of pods", commands.pod_status))
+    status.add_argument("pod", nargs="?")
+    _add(tree, "info", "all that is known of a pod", commands.pod_info).add_argument("pod")
+    for name in ("restart", "replace"):
+        verb = _add(tree, name, f"{name} a pod", commands.pod_verb)
+        verb.set_defaults(verb=name)
+        verb.add_argument("pod")
+
+
+def _update(tree: Any) -> None:
+    start = _add(tree, "start", "begin an update", commands.update_start)
+    start.add_argument("--options", metavar="FILE", help="options to lay over those in force")
+    start.add_argument("--package-version", metavar="VERSION")
+    start.add_argument("--replace", action="store_true", help="forget the options in force")
+    for name in ("status", "show"):
+        _json(_add(tree, name, "how far it is", commands.plan_status)).set_defaults(plan="deploy")
+    for name in ("pause", "resume", "force-restart", "force-complete"):
+        verb = _add(tree, name, f"{name} the update", commands.plan_verb)
+        verb.set_defaults(verb=name, plan="deploy")
+        if name.startswith("force-"):
+            _parts(verb, name)
+    _add(tree, "package-versions", "versions to change to", commands.package_versions)
+
+
+def _debug(tree: Any) -> None:
+    config = _below(tree.add_parser("config", help="configurations"))
+    _get(config, "list", "configurations")
+    _get(config, "target", "configurations/target")
+    _get(config, "target_id", "configurations/targetId")
+    _get(config, "show", "configurations").add_argument("item", metavar="ID")
+    pod = _below(tree.add_parser("pod", help="pause and resume pods"))
+    for name in ("pause", "resume"):
+        verb = _add(pod, name, f"{name} a pod", commands.pod_verb)
+        verb.set_defaults(verb=name)
+        verb.add_argument("pod")
+        verb.add_argument("-t", "--tasks", action="append", metavar="TASK")
+    state = _below(tree.add_parser("state", help="the scheduler's state"))
+    _get(state, "framework_id", "state/frameworkId")
+    _get(state, "properties", "state/properties")
+    _get(state, "property", "state/properties").add_argument("item", metavar="NAME")
+    _get(state, "refresh_cache", "state/refresh", "PUT")
+
+
+def _below(above: argparse.ArgumentParser) -> Any:
+    tree = above.add_subparsers(metavar="COMMAND", parser_class=_Parser)
+    tree.required = True
+    tree.dest = "name of a command"
+    return tree
+
+
+def _add(
+    tree: Any, name: str, meaning: str, command: Callable[..., None]
+) -> argparse.ArgumentParser:
+    added: argparse.ArgumentParser = tree.add_parser(name, help=meaning)
+    added.set_defaults(command=command)
+    return added
+
+
+def _get(tree: Any, name: str, path: str, method: str = "GET") -> argparse.ArgumentParser:
+    added = _add(tree, name, f"{method} {path}", commands.debug_get)
+    added.set_defaults(path=path, method=method)
+    return added
+
+
+def _json(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    command.add_argument("--json", action="store_true", help="answer in JSON")
+    return command
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""The packed plugin against the recorded conversations of the service command of DC/OS."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.plugin.pack import build_plugin
+
+RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "dcos-cli-recordings"
+#: Options files that the recorded commands name.
+FILES = {
+    "update.json": {"worker": {"count": 3}},
+    "bad.json": {"worker": {"count": "x"}},
+    "rename.json": {"service": {"name": "other"}},
+}
+
+
+def recordings() -> list[str]:
+    return sorted(path.stem for path in RECORDINGS.glob("tensorflow-*.jsonl"))
+
+
+class Recorded:
+    """A cluster that answers one request as it was recorded, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.answer: dict[str, Any] = {}
+        self.asked: list[dict[str, Any]] = []
+        recorded = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def handle_any(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                text = self.rfile.read(length).decode()
+                recorded.asked.append(
+                    {
+                        "method": self.command,
+                        "path": self.path,
+                        "headers": dict(self.headers),
+                        "body": json.loads(text) if text else None,
+                    }
+                )
+                body = recorded.answer["body"]
+                kind = recorded.answer["headers"]["Content-Type"]
+                text = body if kind.startswith("text/plain") else json.dumps(body) + "\n"
+                data = text.encode()
+                self.send_response(recorded.answer["status"])
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST = do_PUT = handle_any
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Recorded]:
+    recorded = Recorded()
+    thread = threading.Thread(target=recorded.server.serve_forever, args=(0.02,))
+    thread.start()
+    yield recorded
+    recorded.server.shutdown()
+    thread.join()
+    recorded.server.server_close()
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_plugin(tmp_path_factory.mktemp("plugin") / "dcos-tensorflow-cli.pyz")
+
+
+def run(plugin: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-I", str(plugin), *arguments],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", recordings() or ["none"])
+def test_a_recorded_command_asks_and_prints_the_same(
+    plugin: Path, cluster: Recorded, tmp_path: Path, name: str
+) -> None:
+    if not recordings():
+        pytest.skip("the recordings of the DC/OS command line are not beside this checkout")
+    *exchanges, last = [
+        json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_text().splitlines()
+    ]
+    (exchange,) = exchanges
+    for file, options in FILES.items():
+        (tmp_path / file).write_text(json.dumps(options))
+    words = shlex.split(last["command"])[1:]
+    words = [w.replace("--options=", f"--options={tmp_path}/") for w in words]
+    cluster.answer, cluster.asked = exchange["response"], []
+    done = run(plugin, *words, DCOS_URL=cluster.url)
+    (asked,) = cluster.asked
+    wanted = exchange["request"]
+    assert {k: asked[k] for k in ("method", "path", "body")} == {
+        k: wanted[k] for k in ("method", "path", "body")
+    }
+    for header in ("Accept", "Content-Type"):
+        if header in wanted["headers"]:
+            assert asked["headers"][header] == wanted["headers"][header]
+    assert (done.returncode, done.stdout) == (last["exit"], last["stdout"])
+    assert bool(done.stderr) == bool(last["stderr"])
+
+
+def test_the_token_goes_along_when_there_is_one(plugin: Path, cluster: Recorded) -> None:
+    cluster.answer = {"status": 200, "headers": {"Content-Type": "application/json"}, "body": []}
+    cluster.asked = []
+    run(plugin, "tensorflow", "plan", "list", DCOS_URL=cluster.url, DCOS_ACS_TOKEN="secret")
+    assert cluster.asked[0]["headers"]["Authorization"] == "token=secret"
+
+
+def test_without_a_token_there_is_no_authorization(plugin: Path, cluster: Recorded) -> None:
+    cluster.answer = {"status": 200, "headers": {"Content-Type": "application/json"}, "body": []}
+    cluster.asked = []
+    run(plugin, "tensorflow", "plan", "list", DCOS_URL=cluster.url)
+    assert "Authorization" not in cluster.asked[0]["headers"]
+
+
+def test_a_configured_service_is_asked(plugin: Path, cluster: Recorded) -> None:
+    cluster.answer = {"status": 200, "headers": {"Content-Type": "application/json"}, "body": []}
+    cluster.asked = []
+    environ = {"DCOS_URL": cluster.url, "DCOS_TENSORFLOW_SERVICE_NAME": "team/mnist"}
+    run(plugin, "tensorflow", "pod", "list", **environ)
+    assert cluster.asked[0]["path"] == "/service/team/mnist/v1/pod"
+
+
+def test_a_scheduler_that_is_not_up_is_said_to_be_starting(plugin: Path, cluster: Recorded) -> None:
+    cluster.answer = {"status": 502, "headers": {"Content-Type": "text/plain"}, "body": "no"}
+    done = run(plugin, "tensorflow", "plan", "list", DCOS_URL=cluster.url)
+    assert (done.returncode, "may still be starting" in done.stderr) == (1, True)
+
+
+def test_info_is_one_line_and_needs_no_cluster(plugin: Path) -> None:
+    done = run(plugin, "tensorflow", "--info")
+    assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")
+
+
+def test_without_a_cluster_it_says_how_it_is_meant_to_be_run(plugin: Path) -> None:
+    done = run(plugin, "tensorflow", "plan", "list")
+    assert (done.returncode, "dcos tensorflow" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "words", [("plan",), ("plan", "fly"), ("pod", "restart"), ("nonsense",), ("plan", "force", "a")]
+)
+def test_wrong_words_end_with_one_line_and_1(plugin: Path, words: tuple[str, ...]) -> None:
+    done = run(plugin, "tensorflow", *words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+def test_the_file_is_a_program_and_not_an_archive_to_whoever_reads_its_first_bytes(
+    plugin: Path,
+) -> None:
+    assert plugin.read_bytes().startswith(b"#!/usr/bin/env python3\n")
+    assert os.access(plugin, os.X_OK)
+
+
+def test_the_same_sources_give_the_same_bytes(plugin: Path, tmp_path: Path) -> None:
+    assert build_plugin(tmp_path / "again.pyz").read_bytes() == plugin.read_bytes()
