@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from benchmarks.recovery.service import Fault, Service
 HEAL_SECONDS = 60.0
 #: A training that is whole has to stay so for this long.
 STAY_SECONDS = 1.0
+#: Steps to go beyond the last fault before the next one: more than its runner may be late to tell.
+ADVANCE_STEPS = 30
 #: Seconds for an old process to be ended after its machine came back.
 FENCE_SECONDS = 30.0
 
@@ -108,8 +110,10 @@ def play(service: Service, case: Case, version: str, baseline: Figures | None) -
         return Result(
             version, case, True, None, baseline, note="not measured: it takes root's rights"
         )
+    service.watch.wait_until(lambda entries: _has_advanced(service, entries), HEAL_SECONDS)
     before = service.processes()
     clock = time.time() - time.monotonic()
+    service.note_highest_step()
     fault = service.fault(case.way, case.victims)
     if case.way is Way.SILENT:
         # It trains on where nobody sees it: what it does there does not count.
@@ -147,6 +151,13 @@ def play(service: Service, case: Case, version: str, baseline: Figures | None) -
         why=why,
         note=note,
     )
+
+
+def _has_advanced(service: Service, entries: Sequence[Entry]) -> bool:
+    """Say whether the training is beyond where any fault has met it: each is the first again."""
+    decider = service.training.trainers[0]
+    steps = [e.step for e in entries if e.task == decider and e.event == "step" and e.step]
+    return steps[-1] >= service.highest_step + ADVANCE_STEPS
 
 
 def _healed(

@@ -60,6 +60,8 @@ class Service:
         self._stack = ExitStack()
         self._scheduler: subprocess.Popen[bytes] | None = None
         self._looked_at = 0.0
+        #: The highest step that any fault has met.
+        self.highest_step = 0
         self._known: dict[str, TaskProcess] = {}
 
     def __enter__(self) -> Service:
@@ -208,6 +210,11 @@ class Service:
         agent_id = job["tasks"][task]["agent_id"]
         ids = [agent.agent_id for agent in self.cluster.agents]
         return ids.index(agent_id)
+
+    def note_highest_step(self) -> None:
+        """Remember how far the training is: a fault comes."""
+        steps = (entry.step or 0 for entry in self.watch.look())
+        self.highest_step = max(self.highest_step, *steps)
 
     def _settled(self, entries: list[Any]) -> bool:
         decider = self.training.trainers[0]
