@@ -212,8 +212,9 @@ class Runner:
             except queue.Empty:
                 event = None
         if event is None:
-            self._tick_due = time.monotonic() + TICK_SECONDS
             self._look_around()
+            # From the end of the look: one that takes long must not keep the queue waiting.
+            self._tick_due = time.monotonic() + TICK_SECONDS
             event = lifecycle.Tick()
         if isinstance(event, Request):
             self._feed_request(event)

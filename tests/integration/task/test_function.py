@@ -144,6 +144,36 @@ def test_a_function_at_its_gate_that_is_killed_ends_the_task(start_function):
     assert task.wait() == 137
 
 
+def test_a_function_at_its_gate_can_be_held_and_let_go(start_function):
+    port = free_port()
+    task = start_function(port)
+    task.wait_for_text("tensorflow is imported")
+    task.order(1, run=False, **function_cluster(port))
+    pid = task.wait_for_state("held", starts=1)["pid"]
+    assert pid is None
+    task.order(1, **function_cluster(port))
+    task.wait_for_state("waiting", starts=2)
+    with listen(port):
+        assert task.wait() == 0
+    assert task.text().count("main") == 1
+
+
+def test_a_function_whose_checkpoint_is_another_does_not_even_import_tensorflow(start_function):
+    task = start_function(free_port(), held=True, hold_on_failure=True)
+    task.wait_for_state("held")
+    task.order(2, **function_cluster(free_port(), 2), restore_step=5, expects_restore_step=True)
+    status = task.wait_for_state("failed", waiting_for=[])
+    assert status["exit"]["class"] == "checkpoint_mismatch"
+    assert task.text() == ""
+
+
+def test_a_crash_of_native_code_tells_where_the_job_was(start):
+    source = "def main(server, log_dir, context):\n    import ctypes; ctypes.string_at(0)\n"
+    task = start(source, files={"tensorflow.py": TENSORFLOW})
+    assert task.wait() == 139
+    assert any("in main" in line for line in task.report()["last_lines"])
+
+
 def test_a_job_of_one_task_gets_a_server_of_its_own(start):
     task = start(JOB, files={"tensorflow.py": TENSORFLOW})
     assert task.wait() == 0

@@ -1,9 +1,8 @@
-"""Starts that are ordered, held, failed and given up; and what comes at the wrong time."""
+"""Starts that are ordered, held and failed; and what comes at the wrong time."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import time
@@ -163,6 +162,14 @@ def test_a_process_that_ignores_sigterm_is_killed_after_the_orders_grace(start):
     task.order(2, grace_seconds=0.1)
     task.wait_for_state("running", start=2, starts=2)
     assert "SIGKILL" in task.text("stderr")
+
+
+def test_orders_that_come_without_pause_keep_no_deadline_waiting(start):
+    task = running(start, IGNORES_SIGTERM, grace_seconds=0.5)
+    eventually(
+        lambda: task.order(2)[1]["state"] == "running" and task.status()["starts"] == 2,
+        what="the next start",
+    )
 
 
 def test_grandchildren_are_gone_before_the_next_start(start):
@@ -334,127 +341,6 @@ def test_a_checkpoint_is_not_compared_unless_it_is_expected(start):
     task.wait_for_state("held")
     task.order(2, restore_step=5)
     task.wait_for_state("running", start=2)
-
-
-@pytest.mark.parametrize(
-    "job",
-    [{"name": "job"}, {"command": "python3 job.py; echo not reached"}],
-    ids=["script", "command"],
-)
-def test_a_frozen_process_is_killed_and_told(start, job):
-    source = "import os\nopen('pid', 'w').write(f'{os.getpid()}\\n')\n" + WAIT
-    task = running(start, source, job=job, hold_on_failure=True, freeze_seconds=1)
-    pid = task.pid_in("pid")
-    os.kill(pid, signal.SIGSTOP)
-    frozen_at = time.time()
-    told = task.wait_for_state("failed")["exit"]
-    assert told["ended_at"] - frozen_at < 1 + 2
-    assert told["class"] == "frozen"
-    assert "stopped (state T)" in told["summary"]
-    assert not alive(pid)
-
-
-def test_the_status_tells_for_how_long_a_process_is_frozen(start):
-    task = running(start, freeze_seconds=0)
-    os.kill(task.status()["pid"], signal.SIGSTOP)
-    eventually(lambda: task.status()["frozen_seconds"] > 0.5, what="it is seen to be frozen")
-    os.kill(task.status()["pid"], signal.SIGCONT)
-    eventually(lambda: task.status()["frozen_seconds"] == 0, what="it is seen to go on")
-
-
-def test_without_hold_on_failure_a_frozen_process_ends_the_task(start):
-    task = running(start, freeze_seconds=0.5)
-    os.kill(task.status()["pid"], signal.SIGSTOP)
-    assert task.wait() == 137
-    assert task.report()["class"] == "frozen"
-
-
-STALLS = """\
-import time
-for step in range(1, 6):
-    print('step', step, flush=True)
-    time.sleep(0.05)
-"""
-
-
-def test_a_step_that_does_not_move_any_more_is_given_up(start):
-    task = start(STALLS + WAIT, hold_on_failure=True, stall_seconds=1)
-    told = task.wait_for_state("failed")["exit"]
-    assert told["class"] == "stalled"
-    assert "No step after step 5" in told["summary"]
-
-
-def test_a_process_that_tells_no_step_is_never_stalled(start):
-    task = running(start, WAIT, stall_seconds=0.3)
-    assert stays(lambda: task.status()["state"] == "running", 1.0)
-
-
-LISTENS = """\
-import socket, sys
-server = socket.socket()
-server.bind(('127.0.0.1', int(sys.argv[1]) if sys.argv[1:] else PORT))
-server.listen()
-print('listens', flush=True)
-import os, time
-while not os.path.exists('close'): time.sleep(0.02)
-"""
-
-
-def own_cluster(port):
-    config = {
-        "cluster": {"worker": [f"127.0.0.1:{port}"]},
-        "task": {"type": "worker", "index": 0},
-    }
-    return {"epoch": 1, "distribute": {"tf_config": config, "wait_for": []}}
-
-
-def test_a_server_that_has_closed_its_port_is_given_up(start):
-    port = free_port()
-    source = LISTENS.replace("PORT", str(port)) + "server.close()\n" + WAIT
-    task = start(source, cluster=own_cluster(port), freeze_seconds=1, hold_on_failure=True)
-    task.wait_for_text("listens")
-    # The port counts once it was seen, which takes a look or two.
-    assert stays(lambda: task.status()["state"] == "running", 1.5)
-    (task.sandbox / "close").touch()
-    told = task.wait_for_state("failed")["exit"]
-    assert told["class"] == "frozen"
-    assert f"port {port} has been closed" in told["summary"]
-
-
-def test_a_server_whose_process_has_ended_in_order_is_no_sign(start):
-    port = free_port()
-    task = start(
-        files={"serve.py": LISTENS},
-        job={"command": f"python3 serve.py {port}; echo ready; sleep 600"},
-        cluster=own_cluster(port),
-        freeze_seconds=1,
-    )
-    task.wait_for_text("listens")
-    assert stays(lambda: task.status()["state"] == "running", 1.5)
-    (task.sandbox / "close").touch()
-    task.wait_for_text("ready")
-    assert stays(lambda: task.status()["state"] == "running", 2.5)
-
-
-WRITES_EVENTS = """\
-import os, struct, time
-file = open(os.environ['LOG_DIR'] + '/events.out.tfevents.1.host.2.0.v2', 'wb', buffering=0)
-def event(step):
-    data = b'\\x09' + struct.pack('<d', 1.7e9) + b'\\x10' + bytes([step]) + b'\\x2a\\x00'
-    file.write(struct.pack('<Q', len(data)) + bytes(4) + data + bytes(4))
-event(40)
-"""
-
-
-def test_the_step_is_read_from_event_files_where_a_job_tells_none(start):
-    task = running(start, WRITES_EVENTS + WAIT)
-    eventually(lambda: task.status()["progress"]["step"] == 40, what="the step")
-
-
-def test_a_step_that_the_job_tells_counts_more_than_its_event_files(start):
-    task = running(start, "print('step 7', flush=True)\n" + WRITES_EVENTS + WAIT)
-    eventually(lambda: task.status()["progress"]["step"] == 7, what="the step")
-    assert stays(lambda: task.status()["progress"]["step"] == 7, 1.5)
 
 
 def test_nothing_in_the_place_of_the_reports_stops_the_runner(start):
