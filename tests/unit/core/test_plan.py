@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from dcos_tensorflow.core.controls import Controls
 from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.plan import (
     Phase,
@@ -17,8 +19,8 @@ from dcos_tensorflow.core.plan import (
     plans,
     recovery_plan,
 )
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import TaskRole
+from dcos_tensorflow.core.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.spec import TaskRole, UpdateStrategy
 from dcos_tensorflow.core.task import TaskState
 from sample_states import (
     a_record,
@@ -347,3 +349,226 @@ class TestRecovery:
         )
 
         assert steps_of(recovery_plan(state))["ps-0"].message == "no offers"
+
+
+class TestRecoverySteps:
+    def test_only_those_that_restart_have_steps(self) -> None:
+        job = {"deployed": True, "restarting": ("worker-1",)}
+        plan = recovery_plan(a_state(JobPhase.STARTING, gang(), job=job))
+
+        assert list(steps_of(plan)) == ["worker-1"]
+
+    def test_a_member_that_keeps_its_container_says_whom_it_waits_for(self) -> None:
+        records = [*gang()[:2], a_record("worker-1", TaskState.FAILED)]
+        state = a_state(
+            JobPhase.PLACING, records, job={"deployed": True}, misfits={"worker-1": "no offers"}
+        )
+
+        step = steps_of(recovery_plan(state))["worker-0"]
+        assert step.status is Status.PREPARED
+        assert step.message.endswith("waits until worker-1 has a place")
+
+    def test_a_member_whose_start_was_ordered_is_starting(self) -> None:
+        records = gang(start=2, ordered_at=1.0)
+        plan = recovery_plan(a_state(JobPhase.STARTING, records, job={"deployed": True}))
+
+        assert set(statuses(plan).values()) == {Status.STARTING}
+
+    def test_it_waits_for_its_operator_when_it_is_paused(self) -> None:
+        state = a_state(
+            JobPhase.BACKING_OFF,
+            gang(TaskState.KILLED),
+            job={"deployed": True},
+            controls=Controls(paused=("recovery",)),
+        )
+
+        assert recovery_plan(state).status is Status.WAITING
+
+
+class TestHeldBack:
+    def test_a_paused_deployment_waits_for_its_operator(self) -> None:
+        plan = deploy_plan(a_state(controls=Controls(paused=("deploy",))))
+
+        assert plan.status is Status.WAITING
+        assert "the plan deploy is paused" in steps_of(plan)["ps-0"].message
+
+    def test_one_paused_phase_holds_the_whole_gang(self) -> None:
+        plan = deploy_plan(a_state(controls=Controls(paused=("deploy/worker",))))
+
+        assert statuses(plan)["ps-0"] is Status.WAITING
+        assert statuses(plan)["tensorboard-0"] is Status.PENDING
+
+    def test_a_paused_sidecar_does_not_hold_the_plan_up(self) -> None:
+        state = a_state(
+            JobPhase.RUNNING,
+            gang(),
+            job={"deployed": True},
+            controls=Controls(paused=("deploy/tensorboard",)),
+        )
+
+        plan = deploy_plan(state)
+        assert statuses(plan)["tensorboard-0"] is Status.WAITING
+        assert plan.status is Status.COMPLETE
+
+    def test_a_paused_task_says_how_it_is_resumed(self) -> None:
+        state = replace(running(), controls=Controls(paused_tasks=("worker-1",)))
+
+        assert "pod resume worker-1" in steps_of(deploy_plan(state))["worker-1"].message
+
+    def test_a_member_that_is_done_without_says_so(self) -> None:
+        state = a_state(
+            JobPhase.RUNNING,
+            gang()[:2],
+            job={"deployed": True, "absent": ("worker-1",)},
+            misfits={"worker-1": "no offers"},
+        )
+
+        step = steps_of(deploy_plan(state))["worker-1"]
+        assert step.status is Status.PENDING
+        assert "until there is room: no offers" in step.message
+
+
+def updating(**changes: Any) -> ServiceState:
+    """Return a running service with both workers outdated."""
+    records = [
+        a_record("ps-0"),
+        a_record("tensorboard-0"),
+        *(a_record(f"worker-{i}", fingerprint="of-before") for i in (0, 1)),
+    ]
+    job = {"deployed": True, **changes.pop("job", {})}
+    controls = changes.pop("controls", Controls())
+    return a_state(JobPhase.RUNNING, records, job=job, spec=a_spec(**changes), controls=controls)
+
+
+class TestUpdate:
+    def test_there_is_none_while_everything_runs_as_it_should(self) -> None:
+        assert "update" not in plans(running())
+
+    def test_it_exists_while_tasks_run_with_other_options(self) -> None:
+        plan = plans(updating())["update"]
+
+        assert plan.status is Status.IN_PROGRESS
+        assert [n for n, s in statuses(plan).items() if s is Status.PENDING] == [
+            "worker-0",
+            "worker-1",
+        ]
+
+    def test_the_deploy_plan_shows_it_to_the_clients_of_the_sdk(self) -> None:
+        known = plans(updating())
+
+        assert statuses(known["deploy"]) == statuses(known["update"])
+
+    def test_its_ids_are_its_own(self) -> None:
+        known = plans(updating())
+        ids = [
+            identifier
+            for plan in known.values()
+            for phase in plan.phases
+            for identifier in (phase.id, *(step.id for step in phase.steps))
+        ]
+
+        assert len(ids) == len(set(ids))
+
+    @pytest.mark.parametrize("strategy", list(UpdateStrategy))
+    def test_its_strategy_is_that_of_the_options(self, strategy: UpdateStrategy) -> None:
+        assert plans(updating(update_strategy=strategy))["update"].strategy == strategy
+
+    def test_paused_it_waits(self) -> None:
+        plan = plans(updating(controls=Controls(paused=("update/worker",))))["update"]
+
+        assert statuses(plan)["worker-0"] is Status.WAITING
+        assert plan.status is Status.WAITING
+
+    def test_behind_a_canary_it_waits(self) -> None:
+        state = updating(update_strategy=UpdateStrategy.CANARY)
+        state = replace(state, job=replace(state.job, canary=configuration_id(state.spec)))
+
+        step = steps_of(plans(state)["update"])["worker-1"]
+        assert (step.status, "canary" in step.message) == (Status.WAITING, True)
+
+    def test_a_task_that_is_being_replaced_is_starting(self) -> None:
+        plan = plans(updating(job={"replacing": ("worker-0",)}))["update"]
+
+        assert statuses(plan)["worker-0"] is Status.STARTING
+
+    def test_a_step_that_was_forced_is_complete(self) -> None:
+        controls = Controls(completed=("update/worker/worker-0:[node]",))
+
+        plan = plans(updating(controls=controls))["update"]
+        assert statuses(plan)["worker-0"] is Status.COMPLETE
+
+
+class TestDecommission:
+    def scaled_in(self, **changes: Any) -> ServiceState:
+        records = [*gang(), a_record("worker-2", **changes), a_record("worker-3", **changes)]
+        return a_state(JobPhase.RUNNING, records, job={"deployed": True})
+
+    def test_there_is_none_while_every_task_is_wanted(self) -> None:
+        assert "decommission" not in plans(running())
+
+    def test_each_task_that_is_not_has_a_phase_the_highest_index_first(self) -> None:
+        plan = plans(self.scaled_in())["decommission"]
+
+        assert [phase.name for phase in plan.phases] == ["worker-3", "worker-2"]
+        assert [step.name for step in plan.phases[0].steps] == ["kill-worker-3", "erase-worker-3"]
+
+    def test_a_task_that_was_told_to_end_is_on_its_way(self) -> None:
+        plan = plans(self.scaled_in(killed_at=1.0))["decommission"]
+
+        assert [step.status for step in plan.phases[0].steps] == [Status.STARTING, Status.PENDING]
+
+    def test_held_back_it_waits(self) -> None:
+        state = replace(self.scaled_in(), controls=Controls(paused=("decommission",)))
+
+        assert plans(state)["decommission"].status is Status.WAITING
+
+
+class TestUninstall:
+    def uninstalling(
+        self, phase: JobPhase, state: TaskState = TaskState.RUNNING, **changes: Any
+    ) -> Plan:
+        job = {"deployed": True, "uninstalling": True, **changes.pop("job", {})}
+        return deploy_plan(a_state(phase, gang(state), job=job, **changes))
+
+    def test_it_takes_the_place_of_the_deployment(self) -> None:
+        plan = self.uninstalling(JobPhase.ENDING)
+
+        assert [phase.name for phase in plan.phases] == [
+            "kill-tasks",
+            "unreserve-resources-node1",
+            "deregister-service",
+        ]
+
+    def test_its_steps_are_named_as_the_sdk_names_them(self) -> None:
+        kill = phases_of(self.uninstalling(JobPhase.ENDING))["kill-tasks"]
+
+        assert kill.steps[0].name == f"kill-task-{a_record('ps-0').task_id}"
+
+    def test_there_is_no_other_plan_of_changes(self) -> None:
+        job = {"deployed": True, "uninstalling": True}
+        state = a_state(JobPhase.ENDING, [a_record("worker-9")], job=job)
+
+        assert list(plans(state)) == ["deploy", "recovery"]
+
+    @pytest.mark.parametrize("erased", [False, True])
+    def test_it_is_complete_only_when_the_state_is_erased(self, erased: bool) -> None:
+        plan = self.uninstalling(JobPhase.DONE, TaskState.KILLED, erased=erased)
+
+        assert (plan.status is Status.COMPLETE) is erased
+
+    def test_what_was_given_up_is_named_and_does_not_block(self) -> None:
+        plan = self.uninstalling(
+            JobPhase.DONE,
+            TaskState.UNREACHABLE,
+            erased=True,
+            job={"given_up": ("ps-0 on node1",)},
+        )
+
+        assert plan.status is Status.COMPLETE
+        assert plan.errors == ()
+        assert "ps-0 on node1" in phases_of(plan)["deregister-service"].steps[0].message
+
+    def test_a_dead_agent_is_named_while_it_is_waited_for(self) -> None:
+        plan = self.uninstalling(JobPhase.ENDING, TaskState.UNREACHABLE)
+
+        assert "node1 does not answer" in phases_of(plan)["kill-tasks"].steps[0].message
