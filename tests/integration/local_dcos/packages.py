@@ -18,28 +18,35 @@ CONFIG: Json = {
         "service": {
             "type": "object",
             "properties": {
-                "name": {"type": "string", "default": "tensorflow"},
-                "user": {"type": "string", "default": "nobody"},
-                "job_name": {"type": "string", "default": "mnist"},
-                "answers": {"type": "string", "default": ""},
-                "hold": {"type": "string", "default": ""},
+                "name": {"type": "string", "description": "of it", "default": "tensorflow"},
+                "user": {"type": "string", "description": "of it", "default": "nobody"},
+                "job_name": {"type": "string", "description": "of it", "default": "mnist"},
+                "answers": {"type": "string", "description": "of it", "default": ""},
+                "hold": {"type": "string", "description": "of it", "default": ""},
             },
             "required": ["name"],
         },
         "worker": {
             "type": "object",
             "properties": {
-                "count": {"type": "integer", "default": 2, "minimum": 0},
-                "cpus": {"type": "number", "default": 0.5},
+                "count": {"type": "integer", "description": "of it", "default": 2, "minimum": 0},
+                "cpus": {"type": "number", "description": "of it", "default": 0.5},
+                "mem": {"type": "integer", "description": "of it", "default": 512},
+            },
+        },
+        "parameter_server": {
+            "type": "object",
+            "properties": {
+                "count": {"type": "integer", "description": "of it", "default": 1, "minimum": 0}
             },
         },
     },
 }
 
-TEMPLATE = """{
+_TEMPLATE = """{
   "id": "{{service.name}}",
   "cpus": 0.5, "mem": 256, "instances": 1, "user": "{{service.user}}",
-  "cmd": "exec %(python)s recorded_scheduler.py",
+  "cmd": "exec PYTHON recorded_scheduler.py",
   "fetch": [{"uri": "{{resource.assets.uris.scheduler}}"}],
   "labels": {
     "DCOS_COMMONS_API_VERSION": "v1",
@@ -55,7 +62,7 @@ TEMPLATE = """{
     "FRAMEWORK_NAME": "{{service.name}}",
     "WORKER_COUNT": "{{worker.count}}",
     "WORKER_CPUS": "{{worker.cpus}}",
-    "PS_COUNT": "1",
+    "PS_COUNT": "{{parameter_server.count}}",
     "HOLD": "{{service.hold}}",
     "ANSWERS": "{{service.answers}}"
   },
@@ -63,7 +70,8 @@ TEMPLATE = """{
     "intervalSeconds": 5, "timeoutSeconds": 5, "portIndex": 0, "maxConsecutiveFailures": 0}],
   "portDefinitions": [{"port": 0, "protocol": "tcp", "name": "api",
     "labels": {"VIP_0": "/api.{{service.name}}:80"}}]
-}""" % {"python": sys.executable}
+}"""
+TEMPLATE = _TEMPLATE.replace("PYTHON", sys.executable)
 
 
 def package(version: str, release: int, artifacts: str, **more: Any) -> Json:
@@ -96,7 +104,9 @@ def package(version: str, release: int, artifacts: str, **more: Any) -> Json:
         "resource": {
             "images": icons,
             "assets": {"uris": {"scheduler": SCHEDULER.as_uri()}},
-            "cli": {"binaries": {name: {"x86-64": binary} for name in ("linux", "darwin", "windows")}},
+            "cli": {
+                "binaries": {name: {"x86-64": binary} for name in ("linux", "darwin", "windows")}
+            },
         },
         **more,
     }

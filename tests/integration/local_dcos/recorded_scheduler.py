@@ -1,8 +1,8 @@
 """A service as a package would install it: answers ``/v1`` as a recording says.
 
 Run by the supervisor, with ``FRAMEWORK_NAME`` and ``ANSWERS`` in its environment. ``ANSWERS`` is a
-JSON file: ``"METHOD TARGET"`` -> ``[status, content type, body text]``. With ``SDK_UNINSTALL`` it is
-a scheduler that has let go of everything.
+JSON file: ``"METHOD TARGET"`` -> ``[status, content type, body text]``. With ``SDK_UNINSTALL`` it
+is a scheduler that has let go of everything, as soon as no file ``HOLD`` is there any more.
 """
 
 import http.server
@@ -30,15 +30,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return 200, "application/json", "{}"
         if self.path == "/environment":
             return 200, "application/json", json.dumps(dict(os.environ))
-        if self.path == "/v1/state/frameworkId":
-            return 200, "application/json", json.dumps([os.environ["FRAMEWORK_NAME"] + "-id"])
         if "SDK_UNINSTALL" in os.environ and self.path == "/v1/plans/deploy":
             held = os.path.exists(os.environ.get("HOLD", "/nonexistent"))
             return 202 if held else 200, "application/json", "{}"
-        with open(os.environ["ANSWERS"]) as file:
-            answers = json.load(file)
-        key = f"{self.command} {self.path}"
-        return answers.get(key, (404, "text/plain; charset=utf-8", "Element not found"))
+        answers = {}
+        if os.environ["ANSWERS"]:
+            with open(os.environ["ANSWERS"]) as file:
+                answers = json.load(file)
+        found = answers.get(f"{self.command} {self.path}")
+        if found is None and self.path == "/v1/state/frameworkId":
+            return 200, "application/json", json.dumps([os.environ["FRAMEWORK_NAME"] + "-id"])
+        return found or (404, "text/plain; charset=utf-8", "Element not found")
 
     do_GET = do_POST = do_PUT = answer
 

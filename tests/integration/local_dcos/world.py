@@ -68,7 +68,8 @@ class World:
         return [one["id"] for one in self.get("/service/marathon/v2/apps")["apps"]]
 
     def install(self, **service: Any) -> str:
-        body = {"packageName": "tensorflow", "options": {"service": service}}
+        options = {"service": {"user": "root", **service}, "worker": {"count": 2}}
+        body = {"packageName": "tensorflow", "options": options}
         app_id = str(self.cosmos("install", body)["appId"])
         self.settled(app_id)
         return app_id

@@ -161,6 +161,11 @@ class Cosmos:
         ]
 
 
+def shown(package: Package) -> Json:
+    """Return a package as Cosmos describes it."""
+    return {"selected": False, **package.document}
+
+
 def refused(package: Package, error: InvalidApp) -> CosmosError:
     """Return the error for an app that Marathon does not take."""
     return CosmosError(

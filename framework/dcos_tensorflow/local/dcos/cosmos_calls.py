@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dcos_tensorflow.local.dcos import media_types
-from dcos_tensorflow.local.dcos.cosmos import Cosmos
+from dcos_tensorflow.local.dcos.cosmos import Cosmos, shown
 from dcos_tensorflow.local.dcos.download_cache import DownloadCache, DownloadError, file_path
 from dcos_tensorflow.local.dcos.errors import CosmosError
 from dcos_tensorflow.local.dcos.http_calls import Answer, Call, Table, json_answer
@@ -127,7 +127,7 @@ class CosmosCalls:
 
     def _describe(self, request: Request, call: Call) -> Json:
         package = self._cosmos.package(request.text("packageName"), request.version())
-        return {"package": _reachable({"selected": False, **package.document}, call)}
+        return {"package": _reachable(shown(package), call)}
 
     def _list_versions(self, request: Request, call: Call) -> Json:
         return {"results": self._cosmos.versions(request.text("packageName"))}
@@ -152,17 +152,18 @@ class CosmosCalls:
     # -- services ------------------------------------------------------------------------------
 
     def _service_describe(self, request: Request, call: Call) -> Json:
-        return self._services.describe(request.text("appId"))
+        found: Json = _reachable(self._services.describe(request.text("appId")), call)
+        return found
 
     def _service_update(self, request: Request, call: Call) -> Json:
-        return self._services.update(
-            UpdateRequest(
-                app_id=request.text("appId"),
-                options=request.optional("options", dict, "an object"),
-                package_version=request.version(),
-                replace=bool(request.optional("replace", bool, "true or false")),
-            )
+        wanted = UpdateRequest(
+            app_id=request.text("appId"),
+            options=request.optional("options", dict, "an object"),
+            package_version=request.version(),
+            replace=bool(request.optional("replace", bool, "true or false")),
         )
+        found: Json = _reachable(self._services.update(wanted), call)
+        return found
 
     # -- files of packages ---------------------------------------------------------------------
 

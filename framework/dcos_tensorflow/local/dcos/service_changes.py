@@ -12,7 +12,7 @@ from typing import Any
 
 from dcos_tensorflow.local.dcos import package_options, rendering
 from dcos_tensorflow.local.dcos.app_records import AppRecord
-from dcos_tensorflow.local.dcos.cosmos import Cosmos, refused
+from dcos_tensorflow.local.dcos.cosmos import Cosmos, refused, shown
 from dcos_tensorflow.local.dcos.errors import CosmosError, InvalidApp, MarathonError
 from dcos_tensorflow.local.dcos.marathon import Marathon
 from dcos_tensorflow.local.dcos.repositories import Package
@@ -46,7 +46,7 @@ class ServiceChanges:
         options = rendering.options_of(record.definition["labels"])
         schema = package.document.get("config")
         found: Json = {
-            "package": package.document,
+            "package": shown(package),
             "upgradesTo": self._reachable(package, "upgradesTo") if self._upgrades else [],
             "downgradesTo": self._reachable(package, "downgradesTo") if self._upgrades else [],
             "resolvedOptions": package_options.merged(
@@ -80,7 +80,7 @@ class ServiceChanges:
             raise refused(target, error) from error
         deployment = changed.deployment
         return {
-            "package": target.document,
+            "package": shown(target),
             "resolvedOptions": rendered.options,
             "marathonDeploymentId": "" if deployment is None else deployment.deployment_id,
         }
