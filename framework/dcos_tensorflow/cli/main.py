@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -26,13 +26,13 @@ from dcos_tensorflow.cli.errors import (
     CliError,
     UsageError,
 )
+from dcos_tensorflow.cli.flags import F, json_flag, overrides_flag, work_dir_flag
 from dcos_tensorflow.cli.machine import AgentWishes
+from dcos_tensorflow.cli.operator_commands import plan, pod, uninstall, update
 from dcos_tensorflow.cli.output import complain, show_json
 from dcos_tensorflow.cli.settings import SETTINGS, collect
 from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
 from dcos_tensorflow.options import OptionsError
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _PROGRAM = "dcos-tensorflow"
 #: Settings that ``run`` takes too; the rest are the daemon's.
@@ -133,29 +133,6 @@ def _help(meaning: str) -> str:
     return f"{meaning[:1].upper()}{meaning[1:]}."
 
 
-def _work_dir(function: F) -> F:
-    return click.option(
-        "--work-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        metavar="DIR",
-        help="Folder of your services; DCOS_TENSORFLOW_HOME, else ~/.local/share/dcos-tensorflow.",
-    )(function)
-
-
-def _json(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")(function)
-
-
-def _overrides(function: F) -> F:
-    return click.option(
-        "--set",
-        "overrides",
-        multiple=True,
-        metavar="PATH=VALUE",
-        help="Set one option, e.g. worker.count=4; wins over the file. May be repeated.",
-    )(function)
-
-
 def _agent_flags(function: F) -> F:
     flags = (
         click.option("--agents", type=int, help="Agents of the embedded cluster.", default=None),
@@ -201,14 +178,14 @@ def cli() -> None:
 @click.argument("options_file", metavar="OPTIONS.json", type=_OPTIONS_FILE)
 @click.option("--local", is_flag=True, help="Run on the embedded cluster, the default.")
 @click.option("--follow/--detach", default=True, help="Show progress to the end, or go on alone.")
-@_overrides
+@overrides_flag
 @_setting_flags(_RUN_SETTINGS)
 @_agent_flags
-@_work_dir
+@work_dir_flag
 @click.option("--fresh", is_flag=True, help="Remove the checkpoints of earlier runs first.")
 @click.option("--update", is_flag=True, help="Let a job that has not ended go over to OPTIONS.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: Ctrl-C stops, --fresh removes.")
-@_json
+@json_flag
 def run(
     options_file: Path,
     *,
@@ -267,7 +244,7 @@ def run(
     metavar="FILE",
     help="JSON file of settings; the environment wins over it, flags win over both.",
 )
-@_overrides
+@overrides_flag
 @_setting_flags([s.name for s in SETTINGS if s.name != "options"])
 def scheduler(
     options_file: Path | None, config: Path | None, overrides: tuple[str, ...], **settings: Any
@@ -284,8 +261,8 @@ def scheduler(
 
 @cli.command()
 @click.argument("options_file", metavar="OPTIONS.json", type=_OPTIONS_FILE)
-@_overrides
-@_json
+@overrides_flag
+@json_flag
 def validate(options_file: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     """Show what a job would run, or everything that is wrong with its options."""
     from dcos_tensorflow.cli.validate_command import validate
@@ -307,7 +284,7 @@ def package() -> None:
     metavar="OPTIONS.json",
     help="The options of the service.",
 )
-@_overrides
+@overrides_flag
 @click.option(
     "--artifact-url",
     metavar="URL",
@@ -369,8 +346,8 @@ def local() -> None:
 @click.option(
     "--dcos-core-cli", type=_OPTIONS_FILE, metavar="ZIP", help="The plugin dcos-core-cli to serve."
 )
-@_work_dir
-@_json
+@work_dir_flag
+@json_flag
 def up(
     *,
     agents: int | None,
@@ -409,8 +386,8 @@ def up(
 
 
 @local.command(name="status")
-@_work_dir
-@_json
+@work_dir_flag
+@json_flag
 def local_status(work_dir: Path | None, as_json: bool) -> int:
     """Say whether the embedded cluster runs, and where."""
     from dcos_tensorflow.cli import local_commands
@@ -419,8 +396,8 @@ def local_status(work_dir: Path | None, as_json: bool) -> int:
 
 
 @local.command()
-@_work_dir
-@_json
+@work_dir_flag
+@json_flag
 def down(work_dir: Path | None, as_json: bool) -> int:
     """End the embedded cluster and every task on it."""
     from dcos_tensorflow.cli import local_commands
@@ -431,8 +408,8 @@ def down(work_dir: Path | None, as_json: bool) -> int:
 @cli.command()
 @click.argument("service", required=False)
 @click.option("--follow", "-f", is_flag=True, help="Show progress until the job ends.")
-@_work_dir
-@_json
+@work_dir_flag
+@json_flag
 def status(service: str | None, follow: bool, work_dir: Path | None, as_json: bool) -> int:
     """Show where a job stands, or how it ended."""
     from dcos_tensorflow.cli import service_commands
@@ -442,8 +419,8 @@ def status(service: str | None, follow: bool, work_dir: Path | None, as_json: bo
 
 @cli.command()
 @click.argument("service", required=False)
-@_work_dir
-@_json
+@work_dir_flag
+@json_flag
 def why(service: str | None, work_dir: Path | None, as_json: bool) -> int:
     """Say why a job is not further, per task and per offer."""
     from dcos_tensorflow.cli import service_commands
@@ -453,8 +430,8 @@ def why(service: str | None, work_dir: Path | None, as_json: bool) -> int:
 
 @cli.command()
 @click.argument("service", required=False)
-@_work_dir
-@_json
+@work_dir_flag
+@json_flag
 def cluster(service: str | None, work_dir: Path | None, as_json: bool) -> int:
     """Show the ClusterSpec of a running job."""
     from dcos_tensorflow.cli import service_commands
@@ -473,8 +450,8 @@ def cluster(service: str | None, work_dir: Path | None, as_json: bool) -> int:
     metavar="SECONDS",
     help="How long to wait.",
 )
-@_work_dir
-@_json
+@work_dir_flag
+@json_flag
 def stop(service: str, wait: bool, timeout: float, work_dir: Path | None, as_json: bool) -> int:
     """End a job: its tasks are ended and its resources given back."""
     from dcos_tensorflow.cli import service_commands
@@ -482,6 +459,10 @@ def stop(service: str, wait: bool, timeout: float, work_dir: Path | None, as_jso
     return service_commands.stop(
         _work(work_dir), service, wait=wait, seconds=timeout, as_json=as_json
     )
+
+
+for _command in (plan, pod, update, uninstall):
+    cli.add_command(_command)
 
 
 if __name__ == "__main__":
