@@ -191,6 +191,7 @@ class Scheduler:
         )
         if config.standby and self._serve_api is not None:
             self._api = self._serve_api(self)
+            log.info("a standby, whose API listens on http://%s", self._api.address)
         self._leadership = self._store.lead(
             f"{socket.gethostname()} pid {os.getpid()}",
             None if config.standby else config.leadership_timeout_seconds,

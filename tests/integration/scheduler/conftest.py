@@ -25,7 +25,7 @@ def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
         )
         for n in (1, 2)
     ]
-    timing = Timing(agent_ping=0.2, agent_ping_timeouts=3, update_retry=0.5)
+    timing = Timing(agent_ping=0.2, agent_ping_timeouts=3, update_retry=0.5, heartbeat=0.5)
     with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as running:
         yield running
 

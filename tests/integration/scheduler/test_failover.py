@@ -1,0 +1,206 @@
+"""Schedulers as processes: one leads, one stands by, and whatever is between them fails."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import write_options
+from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED
+from scheduler_process import SchedulerProcess
+from tcp_proxy import TcpProxy
+from waiting import eventually, stays
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.zookeeper]
+
+Start = Callable[..., SchedulerProcess]
+
+
+@pytest.fixture
+def marks(tmp_path: Path) -> Path:
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def options(tmp_path: Path, marks: Path) -> Path:
+    """A job of two workers; each start of a process leaves a line, the test says when it ends."""
+    command = (
+        f'echo started >> "{marks}/$TASK_NAME"; '
+        f'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'
+    )
+    return write_options(
+        tmp_path,
+        service={"name": "job", "job_cmd": command},
+        worker={"count": 2},
+    )
+
+
+@pytest.fixture
+def start(tmp_path: Path, options: Path, cluster) -> Iterator[Start]:
+    """Return a function that starts a scheduler process; all are ended with the test."""
+    started: list[SchedulerProcess] = []
+
+    def begin(name: str, state: str, *flags: str, master: str = "") -> SchedulerProcess:
+        one = SchedulerProcess(name, tmp_path, options, master or cluster.master, state, *flags)
+        started.append(one)
+        return one
+
+    yield begin
+    for one in started:
+        one.close()
+
+
+def attempts(job: dict) -> set[str]:
+    return {task["task_id"] for task in job["tasks"].values()}
+
+
+def framework(scheduler: SchedulerProcess) -> str:
+    status, body = scheduler.ask("/v1/state/frameworkId")
+    assert status == 200, body
+    return body[0]
+
+
+def ends_well(scheduler: SchedulerProcess, marks: Path) -> dict:
+    """Let the job end; every process of it was started once."""
+    (marks / "finish").touch()
+    job = scheduler.wait_for("done")
+    assert job["verdict"]["outcome"] == "succeeded", job
+    assert {p.name: p.read_text() for p in marks.glob("worker-*")} == {
+        "worker-0": "started\n",
+        "worker-1": "started\n",
+    }
+    return job
+
+
+@pytest.mark.parametrize("backend", ["zookeeper", "sqlite"])
+def test_a_standby_takes_over_from_a_leader_that_is_killed(
+    start, own_zookeeper, tmp_path, marks, backend
+):
+    state = own_zookeeper.url("/jobs")
+    if backend == "sqlite":
+        state = f"sqlite:///{tmp_path}/state.db"
+    leader = start("leader", state)
+    before = leader.wait_for("running")
+    known = framework(leader)
+    standby = start("standby", state, "--standby")
+    standby.says("is led by")
+    assert f"(pid {leader.process.pid} on host" in standby.log
+    leader.kill()
+    after = standby.wait_for("running")
+    assert framework(standby) == known
+    assert attempts(after) == attempts(before)
+    ends_well(standby, marks)
+
+
+def test_a_standby_answers_that_it_is_one_and_who_leads(start, own_zookeeper):
+    leader = start("leader", own_zookeeper.url())
+    leader.wait_for("running")
+    standby = start("standby", own_zookeeper.url(), "--standby")
+    standby.says("is led by")
+    status, body = standby.ask("/v1/health?verbose")
+    assert (status, body["value"]) == (503, 503)
+    assert f"(pid {leader.process.pid} on host" in body["reasons"][0]
+    assert standby.ask("/v1/job")[0] == 503
+
+
+def test_a_leader_that_was_frozen_ends_without_having_done_anything(start, own_zookeeper, marks):
+    leader = start("leader", own_zookeeper.url())
+    before = leader.wait_for("running")
+    standby = start("standby", own_zookeeper.url(), "--standby")
+    standby.says("is led by")
+    leader.freeze()
+    after = standby.wait_for("running")
+    assert attempts(after) == attempts(before)
+    leader.thaw()
+    assert leader.exit_code() == EXIT_LOCKED
+    assert "Traceback" not in leader.log
+    ends_well(standby, marks)
+
+
+def test_a_leader_that_is_cut_off_from_zookeeper_makes_room_for_another(
+    start, own_zookeeper, marks
+):
+    with TcpProxy(own_zookeeper.address) as proxy:
+        leader = start("leader", f"zk://{proxy.address}")
+        before = leader.wait_for("running")
+        standby = start("standby", own_zookeeper.url(), "--standby")
+        standby.says("is led by")
+        proxy.hang()
+        after = standby.wait_for("running")
+        assert attempts(after) == attempts(before)
+        proxy.heal()
+        assert leader.exit_code() == EXIT_LOCKED
+        ends_well(standby, marks)
+
+
+def test_a_zookeeper_that_freezes_costs_the_job_nothing(start, own_zookeeper, marks):
+    one = start("one", own_zookeeper.url(), "--standby")
+    before = one.wait_for("running")
+    other = start("other", own_zookeeper.url(), "--standby")
+    other.says("is led by")
+    with own_zookeeper.frozen():
+        # Longer than the session lasts: whether it survives is the server's to say.
+        assert stays(lambda: other.job() == {}, 3.0), "nobody leads while nobody can say who"
+    leads = eventually(
+        lambda: next((s for s in (one, other) if _leads(s)), None), seconds=30, what="a leader"
+    )
+    assert attempts(leads.wait_for("running")) == attempts(before)
+    ends_well(leads, marks)
+
+
+def _leads(scheduler: SchedulerProcess) -> bool:
+    return scheduler.process.poll() is None and scheduler.job().get("phase") == "running"
+
+
+def test_a_zookeeper_that_is_restarted_costs_neither_job_nor_leadership(
+    start, own_zookeeper, marks
+):
+    leader = start("leader", own_zookeeper.url(), "--session-seconds", "30")
+    before = leader.wait_for("running")
+    own_zookeeper.kill()
+    own_zookeeper.restart()
+    ends_well(leader, marks)
+    assert attempts(leader.job()) == attempts(before)
+    assert leader.process.poll() is None
+
+
+@pytest.mark.parametrize("how", ["cut", "hang"])
+def test_a_leader_that_is_cut_off_from_mesos_keeps_the_job_and_finds_its_way_back(
+    start, own_zookeeper, cluster, marks, how
+):
+    with TcpProxy(cluster.master) as proxy:
+        leader = start("leader", own_zookeeper.url(), master=proxy.address)
+        before = leader.wait_for("running")
+        known = framework(leader)
+        getattr(proxy, how)()
+        leader.says("disconnected from the master")
+        assert leader.job()["phase"] == "running"
+        proxy.heal()
+        eventually(lambda: leader.log.count("registered with") >= 2, seconds=60)
+        assert framework(leader) == known
+        assert attempts(ends_well(leader, marks)) == attempts(before)
+
+
+def test_a_framework_that_the_master_has_removed_meanwhile_is_explained_and_replaced(
+    start, own_zookeeper, cluster, marks
+):
+    first = start("first", own_zookeeper.url())
+    first.wait_for("running")
+    known = framework(first)
+    first.kill()
+    body = f"frameworkId={known}".encode()
+    with urllib.request.urlopen(f"http://{cluster.master}/teardown", body) as answer:
+        assert answer.status == 200
+    second = start("second", own_zookeeper.url())
+    second.says("has been removed; subscribing as a new framework")
+    job = second.wait_for("running")
+    assert framework(second) != known
+    assert "has been removed" in str(job["incidents"])
+    assert not any(incident["charged"] for incident in job["incidents"])
+    (marks / "finish").touch()
+    assert second.wait_for("done")["verdict"]["outcome"] == "succeeded"

@@ -1,0 +1,113 @@
+"""The scheduler as a process of its own: to be killed, frozen, and asked from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from waiting import eventually
+
+#: Seconds; an unhurried machine needs a tenth of it.
+DEADLINE = 60.0
+_API = re.compile(r"API listens on http://(\S+)")
+
+
+class SchedulerProcess:
+    """``dcos-tensorflow scheduler`` with these options; ``name`` is for its files in ``folder``."""
+
+    def __init__(
+        self, name: str, folder: Path, options: Path, master: str, state: str, *flags: str
+    ) -> None:
+        self._log = folder / f"{name}.log"
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("DCOS_TENSORFLOW_")}
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(options)),
+                    *("--master", master, "--state", state, "--artifacts", "file"),
+                    *("--artifacts-dir", str(folder / "artifacts"), "--session-seconds", "2"),
+                    *flags,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**environment, "DCOS_TENSORFLOW_HOME": str(folder / f"{name}-home")},
+                start_new_session=True,
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    @property
+    def api(self) -> str:
+        """The API's address, once it listens."""
+        return eventually(
+            lambda: self._found() or self._ended(), seconds=DEADLINE, what="the API's address"
+        )
+
+    def _found(self) -> str:
+        found = _API.search(self.log)
+        return found.group(1) if found else ""
+
+    def _ended(self) -> str:
+        assert self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.log}"
+        return ""
+
+    def ask(self, path: str) -> tuple[int, Any]:
+        """Return status and JSON of an answer; 0 and the error when there is none."""
+        try:
+            with urllib.request.urlopen(f"http://{self.api}{path}", timeout=10) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read() or b"null")
+        except OSError as error:
+            return 0, str(error)
+
+    def job(self) -> dict[str, Any]:
+        """Return /v1/job; empty while the scheduler does not lead."""
+        status, body = self.ask("/v1/job")
+        return body if status == 200 else {}
+
+    def wait_for(self, phase: str) -> dict[str, Any]:
+        """Wait until this scheduler leads and the job is in this phase; return /v1/job."""
+        return eventually(
+            lambda: job if (job := self.job()).get("phase") == phase else None,
+            seconds=DEADLINE,
+            what=f"the phase {phase}\n{self.log[-3000:]}",
+        )
+
+    def says(self, text: str) -> None:
+        """Wait until the log says this."""
+        eventually(lambda: text in self.log, seconds=DEADLINE, what=f"{text!r} in\n{self.log}")
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def exit_code(self) -> int:
+        """Wait until it ends by itself; return its exit code."""
+        return self.process.wait(timeout=DEADLINE)
+
+    def close(self) -> None:
+        """End it however it is."""
+        if self.process.poll() is None:
+            self.thaw()
+            self.kill()
