@@ -10,6 +10,7 @@ cluster, mostly unnoticed: here it is an error, and so is a list or an object in
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from pystache.context import ContextStack, KeyNotFoundError
@@ -17,6 +18,9 @@ from pystache.parser import ParsingError
 from pystache.renderengine import RenderEngine
 
 Json = dict[str, Any]
+
+
+_SECTION_TAG = re.compile(r"\{\{\s*([#^/])\s*(.*?)\s*\}\}")
 
 
 class TemplateError(Exception):
@@ -46,12 +50,25 @@ def render(template: str, values: Json) -> str:
         resolve_partial=_refuse_partial,
         to_str=_text,
     )
+    _check_sections(template)
     prepared = {name: _prepared(value) for name, value in values.items()}
     prepared["asJson"] = lambda name: _as_json(values.get(str(name).strip()))
     try:
         return str(engine.render(template, ContextStack(prepared)))
     except ParsingError as error:
         raise TemplateError(f"the template cannot be read: {error}") from error
+
+
+def _check_sections(template: str) -> None:
+    # pystache takes a section that is never closed, and drops what stands in it.
+    open_sections: list[str] = []
+    for kind, name in _SECTION_TAG.findall(template):
+        if kind != "/":
+            open_sections.append(name)
+        elif not open_sections or open_sections.pop() != name:
+            raise TemplateError(f"{{{{/{name}}}}} closes no section")
+    if open_sections:
+        raise TemplateError(f"the section {{{{#{open_sections[-1]}}}}} is never closed")
 
 
 def _prepared(value: Any) -> Any:
