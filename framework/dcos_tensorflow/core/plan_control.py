@@ -207,7 +207,8 @@ def _force_complete(state: ServiceState, target: _Target) -> Ruling:
         keys = (step_key(UPDATE, phase.name, step.name) for phase, step in open_steps)
         after, effects = with_completed(state.controls, keys), Effects()
     else:
-        after, effects = _do_without(state, tuple(step.task for _, step in open_steps))
+        names = tuple(step.task for _, step in open_steps)
+        after, effects = _do_without(state, names), Effects()
     return Ruling(after, effects, Answer.RECEIVED, f"{target.title} is taken for complete")
 
 
@@ -224,12 +225,12 @@ def _give_up(
     return with_completed(state.controls, keys), Effects(give_up=given_up)
 
 
-def _do_without(state: ServiceState, names: tuple[str, ...]) -> tuple[Controls, Effects]:
+def _do_without(state: ServiceState, names: tuple[str, ...]) -> Controls:
     check_goes_on(state)
     gang = tuple(n for n in names if split_task_name(n)[0] in GANG_ROLES)
     for name in gang:
         _check_can_do_without(state, name, gang)
-    return with_completed(state.controls, deploy_keys(names)), Effects(without=gang)
+    return with_completed(state.controls, deploy_keys(names))
 
 
 _PLAN_VERBS = {

@@ -22,14 +22,12 @@ class Effects:
     """What is to happen to tasks, by name, once.
 
     ``restart``: a new start of the process in its container, with whoever must restart with it.
-    ``replace``: a new container. ``give_up``: their end is not waited for any more. ``without``:
-    the gang goes on without these members.
+    ``replace``: a new container. ``give_up``: their end is not waited for any more.
     """
 
     restart: tuple[str, ...] = ()
     replace: tuple[str, ...] = ()
     give_up: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
 
 
 class Answer(StrEnum):
