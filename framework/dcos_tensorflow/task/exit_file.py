@@ -1,8 +1,8 @@
 """Leaves the report of an end in the sandbox, for whoever asks later.
 
 ``runner`` calls it for each start that failed, ``main`` for the end of the task. ``task-exit.json``
-holds the newest; ``task-exits.jsonl`` keeps those of all starts that failed, so that the next one
-hides nothing.
+holds that of the present start or of the task; ``task-exits.jsonl`` keeps those of all starts that
+failed, so that the next one hides nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +29,21 @@ def write_report(sandbox: str, report: ExitReport, log: Callable[[str], None]) -
         os.replace(f"{path}.new", path)
     except OSError as error:
         log(f"{path} cannot be written: {error}")
+
+
+def withdraw_report(sandbox: str, log: Callable[[str], None]) -> None:
+    """Remove the newest report as another start begins; the history keeps it.
+
+    Should the container be killed, the end of the start before must not be taken for its end.
+    """
+    path = os.path.join(sandbox, contract.EXIT_REPORT_FILE)
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        # It could not be written, or the job has removed it.
+        return
+    except OSError as error:
+        log(f"{path} cannot be removed: {error}")
 
 
 def _open(path: str, flags: int) -> int:

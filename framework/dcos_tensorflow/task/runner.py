@@ -324,6 +324,8 @@ class Runner:
         if refusal:
             self._end_without_process(action.process, refusal)
             return
+        if self._state.failure:
+            exit_file.withdraw_report(self._sandbox, self.log)
         number, cluster = action.process, action.order.cluster
         command, variables, notes = self._preparation.command(cluster)
         for note in notes:

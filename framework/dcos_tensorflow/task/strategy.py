@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import shlex
+import warnings
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from dcos_tensorflow.core import contract
@@ -74,10 +75,12 @@ def names_in(source: bytes) -> Tuple[Set[str], List[ast.stmt]]:
 
     Code that is no Python of this interpreter's has none.
     """
+    visitor = _Names()
     try:
-        tree = ast.parse(source)
-        visitor = _Names()
-        visitor.visit(tree)
+        with warnings.catch_warnings():
+            # What Python has to say about the code, it says when it runs it.
+            warnings.simplefilter("ignore")
+            visitor.visit(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set(), []
     return visitor.names, visitor.imports

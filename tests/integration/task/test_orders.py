@@ -211,6 +211,16 @@ def test_a_new_start_follows_a_failed_one(start):
     assert status["exit"]["start"] == 1
 
 
+def test_the_report_of_a_failed_start_is_not_taken_for_that_of_the_next_one(start):
+    task = failed(start, FAILS_ONCE)
+    assert task.report()["class"] == "user_error"
+    task.order(2)
+    task.wait_for_state("running", start=2, starts=2)
+    task.wait_for_text("ready")
+    assert task.text("task-exit.json") == ""
+    assert json.loads(task.text("task-exits.jsonl"))["class"] == "user_error"
+
+
 def test_every_failure_is_kept(start):
     task = failed(start, "import sys, os; sys.exit(int(os.environ['TF_EPOCH']))")
     for number in (2, 3):

@@ -146,7 +146,9 @@ def test_a_command_without_python_is_not_judged(strategy_of):
     assert strategy_of(command="./train.sh") == ""
 
 
-@pytest.mark.parametrize("source", ["def (", "\x00", "x = " + "(" * 5000 + ")" * 5000])
+@pytest.mark.parametrize(
+    "source", ["def (", "\x00", r"x = '\d' is 1", "x = " + "(" * 5000 + ")" * 5000]
+)
 def test_code_that_cannot_be_parsed_is_passed_over(strategy_of, source):
     files = {"other.py": MULTI_WORKER, "broken.py": source}
     assert strategy_of("import broken, other", files) == "multi_worker"

@@ -1,0 +1,152 @@
+"""What holds for the user's process whatever is ordered, happens or fails, in whatever order."""
+
+from __future__ import annotations
+
+import signal
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
+from dcos_tensorflow.task.exit_analysis import ExitClass, Verdict, analyse
+from dcos_tensorflow.task.lifecycle import (
+    Condemned,
+    Ending,
+    Finish,
+    Lifecycle,
+    OrderReceived,
+    PeersAnswered,
+    Phase,
+    Prepared,
+    ProcessEnded,
+    SendSignal,
+    Settings,
+    StaleOrder,
+    StartProcess,
+    StopAsked,
+    Tick,
+    step,
+)
+from dcos_tensorflow.task.spec import Cluster, Order
+
+KINDS = ("order", "hold", "peers", "end", "time")
+#: What may happen: a name, and a number that it is about. The rarer things would end most plays.
+HAPPENINGS = st.lists(
+    st.tuples(st.sampled_from((*KINDS, *KINDS, "condemn", "stop")), st.integers(0, 5)),
+    max_size=60,
+)
+
+
+class World:
+    """Carries out what the state machine says, and checks that it may be said."""
+
+    def __init__(self, first: Order, *, gated: bool, keeps: bool) -> None:
+        self.state = Lifecycle(first, Settings(10.0, 100.0, gated, keeps))
+        self.now = 0.0
+        self.alive = 0
+        self.signalled = False
+        self.finished = 0
+        self.failed: set[int] = set()
+        self.feed(Prepared())
+
+    def feed(self, event: object) -> None:
+        before = self.state
+        try:
+            self.state, actions = step(before, event, self.now)
+        except (StaleOrder, Ending):
+            return
+        for action in actions:
+            self.perform(action)
+        self.check()
+
+    def perform(self, action: object) -> None:
+        assert not self.finished, "nothing happens after the end"
+        if isinstance(action, StartProcess):
+            assert not self.alive, "two processes never run at once"
+            assert action.order.run
+            assert action.order.start not in self.failed, "no failed start begins again"
+            self.alive, self.signalled = action.process, False
+        elif isinstance(action, SendSignal):
+            assert self.alive, "nothing is signalled where nothing runs"
+            self.signalled = True
+        elif isinstance(action, Finish):
+            assert not self.alive, "the end comes after the process'"
+            self.finished += 1
+
+    def check(self) -> None:
+        state = self.state
+        assert (state.current is not None) == bool(self.alive)
+        if state.phase in (Phase.HELD, Phase.FAILED, Phase.EXITED):
+            assert not self.alive
+        if state.phase is Phase.HELD:
+            assert not state.order.run
+        if state.phase is Phase.STOPPING:
+            assert self.signalled
+        if state.failure:
+            self.failed.add(state.failure.start)
+
+    def happen(self, what: str, number: int) -> None:
+        order = self.state.order
+        if what in ("order", "hold"):
+            start = max(1, order.start + number - 3)
+            self.feed(OrderReceived(Order(start, what == "order", Cluster(start + number % 2))))
+        elif what == "peers":
+            self.feed(PeersAnswered(order.start, order.cluster.epoch))
+        elif what == "end" and self.alive:
+            self.end([-15, 0, 1, 42, -9, 78][number])
+        elif what == "time":
+            self.now += 10.0 ** (number - 2)
+            self.feed(Tick())
+        elif what == "condemn":
+            verdict = Verdict(ExitClass.FROZEN, "frozen")
+            self.feed(Condemned(self.state.starts - number // 3, verdict))
+        elif what == "stop" and number == 0:
+            self.feed(StopAsked("asked"))
+
+    def end(self, code: int) -> None:
+        process, self.alive = self.alive, 0
+        asked = self.signalled and self.state.condemned is None
+        report = analyse(ProcessEnding(code, stop_reason="asked" if asked else ""), ())
+        self.feed(ProcessEnded(process, report, asked, self.now))
+
+
+@settings(max_examples=300)
+@given(HAPPENINGS, st.booleans(), st.booleans(), st.booleans())
+def test_no_history_breaks_the_rules(happenings, gated, keeps, run):
+    world = World(Order(1, run, Cluster(1)), gated=gated, keeps=keeps)
+    for what, number in happenings:
+        world.happen(what, number)
+
+
+@settings(max_examples=200)
+@given(HAPPENINGS, st.booleans(), st.booleans())
+def test_a_repeated_order_is_fulfilled_in_the_end(happenings, gated, run):
+    world = World(Order(1, True, Cluster(1)), gated=gated, keeps=True)
+    for what, number in happenings:
+        world.happen(what, number)
+    wanted = Order(world.state.order.start + 1, run, Cluster(99))
+    for _ in range(4):
+        world.feed(OrderReceived(wanted))
+        world.now += 200.0
+        world.feed(Tick())
+        if world.alive and world.state.phase is Phase.STOPPING:
+            world.end(-signal.SIGKILL)
+    state = world.state
+    ended = Phase.EXITED if world.finished else None
+    assert state.phase in (ended, Phase.RUNNING if run else Phase.HELD)
+    assert ended or state.order == wanted
+
+
+@settings(max_examples=200)
+@given(HAPPENINGS, st.booleans(), st.booleans())
+def test_a_stop_ends_every_task_within_its_grace(happenings, gated, keeps):
+    world = World(Order(1, True, Cluster(1)), gated=gated, keeps=keeps)
+    for what, number in happenings:
+        world.happen(what, number)
+    world.feed(StopAsked("at last"))
+    world.now += 10.0
+    world.feed(Tick())
+    if world.alive:
+        assert world.state.killed
+        world.end(-signal.SIGKILL)
+    assert world.finished == 1
