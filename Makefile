@@ -14,7 +14,7 @@ OLD_TENSORFLOW_VENV := .venvs/tensorflow-$(OLD_TENSORFLOW)
 PIP := -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit lint format schemas simulate bench clean system-packages
+.PHONY: help demo test unit lint format schemas simulate bench package clean system-packages
 
 help:
 	@echo "make demo      a real distributed training on this machine, from nothing to its end"
@@ -22,6 +22,7 @@ help:
 	@echo "make unit      the tests that need neither TensorFlow nor ZooKeeper"
 	@echo "make simulate  SEEDS=10000: random histories against the core"
 	@echo "make bench     the benchmarks"
+	@echo "make package   ARTIFACT_URL=https://...: the DC/OS package, to be served from there"
 	@echo "make lint      ruff, mypy, import-linter, generated files"
 	@echo "make format    what ruff can mend, and the generated files"
 
@@ -78,6 +79,12 @@ schemas: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+# Everything that a cluster needs of the package lies in dist/package afterwards (docs/package.md).
+package: $(VENV)/.installed
+	@test -n "$(ARTIFACT_URL)" \
+	  || { echo "Where will the files be served from? make package ARTIFACT_URL=https://..."; exit 1; }
+	$(BIN)/python packaging/build.py --artifact-url "$(ARTIFACT_URL)" $(PACKAGE_ARGUMENTS)
 
 # The tests start a real ZooKeeper. Missing and not installable: those tests are skipped and say why.
 system-packages:

@@ -49,7 +49,7 @@ class Package:
 
 def package_folder() -> Path:
     """Return the folder of the package files that this installation brings along."""
-    return Path(__file__).resolve().parent / "universe"
+    return Path(__file__).resolve().parent
 
 
 def read_folder(folder: Path, places: Mapping[str, str]) -> Package:
