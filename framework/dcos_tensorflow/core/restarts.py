@@ -34,9 +34,12 @@ DISOBEYED_SECONDS = 20.0
 
 
 def stop(draft: Draft, names: Iterable[str], why: str, *, planned: bool) -> None:
-    """Begin a restart of these members, or add them to the one under way."""
-    concerned = set(names) | set(draft.job.restarting)
-    under_way = draft.job.phase is not JobPhase.RUNNING
+    """Begin a restart of these members, or add them to the one under way.
+
+    Once those of an earlier restart were told to start, it is over for them: STARTING.
+    """
+    under_way = draft.job.phase not in (JobPhase.RUNNING, JobPhase.STARTING)
+    concerned = set(names) | (set(draft.job.restarting) if under_way else set())
     draft.enter(
         JobPhase.STOPPING,
         why,
