@@ -12,6 +12,7 @@ import select
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ from dcos_tensorflow.local.fetcher import FetchError, fetch
 from dcos_tensorflow.local.process_tree import descendants, signal_group, start_time
 
 _HOST = "127.0.0.1"
+_LOOK_SECONDS = 0.02
+#: How long a killed process may take to be gone: one that waits for a disk takes a while.
+_KILLED_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -191,13 +195,47 @@ def wait_for(pid: int, started: int, seconds: float | None = None) -> bool:
 
 def end(pid: int, started: int, grace: float) -> None:
     """End a task: SIGTERM to its process group, after ``grace`` seconds SIGKILL to its tree."""
-    if start_time(pid) != started:
-        return
-    signal_group(pid, signal.SIGTERM)
-    if not wait_for(pid, started, grace):
+    if start_time(pid) == started:
+        signal_group(pid, signal.SIGTERM)
+        wait_for_group(pid, grace)
         kill_tree(pid)
-    # What the command left running in its group is part of the task.
-    signal_group(pid, signal.SIGKILL)
+    end_group(pid)
+
+
+def wait_for_group(pid: int, seconds: float) -> bool:
+    """Wait until nothing of a process group lives; False when time ran out.
+
+    The shell that leads a task's group dies of SIGTERM at once: what it started has its grace.
+    """
+    deadline = time.monotonic() + seconds
+    while _living_in_group(pid):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_LOOK_SECONDS)
+    return True
+
+
+def end_group(pid: int) -> None:
+    """SIGKILL what is left of a task's process group, until nothing of it lives."""
+    if _living_in_group(pid):
+        signal_group(pid, signal.SIGKILL)
+        wait_for_group(pid, _KILLED_SECONDS)
+
+
+def _living_in_group(group: int) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as stat:
+                # The command in parentheses may hold anything: what follows its last one is fixed.
+                state, _, its_group = stat.read().rpartition(b")")[2].split()[:3]
+        except OSError:
+            continue
+        if int(its_group) == group and state not in (b"Z", b"X"):
+            found.append(int(name))
+    return found
 
 
 def kill_tree(pid: int) -> None:

@@ -112,6 +112,7 @@ class TaskSupervisor:
             return
         self._check_health(app, task, env)
         status = process.wait()
+        _clear(process.pid, app)
         state = "TASK_FINISHED" if status == 0 else "TASK_FAILED"
         self._end(task.task_id, state, _ended_with(status))
 
@@ -133,6 +134,7 @@ class TaskSupervisor:
             env = dict(self._machine.environment)
         self._check_health(app, task, env)
         app_process.wait_for(task.pid, task.process_started)
+        _clear(task.pid, app)
         why = "it ended; its exit status is unknown, for an earlier daemon started it"
         self._end(task.task_id, "TASK_FAILED", why)
 
@@ -186,6 +188,12 @@ class TaskSupervisor:
                 if check.max_failures and failures >= check.max_failures:
                     self._listener.task_unhealthy(task.task_id, why)
                     return
+
+
+def _clear(pid: int, app: App) -> None:
+    """End what a task's command left running in its process group."""
+    app_process.wait_for_group(pid, app.kill_grace)
+    app_process.end_group(pid)
 
 
 def _ended_with(status: int) -> str:
