@@ -36,7 +36,8 @@ def make_world(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[MakeWorld]:
         def make(**options: Any) -> World:
             folder = options.pop("folder", tmp_path / "dcos")
             options.setdefault("uninstall_interval", 0.05)
-            config = DcosConfig(folder=folder, master=cluster.master, **options)
+            options.setdefault("master", cluster.master)
+            config = DcosConfig(folder=folder, **options)
             world = World(stack.enter_context(LocalDcos(config)))
             return world
 
