@@ -131,7 +131,7 @@ class Service:
             "service": service,
             "checkpoints": {"uri": str(self.folder / "checkpoints")},
             # Faults come one after the other for minutes: none of them may be the last.
-            "retry": {"limit": 1000},
+            "retry": {"limit": 1000, "out_of_memory_limit": 1000},
             **roles,
         }
         (self.folder / "options.json").write_text(json.dumps(document, indent=1))
