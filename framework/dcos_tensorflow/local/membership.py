@@ -60,6 +60,12 @@ def register(master: Master, link: int, message: messages.RegisterAgent, now: fl
         master.send_to_link(link, messages.ShutdownAgent("Machine is DOWN"))
         return
     if agent_id is None:
+        before = master.agent_at(link)
+        if before is not None:
+            # A machine that was set up anew while its old agent was still waited for.
+            remove(
+                master, before, removed(before, "a new agent registered at the same address"), now
+            )
         agent_id = f"{state.master_id}-S{state.next_agent}"
         state.next_agent += 1
     agent = state.agents.get(agent_id)
