@@ -10,10 +10,13 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from waiting import eventually
+
+T = TypeVar("T")
 
 #: Seconds; an unhurried machine needs a tenth of it.
 DEADLINE = 60.0
@@ -79,15 +82,19 @@ class SchedulerProcess:
 
     def wait_for(self, phase: str) -> dict[str, Any]:
         """Wait until this scheduler leads and the job is in this phase; return /v1/job."""
-        return eventually(
-            lambda: job if (job := self.job()).get("phase") == phase else None,
-            seconds=DEADLINE,
-            what=f"the phase {phase}\n{self.log[-3000:]}",
+        return self._eventually(
+            lambda: job if (job := self.job()).get("phase") == phase else None, f"the phase {phase}"
         )
 
     def says(self, text: str) -> None:
         """Wait until the log says this."""
-        eventually(lambda: text in self.log, seconds=DEADLINE, what=f"{text!r} in\n{self.log}")
+        self._eventually(lambda: text in self.log, repr(text))
+
+    def _eventually(self, condition: Callable[[], T], what: str) -> T:
+        try:
+            return eventually(condition, seconds=DEADLINE, what=what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; its log:\n{self.log}") from None
 
     def kill(self) -> None:
         """SIGKILL."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dcos_tensorflow.core.actions import Action, CollectEvidence, Exit, Resubscribe, Teardown, Write
-from dcos_tensorflow.core.events import Event
+from dcos_tensorflow.core.events import Event, FrameworkRefused
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.service import Decision
 from dcos_tensorflow.core.service_state import (
@@ -53,6 +53,9 @@ EXIT_INITIALIZATION = 1
 EXIT_LOCKED = 8
 EXIT_API = 9
 EXIT_UNINSTALLING = 11
+
+#: What Mesos tells a scheduler whose framework another one has subscribed (master.cpp).
+_REPLACED = "failed over"
 
 
 class SchedulerError(Exception):
@@ -215,7 +218,7 @@ class Scheduler:
         )
         for watcher in self._watchers:
             self._loop.watch(watcher)
-        self._gateway = MesosGateway(self._mesos_config(), self._loop.submit)
+        self._gateway = MesosGateway(self._mesos_config(), self._from_mesos)
         self.files = AgentFiles(self._gateway)
         self._evidence = EvidenceReader(self.files, self._framework_id, self._loop.submit)
         self._runners = runners = RunnerClient(
@@ -275,6 +278,15 @@ class Scheduler:
             self._subscribe(self._gateway, "")
         elif self._gateway is not None:
             self._gateway.perform(action)
+
+    def _from_mesos(self, event: Event) -> None:
+        if isinstance(event, FrameworkRefused) and _REPLACED in event.message:
+            # We were cut off or frozen, and a standby has taken over, as it should.
+            self._running_loop().leave(
+                EXIT_LOCKED, f"another scheduler has taken the framework over: {event.message}"
+            )
+        else:
+            self.submit(event)
 
     def _leadership_lost(self, why: str) -> None:
         if self._loop is not None:
