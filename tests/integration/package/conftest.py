@@ -1,0 +1,128 @@
+"""The package, and a scheduler started as Marathon starts its app."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import tarfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import CommandLine
+from dcos_tensorflow.package.definition import Package, package_folder, read_folder
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+BUILT = REPOSITORY / "dist" / "package"
+ARTIFACT = "dcos-tensorflow-scheduler-linux-x86-64.tar.gz"
+
+
+class AppProcess:
+    """The command of a Marathon app as a process, and the API of the scheduler in it."""
+
+    def __init__(self, app: Mapping[str, Any], sandbox: Path, variables: Mapping[str, str]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        self.output = sandbox / "stderr"
+        given = {name: value for name, value in app["env"].items() if isinstance(value, str)}
+        marathon = {"HOST": "127.0.0.1", "PORT_API": str(port), "MESOS_SANDBOX": str(sandbox)}
+        with self.output.open("ab") as output:
+            self.process = subprocess.Popen(
+                ["/bin/sh", "-c", app["cmd"]],
+                cwd=sandbox,
+                env={"PATH": os.defpath, **given, **marathon, **variables},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def get(self, path: str) -> tuple[int, Any]:
+        """Ask the API. Return status and answer; 0 while nobody listens."""
+        assert self.process.poll() is None, self.output.read_text(errors="replace")
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=10) as response:
+                text = response.read().decode()
+                return response.status, json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, None
+        except OSError:
+            return 0, None
+
+
+@pytest.fixture(scope="session")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """This checkout's command, laid out as in the artifact."""
+    folder = tmp_path_factory.mktemp("checkout")
+    command = folder / "bin" / "dcos-tensorflow"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m dcos_tensorflow "$@"\n')
+    command.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the artifact of ``make package`` holds."""
+    if not (BUILT / ARTIFACT).is_file():
+        pytest.skip("make package has built no artifact here")
+    folder = tmp_path_factory.mktemp("artifact")
+    with tarfile.open(BUILT / ARTIFACT) as archive:
+        archive.extractall(folder, filter="tar")
+    return folder / "dcos-tensorflow"
+
+
+@pytest.fixture(scope="session")
+def package() -> Package:
+    return read_folder(
+        package_folder(),
+        {
+            "package-version": "1.0.0",
+            "artifact-dir": "https://repository.example.org/1.0.0",
+            "sha256:dcos-tensorflow-cli.pyz": "0" * 64,
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The master of an embedded cluster that lives as long as the module's tests."""
+    line = CommandLine(tmp_path_factory.mktemp("home"))
+    size = ("--agents", "1", "--cpus", "2", "--mem", "2000", "--disk", "2000", "--gpus", "0")
+    up = line("local", "up", *size, "--json")
+    assert up.code == 0, up.out
+    yield json.loads(up.out)["master"]
+    assert line("local", "down").code == 0
+
+
+@pytest.fixture
+def start(tmp_path: Path, master: str) -> Iterator[Callable[..., AppProcess]]:
+    """Start the app's command in a sandbox of its own, on the embedded cluster."""
+    processes = []
+
+    def start_app(app: Mapping[str, Any], fetched: Path, **variables: str) -> AppProcess:
+        sandbox = tmp_path / f"sandbox-{len(processes)}"
+        sandbox.mkdir()
+        (sandbox / "dcos-tensorflow").symlink_to(fetched)
+        elsewhere = {
+            "DCOS_TENSORFLOW_MASTER": master,
+            "DCOS_TENSORFLOW_STATE": f"sqlite:///{tmp_path}/state.db",
+        }
+        processes.append(AppProcess(app, sandbox, {**elsewhere, **variables}))
+        return processes[-1]
+
+    yield start_app
+    for started in processes:
+        started.process.kill()
+        started.process.wait()

@@ -1,0 +1,73 @@
+"""The app that the package renders, run as Marathon runs it, with the real scheduler in it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.package.cosmos import marathon_app
+from dcos_tensorflow.package.definition import Package
+from waiting import eventually
+
+SMALL = {"cpus": 0.1, "mem": 64, "disk": 16}
+JOB: dict[str, Any] = {
+    "service": {
+        "job_cmd": 'test "$GREETING" = "say \\"hi\\"" && echo done',
+        "strategy": "independent",
+        "outcome": "all_workers",
+        "python": sys.executable,
+        "user": "",
+        "env": '{"GREETING": "say \\"hi\\""}',
+    },
+    "worker": {**SMALL, "count": 2},
+    "parameter_server": {"count": 0},
+}
+
+
+def with_options(**sections: dict[str, Any]) -> dict[str, Any]:
+    return {**JOB, **{name: {**JOB.get(name, {}), **more} for name, more in sections.items()}}
+
+
+@pytest.mark.parametrize("fetched", ["checkout", "artifact"])
+def test_the_app_deploys_its_job_and_answers_for_it(
+    package: Package, start: Callable[..., Any], request: pytest.FixtureRequest, fetched: str
+) -> None:
+    app = marathon_app(package, with_options(service={"name": "team/mnist"}))
+    running = start(app, request.getfixturevalue(fetched))
+    eventually(lambda: running.get("/v1/plans/deploy")[0] == 200, seconds=60, what="the deploy")
+    found = eventually(
+        lambda: (running.get("/v1/job")[1] or {}).get("verdict"), seconds=60, what="the job's end"
+    )
+    assert found["outcome"] == "succeeded", found
+    assert 200 <= running.get("/v1/health")[0] < 400
+    assert len(running.get("/v1/state/frameworkId")[1]) == 1
+    running.process.send_signal(signal.SIGTERM)
+    assert running.process.wait(30) == 0
+
+
+@pytest.mark.parametrize(
+    ("section", "options", "message"),
+    [
+        ("service", {"job_name": "train"}, "service.job_cmd: both"),
+        ("service", {"tensorflow_version": "1.0.0", "python": ""}, "service.tensorflow_version"),
+        ("worker", {"placement_constraint": "[["}, "worker.placement_constraint"),
+        ("cluster_spec", {"addressing": "dns", "dns_domain": "a b"}, "cluster_spec.dns_domain"),
+    ],
+)
+def test_options_that_only_the_scheduler_can_judge_end_it_with_their_path(
+    package: Package,
+    start: Callable[..., Any],
+    checkout: Path,
+    *,
+    section: str,
+    options: dict[str, Any],
+    message: str,
+) -> None:
+    ended = start(marathon_app(package, with_options(**{section: options})), checkout)
+    assert ended.process.wait(60) == 2
+    assert message in ended.output.read_text()
