@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.local.dcos import rendering, repositories
 from dcos_tensorflow.options import OptionsError, load
 from dcos_tensorflow.options.catalogue import options
 from dcos_tensorflow.options.images import with_images
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import Package
+from dcos_tensorflow.package.repository import repository_document
 from dcos_tensorflow.package.template import option_lines
 from dcos_tensorflow.package.variables import images_in, options_in, variable_of
 
@@ -170,3 +172,20 @@ def test_a_package_without_defaults_names_each_option_that_is_missing(package: P
     with pytest.raises(OptionsError) as refused:
         marathon_app(bare, {"a": {}})
     assert [problem.path for problem in refused.value.problems] == ["a.b", "a.c"]
+
+
+def test_the_local_dcos_renders_the_same_app(package: Package) -> None:
+    options = {
+        "service": {
+            "job_name": "train",
+            "user": 'a"b{{x}}\\',
+            "service_account_secret": "team/trainer",
+        },
+        "gpu_worker": {"port": 0},
+        "worker": {"cpus": 0.1},
+    }
+    (document,) = repository_document(package, last_updated=0)["packages"]
+    app = rendering.rendered(repositories.Package(document, "here"), options).app
+    mine = marathon_app(package, options)
+    labels = {name: app["labels"][name] for name in mine["labels"]}
+    assert {**app, "labels": labels} == {**mine, "id": f"/{mine['id']}"}
