@@ -279,6 +279,10 @@ def _report(draft: Draft, event: events.RunnerReported) -> None:
             changed_at=draft.now,
         )
     )
+    lines = end.get("last_lines")
+    last = tuple(str(line) for line in lines) if isinstance(lines, list) else ()
+    told = Evidence("; ".join(text for text in texts if text), last)
+    draft.set(evidence={**draft.state.evidence, record.task_id: told})
     draft.reasons.append(f"the process of {record.name} has failed: {texts[0]}")
 
 

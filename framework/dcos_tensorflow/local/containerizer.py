@@ -198,7 +198,8 @@ class Containerizer:
             container.silent = True
             self._destroy(container)
         self.groups.clear()
-        self.frameworks = {c.framework_id: self.frameworks[c.framework_id] for c in self._live()}
+        kept = {c.framework_id for c in (*self.containers.values(), *self.completed)}
+        self.frameworks = {name: self.frameworks[name] for name in kept}
 
     def acknowledged(self, framework_id: str, task_id: str) -> None:
         """Note that an update of a task was acknowledged: it may have been its last."""

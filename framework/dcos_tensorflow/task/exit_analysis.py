@@ -49,12 +49,14 @@ class Ending:
     """How the process ended. ``return_code`` is negative for a signal, as in ``subprocess``.
 
     ``stop_reason`` is why we stopped it, empty when it ended by itself; ``condemned`` is why the
-    watchdog killed it. ``contract`` is the one it ran by, empty when it never ran.
+    watchdog killed it. ``out_of_memory`` says that the kernel has killed for want of memory while
+    it ran. ``contract`` is the one it ran by, empty when it never ran.
     """
 
     return_code: int
     stop_reason: str = ""
     condemned: Optional[Verdict] = None
+    out_of_memory: bool = False
     contract: str = ""
     job_name: str = ""
     grpc_port: int = 0
@@ -363,12 +365,18 @@ def _unknown_failure(
     ending: Ending, error: str, lines: Sequence[str]
 ) -> Tuple[ExitClass, str, str]:
     code = ending.return_code
-    if code in _KILLED:
+    if code in _KILLED and ending.out_of_memory:
         return (
             ExitClass.OUT_OF_MEMORY,
-            "The process was killed with SIGKILL by something else than the task runner, most "
-            "often for using more memory than it has",
+            "The kernel killed the process because it used more memory than it has",
             "give the role more memory (worker.mem, gpu_worker.mem, parameter_server.mem)",
+        )
+    if code in _KILLED:
+        return (
+            ExitClass.INTERRUPTED,
+            "The process was killed with SIGKILL by something else than the task runner, and not "
+            "for want of memory",
+            "",
         )
     if code in (-signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGINT):
         return ExitClass.INTERRUPTED, "The process was ended from outside by a signal", ""

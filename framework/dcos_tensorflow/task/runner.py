@@ -16,7 +16,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import environment, exit_file, lifecycle, status, strategy, watchdog
+from dcos_tensorflow.task import (
+    environment,
+    exit_file,
+    lifecycle,
+    out_of_memory,
+    status,
+    strategy,
+    watchdog,
+)
 from dcos_tensorflow.task.contracts import Found, JobUnusable
 from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, human_line
 from dcos_tensorflow.task.guard import Guard
@@ -117,6 +125,7 @@ class Runner:
         self._tick_due = 0.0
         self._children_due = 0.0
         self._started_at: Optional[float] = None
+        self._kills_before: Optional[int] = None
         self._report: Optional[ExitReport] = None
 
     def log(self, message: str) -> None:
@@ -256,6 +265,7 @@ class Runner:
             return_code=end.return_code,
             stop_reason=stopped if end.signalled else "",
             condemned=condemned,
+            out_of_memory=out_of_memory.kills() != self._kills_before,
         )
         report = self._preparation.report(ending, self._progress.lines())
         report = replace(report, result=self._progress.known.result)
@@ -331,6 +341,7 @@ class Runner:
         for note in notes:
             self.log(note)
         self._started_at = time.time()
+        self._kills_before = out_of_memory.kills()
         self.log(
             f"start {action.order.start}, epoch {cluster.epoch}, contract {self._found.contract}: "
             f"{' '.join(command)}"

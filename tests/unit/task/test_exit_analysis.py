@@ -89,9 +89,15 @@ def test_a_memory_error_is_a_lack_of_memory(lines):
 
 
 @pytest.mark.parametrize("code", [-9, 137])
-def test_a_kill_that_we_did_not_ask_for_is_a_lack_of_memory(code):
-    report = verdict(code, "UnavailableError: an old one")
+def test_a_kill_while_the_kernel_killed_for_memory_is_a_lack_of_memory(code):
+    report = verdict(code, "UnavailableError: an old one", out_of_memory=True)
     assert (report.exit_code, report.exit_class) == (137, ExitClass.OUT_OF_MEMORY)
+
+
+@pytest.mark.parametrize("code", [-9, 137])
+def test_any_other_kill_that_we_did_not_ask_for_is_an_interruption(code):
+    report = verdict(code, "UnavailableError: an old one")
+    assert (report.exit_code, report.exit_class) == (137, ExitClass.INTERRUPTED)
 
 
 def test_a_process_that_we_have_stopped_is_interrupted():

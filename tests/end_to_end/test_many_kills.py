@@ -1,0 +1,298 @@
+"""Everything is killed, at random places and moments, hundreds of times; the training ends right.
+
+``KILLS=500`` plays the long version (about a quarter of an hour); a seed in
+``KILLS_SEED`` plays the same kills again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from dcos_tensorflow.local.agent_faults import FaultError
+from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.timing import Timing
+from waiting import eventually
+from zookeeper_server import ZooKeeperServer
+
+KILLS = int(os.environ.get("KILLS", "40"))
+SEED = int(os.environ.get("KILLS_SEED", "1"))
+TRAINER = Path(__file__).parent / "trainer.py"
+#: Generous: an unhurried machine needs a tenth of it.
+DEADLINE = float(os.environ.get("KILLS_DEADLINE", "120"))
+LAST_STEP = 200
+#: As in ``trainer``: the chief saves this often.
+SAVE_STEPS = 20
+
+
+class Shop:
+    """One job on an embedded cluster with its state in ZooKeeper, and every way to kill of it."""
+
+    def __init__(self, folder: Path, cluster: EmbeddedCluster, zookeeper: ZooKeeperServer) -> None:
+        self.folder = folder
+        self.cluster = cluster
+        self.zookeeper = zookeeper
+        self.dice = random.Random(SEED)
+        self.marks = folder / "marks"
+        self.marks.mkdir()
+        self.log = (folder / "scheduler.log").open("ab")
+        self.options = self._options()
+        self.scheduler = self.start_scheduler()
+        self.kills: list[str] = []
+
+    def _options(self) -> Path:
+        file = self.folder / "job.json"
+        small = {"cpus": 0.1, "mem": 64, "disk": 10}
+        file.write_text(
+            json.dumps(
+                {
+                    "service": {
+                        "name": "target",
+                        "job_cmd": f"{sys.executable} {TRAINER} {self.marks} {LAST_STEP}",
+                        "python": sys.executable,
+                        "strategy": "parameter_server",
+                        "kill_grace_seconds": 1,
+                        "outcome_grace_seconds": 1,
+                    },
+                    "checkpoints": {"uri": str(self.folder / "checkpoints")},
+                    "retry": {"initial_backoff_seconds": 0.2, "max_backoff_seconds": 1, "limit": 3},
+                    "gang": {"hold_seconds": 2, "retry_seconds": 0.5},
+                    "chief": {"count": 1, **small},
+                    "parameter_server": {"count": 1, **small},
+                    "worker": {"count": 2, **small},
+                }
+            )
+        )
+        return file
+
+    def start_scheduler(self, *more: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(self.options)),
+                *("--master", self.cluster.master, "--state", self.zookeeper.url()),
+                *("--artifacts", "file", "--artifacts-dir", str(self.folder / "artifacts")),
+                *("--wait-for-leadership", "--session-seconds", "4", "--api-port", "0", *more),
+            ],
+            stdout=self.log,
+            stderr=self.log,
+            env={**os.environ, "DCOS_TENSORFLOW_HOME": str(self.folder / "home")},
+        )
+
+    def close(self) -> None:
+        self.scheduler.kill()
+        self.scheduler.wait()
+        self.log.close()
+
+    # What can be killed.
+
+    def tasks(self) -> list[str]:
+        return [
+            task["id"]
+            for framework in master_state(self.cluster.master)["frameworks"]
+            for task in framework["tasks"]
+            if task["state"] == "TASK_RUNNING"
+        ]
+
+    def kill_process(self) -> str:
+        name = self.dice.choice(["chief-0", "ps-0", "worker-0", "worker-1"])
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError, ValueError):
+            os.kill(int((self.marks / f"{name}.pid").read_text()), signal.SIGKILL)
+        return f"the process of {name}"
+
+    def kill_runner(self) -> str:
+        running = self.tasks()
+        if not running:
+            return self.kill_process()
+        task_id = self.dice.choice(running)
+        # It may end by itself just now, or not have begun.
+        with contextlib.suppress(FaultError):
+            self.cluster.faults.signal_task(task_id, signal.SIGKILL)
+        return f"the runner of {task_id.split('__')[1]}"
+
+    def kill_executor(self) -> str:
+        running = self.tasks()
+        if not running:
+            return self.kill_process()
+        task_id = self.dice.choice(running)
+        with contextlib.suppress(FaultError):
+            self.cluster.faults.kill_executor(task_id)
+        return f"the executor of {task_id.split('__')[1]}"
+
+    def crash_agent(self) -> str:
+        agent = self.dice.randrange(2)
+        self.cluster.faults.crash_agent(agent)
+        self.cluster.faults.restart_agent(agent)
+        return f"agent {agent}, which starts again"
+
+    def lose_machine(self) -> str:
+        agent = self.dice.randrange(2)
+        self.cluster.faults.lose_machine(agent)
+        self.cluster.faults.replace_machine(agent)
+        return f"machine {agent} with all that runs on it"
+
+    def lose_master(self) -> str:
+        self.cluster.faults.lose_master()
+        return "the master; another one leads"
+
+    def kill_scheduler(self) -> str:
+        self.scheduler.kill()
+        self.scheduler.wait()
+        self.scheduler = self.start_scheduler()
+        return "the scheduler"
+
+    def kill_zookeeper(self) -> str:
+        self.zookeeper.kill()
+        self.zookeeper.start()
+        return "ZooKeeper"
+
+    def ways(self) -> list[tuple[Callable[[], str], float]]:
+        return [
+            (self.kill_process, 60),
+            (self.kill_runner, 15),
+            (self.kill_executor, 5),
+            (self.crash_agent, 4),
+            (self.lose_machine, 4),
+            (self.lose_master, 4),
+            (self.kill_scheduler, 6),
+            (self.kill_zookeeper, 2),
+        ]
+
+    def kill_something(self) -> None:
+        ways, weights = zip(*self.ways(), strict=True)
+        self.kills.append(self.dice.choices(ways, weights)[0]())
+        self.log.write(f"{time.time():.1f} KILL {len(self.kills)}: {self.kills[-1]}\n".encode())
+        self.log.flush()
+
+    # How far it is.
+
+    def lines(self, name: str) -> list[str]:
+        file = self.marks / name
+        return file.read_text().split() if file.exists() else []
+
+    def trains_on(self) -> None:
+        """Wait until a chief that started after now has come some steps further."""
+        before = len(self.lines("lost"))
+        reached = self.highest()
+
+        def goes_on() -> bool:
+            started_again = len(self.lines("lost")) > before
+            return self.highest() > reached + 3 or (started_again and self.highest() > 3)
+
+        eventually(goes_on, seconds=DEADLINE, what=f"steps after {self.kills[-1]}")
+
+    def highest(self) -> int:
+        return int((self.lines("highest") or ["0"])[0])
+
+
+def master_state(master: str) -> dict:
+    with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
+        return json.load(answer)
+
+
+def marked_processes(marks: Path) -> list[int]:
+    """Return the processes that this job started and that still run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if str(marks).encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+def listening(ports: set[int]) -> list[int]:
+    taken = []
+    for port in ports:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                taken.append(port)
+    return taken
+
+
+@pytest.mark.zookeeper
+@pytest.mark.timeout(240 + 6 * KILLS)
+def test_a_training_that_is_killed_everywhere_ends_with_the_right_result(tmp_path, own_zookeeper):
+    agents = [AgentConfig(address=f"127.0.0.{n}", cpus=2, mem=2048) for n in (1, 2)]
+    # Mesos gives an agent up after 75 s; here it is two, because it happens so often.
+    timing = Timing(agent_ping=0.5, agent_ping_timeouts=4)
+    with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as cluster:
+        shop = Shop(tmp_path, cluster, own_zookeeper)
+        try:
+            eventually(lambda: shop.highest() > 3, seconds=DEADLINE, what="the first steps")
+            while len(shop.kills) < KILLS:
+                shop.kill_something()
+                if shop.dice.random() < 0.2:
+                    shop.kill_something()
+                shop.trains_on()
+            (shop.marks / "finish").touch()
+            eventually(
+                lambda: shop.lines("result"), seconds=DEADLINE, what=f"the result: {shop.kills}"
+            )
+            check_result(shop)
+            check_nothing_is_left(shop)
+        finally:
+            shop.close()
+
+
+def check_result(shop: Shop) -> None:
+    result = json.loads((shop.marks / "result").read_text())
+    assert result["step"] >= LAST_STEP
+    assert result["sum"] == result["step"] * (result["step"] + 1) // 2
+    assert list(shop.marks.glob("*.twice")) == []
+    lost = [int(steps) for steps in shop.lines("lost")]
+    assert max(lost) <= SAVE_STEPS
+    assert sum(lost) <= SAVE_STEPS * len(shop.kills)
+
+
+def check_nothing_is_left(shop: Shop) -> None:
+    """Uninstall, and look for what it should have taken away."""
+    ports = {
+        port
+        for framework in master_state(shop.cluster.master)["frameworks"]
+        for task in framework["tasks"] + framework["completed_tasks"]
+        for port in task_ports(task)
+    }
+    shop.scheduler.kill()
+    shop.scheduler.wait()
+    shop.scheduler = shop.start_scheduler("--uninstall")
+    eventually(
+        lambda: not master_state(shop.cluster.master)["frameworks"],
+        seconds=DEADLINE,
+        what="the end of the framework",
+    )
+    eventually(lambda: not nodes(shop.zookeeper), seconds=DEADLINE, what="an empty ZooKeeper")
+    shop.scheduler.kill()
+    shop.scheduler.wait()
+    eventually(lambda: not marked_processes(shop.marks), seconds=DEADLINE, what="no process")
+    assert listening(ports) == []
+
+
+def task_ports(task: dict) -> list[int]:
+    ranges = task["resources"].get("ports", "")
+    return [int(part) for pair in ranges.strip("[]").split(",") if pair for part in pair.split("-")]
+
+
+def nodes(zookeeper: ZooKeeperServer) -> list[str]:
+    """Return what the service has left in ZooKeeper, other than its lock's empty folder."""
+    client = KazooClient(zookeeper.address)
+    client.start()
+    try:
+        if not client.exists("/dcos-service-target"):
+            return []
+        return [n for n in client.get_children("/dcos-service-target") if n != "lock"]
+    finally:
+        client.stop()
+        client.close()
