@@ -21,6 +21,7 @@ from dcos_tensorflow.cli import registry
 from dcos_tensorflow.cli.client import Answer, SchedulerAway, SchedulerClient, connect
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.output import say, say_lines, show_json
+from dcos_tensorflow.cli.stored import stored_state
 from dcos_tensorflow.cli.trees import plan_lines, pod_lines, pods_lines
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.options import OptionProblem, OptionsError, load
@@ -33,6 +34,8 @@ _LOOK_SECONDS = 0.5
 _ALREADY = "Cannot execute command. Command has already been issued or the plan has completed"
 _UNKNOWN_ELEMENT = "Plan, phase, and/or step does not exist"
 _ELEMENT_NOT_FOUND = "Element not found"
+
+_UNFINISHED = "What it left is removed by dcos-tensorflow scheduler OPTIONS.json --uninstall."
 
 #: What has been done to a plan, a phase or a step, by the last part of the verb's path.
 _DONE = {
@@ -200,7 +203,10 @@ def _options_error(answer: Answer) -> Exception:
 
 def uninstall(asked: Asked, *, yes: bool, wait: bool, seconds: float) -> int:
     """End a service and leave nothing of it behind. It cannot be taken back."""
-    client = asked.client()
+    try:
+        client = asked.client()
+    except SchedulerAway as away:
+        raise CliError(f"{away} {_UNFINISHED}") from away
     service = client.registration.service
     if not yes:
         if not sys.stdin.isatty():
@@ -221,13 +227,16 @@ def _await_uninstall(asked: Asked, client: SchedulerClient, service: str, second
     given_up: list[str] = []
     while time.monotonic() < deadline:
         try:
-            plan = client.ask("GET", "/v1/plans/deploy")
-            given_up = list(client.get("/v1/job").get("given_up") or given_up)
-        except SchedulerAway:
-            # It goes when its work is done; whether it was, only its log can tell.
-            say(f"The scheduler of {service} has ended.")
+            # Until the order is carried out the plan is that of the deployment, complete as it is.
+            begun = client.get("/v1/job")["uninstalling"]
+            done = begun and client.ask("GET", "/v1/plans/deploy").status == 200
+            given_up = list(client.get("/v1/job")["given_up"])
+        except SchedulerAway as away:
+            # It goes when its work is done: then nothing is stored any more.
+            if stored_state(client.registration.state, service) is not None:
+                raise CliError(f"{away} {_UNFINISHED}") from away
             return _uninstalled(asked, service, given_up)
-        if plan.status == 200:
+        if done:
             return _uninstalled(asked, service, given_up)
         time.sleep(_LOOK_SECONDS)
     raise CliError(

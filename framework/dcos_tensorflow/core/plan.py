@@ -49,6 +49,7 @@ __all__ = [
     "plans",
     "recovery_plan",
     "roles_in_start_order",
+    "shows_update",
     "step_name",
     "update_plan",
 ]
@@ -74,6 +75,11 @@ def deploy_plan(state: ServiceState) -> Plan:
     """
     if state.job.uninstalling:
         return uninstall_plan(state)
-    if state.job.deployed and is_updating(state):
+    if shows_update(state):
         return update_plan(state, DEPLOY)
     return plan_deploy.deploy_plan(state)
+
+
+def shows_update(state: ServiceState) -> bool:
+    """Say whether the plan ``deploy`` stands for an update: then its verbs do so too."""
+    return state.job.deployed and not state.job.uninstalling and is_updating(state)

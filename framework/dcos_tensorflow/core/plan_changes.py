@@ -59,8 +59,13 @@ def _recovering(state: ServiceState, name: str) -> Standing:
 
 
 def is_updating(state: ServiceState) -> bool:
-    """Say whether tasks run that were launched with other options than the target's."""
-    return bool(update_order.outdated(state))
+    """Say whether tasks are to go over to the target configuration, or are on their way there."""
+    job = state.job
+    if update_order.outdated(state):
+        return True
+    # Those that go over have no container for a while, and without one they are not outdated.
+    replacing = job.planned and bool(job.replacing) and job.phase in RESTARTING_PHASES
+    return replacing and job.verdict is None and update_order.canary_is_out(state)
 
 
 def update_plan(state: ServiceState, plan: str = UPDATE) -> Plan:

@@ -17,7 +17,7 @@ from dcos_tensorflow.core.controls import Controls
 from dcos_tensorflow.core.events import PlanCommand, PlanVerb, PodCommand
 from dcos_tensorflow.core.members import has_container
 from dcos_tensorflow.core.membership import can_do_without
-from dcos_tensorflow.core.plan import plans
+from dcos_tensorflow.core.plan import plans, shows_update
 from dcos_tensorflow.core.plan_elements import (
     DECOMMISSION,
     DEPLOY,
@@ -103,7 +103,7 @@ class _Target:
 def _target(state: ServiceState, command: PlanCommand) -> _Target | None:
     known = plans(state)
     name = command.plan
-    if name == DEPLOY and UPDATE in known:
+    if name == DEPLOY and shows_update(state):
         # Users of the SDK's command line steer an update as the deploy plan: it shows the update.
         name = UPDATE
     plan = known.get(name)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,10 +30,11 @@ from dcos_tensorflow.core.events import (
     UninstallRequested,
 )
 from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.service_state import ServiceState, configuration_id, first_writes
 from dcos_tensorflow.core.spec import ServiceSpec
 from dcos_tensorflow.core.task import TaskState
 from dcos_tensorflow.options import load, service_spec
+from dcos_tensorflow.state.store import open_store
 from sample_states import a_state, failed, gang, running
 
 OPTIONS = {
@@ -51,6 +54,13 @@ class Service:
         self.stored: dict[str, ServiceSpec] = {}
         #: The state from the first event on.
         self.afterwards: ServiceState | None = None
+        self.on_event: Callable[[], None] = lambda: None
+        self.server = ApiServer(create_app(self, token="a-token"))
+        self.leaving = threading.Thread(target=self.server.stop)
+
+    def leave(self) -> None:
+        """Stop serving, once the request under way has its answer."""
+        self.leaving.start()
 
     def state(self) -> ServiceState | None:
         return self.current
@@ -61,6 +71,7 @@ class Service:
     def submit(self, event: Event) -> None:
         self.events.append(event)
         self.current = self.afterwards or self.current
+        self.on_event()
 
     def configuration(self) -> Mapping[str, Any]:
         return {}
@@ -78,14 +89,17 @@ class Service:
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     found = Service()
-    server = ApiServer(create_app(found, token="a-token"))
-    api = server.start()
+    api = found.server.start()
     monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path))
     directory = work_directory(tmp_path, os.environ).service("tensorflow")
     directory.prepare()
-    registry.register(directory, Registration("tensorflow", os.getpid(), api, "a-token"))
+    state = f"sqlite:///{tmp_path}/state.db"
+    registry.register(directory, Registration("tensorflow", os.getpid(), api, "a-token", state))
     yield found
-    server.stop()
+    if found.leaving.ident is None:
+        found.server.stop()
+    else:
+        found.leaving.join()
 
 
 @pytest.fixture
@@ -307,6 +321,25 @@ class TestUninstall:
 
         assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
         assert "Given up, because nobody answered: ps-0 on node1" in capsys.readouterr().out
+
+    def test_a_scheduler_that_has_gone_when_nothing_is_stored_has_done_its_work(
+        self, service: Service, capsys: Any
+    ) -> None:
+        service.on_event = service.leave
+
+        assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 0
+        assert capsys.readouterr().out == "tensorflow is uninstalled.\n"
+
+    def test_a_scheduler_that_died_on_the_way_is_no_success(
+        self, service: Service, capsys: Any, tmp_path: Path
+    ) -> None:
+        service.on_event = service.leave
+        store = open_store(f"sqlite:///{tmp_path}/state.db", "tensorflow")
+        with closing(store), store.lead("a scheduler", 0.0, lambda _: None):
+            store.commit(first_writes(service.current))
+
+        assert run_command_line(["uninstall", "tensorflow", "--yes"]) == 1
+        assert "scheduler OPTIONS.json --uninstall" in capsys.readouterr().err
 
     def test_it_does_not_go_without_saying_so(self, service: Service, capsys: Any) -> None:
         assert run_command_line(["uninstall", "tensorflow"]) == 2

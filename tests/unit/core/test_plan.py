@@ -12,6 +12,7 @@ from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.plan import (
     Phase,
     Plan,
+    PlanStrategy,
     Status,
     Step,
     aggregate,
@@ -457,6 +458,23 @@ class TestUpdate:
         known = plans(updating())
 
         assert statuses(known["deploy"]) == statuses(known["update"])
+
+    def test_it_goes_on_while_a_new_container_is_looked_for(self) -> None:
+        state = updating(job={"planned": True, "replacing": ("worker-0", "worker-1")})
+        ended = [replace(r, state=TaskState.KILLED) for r in state.tasks.values()]
+        target = configuration_id(state.spec)
+        state = replace(
+            state,
+            job=replace(state.job, phase=JobPhase.PLACING, canary=target),
+            tasks={record.name: record for record in ended},
+        )
+
+        assert plans(state)["deploy"].status is not Status.COMPLETE
+
+    def test_before_the_first_deployment_deploy_shows_itself(self) -> None:
+        state = updating(job={"deployed": False})
+
+        assert plans(state)["deploy"].strategy is PlanStrategy.SERIAL
 
     def test_its_ids_are_its_own(self) -> None:
         known = plans(updating())

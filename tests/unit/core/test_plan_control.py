@@ -272,6 +272,12 @@ class TestUpdates:
 
         assert ruling.controls.paused == ("update",)
 
+    def test_before_the_first_deployment_the_deploy_plan_stands_for_itself(self) -> None:
+        state = updating()
+        state = replace(state, job=replace(state.job, deployed=False, phase=JobPhase.STARTING))
+
+        assert ask(state, PlanVerb.PAUSE, "deploy").controls.paused == ("deploy",)
+
     def test_a_canary_is_approved_by_resume(self) -> None:
         state = updating(update_strategy=UpdateStrategy.CANARY)
         target = configuration_id(state.spec)
