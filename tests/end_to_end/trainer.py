@@ -1,9 +1,9 @@
 """A training without TensorFlow, as fast as processes can be: what the tests kill five hundred times.
 
 Usage: trainer.py MARKS STEPS. It behaves as a ParameterServerStrategy does where it matters: ps
-and workers serve for ever, the chief talks to every ps in each step and ends with an UnavailableError
-when one is gone. The chief adds up its step numbers, saves every ``SAVE_STEPS`` steps into the
-shared checkpoint directory, and writes down at each start how many steps it has lost.
+and workers serve for ever, the chief talks to every ps in each step and ends with an
+UnavailableError when one is gone. The chief adds up its step numbers, saves every ``SAVE_STEPS``
+steps into the shared checkpoint directory, and writes down at each start how many steps it lost.
 """
 
 import fcntl
