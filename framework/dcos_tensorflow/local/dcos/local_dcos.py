@@ -140,7 +140,8 @@ class LocalDcos:
     def _overrides(self, app_id: str) -> dict[str, str]:
         """Return what an app cannot know of this machine.
 
-        A package names masters and ZooKeeper by DC/OS' own host names, which lead nowhere here.
+        A package names masters and ZooKeeper by DC/OS' own host names, which lead nowhere here,
+        and its service listens on every address, which here would be those of a laptop.
         """
         folder = self._config.folder / "services" / app_id.strip("/").replace("/", "__")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -148,6 +149,7 @@ class LocalDcos:
             "DCOS_TENSORFLOW_MASTER": self._config.master,
             "DCOS_TENSORFLOW_STATE": f"sqlite:///{folder / 'state.db'}",
             "DCOS_TENSORFLOW_HOME": str(folder),
+            "DCOS_TENSORFLOW_API_HOST": _HOST,
             **self._config.environment,
         }
 
