@@ -1,4 +1,4 @@
-"""A training without TensorFlow, as fast as processes can be: what the tests kill five hundred times.
+"""A training without TensorFlow, as fast as processes can be: what the tests kill hundreds of times.
 
 Usage: trainer.py MARKS STEPS. It behaves as a ParameterServerStrategy does where it matters: ps
 and workers serve for ever, the chief talks to every ps in each step and ends with an
