@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import boto3
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.server import create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 KEY_ID, SECRET_KEY = "AKIATESTTESTTESTTEST", "very/secret+key"
@@ -61,7 +61,8 @@ class S3Server:
     def __init__(self, bucket: str = "bucket") -> None:
         self.fault: Callable[[Request], Fault | None] = lambda request: None
         self.requests: list[Request] = []
-        self._app = DomainDispatcherApplication(create_backend_app)
+        self.ignores_conditions = False
+        self._app = create_backend_app("s3")
         self._lock = threading.Lock()
         self._conditional = threading.Lock()
         self._server = make_server("127.0.0.1", 0, self._answer, True, request_handler=_Quiet)
@@ -84,11 +85,18 @@ class S3Server:
         self._thread.join()
         self._server.server_close()
 
-    def keys(self, prefix: str = "") -> list[str]:
+    def list_keys(self, prefix: str = "") -> list[str]:
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix
         )
         return [item["Key"] for page in pages for item in page.get("Contents", ())]
+
+    def empty(self) -> None:
+        """Remove every object."""
+        keys = self.list_keys()
+        for start in range(0, len(keys), 1000):
+            batch = [{"Key": key} for key in keys[start : start + 1000]]
+            self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": batch})
 
     def uploads(self) -> list[str]:
         answer = self.client.list_multipart_uploads(Bucket=self.bucket)
@@ -103,6 +111,9 @@ class S3Server:
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request = self._noted(environ)
+        if self.ignores_conditions:
+            environ.pop("HTTP_IF_MATCH", None)
+            environ.pop("HTTP_IF_NONE_MATCH", None)
         fault = self.fault(request)
         if fault is not None and fault.delay:
             time.sleep(fault.delay)

@@ -71,6 +71,8 @@ class OwnedPointer:
         self._etag = ""
         self._manifests: Dict[str, Manifest] = {}
         self.pointer: Optional[Pointer] = None
+        #: Whether somebody wrote here before: then there may be something to sweep.
+        self.was_used = True
 
     def claim(self) -> Pointer:
         """Take the place for this writer, once. Raises WriterLost when a newer one has it."""
@@ -84,8 +86,9 @@ class OwnedPointer:
             wanted = manifest.claimed(found, self._writer)
             if found == wanted or self._replace(wanted, etag):
                 self._etag = etag if found == wanted else self._etag
-                self._check_conditions()
+                self._check_conditions(wanted)
                 self.pointer = wanted
+                self.was_used = found is not None
                 return wanted
         changing = f"{self._place.uri}: other writers kept changing {manifest.POINTER}"
         raise StorageError(Problem("contended", True, changing))
@@ -205,12 +208,11 @@ class OwnedPointer:
         changed = f"{self._place.uri}/{manifest.POINTER} was changed by somebody else"
         raise StorageError(Problem("contended", True, changed, "only the chief may write there"))
 
-    def _check_conditions(self) -> None:
+    def _check_conditions(self, held: Pointer) -> None:
         """Make sure that the endpoint does not ignore conditions: it must refuse this put."""
         key = self._place.key(manifest.POINTER)
-        content, _ = self.store.get(key)
         try:
-            self.store.put(key, content, if_absent=True)
+            self.store.put(key, manifest.encode_pointer(held), if_absent=True)
         except ConditionFailed:
             return
         raise problem_error(

@@ -15,6 +15,7 @@ from typing import Iterator, Sequence, Tuple
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.errors import (
     DamagedCheckpoint,
+    ObjectChanged,
     ObjectMissing,
     Problem,
     StorageError,
@@ -83,6 +84,8 @@ class Download:
                     number, attempt, wrong = done, 0, False
             except ObjectMissing as error:
                 raise _damaged(f"{entry.path} is not in the bucket any more") from error
+            except ObjectChanged as error:
+                raise _damaged(f"{entry.path} is shorter than it was") from error
             except _WrongContent as error:
                 # Once it may have been the network; the same again is the object.
                 if wrong:

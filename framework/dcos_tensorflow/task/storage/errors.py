@@ -48,6 +48,10 @@ class ObjectMissing(StorageError):
     """There is no such object."""
 
 
+class ObjectChanged(StorageError):
+    """The object is shorter than it was when it was written."""
+
+
 class ConditionFailed(StorageError):
     """A conditional write found another object than it expected; nothing was written."""
 
@@ -192,6 +196,8 @@ def _answered(response: Mapping[str, Any], what: str) -> StorageError:
     code = str(response["Error"].get("Code", ""))
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     said = f"{what}: S3 answered {code or status}"
+    if code == "InvalidRange" or status == 416:
+        return ObjectChanged(Problem("changed", False, said))
     if code in _MISSING:
         return ObjectMissing(Problem("missing", False, said))
     if code in _CONDITION or status in (409, 412):

@@ -66,7 +66,8 @@ class Choice:
     """The answer: what to publish, or why not now.
 
     ``texts`` are state files to be written as given (relative names) instead of being copied.
-    ``left_out`` are files passed over because they kept changing.
+    ``left_out`` are files passed over because they kept changing. ``torn``: a part is missing,
+    perhaps only because the directory changed while it was listed.
     """
 
     why: str
@@ -75,6 +76,7 @@ class Choice:
     kind: str = KIND_FILES
     step: Optional[int] = None
     left_out: Tuple[str, ...] = ()
+    torn: bool = False
 
     @property
     def ready(self) -> bool:
@@ -103,17 +105,17 @@ def choose(listing: Listing, patience: Patience = Patience()) -> Choice:
     for path in sorted(listing.states, key=lambda path: (path.count("/"), path)):
         group = _named_group(listing, path, candidates, patience)
         if isinstance(group, str):
-            return Choice(group)
+            return Choice(group, torn=True)
         taken.update((fact.path, fact) for fact in group.files)
         texts[path] = state_file.render(group.name)
         step = step if step is not None else state_file.step_of(group.name)
     others = _others(candidates, taken, texts)
     missing = _missing_parts(others)
     if missing and not (patience.given_up or patience.ended):
-        return Choice(missing)
+        return Choice(missing, torn=True)
     others = _whole_only(others) if missing else others
     restless = _restless(listing, others, patience)
-    if restless and not patience.given_up:
+    if restless and not (patience.given_up or patience.ended):
         return Choice(f"{restless[0]} is still being written")
     taken.update((path, fact) for path, fact in others.items() if path not in restless)
     if not taken:

@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.task.storage.errors import (
     ConditionFailed,
+    ObjectChanged,
     Problem,
     StorageError,
     problem_error,
@@ -128,8 +129,8 @@ class ObjectStore:
     def chunks(self, key: str, start: int, length: int, etag: str = "") -> Iterator[bytes]:
         """Yield ``length`` bytes from ``start`` on, in pieces. One try: the caller goes on.
 
-        With ``etag`` the object must still be that one (ConditionFailed). Raises StorageError for
-        what the network does, also between two pieces.
+        With ``etag`` the object must still be that one (ConditionFailed). Raises ObjectChanged when
+        it is too short, and StorageError for what the network does, also between two pieces.
         """
         what = f"read {self._uri(key)}"
         self._gate.check()
@@ -140,6 +141,9 @@ class ObjectStore:
                 Bucket=self._bucket, Key=key, Range=f"bytes={start}-{start + length - 1}", **more
             )
             with contextlib.closing(answer["Body"]) as body:
+                if answer["ContentLength"] != length:
+                    short = f"{what}: it is shorter than it was"
+                    raise ObjectChanged(Problem("changed", False, short))
                 while left:
                     piece = body.read(min(CHUNK_SIZE, left))
                     if not piece:

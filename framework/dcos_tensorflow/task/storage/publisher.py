@@ -136,6 +136,9 @@ class Publisher:
                 self._board.failed(cancelled.problem)
             return False
         except StorageError as error:
+            if error.problem.kind == "emptied":
+                self._published.clear()
+                self._drop_pending(take_back=False)
             self._failed(error.problem)
             return False
         except Exception as error:  # Training must go on whatever this was.
@@ -209,9 +212,8 @@ class Publisher:
 
     def _newest(self, ended: bool) -> Optional[Choice]:
         """Return the newest complete checkpoint that is not published; None when there is none."""
-        listing = snapshot.look(self._plan.directory, self._looked)
         patience = self._patience(ended)
-        choice = layout.choose(listing, patience)
+        choice = self._look(patience)
         self._restless(not choice.ready and choice.why != layout.NOTHING_YET)
         if not choice.ready:
             if patience.given_up and choice.why != layout.NOTHING_YET:
@@ -221,6 +223,19 @@ class Publisher:
             self._board.unpublished(None)
             return None
         self._board.unpublished(time.monotonic())
+        return choice
+
+    def _look(self, patience: Patience) -> Choice:
+        """Return what ``layout`` chooses; a listing that was torn by a save is made again."""
+        listing = snapshot.look(self._plan.directory, self._looked)
+        choice = layout.choose(listing, patience)
+        for _ in range(_LOOKS):
+            if not choice.torn:
+                break
+            again = snapshot.look(self._plan.directory, self._looked)
+            if again.files == listing.files:
+                break
+            listing, choice = again, layout.choose(again, patience)
         return choice
 
     def _begin(self, choice: Optional[Choice], ended: bool) -> Optional[_Pending]:
@@ -344,7 +359,7 @@ class Publisher:
                 owned.store.delete([*keys, *(line.key for line in self._dropped)])
                 owned.forget(self._dropped)
                 self._dropped = ()
-            if not self._swept:
+            if not self._swept and owned.was_used:
                 owned.sweep(self._token)
                 self._swept = True
         except Cancelled:

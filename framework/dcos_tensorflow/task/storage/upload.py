@@ -10,7 +10,7 @@ import hashlib
 import os
 import threading
 from types import MappingProxyType
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from dcos_tensorflow.task.storage import manifest
 from dcos_tensorflow.task.storage.errors import ObjectMissing, Problem, StorageError, storage_error
@@ -36,6 +36,7 @@ class _FileUpload:
         self.count = manifest.part_count(size, self.part_size)
         self.upload_id = ""
         self.done: Dict[int, Tuple[str, bytes]] = {}
+        self.gone = False
         self.entry: Optional[FileEntry] = None
 
     def finish(self) -> None:
@@ -44,6 +45,7 @@ class _FileUpload:
 
     def restart(self) -> None:
         self.upload_id = ""
+        self.gone = False
         self.done.clear()
 
 
@@ -51,8 +53,8 @@ class CheckpointUpload:
     """The upload of one checkpoint that was set aside.
 
     ``sources`` are the files by their path in the checkpoint: where they lie, and their sizes.
-    ``unchanged`` are entries that are taken over as they are, ``likely`` those of the newest
-    checkpoint with the same path and size: taken over when the content turns out to be the same.
+    ``unchanged`` are entries that are taken over when their objects are still there, ``likely``
+    those of the newest checkpoint: taken over when the content is the same as well.
     """
 
     def __init__(
@@ -75,28 +77,31 @@ class CheckpointUpload:
         self._files = [
             _FileUpload(path, source, size, folder.key(path))
             for path, (source, size) in sources.items()
-            if path not in unchanged
         ]
 
     @property
     def has_progress(self) -> bool:
         """Say whether something is in the bucket already that another upload would do again."""
-        return any(file.done for file in self._files)
+        return any(file.done and file.entry is None for file in self._files) or any(
+            file.entry is not None and file.entry.key == file.key for file in self._files
+        )
 
     def run(self) -> Tuple[FileEntry, ...]:
         """Upload what is missing and return the entries of all files.
 
         Raises StorageError; a later call goes on from there.
         """
+        for file in self._files:
+            if file.gone:
+                file.restart()
         largest = max((file.part_size for file in self._files), default=1)
         threads = max(1, min(self._settings.threads, self._settings.memory_bytes // largest))
         run_all(self._compare_jobs(), threads)
         run_all(self._begin_jobs(), threads)
         run_all(self._part_jobs(), threads)
         run_all(self._complete_jobs(), threads)
-        entries = dict(self._unchanged)
-        entries.update((file.path, file.entry) for file in self._files if file.entry)
-        return tuple(entries[path] for path in sorted(entries))
+        entries = [file.entry for file in self._files if file.entry]
+        return tuple(sorted(entries, key=lambda entry: entry.path))
 
     def abort(self) -> None:
         """Give up the uploads under way; the objects that are whole stay."""
@@ -113,17 +118,20 @@ class CheckpointUpload:
 
     def _compare_jobs(self) -> Iterator[Job]:
         for file in self._files:
-            known = self._likely.get(file.path)
+            known = self._unchanged.get(file.path) or self._likely.get(file.path)
             if known is not None and file.entry is None and not file.done:
                 yield lambda file=file, known=known: self._compare(file, known)  # type: ignore[misc]
 
     def _compare(self, file: _FileUpload, known: FileEntry) -> None:
         if known.size != file.size or known.part_size != file.part_size:
             return
-        for number in range(file.count):
-            if hashlib.sha256(_read(file, number)).hexdigest() != known.parts[number]:
-                return
-        file.entry = known
+        if file.path not in self._unchanged:
+            for number in range(file.count):
+                if hashlib.sha256(_read(file, number)).hexdigest() != known.parts[number]:
+                    return
+        # A life-cycle rule of the bucket, or a person, may have removed it since.
+        if self._is_there(known):
+            file.entry = known
 
     def _begin_jobs(self) -> Iterator[Job]:
         for file in self._files:
@@ -149,7 +157,8 @@ class CheckpointUpload:
                 etag = self._store.put_part(file.key, file.upload_id, number, body, digest)
         except StorageError as error:
             if file.count > 1 and is_gone_upload(error) and error.problem.kind == "missing":
-                file.restart()
+                # Other threads are at work on this file: it begins anew with the next call.
+                file.gone = True
                 gone = f"the upload of {file.path} was given up by the endpoint"
                 raise StorageError(Problem("unavailable", True, gone, "it begins anew")) from error
             raise
@@ -170,12 +179,11 @@ class CheckpointUpload:
             except StorageError as error:
                 # The answer to an earlier try may have been lost: then the object is there.
                 if not is_gone_upload(error) or not self._is_there(file):
-                    if is_gone_upload(error):
-                        file.restart()
+                    file.gone = is_gone_upload(error)
                     raise
         file.finish()
 
-    def _is_there(self, file: _FileUpload) -> bool:
+    def _is_there(self, file: Union[_FileUpload, FileEntry]) -> bool:
         try:
             return bool(self._store.head(file.key)["ContentLength"] == file.size)
         except ObjectMissing:

@@ -1,0 +1,180 @@
+"""Data comes into the sandbox: verified, and once per agent."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from dcos_tensorflow.task.storage import objects
+from dcos_tensorflow.task.storage.data import DataCache, DataItem, fetch_data
+from dcos_tensorflow.task.storage.errors import StorageError
+from s3_server import Fault
+
+ITEM = DataItem("s3://bucket/mnist", "data/mnist")
+
+
+@pytest.fixture
+def mnist(s3):
+    """Ten objects in two folders."""
+    for number in range(10):
+        put(s3, f"mnist/part-{number % 2}/{number}.rec", bytes([number]) * 1000)
+    s3.requests.clear()
+    return s3
+
+
+def put(s3, key: str, body: bytes) -> None:
+    s3.client.put_object(Bucket="bucket", Key=key, Body=body)
+
+
+def put_in_parts(s3, key: str, *parts: bytes) -> None:
+    upload = s3.client.create_multipart_upload(Bucket="bucket", Key=key)["UploadId"]
+    done = [
+        {
+            "PartNumber": number,
+            "ETag": s3.client.upload_part(
+                Bucket="bucket", Key=key, UploadId=upload, PartNumber=number, Body=part
+            )["ETag"],
+        }
+        for number, part in enumerate(parts, 1)
+    ]
+    s3.client.complete_multipart_upload(
+        Bucket="bucket", Key=key, UploadId=upload, MultipartUpload={"Parts": done}
+    )
+
+
+def test_a_prefix_becomes_a_folder(engines, mnist, tmp_path):
+    (fetched,) = fetch_data([ITEM], str(tmp_path), engines.connection())
+    assert (fetched.files, fetched.size) == (10, 10_000)
+    assert (tmp_path / "data/mnist/part-1/3.rec").read_bytes() == bytes([3]) * 1000
+
+
+def test_one_object_keeps_its_name(engines, mnist, tmp_path):
+    item = DataItem("s3://bucket/mnist/part-0/2.rec", "one")
+    fetch_data([item], str(tmp_path), engines.connection())
+    assert os.listdir(tmp_path / "one") == ["2.rec"]
+
+
+def test_a_name_that_only_begins_like_the_prefix_is_not_meant(engines, s3, mnist, tmp_path):
+    put(s3, "mnist-labels", b"x")
+    assert fetch_data([ITEM], str(tmp_path), engines.connection())[0].files == 10
+
+
+def test_what_is_there_already_is_not_fetched_again(engines, mnist, tmp_path):
+    fetch_data([ITEM], str(tmp_path), engines.connection())
+    assert fetch_data([ITEM], str(tmp_path), engines.connection())[0].bytes_fetched == 0
+
+
+def test_the_tasks_of_an_agent_share_one_copy(engines, mnist, tmp_path):
+    cache = DataCache(str(tmp_path / "cache"))
+    fetched = []
+
+    def task(number: int) -> None:
+        fetched.extend(
+            fetch_data([ITEM], str(tmp_path / f"task-{number}"), engines.connection(), cache)
+        )
+
+    tasks = [threading.Thread(target=task, args=(number,)) for number in range(4)]
+    for thread in tasks:
+        thread.start()
+    for thread in tasks:
+        thread.join()
+    assert sum(one.bytes_fetched for one in fetched) == 10_000
+    for number in range(4):
+        path = tmp_path / f"task-{number}/data/mnist/part-1/3.rec"
+        assert path.read_bytes() == bytes([3]) * 1000
+
+
+def test_a_changed_source_is_another_copy(engines, s3, mnist, tmp_path):
+    cache = DataCache(str(tmp_path / "cache"))
+    fetch_data([ITEM], str(tmp_path / "a"), engines.connection(), cache)
+    put(s3, "mnist/part-1/3.rec", b"new")
+    fetch_data([ITEM], str(tmp_path / "b"), engines.connection(), cache)
+    assert (tmp_path / "b/data/mnist/part-1/3.rec").read_bytes() == b"new"
+    assert (tmp_path / "a/data/mnist/part-1/3.rec").read_bytes() == bytes([3]) * 1000
+
+
+def test_a_full_cache_gives_up_what_was_not_used_for_longest(engines, s3, tmp_path):
+    cache = DataCache(str(tmp_path / "cache"), max_bytes=2500)
+    for name in ("a", "b", "c"):
+        put(s3, f"{name}/x", name.encode() * 1000)
+        item = DataItem(f"s3://bucket/{name}", name)
+        fetch_data([item], str(tmp_path), engines.connection(), cache)
+    copies = [name for name in os.listdir(cache.folder) if not name.endswith(".lock")]
+    assert len(copies) == 2
+    assert (tmp_path / "a/x").read_bytes() == b"a" * 1000
+
+
+def test_a_cut_in_the_middle_of_the_cache_leaves_no_half_copy(engines, mnist, tmp_path):
+    cache = DataCache(str(tmp_path / "cache"))
+    mnist.fault = lambda request: Fault(403, "AccessDenied") if "7.rec" in request.path else None
+    with pytest.raises(StorageError):
+        fetch_data([ITEM], str(tmp_path / "a"), engines.connection(), cache)
+    mnist.fault = lambda request: None
+    (fetched,) = fetch_data([ITEM], str(tmp_path / "b"), engines.connection(), cache)
+    assert fetched.bytes_fetched < 10_000
+    assert (tmp_path / "b/data/mnist/part-1/7.rec").read_bytes() == bytes([7]) * 1000
+
+
+def test_a_byte_that_the_network_changed_is_fetched_again(engines, mnist, tmp_path):
+    once = iter([Fault(corrupt=True)])
+    mnist.fault = lambda request: next(once, None) if "3.rec" in request.path else None
+    fetch_data([ITEM], str(tmp_path), engines.connection())
+    assert (tmp_path / "data/mnist/part-1/3.rec").read_bytes() == bytes([3]) * 1000
+
+
+def test_an_object_that_stays_wrong_is_refused(engines, mnist, tmp_path):
+    mnist.fault = lambda request: Fault(corrupt=True) if "3.rec" in request.path else None
+    with pytest.raises(StorageError, match=r"3\.rec"):
+        fetch_data([ITEM], str(tmp_path), engines.connection())
+    assert not (tmp_path / "data/mnist/part-1/3.rec").exists()
+
+
+@pytest.mark.parametrize("corrupt", [False, True])
+def test_an_object_of_several_parts_is_verified(engines, s3, tmp_path, monkeypatch, corrupt):
+    monkeypatch.setattr(objects, "SPAN", 500)
+    put_in_parts(s3, "mnist/big", b"a" * 1000, b"b" * 1000, b"c" * 10)
+    s3.fault = lambda request: (
+        Fault(corrupt=True)
+        if corrupt and "bytes=1000" in request.headers.get("RANGE", "")
+        else None
+    )
+    if corrupt:
+        with pytest.raises(StorageError, match="not what S3 says"):
+            fetch_data([ITEM], str(tmp_path), engines.connection())
+        return
+    (fetched,) = fetch_data([ITEM], str(tmp_path), engines.connection())
+    assert (tmp_path / "data/mnist/big").read_bytes() == b"a" * 1000 + b"b" * 1000 + b"c" * 10
+    assert fetched.warnings == ()
+
+
+def test_an_object_that_is_replaced_meanwhile_is_not_mixed(engines, s3, tmp_path, monkeypatch):
+    monkeypatch.setattr(objects, "SPAN", 500)
+    put(s3, "mnist/x", b"old" * 400)
+
+    def replace(request):
+        if "bytes=500" in request.headers.get("RANGE", ""):
+            s3.fault = lambda request: None
+            put(s3, "mnist/x", b"new" * 400)
+
+    s3.fault = replace
+    with pytest.raises(StorageError, match="replaced"):
+        fetch_data([ITEM], str(tmp_path), engines.connection(threads=1))
+
+
+def test_a_source_without_objects_is_an_error(engines, tmp_path):
+    with pytest.raises(StorageError, match="has no objects"):
+        fetch_data([DataItem("s3://bucket/none", "x")], str(tmp_path), engines.connection())
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x"])
+def test_data_never_leaves_the_sandbox(engines, mnist, tmp_path, path):
+    with pytest.raises(StorageError, match="leaves the sandbox"):
+        fetch_data([DataItem(ITEM.uri, path)], str(tmp_path), engines.connection())
+
+
+def test_an_object_whose_key_leads_out_is_refused(engines, s3, tmp_path):
+    put(s3, "mnist//etc", b"x")
+    with pytest.raises(StorageError, match="no file"):
+        fetch_data([ITEM], str(tmp_path), engines.connection())
