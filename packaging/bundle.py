@@ -46,6 +46,12 @@ _LEFT_OUT_OF_DISTRIBUTIONS = re.compile(
     r"(^|/)(__pycache__|tests?|include)/|\.(pyc|pyi|pxd|h|a|c|hpp)$|^\.\./|direct_url\.json$"
     r"|(^|/)(INSTALLER|REQUESTED|RECORD)$"
 )
+#: What boto3 is used for here, and to log in; the descriptions of all other services of AWS are
+#: most of its size. A client for one that is missing fails by name.
+_AWS_SERVICES = ("ec2", "s3", "signin", "sso", "sso-oidc", "ssm", "sts")
+_OTHER_AWS_SERVICES = re.compile(
+    rf"^(botocore/data/(?!({'|'.join(_AWS_SERVICES)})/)[^/]+/|boto3/(data/(?!(ec2|s3)/)|examples/))"
+)
 
 _LAUNCHER = """\
 #!/bin/sh
@@ -134,7 +140,8 @@ def _copy_distributions(target: Path) -> dict[str, str]:
         if name == _DISTRIBUTION:
             continue
         for file in distribution.files or ():
-            if not _LEFT_OUT_OF_DISTRIBUTIONS.search(str(file)):
+            left_out = _LEFT_OUT_OF_DISTRIBUTIONS.search(str(file))
+            if not left_out and not _OTHER_AWS_SERVICES.match(str(file)):
                 _copy(Path(str(distribution.locate_file(file))), target / str(file))
     shutil.copytree(
         ROOT / "framework" / "dcos_tensorflow",
