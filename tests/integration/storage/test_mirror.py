@@ -121,7 +121,7 @@ def test_the_end_brings_what_is_left(engines, s3, logs):
     copies = mirror(engines, logs, interval_seconds=0.02)
     copies.start()
     (logs / EVENTS).write_bytes(b"one")
-    eventually(lambda: s3.list_keys())
+    eventually(s3.list_keys)
     (logs / EVENTS).write_bytes(b"one two")
     (logs / "model.bin").write_bytes(b"final")
     assert copies.finish(10.0)

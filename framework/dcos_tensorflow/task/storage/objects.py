@@ -17,6 +17,7 @@ from typing import Iterator, List, Optional, Sequence
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.errors import (
     ConditionFailed,
+    ObjectChanged,
     Problem,
     StorageError,
     problem_error,
@@ -58,12 +59,9 @@ class ObjectFetch:
         try:
             missing = [one for one in wanted if not os.path.exists(os.path.join(folder, one.path))]
             _check_room(missing, folder)
-            threads = self._connection.settings.threads
-            run_all(self._spans(missing, folder), threads)
-            wrong = self._verify(missing, folder, threads)
+            wrong = self._fetch(missing, folder)
             # Once it may have been the network.
-            run_all(self._spans(wrong, folder), threads)
-            still = self._verify(wrong, folder, threads)
+            still = self._fetch(wrong, folder)
         except OSError as error:
             raise storage_error(error, "write fetched data") from error
         if still:
@@ -72,31 +70,37 @@ class ObjectFetch:
                 "damaged", f"s3://{self._store.bucket}: the content of {names} is not what S3 says"
             )
 
-    def _spans(self, wanted: Sequence[WantedObject], folder: str) -> Iterator[Job]:
-        for one in wanted:
-            part = _part_path(folder, one)
-            os.makedirs(os.path.dirname(part), exist_ok=True)
-            with open(part, "ab") as file:
-                file.truncate(one.size)
-            for start in range(0, one.size, SPAN):
-                length = min(SPAN, one.size - start)
-                yield lambda one=one, part=part, start=start, length=length: self._span(  # type: ignore[misc]
-                    one, part, start, length
-                )
+    def _fetch(self, wanted: Sequence[WantedObject], folder: str) -> List[WantedObject]:
+        """Fetch ``wanted`` and return those that are not what S3 says."""
+        wrong: List[WantedObject] = []
+        run_all(self._spans(wanted, folder, wrong), self._connection.settings.threads)
+        return wrong
 
-    def _span(self, one: WantedObject, part: str, position: int, length: int) -> None:
-        end, attempt = position + length, 0
-        with open(part, "r+b", buffering=0) as file:
+    def _spans(
+        self, wanted: Sequence[WantedObject], folder: str, wrong: List[WantedObject]
+    ) -> Iterator[Job]:
+        for one in wanted:
+            transfer = _Transfer(one, os.path.join(folder, one.path))
+            os.makedirs(os.path.dirname(transfer.part), exist_ok=True)
+            with open(transfer.part, "ab") as file:
+                file.truncate(one.size)
+            for start in range(0, max(one.size, 1), SPAN):
+                yield lambda transfer=transfer, start=start: self._span(transfer, start, wrong)  # type: ignore[misc]
+
+    def _span(self, transfer: "_Transfer", position: int, wrong: List[WantedObject]) -> None:
+        """Fetch one span; whoever brings a file's last one verifies the file and names it."""
+        one, attempt = transfer.one, 0
+        end = min(position + SPAN, one.size)
+        with open(transfer.part, "r+b", buffering=0) as file:
             while position < end:
                 try:
                     pieces = self._store.chunks(one.key, position, end - position, one.etag)
                     for piece in pieces:
-                        file.seek(position)
                         _write_all(file.fileno(), piece, position)
                         position, attempt = position + len(piece), 0
                         with self._lock:
                             self.bytes_fetched += len(piece)
-                except ConditionFailed as error:
+                except (ConditionFailed, ObjectChanged) as error:
                     said = f"s3://{self._store.bucket}/{one.key} was replaced while it was fetched"
                     raise StorageError(Problem("replaced", True, said)) from error
                 except StorageError as error:
@@ -105,23 +109,14 @@ class ObjectFetch:
                     if not error.problem.retryable or attempt >= backoff.attempts:
                         raise
                     self._connection.gate.wait(backoff.delay(attempt, self._connection.draw()))
-
-    def _verify(
-        self, wanted: Sequence[WantedObject], folder: str, threads: int
-    ) -> List[WantedObject]:
-        """Give the files that are right their names and return the others."""
-        wrong: List[WantedObject] = []
-
-        def verify(one: WantedObject) -> None:
-            part = _part_path(folder, one)
-            if self._is_right(one, part):
-                os.replace(part, os.path.join(folder, one.path))
-            else:
-                with self._lock:
-                    wrong.append(one)
-
-        run_all((lambda one=one: verify(one) for one in wanted), threads)  # type: ignore[misc]
-        return wrong
+        with self._lock:
+            transfer.spans_left -= 1
+            is_last = transfer.spans_left == 0
+        if is_last and self._is_right(one, transfer.part):
+            os.replace(transfer.part, transfer.path)
+        elif is_last:
+            with self._lock:
+                wrong.append(one)
 
     def _is_right(self, one: WantedObject, part: str) -> bool:
         etag = one.etag.strip('"')
@@ -165,8 +160,14 @@ class ObjectFetch:
         return size if size > 0 and "PartsCount" in head else None
 
 
-def _part_path(folder: str, one: WantedObject) -> str:
-    return os.path.join(folder, f"{one.path}.part")
+class _Transfer:
+    """One file on its way: it has its name with ``.part`` until it is verified."""
+
+    def __init__(self, one: WantedObject, path: str) -> None:
+        self.one = one
+        self.path = path
+        self.part = f"{path}.part"
+        self.spans_left = max(1, -(-one.size // SPAN))
 
 
 def _md5(path: str, part_size: int) -> List[str]:
@@ -196,7 +197,7 @@ def _check_room(wanted: Sequence[WantedObject], folder: str) -> None:
     os.makedirs(folder, exist_ok=True)
     needed, free = sum(one.size for one in wanted), shutil.disk_usage(folder).free
     for one in wanted:
-        part = _part_path(folder, one)
+        part = os.path.join(folder, f"{one.path}.part")
         if os.path.exists(part):
             needed -= os.stat(part).st_blocks * 512
     if needed > free:
