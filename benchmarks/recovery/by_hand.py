@@ -64,32 +64,27 @@ class ByHand:
         self._script("kill", self.training.tasks)
 
     def _settled(self) -> bool:
-        decider = self.training.trainers[0]
-        entries = self._watch.wait_until(
-            lambda found: (
-                self._watch.whole(found, 0.0, ())
-                and any(e.event == "saved" for e in found)
-                and any(e.task == decider and (e.step or 0) >= SETTLE_STEPS for e in found)
-            ),
+        watch = self._watch
+        return watch.wait_until(
+            lambda: watch.saved and watch.step >= SETTLE_STEPS and watch.whole(0.0, ()),
             START_SECONDS,
         )
-        return entries is not None
 
     def restart(self, tasks: tuple[str, ...]) -> Figures | None:
         """Kill tasks and start them again; None when the training was not whole in time."""
         fault_at = time.monotonic()
         self._script("restart", tasks)
-        entries = self._watch.wait_until(
-            lambda found: (
-                time.monotonic() > fault_at + 2 * evidence.PAUSE_SECONDS
-                and self._watch.whole(found, fault_at + 0.5, tasks)
-            ),
+        pause_over = fault_at + 2 * evidence.PAUSE_SECONDS
+        healed = self._watch.wait_until(
+            lambda: time.monotonic() > pause_over and self._watch.whole(fault_at + 0.5, tasks),
             HEAL_SECONDS,
         )
-        if entries is None:
+        if not healed:
             return None
         training = self.training
-        return evidence.figures(entries, fault_at, training.participants, training.trainers)
+        return evidence.figures(
+            self._watch.entries(), fault_at, training.participants, training.trainers
+        )
 
     def _script(self, verb: str, tasks: tuple[str, ...]) -> None:
         job = HERE / "jobs" / f"{self.training.job}.py"

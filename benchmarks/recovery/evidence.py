@@ -10,14 +10,14 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 #: A pause between two steps that is longer is an interruption; a round is due each 0.1 s.
 PAUSE_SECONDS = 1.0
 #: The same for an evaluator, which sees a new checkpoint every few seconds.
 EVALUATOR_PAUSE_SECONDS = 6.0
 
-_TAKES_PART = ("step", "trained", "evaluated")
+#: What shows that a task takes part.
+TAKES_PART = ("step", "trained", "evaluated")
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,16 @@ class Figures:
     lost_steps: int
 
 
-def read(path: Path) -> list[Entry]:
-    """Return the entries of a journal; a last line that is being written is left out."""
-    if not path.exists():
-        return []
-    lines = path.read_text().split("\n")[:-1]
-    return [Entry(**json.loads(line)) for line in lines]
+def parse(text: str) -> list[Entry]:
+    """Return the entries of whole lines of a journal."""
+    return [Entry(**json.loads(line)) for line in text.split("\n") if line]
 
 
 def activity(entries: Iterable[Entry]) -> dict[str, list[float]]:
     """Return when each task trained, or evaluated."""
     found: dict[str, list[float]] = {}
     for entry in entries:
-        if entry.event in _TAKES_PART:
+        if entry.event in TAKES_PART:
             found.setdefault(entry.task, []).append(entry.at)
     return found
 
@@ -67,17 +64,6 @@ def activity(entries: Iterable[Entry]) -> dict[str, list[float]]:
 def pause_of(task: str) -> float:
     """Return how long a task may be silent while it takes part."""
     return EVALUATOR_PAUSE_SECONDS if task.startswith("evaluator") else PAUSE_SECONDS
-
-
-def busy(entries: Sequence[Entry], tasks: Iterable[str], now: float) -> bool:
-    """Say whether each of the tasks has just taken part."""
-    times = activity(entries)
-    return all(task in times and now - times[task][-1] < pause_of(task) for task in tasks)
-
-
-def active_since(entries: Sequence[Entry], task: str, since: float) -> bool:
-    """Say whether a task has taken part after ``since``."""
-    return any(at > since for at in activity(entries).get(task, []))
 
 
 def after_longest_pause(times: Sequence[float], fault_at: float, pause: float) -> float:
@@ -121,7 +107,7 @@ def _new_process(entries: Sequence[Entry], fault_at: float, task: str) -> float:
 
     An evaluator is silent between two checkpoints: its pauses tell less than its process ids.
     """
-    own = [e for e in entries if e.task == task and e.pid and e.event in _TAKES_PART]
+    own = [e for e in entries if e.task == task and e.pid and e.event in TAKES_PART]
     if not own or own[-1].pid in {entry.pid for entry in own if entry.at <= fault_at}:
         return 0.0
     return next(entry.at for entry in own if entry.pid == own[-1].pid) - fault_at

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,9 @@ class Result:
     """What became of one fault.
 
     ``restarted`` are the tasks whose process is a new one, ``moved`` those of them with a new
-    container. ``noticed_seconds`` is when the service noted an incident, from the fault.
+    container. ``noticed_seconds`` is when the service noted an incident, ``started_seconds`` when
+    it had started the last of the new processes, both from the fault. ``load`` is how many processes
+    of the machine wanted to run then, on average over a minute.
     ``charged`` is how many retries it cost. ``why`` says what a job that is not healed waits for.
     """
 
@@ -43,6 +46,8 @@ class Result:
     figures: Figures | None
     by_hand: Figures | None
     noticed_seconds: float | None = None
+    started_seconds: float | None = None
+    load: float = 0.0
     restarted: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
     charged: int = 0
@@ -110,10 +115,12 @@ def play(service: Service, case: Case, version: str, baseline: Figures | None) -
         return Result(
             version, case, True, None, baseline, note="not measured: it takes root's rights"
         )
-    service.watch.wait_until(lambda entries: _has_advanced(service, entries), HEAL_SECONDS)
+    # Each fault is the first one again: the training is beyond where any other has met it.
+    beyond = service.highest_step + ADVANCE_STEPS
+    service.watch.wait_until(lambda: service.watch.step >= beyond, HEAL_SECONDS)
     before = service.processes()
     clock = time.time() - time.monotonic()
-    service.note_highest_step()
+    service.highest_step = service.watch.step
     fault = service.fault(case.way, case.victims)
     if case.way is Way.SILENT:
         # It trains on where nobody sees it: what it does there does not count.
@@ -126,6 +133,7 @@ def play(service: Service, case: Case, version: str, baseline: Figures | None) -
     figures = entries and evidence.figures(
         entries, fault.at, training.participants, training.trainers
     )
+    new = tuple(task for task in training.tasks if before[task] != after.get(task))
     note = ""
     why = ""
     if entries is None:
@@ -140,7 +148,11 @@ def play(service: Service, case: Case, version: str, baseline: Figures | None) -
         figures=figures or None,
         by_hand=baseline,
         noticed_seconds=min((i["at"] - clock - fault.at for i in incidents), default=None),
-        restarted=tuple(task for task in training.tasks if before[task] != after.get(task)),
+        started_seconds=max(
+            (after[t].started_at - fault.at for t in new if t in after), default=None
+        ),
+        load=os.getloadavg()[0],
+        restarted=new,
         moved=tuple(
             task
             for task in training.tasks
@@ -153,23 +165,16 @@ def play(service: Service, case: Case, version: str, baseline: Figures | None) -
     )
 
 
-def _has_advanced(service: Service, entries: Sequence[Entry]) -> bool:
-    """Say whether the training is beyond where any fault has met it: each is the first again."""
-    decider = service.training.trainers[0]
-    steps = [e.step for e in entries if e.task == decider and e.event == "step" and e.step]
-    return steps[-1] >= service.highest_step + ADVANCE_STEPS
-
-
 def _healed(
     service: Service, case: Case, fault: Fault, before: dict[str, TaskProcess]
 ) -> list[Entry] | None:
     """Wait until everybody takes part again and stays; None when that was not in time."""
     deadline = time.monotonic() + HEAL_SECONDS
 
-    def whole(entries: list[Entry]) -> bool:
+    def whole() -> bool:
         if time.monotonic() < fault.at + evidence.PAUSE_SECONDS + STAY_SECONDS:
             return False
-        if not service.watch.whole(entries, fault.at, case.victims) or not service.running():
+        if not service.watch.whole(fault.at, case.victims) or not service.running():
             return False
         present = service.processes()
         return all(
@@ -178,13 +183,12 @@ def _healed(
         )
 
     while (left := deadline - time.monotonic()) > 0:
-        if service.watch.wait_until(whole, left) is None:
+        if not service.watch.wait_until(whole, left):
             return None
         present = service.processes()
-        service.watch.wait_until(lambda _: False, STAY_SECONDS)
-        entries = service.watch.look()
-        if whole(entries) and service.processes() == present:
-            return entries
+        service.watch.wait_until(lambda: False, STAY_SECONDS)
+        if whole() and service.processes() == present:
+            return service.watch.entries()
     return None
 
 
@@ -213,7 +217,9 @@ def _told(result: Result) -> str:
         return result.note
     if not result.healed:
         return f"NOT HEALED: {result.why}"
+    started = result.started_seconds
     return (
-        f"{_seconds(result.figures)}, restarted {' '.join(result.restarted) or 'nobody'}"
+        f"{_seconds(result.figures)}, noticed {result.noticed_seconds or 0:.1f}, started "
+        f"{started or 0:.1f}, by hand {_seconds(result.by_hand)}, restarted {' '.join(result.restarted) or 'nobody'}"
         f"{', ' + result.note if result.note else ''}"
     )

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,17 @@ class TaskProcess:
     pid: int
     started: int
     directory: Path
+
+    @property
+    def started_at(self) -> float:
+        """Return when it started, in seconds of the monotonic clock (a hundredth exactly)."""
+        since_boot = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+        return self.started / os.sysconf("SC_CLK_TCK") - since_boot
+
+    @property
+    def lives(self) -> bool:
+        """Say whether it is still there."""
+        return _start_time(str(self.pid)) == self.started
 
 
 def user_processes(folder: Path) -> dict[str, TaskProcess]:
@@ -56,6 +68,7 @@ def _oldest(
         started = _start_time(name) if task is not None else None
         if started is None:
             continue
+        assert task is not None
         task_id = environment["MESOS_EXECUTOR_ID"]
         if task_id not in found or started < found[task_id].started:
             found[task_id] = TaskProcess(task, task_id, int(name), started, Path(sandbox))

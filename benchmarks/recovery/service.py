@@ -82,7 +82,7 @@ class Service:
         self._log = self._stack.enter_context((self.folder / "scheduler.log").open("ab"))
         self._stack.callback(self._end_scheduler)
         self.start_scheduler()
-        if self.watch.wait_until(self._settled, START_SECONDS) is None:
+        if not self.watch.wait_until(self._settled, START_SECONDS):
             raise RuntimeError(f"the job did not start: {self.why()}; see {self.folder}")
 
     def __exit__(
@@ -198,11 +198,12 @@ class Service:
         return [found[ids[task]] for task in tasks]
 
     def _directory_of(self, task: str) -> Path | None:
-        if time.monotonic() > self._looked_at + 0.25:
+        known = self._known.get(task)
+        if (known is None or not known.lives) and time.monotonic() > self._looked_at + 0.5:
             self._looked_at = time.monotonic()
             self._known = self.processes()
-        process = self._known.get(task)
-        return None if process is None else process.directory
+            known = self._known.get(task)
+        return None if known is None else known.directory
 
     def agent_of(self, task: str) -> int:
         """Return the place of the agent that a task runs on."""
@@ -211,18 +212,10 @@ class Service:
         ids = [agent.agent_id for agent in self.cluster.agents]
         return ids.index(agent_id)
 
-    def note_highest_step(self) -> None:
-        """Remember how far the training is: a fault comes."""
-        steps = (entry.step or 0 for entry in self.watch.look())
-        self.highest_step = max(self.highest_step, *steps)
-
-    def _settled(self, entries: list[Any]) -> bool:
-        decider = self.training.trainers[0]
+    def _settled(self) -> bool:
+        watch = self.watch
         return (
-            any(entry.event == "saved" for entry in entries)
-            and any(e.task == decider and (e.step or 0) >= SETTLE_STEPS for e in entries)
-            and self.watch.whole(entries, 0.0, ())
-            and self.running()
+            watch.saved and watch.step >= SETTLE_STEPS and watch.whole(0.0, ()) and self.running()
         )
 
     def running(self) -> bool:

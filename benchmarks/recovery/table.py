@@ -21,6 +21,7 @@ _HEAD = (
     "healed",
     "training again",
     "noticed",
+    "started",
     "whole again",
     "by hand",
     "ratio",
@@ -62,7 +63,7 @@ def _row(result: Result) -> tuple[str, ...]:
     case, figures = result.case, result.figures
     times = ratio(result)
     if figures is None:
-        rest = ("",) * 9
+        rest = ("",) * 10
         healed = result.note or f"no: {result.why}"
         return (case.victim, str(case.way), healed, *rest)
     return (
@@ -71,6 +72,7 @@ def _row(result: Result) -> tuple[str, ...]:
         f"yes; {result.note}" if result.note else "yes",
         _time(figures.training_seconds) if figures.training_seconds else "not interrupted",
         _time(result.noticed_seconds),
+        _time(result.started_seconds),
         _time(figures.whole_seconds) if figures.whole_seconds else "was whole",
         _time(result.by_hand.whole_seconds) if result.by_hand else "",
         "" if times is None else f"{times:.2f}",
