@@ -62,8 +62,13 @@ def up(
     found = embedded.running(work.local)
     already = found is not None
     status = found or embedded.up(work.local, agents(wishes, work.local), port)
-    if dcos is not None:
-        _dcos_up(work, status, dcos, login)
+    try:
+        if dcos is not None:
+            dcos_daemon.up(_dcos_config(work, status, dcos, login))
+        else:
+            dcos_daemon.follow(_dcos_folder(work), status.master)
+    except DcosError as error:
+        raise CliError(sentence(str(error))) from error
     if as_json:
         show_json({**_document(status, work), "started": not already})
         return 0
@@ -72,10 +77,10 @@ def up(
     return 0
 
 
-def _dcos_up(
+def _dcos_config(
     work: WorkDirectory, status: ClusterStatus, wishes: DcosWishes, login: Login | None
-) -> None:
-    config = DcosConfig(
+) -> DcosConfig:
+    return DcosConfig(
         folder=_dcos_folder(work),
         master=status.master,
         port=wishes.port,
@@ -83,10 +88,6 @@ def _dcos_up(
         core_cli=wishes.core_cli,
         login=login,
     )
-    try:
-        dcos_daemon.up(config)
-    except DcosError as error:
-        raise CliError(sentence(str(error))) from error
 
 
 def _dcos_folder(work: WorkDirectory) -> Path:

@@ -103,6 +103,17 @@ def test_in_front_of_another_master_it_is_started_anew(config: DcosConfig) -> No
     assert second.master == "127.0.0.1:1"
 
 
+def test_it_follows_the_master_with_everything_else_as_it_was(config: DcosConfig) -> None:
+    first = daemon.up(replace(config, variant="enterprise"))
+    daemon.follow(config.folder, first.master)
+    assert daemon.status(config.folder) == first
+    daemon.follow(config.folder, "127.0.0.1:1")
+    second = daemon.status(config.folder)
+    assert second is not None
+    assert second.master == "127.0.0.1:1"
+    assert ask(f"{second.url}/dcos-metadata/dcos-version.json")["dcos-variant"] == "enterprise"
+
+
 def test_a_start_that_fails_tells_why(config: DcosConfig) -> None:
     config.folder.mkdir()
     (config.folder / "dcos.json").write_text("{")

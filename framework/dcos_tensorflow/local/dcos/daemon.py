@@ -20,7 +20,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,18 @@ def up(config: DcosConfig) -> DcosStatus:
         (folder / _RECORD).unlink(missing_ok=True)
         _write(folder / _CONFIG, _to_json(config))
         return _wait_for_answer(folder, _spawn(folder))
+
+
+def follow(folder: Path, master: str) -> None:
+    """Put a local DC/OS that runs in front of the master that runs now, if it is another one.
+
+    Raises:
+        DcosError: as ``up``.
+    """
+    running = status(folder)
+    stored = _read(Path(folder).resolve() / _CONFIG)
+    if running is not None and running.master != master and stored is not None:
+        up(replace(_from_json(stored, folder), master=master))
 
 
 def status(folder: Path) -> DcosStatus | None:

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 #: Until a check succeeds for the first time it is made as often as this, whatever its interval:
 #: a person waits for it.
-_FIRST_CHECKS_SECONDS = 0.5
+_FIRST_CHECKS_SECONDS = 0.2
 
 
 class Listener(Protocol):

@@ -1,0 +1,107 @@
+"""The project's package files, and the published package's, as the local DC/OS sees them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.local.dcos.errors import CosmosError
+from dcos_tensorflow.local.dcos.package_options import resolved
+from dcos_tensorflow.local.dcos.rendering import options_of, package_of, rendered
+from dcos_tensorflow.local.dcos.repositories import Package
+from dcos_tensorflow.package.definition import package_folder, read_folder
+
+PUBLISHED = Path(__file__).resolve().parents[4] / "shared" / "universe" / "beta-tensorflow"
+
+Json = dict[str, Any]
+
+
+def of_this_project() -> Package:
+    places = {
+        "package-version": "1.0.0",
+        "artifact-dir": "https://artifacts.example",
+        "sha256:dcos-tensorflow-cli.pyz": "0" * 64,
+    }
+    found = read_folder(package_folder(), places)
+    return as_entry(found.description, found.config, found.resource, found.template)
+
+
+def as_entry(description: Json, config: Json, resource: Json, template: str) -> Package:
+    encoded = base64.b64encode(template.encode()).decode()
+    entry = {
+        **description,
+        "releaseVersion": 0,
+        "config": config,
+        "resource": resource,
+        "marathon": {"v2AppMustacheTemplate": encoded},
+    }
+    return Package(entry, "https://repository.example")
+
+
+def properties(schema: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, one in schema.get("properties", {}).items():
+        yield (*path, name)
+        yield from properties(one, (*path, name))
+
+
+PACKAGE = of_this_project()
+PATHS = list(properties(PACKAGE.document["config"]))
+
+
+@pytest.mark.parametrize("path", PATHS, ids="/".join)
+def test_an_option_of_a_wrong_type_is_named(path: tuple[str, ...]) -> None:
+    wrong: Any = [["neither", "text", "nor", "number", "nor", "object"]]
+    for name in reversed(path):
+        wrong = {name: wrong}
+    with pytest.raises(CosmosError) as caught:
+        resolved(PACKAGE.document["config"], wrong)
+    pointer = "/" + "/".join(path)
+    errors = (caught.value.data or {})["errors"]
+    assert pointer in [one["instance"]["pointer"] for one in errors]
+    assert f"{pointer}: " in caught.value.message
+
+
+def test_a_misspelt_option_is_named_with_the_nearest_one() -> None:
+    with pytest.raises(CosmosError, match="/worker/cout: there is no such option; did you mean"):
+        resolved(PACKAGE.document["config"], {"worker": {"cout": 1}})
+
+
+def test_the_labels_of_an_app_tell_its_package_and_options() -> None:
+    options = {"service": {"name": "mine"}}
+    labels = rendered(PACKAGE, options).app["labels"]
+    assert package_of(labels) == PACKAGE
+    assert options_of(labels) == options
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published package is not here")
+def test_the_published_package_renders_without_a_variable_missing() -> None:
+    def read(name: str) -> Json:
+        found: Json = json.loads((PUBLISHED / name).read_text())
+        return found
+
+    template = (PUBLISHED / "marathon.json.mustache").read_text()
+    package = as_entry(read("package.json"), read("config.json"), read("resource.json"), template)
+    options = {
+        "service": {
+            "job_name": "mnist",
+            "service_account_secret": "tensorflow/key",
+            "hdfs": {"config_uri": "http://hdfs.example"},
+            "security": {
+                "kerberos": {
+                    "enabled": True,
+                    "primary": "tf",
+                    "realm": "EXAMPLE",
+                    "keytab_secret": "keytab",
+                    "kdc": {"hostname": "kdc.example", "port": 88},
+                }
+            },
+        }
+    }
+    app = rendered(package, options).app
+    assert app["id"] == "/tensorflow"
+    assert app["env"]["DCOS_SERVICE_ACCOUNT_CREDENTIAL"] == {"secret": "serviceCredential"}
