@@ -1,4 +1,4 @@
-"""The packed plugin against the recorded conversations of the service command of DC/OS."""
+"""The plugin against the recorded conversations of the service command of DC/OS, and packed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.plugin.main import run as run_here
 from dcos_tensorflow.plugin.pack import build_plugin
 
 RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "dcos-cli-recordings"
@@ -99,7 +100,7 @@ def run(plugin: Path, *arguments: str, **environ: str) -> subprocess.CompletedPr
 
 @pytest.mark.parametrize("name", recordings() or ["none"])
 def test_a_recorded_command_asks_and_prints_the_same(
-    plugin: Path, cluster: Recorded, tmp_path: Path, name: str
+    cluster: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     if not recordings():
         pytest.skip("the recordings of the DC/OS command line are not beside this checkout")
@@ -112,7 +113,8 @@ def test_a_recorded_command_asks_and_prints_the_same(
     words = shlex.split(last["command"])[1:]
     words = [w.replace("--options=", f"--options={tmp_path}/") for w in words]
     cluster.answer, cluster.asked = exchange["response"], []
-    done = run(plugin, *words, DCOS_URL=cluster.url)
+    code = run_here(words, {"DCOS_URL": cluster.url})
+    printed = capsys.readouterr()
     (asked,) = cluster.asked
     wanted = exchange["request"]
     assert {k: asked[k] for k in ("method", "path", "body")} == {
@@ -121,8 +123,14 @@ def test_a_recorded_command_asks_and_prints_the_same(
     for header in ("Accept", "Content-Type"):
         if header in wanted["headers"]:
             assert asked["headers"][header] == wanted["headers"][header]
-    assert (done.returncode, done.stdout) == (last["exit"], last["stdout"])
-    assert bool(done.stderr) == bool(last["stderr"])
+    assert (code, printed.out) == (last["exit"], last["stdout"])
+    assert bool(printed.err) == bool(last["stderr"])
+
+
+def test_the_packed_plugin_prints_the_same(plugin: Path, cluster: Recorded) -> None:
+    cluster.answer = {"status": 200, "headers": {"Content-Type": "application/json"}, "body": ["a"]}
+    done = run(plugin, "tensorflow", "plan", "list", DCOS_URL=cluster.url)
+    assert (done.returncode, done.stdout, done.stderr) == (0, '[\n  "a"\n]\n', "")
 
 
 def test_the_token_goes_along_when_there_is_one(plugin: Path, cluster: Recorded) -> None:
@@ -166,9 +174,13 @@ def test_without_a_cluster_it_says_how_it_is_meant_to_be_run(plugin: Path) -> No
 @pytest.mark.parametrize(
     "words", [("plan",), ("plan", "fly"), ("pod", "restart"), ("nonsense",), ("plan", "force", "a")]
 )
-def test_wrong_words_end_with_one_line_and_1(plugin: Path, words: tuple[str, ...]) -> None:
-    done = run(plugin, "tensorflow", *words)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+def test_wrong_words_end_with_one_line_and_1(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_here(["tensorflow", *words], {})
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out, printed.err.count("\n")) == (1, "", 1)
 
 
 def test_the_file_is_a_program_and_not_an_archive_to_whoever_reads_its_first_bytes(

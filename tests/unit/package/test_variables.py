@@ -18,6 +18,7 @@ from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.package.variables import (
     as_package_options,
     images_in,
+    option_variables,
     options_in,
     with_group_role,
 )
@@ -167,6 +168,26 @@ def test_an_unknown_variable_is_refused_with_its_path() -> None:
 def test_a_variable_of_the_wrong_type_is_refused_with_its_path() -> None:
     with pytest.raises(OptionsError, match=r"worker\.count: must be a whole number"):
         load(options_in({"OPTION__WORKER__COUNT": "many", "OPTION__SERVICE__JOB_NAME": "t"}))
+
+
+def bad_text(option: Option) -> str:
+    """Return what is wrong for the option, as text of its variable."""
+    schema = option.schema
+    if "anyOf" in schema:
+        return "{"
+    if schema.get("type", "string") != "string" or "enum" in schema:
+        return "neither"
+    # No environment of a task can hold it, and no name, path or address.
+    return "a b\x00"
+
+
+@pytest.mark.parametrize("variable", option_variables())
+def test_each_variable_wrong_once_is_refused_with_its_options_path(variable: str) -> None:
+    option = option_variables()[variable]
+    text = bad_text(option)
+    with pytest.raises(OptionsError) as refused:
+        load(options_in({"OPTION__SERVICE__JOB_NAME": "train", variable: text}))
+    assert [problem.path for problem in refused.value.problems] == [option.name]
 
 
 def test_an_emptied_number_is_its_default() -> None:
