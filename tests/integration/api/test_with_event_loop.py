@@ -136,6 +136,42 @@ def test_a_gang_that_comes_back_is_followed_in_the_recovery_plan(service: Servic
     assert service.ask("/v1/plans/deploy")[0] == 200
 
 
+def test_a_gang_is_not_placed_while_its_plan_is_paused(service: Service) -> None:
+    service.submit(registered())
+    assert service.ask("/v1/plans/deploy/interrupt", "POST")[0] == 200
+    service.submit(offered(1, 2, 3, 4))
+    assert service.loop.wait_for(lambda s: s.offer_log.rejected > 0, DEADLINE_SECONDS)
+    assert service.ask("/v1/plans/deploy")[1]["status"] == "WAITING"
+
+    assert service.ask("/v1/plans/deploy/continue", "POST")[0] == 200
+    service.submit(offered(5, 6, 7, 8))
+    service.reach(JobPhase.RUNNING)
+
+
+def test_a_sidecar_that_was_forced_complete_is_not_launched(service: Service) -> None:
+    service.submit(registered())
+    path = "/v1/plans/deploy/forceComplete?phase=tensorboard"
+    assert service.ask(path, "POST")[0] == 200
+    service.submit(offered(1, 2, 3, 4))
+    service.reach(JobPhase.RUNNING)
+
+    assert "tensorboard-0" not in service.loop.state.tasks
+    assert service.ask("/v1/plans/deploy")[0] == 200
+
+
+def test_a_service_is_uninstalled_over_http(service: Service) -> None:
+    service.submit(registered())
+    service.submit(offered(1, 2, 3, 4))
+    service.reach(JobPhase.RUNNING)
+
+    assert service.ask("/v1/uninstall", "POST")[0] == 200
+    assert service.loop.wait_for(lambda s: s.erased, DEADLINE_SECONDS)
+
+    status, plan = service.ask("/v1/plans/deploy")
+    assert (status, plan["status"]) == (200, "COMPLETE")
+    assert [phase["name"] for phase in plan["phases"]][-1] == "deregister-service"
+
+
 def test_what_happened_is_counted(service: Service) -> None:
     service.submit(registered())
     service.submit(offered(1, 2, 3, 4))

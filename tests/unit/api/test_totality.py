@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from dcos_tensorflow.api import verbs
 from dcos_tensorflow.api.answers import json_answer
 from dcos_tensorflow.api.metrics import dropwizard_body, prometheus_text
 from dcos_tensorflow.api.views import (
@@ -21,12 +22,14 @@ from dcos_tensorflow.api.views import (
     plans,
     pods,
 )
+from dcos_tensorflow.core.controls import Controls
 from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.plan import Status, aggregate
 from dcos_tensorflow.core.plan import plans as all_plans
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.spec import UpdateStrategy
 from dcos_tensorflow.core.task import TaskState
-from sample_states import a_record, a_state, an_incident
+from sample_states import a_record, a_spec, a_state, an_incident
 
 VERDICTS = [None, *(Verdict(outcome, 0, "because") for outcome in Outcome)]
 
@@ -46,12 +49,36 @@ def states(phase: JobPhase) -> Iterator[ServiceState]:
         )
 
 
+def steered(phase: JobPhase) -> Iterator[ServiceState]:
+    """Yield states of ``phase`` that somebody steers: paused, updating, scaled in, uninstalled."""
+    names = ("ps-0", "worker-0", "worker-1", "worker-7", "tensorboard-0")
+    held = Controls(
+        paused=("deploy/worker", "recovery", "update", "decommission"),
+        completed=("deploy/tensorboard/tensorboard-0:[node]",),
+        paused_tasks=("worker-0",),
+    )
+    for state, controls, uninstalling, strategy in itertools.product(
+        TaskState, [Controls(), held], [False, True], UpdateStrategy
+    ):
+        spec = a_spec(update_strategy=strategy)
+        records = [a_record(n, state, fingerprint="of-before", killed_at=1.0) for n in names]
+        job = {
+            "deployed": True,
+            "restarting": ("worker-0",),
+            "replacing": ("worker-1",),
+            "absent": ("worker-1",),
+            "uninstalling": uninstalling,
+            "given_up": ("ps-0 on node1",) if uninstalling else (),
+            "canary": configuration_id(spec),
+        }
+        yield a_state(phase, records, job=job, spec=spec, controls=controls)
+
+
 @pytest.mark.parametrize("phase", list(JobPhase))
 def test_every_view_answers_with_json(phase: JobPhase) -> None:
-    for state in states(phase):
+    for state in itertools.chain(states(phase), steered(phase)):
         bodies = [
-            plans.plan_and_status(state, "deploy")[0],
-            plans.plan_and_status(state, "recovery")[0],
+            *(plans.plan_and_status(state, name)[0] for name in all_plans(state)),
             pods.pods_status(state),
             pods.pod_info(state, "worker-1"),
             endpoints.endpoint(state, "worker"),
@@ -77,7 +104,7 @@ def test_a_scrape_is_never_empty(phase: JobPhase) -> None:
 
 @pytest.mark.parametrize("phase", list(JobPhase))
 def test_phases_add_up_and_every_step_says_something(phase: JobPhase) -> None:
-    for state in states(phase):
+    for state in itertools.chain(states(phase), steered(phase)):
         for plan in all_plans(state).values():
             for part in plan.phases:
                 assert part.status is aggregate(step.status for step in part.steps)
@@ -94,4 +121,20 @@ def test_errors_and_the_error_status_go_together(phase: JobPhase) -> None:
 
 @pytest.mark.parametrize("phase", list(JobPhase))
 def test_marathon_never_takes_a_scheduler_with_a_state_for_unhealthy(phase: JobPhase) -> None:
-    assert all(200 <= health.health(state)[0] < 400 for state in states(phase))
+    known = itertools.chain(states(phase), steered(phase))
+    assert all(200 <= health.health(state)[0] < 400 for state in known)
+
+
+@pytest.mark.parametrize("phase", list(JobPhase))
+def test_every_verb_has_an_answer(phase: JobPhase) -> None:
+    # A prime number: every value of every part comes up.
+    for state in itertools.islice(steered(phase), 0, None, 11):
+        for name, plan in all_plans(state).items():
+            part = plan.phases[0] if plan.phases else None
+            for word in verbs.PLAN_VERBS:
+                replies = [verbs.plan_verb(state, name, word, None, None)]
+                if part is not None:
+                    replies.append(verbs.plan_verb(state, name, word, part.id, None))
+                    replies.append(verbs.plan_verb(state, name, word, part.id, part.steps[0].id))
+                assert all(reply.status in (200, 208, 409) for reply in replies)
+                assert all(reply.body["message"] for reply in replies)
