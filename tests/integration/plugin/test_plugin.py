@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import os
 import shlex
@@ -87,9 +89,11 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_plugin(tmp_path_factory.mktemp("plugin") / "dcos-tensorflow-cli.pyz")
 
 
-def run(plugin: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def run(
+    plugin: Path, *arguments: str, python: str = sys.executable, **environ: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-I", str(plugin), *arguments],
+        [python, "-I", str(plugin), *arguments],
         env=environ,
         capture_output=True,
         text=True,
@@ -181,6 +185,27 @@ def test_wrong_words_end_with_one_line_and_1(
         run_here(["tensorflow", *words], {})
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out, printed.err.count("\n")) == (1, "", 1)
+
+
+def oldest_python() -> str | None:
+    """Return a Python 3.8 of this machine that works, if there is one."""
+    names = ["python3.8", *glob.glob(os.path.expanduser("~/.pyenv/versions/3.8.*/bin/python3"))]
+    for name in names:
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            subprocess.run([name, "-c", ""], check=True, capture_output=True)
+            return name
+    return None
+
+
+def test_it_runs_under_python_3_8(plugin: Path, cluster: Recorded) -> None:
+    python = oldest_python()
+    if python is None:
+        pytest.skip("there is no Python 3.8 on this machine")
+    plan = {"strategy": "serial", "status": "COMPLETE", "phases": []}
+    cluster.answer = {"status": 200, "headers": {"Content-Type": "application/json"}, "body": plan}
+    words = ("tensorflow", "plan", "status", "deploy")
+    done = run(plugin, *words, python=python, DCOS_URL=cluster.url)
+    assert (done.stdout, done.stderr) == ("deploy (serial strategy) (COMPLETE)\n", "")
 
 
 def test_the_file_is_a_program_and_not_an_archive_to_whoever_reads_its_first_bytes(
