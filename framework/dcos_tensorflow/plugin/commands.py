@@ -228,10 +228,10 @@ def _refusal(cluster: Cluster, answer: Answer) -> str:
 def _plan_found(answer: Answer, *statuses: int) -> Answer:
     if answer.status == 208:
         raise CommandError(
-            "Cannot execute command. Command has already been issued or the plan has completed"
+            "Cannot execute command. Command has already been issued or the plan has completed."
         )
     if answer.status == 404:
-        raise CommandError("Plan, phase, and/or step does not exist")
+        raise CommandError("Plan, phase, and/or step does not exist.")
     return _found(answer, None, *statuses)
 
 

@@ -56,7 +56,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     try:
         parsed.command(Cluster(service, environ), parsed)
     except CommandError as error:
-        print(f"{_PROGRAM}: error: {error}, try --help", file=sys.stderr)
+        print(f"{_PROGRAM}: error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
