@@ -108,6 +108,8 @@ class ZooKeeperServer:
         """Stop the JVM in its tracks for a while: connections stay, answers do not come."""
         assert self._process is not None, "not started"
         self._process.send_signal(signal.SIGSTOP)
+        # The signal reaches one thread after the other: some may answer a little longer.
+        eventually(lambda: _stopped(Path(f"/proc/{self._process.pid}/task")))
         try:
             yield
         finally:
@@ -164,6 +166,13 @@ class ZooKeeperServer:
             self._process.kill()
             self._process.wait()
         self._process = None
+
+
+def _stopped(threads: Path) -> bool:
+    states = [
+        (thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads.iterdir()
+    ]
+    return set(states) == {"T"}
 
 
 def _free_port() -> int:

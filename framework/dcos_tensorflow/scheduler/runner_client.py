@@ -75,15 +75,20 @@ class _Runner:
 class RunnerClient:
     """A thread that keeps asking all runners and keeps them under their orders.
 
-    ``state`` returns the newest state and ``emit`` takes events; both are called from that thread
+    ``state`` returns the newest state and ``emit`` takes events; ``may_order`` says whether nobody
+    else can lead the service now, without which nothing is ordered. All are called from that thread
     and must not block.
     """
 
     def __init__(
-        self, state: Callable[[], ServiceState], emit: Callable[[RunnerReported], None]
+        self,
+        state: Callable[[], ServiceState],
+        emit: Callable[[RunnerReported], None],
+        may_order: Callable[[], bool] = lambda: True,
     ) -> None:
         self._state = state
         self._emit = emit
+        self._may_order = may_order
         self._runners: dict[str, _Runner] = {}
         self._under_way: set[asyncio.Task[None]] = set()
         self._allowance = RATE
@@ -152,6 +157,8 @@ class RunnerClient:
         unruly = {
             task_id for task_id, record in asked.items() if _needs_order(record, self._runners)
         }
+        if unruly and not self._may_order():
+            unruly = set()
         urgent = any(self._runners[task_id].hopeful for task_id in unruly)
         period = URGENT_SECONDS if urgent else PERIOD_SECONDS
         wait = PERIOD_SECONDS

@@ -41,6 +41,7 @@ from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
+from dcos_tensorflow.scheduler.lease import Lease
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
@@ -107,6 +108,7 @@ class Scheduler:
         self._api: RunningApi | None = None
         self._loop: EventLoop | None = None
         self._gateway: MesosGateway | None = None
+        self._lease: Lease | None = None
         self._runners: RunnerClient | None = None
         self._evidence: EvidenceReader | None = None
         #: Reads our tasks' sandboxes with this scheduler's credentials; None before ``start``.
@@ -221,21 +223,30 @@ class Scheduler:
         self._gateway = MesosGateway(self._mesos_config(), self._from_mesos)
         self.files = AgentFiles(self._gateway)
         self._evidence = EvidenceReader(self.files, self._framework_id, self._loop.submit)
+        self._lease = lease = Lease(self._store.confirm, config.session_seconds)
         self._runners = runners = RunnerClient(
-            lambda: self._running_loop().state, self._loop.submit
+            lambda: self._running_loop().state, self._loop.submit, lease.holds
         )
         self._loop.watch(lambda decision: runners.wake())
         self._loop.watch(self._note_configuration)
         for event in beginning.events:
             self._loop.submit(event)
         self._loop.start()
+        self._lease.start()
         self._runners.start()
         if beginning.subscribe:
             self._subscribe(self._gateway, beginning.state.framework_id)
 
     def stop(self) -> None:
         """End this process's part. Every task is left alone."""
-        for part in (self._gateway, self._runners, self._evidence, self._loop, self._api):
+        for part in (
+            self._gateway,
+            self._runners,
+            self._lease,
+            self._evidence,
+            self._loop,
+            self._api,
+        ):
             if part is not None:
                 part.stop()
         if self._leadership is not None:

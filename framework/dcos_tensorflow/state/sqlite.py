@@ -114,6 +114,12 @@ class SqliteStore:
         self._leadership = Leadership(holder, self._lock.release, on_lost)
         return self._leadership
 
+    def confirm(self) -> None:
+        """Look whether the lock is still this process's: the kernel keeps it while it lives."""
+        leadership = self._leadership
+        if leadership is None or not leadership.held or not self._lock.still_ours():
+            raise errors.FencedOut(f"this process does not lead service {self.service!r}")
+
     def close(self) -> None:
         """Release the leadership and close the file. May be called twice."""
         self._closed.set()

@@ -101,6 +101,12 @@ class StateStore(Protocol):
         the backend is away at the end of it, and StateError when this store leads already.
         """
 
+    def confirm(self) -> None:
+        """Return if this process leads now, as far as the backend itself knows; writes nothing.
+
+        Raises FencedOut when it does not, StateUnavailable when nobody can say.
+        """
+
     def close(self) -> None:
         """Release the leadership, if held, and all connections. May be called twice."""
 

@@ -184,6 +184,16 @@ class ZooKeeperStore:
                 raise
         return leadership
 
+    def confirm(self) -> None:
+        """Ask whether our node in the line for the lock exists, of a server that is up to date."""
+        self._require_leadership()
+        with self._unexpected():
+            # A server that is cut off from its leader would answer of itself, long after the leader
+            # has ended our session.
+            self._session.call(lambda client: client.sync_async(self._fence))
+            if self._session.call(lambda client: client.exists_async(self._fence)) is None:
+                raise self._fenced_out()
+
     def close(self) -> None:
         """Release the leadership and end the session. May be called twice."""
         if self._leadership is not None:

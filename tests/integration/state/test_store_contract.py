@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.state.leadership import Holder
 from dcos_tensorflow.state.paths import MAX_VALUE_BYTES
 from dcos_tensorflow.state.store import (
     BadStatePath,
@@ -289,6 +290,28 @@ def test_a_leader_killed_inside_a_split_commit_leaves_a_prefix(backend: Backend)
 
 
 # The whole subtree
+
+
+def test_the_leader_alone_is_confirmed(backend: Backend) -> None:
+    leader, other = backend.leader(), backend.store()
+    leader.confirm()
+    with pytest.raises(FencedOut):
+        other.confirm()
+
+
+def test_a_leader_that_has_erased_everything_is_confirmed_no_more(backend: Backend) -> None:
+    leader = backend.leader()
+    leader.erase()
+    with pytest.raises(FencedOut):
+        leader.confirm()
+
+
+def test_whoever_waits_is_told_who_leads(backend: Backend) -> None:
+    backend.leader()
+    told: list[Holder] = []
+    with pytest.raises(LeadershipTaken):
+        backend.store().lead("waiting", 0.5, ignore, told.append)
+    assert [holder.identity for holder in told] == ["test"]
 
 
 def test_erasing_removes_every_value_and_ends_the_leadership_quietly(backend: Backend) -> None:

@@ -13,7 +13,8 @@ from dcos_tensorflow.core.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.scheduler import event_loop
 from dcos_tensorflow.scheduler.event_loop import EXIT_SOFTWARE, EXIT_STATE, EventLoop
 from dcos_tensorflow.state.errors import FencedOut, StateUnavailable
-from simulated_mesos import Cluster, small_job
+from simulated_mesos import Cluster
+from simulated_scheduler import small_job
 
 DEADLINE = 10.0
 

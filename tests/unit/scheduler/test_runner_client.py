@@ -140,7 +140,8 @@ class Service:
         )
         self.events: list[RunnerReported] = []
         self.changed = threading.Condition()
-        self.client = RunnerClient(lambda: self.state, self._take)
+        self.leads = True
+        self.client = RunnerClient(lambda: self.state, self._take, lambda: self.leads)
 
     def _take(self, event: RunnerReported) -> None:
         with self.changed:
@@ -271,6 +272,18 @@ def test_a_task_that_is_being_killed_is_sent_no_order(service):
     asked = one.all[0].asked
     one.wait(lambda: one.all[0].asked >= asked + 2)
     assert one.all[0].orders == []
+
+
+def test_nothing_is_ordered_while_another_scheduler_may_lead(service):
+    one = service("well")
+    one.wait(lambda: one.events)
+    one.leads = False
+    one.change("worker-0", start=2)
+    asked = one.all[0].asked
+    one.wait(lambda: one.all[0].asked >= asked + 2)
+    assert one.all[0].orders == []
+    one.leads = True
+    one.wait(lambda: one.all[0].start == 2)
 
 
 @pytest.mark.parametrize("state", [TaskState.STARTING, TaskState.UNREACHABLE])

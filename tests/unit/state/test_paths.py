@@ -1,0 +1,13 @@
+"""Names of stored values, and in which order an erase removes them."""
+
+from __future__ import annotations
+
+from dcos_tensorflow.state.paths import erase_order
+
+
+def test_an_erase_begins_with_what_makes_a_service_and_ends_with_the_job() -> None:
+    """Whatever a crash leaves is no service, and says to the last that it is being uninstalled."""
+    values = ["Properties/job", "ConfigTarget", "Tasks/ps-0/TaskInfo", "Properties/a", "Plans"]
+    order = sorted([*values, "SchemaVersion", "Properties", "FrameworkID"], key=erase_order)
+    assert order[0] == "ConfigTarget"
+    assert order[-4:] == ["FrameworkID", "Properties/job", "Properties", "SchemaVersion"]
