@@ -13,12 +13,18 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from command_line import CommandLine
-from dcos_tensorflow.package.definition import Package, package_folder, read_folder
+from dcos_tensorflow.package.cosmos import marathon_app
+from dcos_tensorflow.package.definition import (
+    Package,
+    package_folder,
+    read_folder,
+    read_repository,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 BUILT = REPOSITORY / "dist" / "package"
@@ -61,38 +67,42 @@ class AppProcess:
             return 0, None
 
 
+class Fetched(NamedTuple):
+    """A package, and the folder that the scheduler's artifact of it is unpacked to."""
+
+    package: Package
+    folder: Path
+
+
 @pytest.fixture(scope="session")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This checkout's command, laid out as in the artifact."""
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Fetched:
+    """This checkout's package, and its command laid out as in the artifact."""
     folder = tmp_path_factory.mktemp("checkout")
     command = folder / "bin" / "dcos-tensorflow"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m dcos_tensorflow "$@"\n')
     command.chmod(0o755)
-    return folder
+    places = {
+        "package-version": "1.0.0",
+        "artifact-dir": "https://repository.example.org/1.0.0",
+        "sha256:dcos-tensorflow-cli.pyz": "0" * 64,
+    }
+    return Fetched(read_folder(package_folder(), places), folder)
 
 
 @pytest.fixture(scope="session")
-def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the artifact of ``make package`` holds."""
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Fetched:
+    """The package that ``make package`` has built, be it older than the checkout, and its artifact.
+
+    The two belong together: options that one has and the other has not are refused.
+    """
     if not (BUILT / ARTIFACT).is_file():
         pytest.skip("make package has built no artifact here")
     folder = tmp_path_factory.mktemp("artifact")
     with tarfile.open(BUILT / ARTIFACT) as archive:
         archive.extractall(folder, filter="tar")
-    return folder / "dcos-tensorflow"
-
-
-@pytest.fixture(scope="session")
-def package() -> Package:
-    return read_folder(
-        package_folder(),
-        {
-            "package-version": "1.0.0",
-            "artifact-dir": "https://repository.example.org/1.0.0",
-            "sha256:dcos-tensorflow-cli.pyz": "0" * 64,
-        },
-    )
+    (package,) = read_repository(BUILT / "stub-universe-tensorflow.json")
+    return Fetched(package, folder / "dcos-tensorflow")
 
 
 @pytest.fixture(scope="module")
@@ -111,14 +121,15 @@ def start(tmp_path: Path, master: str) -> Iterator[Callable[..., AppProcess]]:
     """Start the app's command in a sandbox of its own, on the embedded cluster."""
     processes = []
 
-    def start_app(app: Mapping[str, Any], fetched: Path, **variables: str) -> AppProcess:
+    def start_app(fetched: Fetched, options: Mapping[str, Any], **variables: str) -> AppProcess:
         sandbox = tmp_path / f"sandbox-{len(processes)}"
         sandbox.mkdir()
-        (sandbox / "dcos-tensorflow").symlink_to(fetched)
+        (sandbox / "dcos-tensorflow").symlink_to(fetched.folder)
         elsewhere = {
             "DCOS_TENSORFLOW_MASTER": master,
             "DCOS_TENSORFLOW_STATE": f"sqlite:///{tmp_path}/state.db",
         }
+        app = marathon_app(fetched.package, options)
         processes.append(AppProcess(app, sandbox, {**elsewhere, **variables}))
         return processes[-1]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dcos_tensorflow.package.cosmos import marathon_app
-from dcos_tensorflow.package.definition import Package
 from waiting import eventually
+
+from .conftest import Fetched
 
 SMALL = {"cpus": 0.1, "mem": 64, "disk": 16}
 JOB: dict[str, Any] = {
@@ -35,10 +34,10 @@ def with_options(**sections: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("fetched", ["checkout", "artifact"])
 def test_the_app_deploys_its_job_and_answers_for_it(
-    package: Package, start: Callable[..., Any], request: pytest.FixtureRequest, fetched: str
+    start: Callable[..., Any], request: pytest.FixtureRequest, fetched: str
 ) -> None:
-    app = marathon_app(package, with_options(service={"name": "team/mnist"}))
-    running = start(app, request.getfixturevalue(fetched))
+    options = with_options(service={"name": "team/mnist"})
+    running = start(request.getfixturevalue(fetched), options)
     eventually(lambda: running.get("/v1/plans/deploy")[0] == 200, seconds=60, what="the deploy")
     found = eventually(
         lambda: (running.get("/v1/job")[1] or {}).get("verdict"), seconds=60, what="the job's end"
@@ -60,14 +59,12 @@ def test_the_app_deploys_its_job_and_answers_for_it(
     ],
 )
 def test_options_that_only_the_scheduler_can_judge_end_it_with_their_path(
-    package: Package,
     start: Callable[..., Any],
-    checkout: Path,
-    *,
+    checkout: Fetched,
     section: str,
     options: dict[str, Any],
     message: str,
 ) -> None:
-    ended = start(marathon_app(package, with_options(**{section: options})), checkout)
+    ended = start(checkout, with_options(**{section: options}))
     assert ended.process.wait(60) == 2
     assert message in ended.output.read_text()
