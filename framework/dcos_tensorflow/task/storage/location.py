@@ -72,7 +72,7 @@ class S3Settings:
     connect_timeout: float = 5.0
     read_timeout: float = 30.0
     threads: int = 8
-    memory_bytes: int = 64 * MEBIBYTE
+    memory_bytes: int = 48 * MEBIBYTE
 
     def __post_init__(self) -> None:
         if self.endpoint_url:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from dcos_tensorflow.task.storage import manifest
+from dcos_tensorflow.task.storage.download import matches
 from dcos_tensorflow.task.storage.errors import ObjectMissing, Problem, StorageError, storage_error
 from dcos_tensorflow.task.storage.location import Location, S3Settings
 from dcos_tensorflow.task.storage.manifest import FileEntry
@@ -126,9 +127,11 @@ class CheckpointUpload:
         if known.size != file.size or known.part_size != file.part_size:
             return
         if file.path not in self._unchanged:
-            for number in range(file.count):
-                if hashlib.sha256(_read(file, number)).hexdigest() != known.parts[number]:
+            try:
+                if not matches(file.source, known):
                     return
+            except OSError as error:
+                raise storage_error(error, f"read {file.path}") from error
         # A life-cycle rule of the bucket, or a person, may have removed it since.
         if self._is_there(known):
             file.entry = known

@@ -1,0 +1,235 @@
+"""How fast a checkpoint goes to S3 and back, and with how much memory, beside ``aws s3 sync``.
+
+Read it so: one row per operation; ``ratio`` is the time of ``aws s3 sync`` over ours (above 1: ours
+is faster), memory is the largest resident size of the process that did it. Both talk to the same
+moto server on this machine, one after the other, each in a process of its own whose start is not
+counted; the best of ``--rounds`` counts. ``cpu`` is what the process itself used, and does not
+depend on who else is busy. The server does most of the work: the ratio means more than the MB/s.
+Ours also does what ``sync`` does not: it digests every byte, writes a manifest, moves a pointer.
+
+    python benchmarks/checkpoint_sync.py [--megabytes 2000] [--files 40] [--rounds 2]
+
+Without an ``aws`` on the PATH ours is measured alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUCKET = "bench"
+ENVIRONMENT = {
+    **os.environ,
+    "AWS_ACCESS_KEY_ID": "benchmark",
+    "AWS_SECRET_ACCESS_KEY": "benchmark",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "PYTHONPATH": str(ROOT / "framework"),
+}
+
+#: Seconds, seconds of CPU, and the largest resident memory in MB.
+Measured = tuple[float, float, float]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the sync of checkpoints.")
+    parser.add_argument("--megabytes", type=int, default=2000)
+    parser.add_argument("--files", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--inside", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.inside:
+        inside(*arguments.inside)
+        return
+    with tempfile.TemporaryDirectory(prefix="checkpoint-sync-") as folder:
+        source = Path(folder) / "checkpoints"
+        write_files(source, arguments.files, arguments.megabytes * 1_000_000)
+        rounds = [one_round(Path(folder), source) for _ in range(arguments.rounds)]
+    show(rounds, arguments.megabytes)
+
+
+def write_files(folder: Path, files: int, size: int) -> None:
+    folder.mkdir()
+    for number in range(files):
+        with (folder / f"variables-{number:02d}.bin").open("wb") as file:
+            left = size // files
+            while left:
+                count = min(left, 1 << 20)
+                file.write(os.urandom(count))
+                left -= count
+
+
+def one_round(folder: Path, source: Path) -> dict[str, dict[str, Measured]]:
+    """Every operation by both, in turn, against one server that is new."""
+    found: dict[str, dict[str, Measured]] = {"up": {}, "up, 1 file changed": {}, "down": {}}
+    with moto_server() as url, Ours(url) as engine:
+        tools: dict[str, Callable[[str, Path], Measured]] = {"ours": engine.run}
+        if shutil.which("aws"):
+            tools["aws s3 sync"] = functools.partial(aws, url)
+        for tool, run in tools.items():
+            found["up"][tool] = run("up", source)
+        change_one(source)
+        for tool, run in tools.items():
+            found["up, 1 file changed"][tool] = run("up", source)
+        for tool, run in tools.items():
+            target = folder / "restored"
+            found["down"][tool] = run("down", target)
+            check(source, target)
+            shutil.rmtree(target)
+    return found
+
+
+def change_one(source: Path) -> None:
+    path = sorted(source.iterdir())[0]
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.write(os.urandom(min(size, 1 << 20)))
+
+
+def check(source: Path, target: Path) -> None:
+    for path in source.iterdir():
+        if (target / path.name).stat().st_size != path.stat().st_size:
+            raise SystemExit(f"{path.name} did not come back as it was")
+
+
+@contextlib.contextmanager
+def moto_server() -> Iterator[str]:
+    """Yield the URL of a moto server in a process of its own, with an empty bucket."""
+    code = (
+        "from moto.server import create_backend_app\n"
+        "from werkzeug.serving import make_server, WSGIRequestHandler\n"
+        "WSGIRequestHandler.log = lambda *a, **k: None\n"
+        "s = make_server('127.0.0.1', 0, create_backend_app('s3'), True)\n"
+        "print(s.server_port, flush=True)\n"
+        "s.serve_forever()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as server:
+        try:
+            assert server.stdout is not None
+            url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+            request = urllib.request.Request(f"{url}/{BUCKET}", method="PUT")
+            with urllib.request.urlopen(request):
+                pass
+            yield url
+        finally:
+            server.kill()
+
+
+class Ours:
+    """The engine in processes of its own, as the task runner is: one publishes, one restores."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+
+    def __enter__(self) -> Ours:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for process in self._processes.values():
+            process.communicate()
+
+    def run(self, operation: str, folder: Path) -> Measured:
+        if operation not in self._processes:
+            command = [sys.executable, __file__, "--inside", operation, str(folder), self._url]
+            self._processes[operation] = subprocess.Popen(
+                command,
+                env=ENVIRONMENT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        process = self._processes[operation]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        seconds, cpu, memory = json.loads(process.stdout.readline())
+        return seconds, cpu, memory
+
+
+def inside(operation: str, folder: str, url: str) -> None:
+    """Do the operation once for each line of the input; print what it took."""
+    from dcos_tensorflow.task.storage.connection import Connection
+    from dcos_tensorflow.task.storage.location import Location, S3Settings
+    from dcos_tensorflow.task.storage.manifest import Writer
+    from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
+    from dcos_tensorflow.task.storage.restorer import Restorer
+
+    connection = Connection(S3Settings(endpoint_url=url, region="us-east-1"))
+    place = Location(BUCKET, "ours")
+    connection.store(BUCKET)
+    publisher = Publisher(
+        PublishPlan(folder, place, Writer("benchmark", 1, "benchmark")), connection
+    )
+    for _ in sys.stdin:
+        began, cpu = time.perf_counter(), time.process_time()
+        if operation == "down":
+            Restorer(place, connection).restore(folder)
+        elif not publisher.publish_once(ended=True):
+            raise SystemExit(f"not published: {publisher.status()}")
+        seconds = time.perf_counter() - began
+        print(
+            json.dumps([seconds, time.process_time() - cpu, peak_memory(os.getpid())]), flush=True
+        )
+
+
+def aws(url: str, operation: str, folder: Path) -> Measured:
+    """``aws s3 sync``; what it takes to start is taken off."""
+    remote = f"s3://{BUCKET}/aws"
+    ends = [str(folder), remote] if operation == "up" else [remote, str(folder)]
+    start, start_cpu, _ = run_aws("--version")
+    seconds, cpu, peak = run_aws("s3", "sync", *ends, "--endpoint-url", url, "--only-show-errors")
+    return max(0.01, seconds - start), max(0.01, cpu - start_cpu), peak
+
+
+def run_aws(*words: str) -> Measured:
+    began = time.perf_counter()
+    process = subprocess.Popen(["aws", *words], env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+    _, code, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(code)
+    if process.returncode:
+        raise SystemExit(f"aws {words[0]} ended with {process.returncode}")
+    cpu = usage.ru_utime + usage.ru_stime
+    return time.perf_counter() - began, cpu, usage.ru_maxrss * 1024 / 1e6
+
+
+def peak_memory(process: int) -> float:
+    """The largest resident size so far, MB, as the kernel counts it."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise ValueError(f"process {process} has no VmHWM")
+
+
+def show(rounds: list[dict[str, dict[str, Measured]]], megabytes: int) -> None:
+    print("operation            tool          seconds    MB/s      cpu   memory  ratio")
+    for operation in rounds[0]:
+        tools = list(rounds[0][operation])
+        best = {tool: min(one[operation][tool][0] for one in rounds) for tool in tools}
+        for tool in tools:
+            cpu = min(one[operation][tool][1] for one in rounds)
+            peak = max(one[operation][tool][2] for one in rounds)
+            ratio = best.get("aws s3 sync", best[tool]) / best[tool]
+            print(
+                f"{operation:20} {tool:12} {best[tool]:8.2f} {megabytes / best[tool]:7.0f} "
+                f"{cpu:6.2f} s {peak:5.0f} MB {ratio:6.2f}"
+            )
+
+
+if __name__ == "__main__":
+    main()

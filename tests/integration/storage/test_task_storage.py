@@ -1,0 +1,84 @@
+"""The runner's door: one task from its start to its end, and the next attempt after it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from checkpoint_job import Job, step_in
+from dcos_tensorflow.task.storage.data import DataItem
+from dcos_tensorflow.task.storage.location import LocationError, S3Settings
+from dcos_tensorflow.task.storage.manifest import Writer
+from dcos_tensorflow.task.storage.task_storage import StoragePlan, TaskStorage
+from waiting import eventually
+
+
+def storage(s3, sandbox, attempt: int | None = 1, **plan) -> TaskStorage:
+    return TaskStorage(
+        StoragePlan(
+            sandbox=str(sandbox),
+            checkpoint_dir=str(sandbox / "checkpoints"),
+            log_dir=str(sandbox / "logs"),
+            s3=S3Settings(endpoint_url=s3.url, region="us-east-1"),
+            checkpoints_uri="s3://bucket/job",
+            writer=Writer("service", attempt, f"chief-0__{attempt}") if attempt else None,
+            interval_seconds=0.05,
+            **plan,
+        ),
+        log=lambda text: None,
+    )
+
+
+def test_a_second_attempt_goes_on_where_the_first_one_ended(s3, tmp_path):
+    first = storage(s3, tmp_path / "1")
+    assert first.prepare().source == "scratch"
+    first.begin()
+    job = Job(tmp_path / "1" / "checkpoints")
+    job.save(10)
+    eventually(lambda: first.status()["checkpoints"]["published_step"] == 10)
+    job.save(20)
+    assert first.finish(20.0)
+    second = storage(s3, tmp_path / "2", attempt=2)
+    assert second.prepare().step == 20
+    assert step_in(tmp_path / "2" / "checkpoints") == 20
+
+
+def test_a_member_that_only_reads_never_writes(s3, tmp_path):
+    member = storage(s3, tmp_path, attempt=None)
+    member.prepare()
+    member.begin()
+    assert member.finish(5.0)
+    assert s3.count("PUT") == 0
+
+
+def test_data_is_there_before_the_start(s3, tmp_path):
+    s3.client.put_object(Bucket="bucket", Key="mnist/x", Body=b"data")
+    task = storage(s3, tmp_path, data=(DataItem("s3://bucket/mnist", "data"),))
+    task.prepare()
+    assert (tmp_path / "data" / "x").read_bytes() == b"data"
+
+
+def test_logs_are_copied_beside(s3, tmp_path):
+    task = storage(s3, tmp_path, logs_uri="s3://bucket/logs")
+    task.prepare()
+    task.begin()
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "events.out.tfevents.1").write_bytes(b"event")
+    assert task.finish(10.0)
+    assert s3.list_keys("logs/") == ["logs/events.out.tfevents.1"]
+
+
+def test_the_status_is_json(s3, tmp_path):
+    task = storage(s3, tmp_path, logs_uri="s3://bucket/logs")
+    task.prepare()
+    task.begin()
+    try:
+        assert json.loads(json.dumps(task.status()))["restored"]["source"] == "scratch"
+    finally:
+        task.stop()
+
+
+def test_a_uri_that_is_none_is_refused_at_once():
+    with pytest.raises(LocationError, match="no S3 URI"):
+        TaskStorage(StoragePlan("/x", checkpoints_uri="bucket/x"), log=lambda text: None)
