@@ -10,7 +10,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,10 +27,18 @@ class SchedulerProcess:
     """``dcos-tensorflow scheduler`` with these options; ``name`` is for its files in ``folder``."""
 
     def __init__(
-        self, name: str, folder: Path, options: Path, master: str, state: str, *flags: str
+        self,
+        name: str,
+        folder: Path,
+        options: Path,
+        master: str,
+        state: str,
+        *flags: str,
+        environment: Mapping[str, str],
     ) -> None:
         self._log = folder / f"{name}.log"
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("DCOS_TENSORFLOW_")}
+        own = {k: v for k, v in os.environ.items() if not k.startswith("DCOS_TENSORFLOW_")}
+        own["DCOS_TENSORFLOW_HOME"] = str(folder / f"{name}-home")
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
@@ -42,7 +50,7 @@ class SchedulerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**environment, "DCOS_TENSORFLOW_HOME": str(folder / f"{name}-home")},
+                env={**own, **environment},
                 start_new_session=True,
             )
 
@@ -66,12 +74,12 @@ class SchedulerProcess:
         return ""
 
     def ask(self, path: str) -> tuple[int, Any]:
-        """Return status and JSON of an answer; 0 and the error when there is none."""
+        """Return status and body of an answer; 0 and the error when there is none."""
         try:
             with urllib.request.urlopen(f"http://{self.api}{path}", timeout=10) as answer:
-                return answer.status, json.load(answer)
+                return answer.status, _plain(answer.read())
         except urllib.error.HTTPError as error:
-            return error.code, json.loads(error.read() or b"null")
+            return error.code, _plain(error.read())
         except OSError as error:
             return 0, str(error)
 
@@ -118,3 +126,11 @@ class SchedulerProcess:
         if self.process.poll() is None:
             self.thaw()
             self.kill()
+
+
+def _plain(body: bytes) -> Any:
+    """Return a body as JSON, or as text where the SDK answers with text."""
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode()

@@ -106,14 +106,15 @@ class ZooKeeperServer:
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
         """Stop the JVM in its tracks for a while: connections stay, answers do not come."""
-        assert self._process is not None, "not started"
-        self._process.send_signal(signal.SIGSTOP)
+        process = self._process
+        assert process is not None, "not started"
+        process.send_signal(signal.SIGSTOP)
         # The signal reaches one thread after the other: some may answer a little longer.
-        eventually(lambda: _stopped(Path(f"/proc/{self._process.pid}/task")))
+        eventually(lambda: _stopped(Path(f"/proc/{process.pid}/task")))
         try:
             yield
         finally:
-            self._process.send_signal(signal.SIGCONT)
+            process.send_signal(signal.SIGCONT)
 
     @property
     def _log(self) -> Path:

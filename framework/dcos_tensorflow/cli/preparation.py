@@ -70,8 +70,9 @@ def prepare(
     return PreparedJob(spec, archive, found, tuple(told))
 
 
-def prepare_uninstall(options: Options) -> PreparedJob:
+def prepare_uninstall(options: Options, directory: ServiceDirectory) -> PreparedJob:
     """Return what an uninstall needs of the options: whose it is. The code may be gone already."""
+    directory.prepare()
     return PreparedJob(service_spec(options), None, "", ())
 
 

@@ -58,7 +58,7 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
         if UNINSTALL_VARIABLE in os.environ:
             settings = settings.with_value("uninstall", True, f"the variable {UNINSTALL_VARIABLE}")
         prepared = with_principal(
-            prepare_uninstall(options)
+            prepare_uninstall(options, directory)
             if settings["uninstall"]
             else prepare(options, directory, os.environ, local=local),
             settings["principal"],

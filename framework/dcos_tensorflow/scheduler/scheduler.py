@@ -229,13 +229,13 @@ class Scheduler:
         )
         self._loop.watch(lambda decision: runners.wake())
         self._loop.watch(self._note_configuration)
-        for event in beginning.events:
-            self._loop.submit(event)
         self._loop.start()
         self._lease.start()
         self._runners.start()
         if beginning.subscribe:
             self._subscribe(self._gateway, beginning.state.framework_id)
+        for event in beginning.events:
+            self._loop.submit(event)
 
     def stop(self) -> None:
         """End this process's part. Every task is left alone."""

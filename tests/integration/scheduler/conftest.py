@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from command_line import write_options
 from dcos_tensorflow.core.spec import ServiceSpec
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import Scheduler
+from scheduler_process import SchedulerProcess
 
 Made = Callable[..., Scheduler]
 
@@ -55,3 +57,56 @@ def schedule(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Made]:
     yield start
     for scheduler in made:
         scheduler.stop()
+
+
+@pytest.fixture
+def marks(tmp_path: Path) -> Path:
+    """Where the tasks and the test tell each other that something has happened."""
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def options(tmp_path: Path, marks: Path) -> Path:
+    """A job of two workers; each start of a process leaves a line, the test says when it ends."""
+    command = (
+        f'echo started >> "{marks}/$TASK_NAME"; '
+        f'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'
+    )
+    return write_options(
+        tmp_path,
+        service={"name": "job", "job_cmd": command},
+        worker={"count": 2},
+    )
+
+
+@pytest.fixture
+def start(
+    tmp_path: Path, options: Path, cluster: EmbeddedCluster
+) -> Iterator[Callable[..., SchedulerProcess]]:
+    """Return a function that starts a scheduler process; all are ended with the test."""
+    started: list[SchedulerProcess] = []
+
+    def begin(
+        name: str,
+        state: str,
+        *flags: str,
+        master: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> SchedulerProcess:
+        one = SchedulerProcess(
+            name,
+            tmp_path,
+            options,
+            master or cluster.master,
+            state,
+            *flags,
+            environment=environment or {},
+        )
+        started.append(one)
+        return one
+
+    yield begin
+    for one in started:
+        one.close()

@@ -3,56 +3,16 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from command_line import write_options
 from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED
 from scheduler_process import SchedulerProcess
 from tcp_proxy import TcpProxy
 from waiting import eventually, stays
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.zookeeper]
-
-Start = Callable[..., SchedulerProcess]
-
-
-@pytest.fixture
-def marks(tmp_path: Path) -> Path:
-    folder = tmp_path / "marks"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def options(tmp_path: Path, marks: Path) -> Path:
-    """A job of two workers; each start of a process leaves a line, the test says when it ends."""
-    command = (
-        f'echo started >> "{marks}/$TASK_NAME"; '
-        f'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'
-    )
-    return write_options(
-        tmp_path,
-        service={"name": "job", "job_cmd": command},
-        worker={"count": 2},
-    )
-
-
-@pytest.fixture
-def start(tmp_path: Path, options: Path, cluster) -> Iterator[Start]:
-    """Return a function that starts a scheduler process; all are ended with the test."""
-    started: list[SchedulerProcess] = []
-
-    def begin(name: str, state: str, *flags: str, master: str = "") -> SchedulerProcess:
-        one = SchedulerProcess(name, tmp_path, options, master or cluster.master, state, *flags)
-        started.append(one)
-        return one
-
-    yield begin
-    for one in started:
-        one.close()
 
 
 def attempts(job: dict) -> set[str]:

@@ -16,13 +16,6 @@ UNTIL_TOLD = 'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'
 
 
 @pytest.fixture
-def marks(tmp_path):
-    folder = tmp_path / "marks"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def lasting(marks):
     """A job that ends when the test says so."""
     return command_job(UNTIL_TOLD.format(marks=marks))

@@ -15,16 +15,9 @@ from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.scheduler.scheduler import EXIT_UNINSTALLING, SchedulerError
 from dcos_tensorflow.state.store import open_store
 from scheduled_jobs import command_job, done, running, wait_until
-from waiting import stays
+from waiting import eventually, stays
 
 UNTIL_TOLD = 'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'
-
-
-@pytest.fixture
-def marks(tmp_path):
-    folder = tmp_path / "marks"
-    folder.mkdir()
-    return folder
 
 
 @pytest.fixture
@@ -169,3 +162,35 @@ def test_after_an_uninstall_the_same_name_is_a_new_service(schedule, lasting, ma
     assert after.instance != before.instance
     (marks / "finish").touch()
     assert wait_until(second, done).job.phase is JobPhase.DONE
+
+
+def test_a_daemon_uninstalls_as_cosmos_expects_it(start, cluster, tmp_path):
+    """Cosmos sets SDK_UNINSTALL and asks for the plan until that is complete."""
+    state = f"sqlite:///{tmp_path}/state.db"
+    first = start("first", state)
+    first.wait_for("running")
+    first.kill()
+    second = start("second", state, environment={"SDK_UNINSTALL": ""})
+    eventually(lambda: second.ask("/v1/plans/deploy")[0] == 200, seconds=60)
+    assert second.ask("/v1/state/frameworkId")[0] == 404
+    assert (frameworks(cluster), values(tmp_path)) == ([], {})
+    assert stays(lambda: second.process.poll() is None, 0.5), "it stays to answer"
+
+
+def test_a_daemon_that_was_started_without_the_uninstalls_variable_exits_with_11(
+    start, options, tmp_path
+):
+    options.write_text(options.read_text().replace("echo started", "trap '' TERM; echo started"))
+    options.write_text(
+        options.read_text().replace('"kill_grace_seconds": 1', '"kill_grace_seconds": 30')
+    )
+    state = f"sqlite:///{tmp_path}/state.db"
+    first = start("first", state)
+    first.wait_for("running")
+    first.kill()
+    second = start("second", state, "--uninstall")
+    second.wait_for("ending")
+    second.kill()
+    third = start("third", state)
+    assert third.exit_code() == EXIT_UNINSTALLING
+    assert "is being uninstalled" in third.log
