@@ -52,6 +52,7 @@ class Shop:
         self.options = self._options()
         self.scheduler = self.start_scheduler()
         self.kills: list[str] = []
+        self.farthest = 0
 
     def _options(self) -> Path:
         file = self.folder / "job.json"
@@ -183,13 +184,17 @@ class Shop:
         return file.read_text().split() if file.exists() else []
 
     def trains_on(self) -> None:
-        """Wait until a chief that started after now has come some steps further."""
+        """Wait until the training steps again, and every other time until it has got further."""
         before = len(self.lines("lost"))
         reached = self.highest()
+        farthest = self.farthest = max(self.farthest, reached)
+        further = self.dice.random() < 0.5
 
         def goes_on() -> bool:
-            started_again = len(self.lines("lost")) > before
-            return self.highest() > reached + 3 or (started_again and self.highest() > 3)
+            now = self.highest()
+            if further:
+                return now > farthest + SAVE_STEPS
+            return now > reached + 3 or (len(self.lines("lost")) > before and now > 3)
 
         eventually(goes_on, seconds=DEADLINE, what=f"steps after {self.kills[-1]}")
 

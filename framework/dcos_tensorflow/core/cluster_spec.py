@@ -165,12 +165,12 @@ def members_of(spec: ServiceSpec) -> tuple[str, ...]:
     )
 
 
-def data_shard(spec: ServiceSpec, task: str) -> tuple[int, int]:
-    """Return (index, count) of the part of the input data that ``task`` reads.
+def data_shard(cluster: ClusterSpec, task: str) -> tuple[int, int]:
+    """Return (index, count) of the part of the input data that ``task`` reads in this epoch.
 
     Chief first, then workers, then GPU workers. Tasks that do not train see all of it: (0, 1).
     """
-    training = [f"{role}-{index}" for role in TRAINING_ROLES for index in range(_count(spec, role))]
+    training = [n for role in TRAINING_ROLES for n in cluster.names_by_role.get(role, ())]
     if task not in training:
         return 0, 1
     return training.index(task), len(training)
@@ -264,6 +264,7 @@ def runner_cluster(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[s
     if definition is not None:
         waiting = wait_for(spec, cluster, task, job_contract.CONTRACT_FUNCTION)
         server = {**definition, "wait_for": list(waiting)}
+    index, count = data_shard(cluster, task)
     return {
         "epoch": cluster.epoch,
         "distribute": {
@@ -271,6 +272,7 @@ def runner_cluster(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[s
             "wait_for": list(wait_for(spec, cluster, task, job_contract.CONTRACT_SCRIPT)),
         },
         "server": server,
+        "data_shard": {"index": index, "count": count},
     }
 
 

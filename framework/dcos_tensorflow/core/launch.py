@@ -105,7 +105,7 @@ def runner_spec(
 def _environment(
     spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec
 ) -> dict[str, str]:
-    shard_index, shard_count = cluster_spec.data_shard(spec, record.name)
+    shard_index, shard_count = cluster_spec.data_shard(cluster, record.name)
     rendered = cluster_spec.runner_cluster(spec, cluster, record.name)
     tf_config = rendered["distribute"]["tf_config"]
     env = {

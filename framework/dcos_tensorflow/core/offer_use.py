@@ -49,6 +49,8 @@ from dcos_tensorflow.core.task import TaskRecord, TaskState
 
 #: Seconds. Nothing is wanted / this offer cannot help.
 IDLE_REFUSE_SECONDS = 3600.0
+#: A restart is under way: its members may need a place any moment now.
+RESTARTING_REFUSE_SECONDS = 1.0
 USELESS_REFUSE_SECONDS = 300.0
 #: REVIVE drops every filter of the role: not more often than this.
 REVIVE_SECONDS = 5.0
@@ -236,6 +238,8 @@ def _want_nothing(draft: Draft) -> None:
     running = draft.job.phase in (JobPhase.STARTING, JobPhase.RUNNING)
     soon = draft.job.phase in _SOON or (running and sidecars.is_pending(draft.state))
     seconds = SOON_REFUSE_SECONDS if soon else IDLE_REFUSE_SECONDS
+    if draft.job.phase in _SOON:
+        seconds = RESTARTING_REFUSE_SECONDS
     if draft.state.misfits or draft.state.gang_since:
         draft.set(misfits=(), gang_since=0.0)
     decline(draft, tuple(draft.state.offers), seconds, "nothing is wanted now")
@@ -267,11 +271,18 @@ def _consider(draft: Draft, gang: tuple[TaskRequest, ...], others: tuple[TaskReq
     placed = _placed(draft, gang)
     salt = _port_salt(draft)
     result = place(every, offers, placed, salt=salt)
+    if avoided and not gang and not result.complete:
+        # Nobody holds offers for these: they take now what is there.
+        result = place(every, tuple(draft.state.offers.values()), placed, salt=salt)
     misfits = result.misfits
     if gang and others and not result.complete:
         result = place(gang, offers, placed, salt=salt)
     if gang and not result.complete:
-        _keep_waiting(draft, result, key)
+        # Who is wanted at its old place now is content with another one in a moment.
+        befores = (draft.state.tasks.get(r.name) for r in gang)
+        picky = any(b is not None and _keeps_its_place(draft, b) for b in befores)
+        useless = SOON_REFUSE_SECONDS if picky else USELESS_REFUSE_SECONDS
+        _keep_waiting(draft, result, key, useless)
     else:
         launch(draft, result)
         # A sidecar without a place does not hold up the gang, but says why it waits.
@@ -312,7 +323,9 @@ def _placed(draft: Draft, gang: Sequence[TaskRequest]) -> tuple[PlacedTask, ...]
     )
 
 
-def _keep_waiting(draft: Draft, result: Placement, key: tuple[int, tuple[str, ...]]) -> None:
+def _keep_waiting(
+    draft: Draft, result: Placement, key: tuple[int, tuple[str, ...]], refuse_seconds: float
+) -> None:
     """Hold what helps, hand back what does not, and remember why."""
     first = result.misfits[0].reason if result.misfits else "no offer fits"
     more = f" (and {len(result.misfits) - 1} more tasks wait)" if len(result.misfits) > 1 else ""
@@ -324,7 +337,7 @@ def _keep_waiting(draft: Draft, result: Placement, key: tuple[int, tuple[str, ..
     for offer_id, reason in result.useless_offers.items():
         by_reason.setdefault(reason, []).append(offer_id)
     for reason, offer_ids in by_reason.items():
-        decline(draft, tuple(offer_ids), USELESS_REFUSE_SECONDS, reason)
+        decline(draft, tuple(offer_ids), refuse_seconds, reason)
     # What was declined changes nothing about what was considered.
     draft.set(considered=(draft.state.offers_version, key[1]))
 

@@ -131,6 +131,10 @@ def _contract_variables(spec: RunnerSpec, cluster: Cluster, where: Directories) 
     }
     if cluster.tf_config is not None:
         variables[contract.TF_CONFIG] = json.dumps(cluster.tf_config, separators=(",", ":"))
+    if cluster.data_shard is not None:
+        index, count = cluster.data_shard
+        variables[contract.DATA_SHARD_INDEX] = str(index)
+        variables[contract.DATA_SHARD_COUNT] = str(count)
     return variables
 
 

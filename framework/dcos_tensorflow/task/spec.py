@@ -47,12 +47,14 @@ class Cluster:
 
     ``tf_config`` is what ``tf.distribute`` reads (None: no variable ``TF_CONFIG`` at all);
     ``server`` is what the function contract builds its Server from (None: a local one).
+    ``data_shard`` is (index, count) of the task's part of the input data in this epoch.
     """
 
     epoch: int
     tf_config: Optional[Mapping[str, Any]] = None
     wait_for: Tuple[str, ...] = ()
     server: Optional[ServerCluster] = None
+    data_shard: Optional[Tuple[int, int]] = None
 
 
 @dataclass(frozen=True)
@@ -189,11 +191,13 @@ def _json_object(text: str, what: str) -> Mapping[str, Any]:
 def _cluster(fields: "_Fields") -> Cluster:
     distribute = fields.optional_part("distribute")
     server = fields.optional_part("server")
+    shard = fields.optional_part("data_shard")
     return Cluster(
         epoch=fields.integer("epoch"),
         tf_config=distribute.optional_object("tf_config") if distribute else None,
         wait_for=distribute.addresses("wait_for") if distribute else (),
         server=_server(server) if server else None,
+        data_shard=(shard.integer("index"), shard.integer("count")) if shard else None,
     )
 
 

@@ -405,7 +405,7 @@ class TestDecider:
 class TestDataShard:
     def test_numbers_chief_workers_and_gpu_workers_in_this_order(self) -> None:
         spec = service(gpu_worker=2, worker=2, ps=1, chief=1)
-        shards = {task: data_shard(spec, task) for task in spec.task_names()}
+        shards = {task: data_shard(cluster(spec), task) for task in spec.task_names()}
         assert shards == {
             "chief-0": (0, 5),
             "worker-0": (1, 5),
@@ -416,7 +416,12 @@ class TestDataShard:
         }
 
     def test_gives_the_evaluator_everything(self) -> None:
-        assert data_shard(service(worker=3, evaluator=1), "evaluator-0") == (0, 1)
+        spec = service(worker=3, evaluator=1)
+        assert data_shard(cluster(spec), "evaluator-0") == (0, 1)
+
+    def test_divides_the_data_among_the_members_that_there_are(self) -> None:
+        fewer = ClusterSpec(epoch=5, addresses={"worker-0": "a:1", "worker-2": "c:1"})
+        assert data_shard(fewer, "worker-2") == (1, 2)
 
 
 class TestRunnerCluster:
@@ -442,6 +447,7 @@ class TestRunnerCluster:
                 "task_index": 1,
                 "wait_for": ["ps-0:1", "chief-0:1"],
             },
+            "data_shard": {"index": 1, "count": 2},
         }
 
     def test_has_no_server_for_a_sidecar(self) -> None:
@@ -450,4 +456,5 @@ class TestRunnerCluster:
             "epoch": 4,
             "distribute": {"tf_config": None, "wait_for": []},
             "server": None,
+            "data_shard": {"index": 0, "count": 1},
         }
