@@ -164,6 +164,8 @@ def _why_not(draft: Draft, record: TaskRecord) -> str:
     if state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
         return f"the job is {state.job.phase}"
     in_cluster = state.epoch is not None and record.name in state.epoch.addresses
+    if not is_wanted(state, record.name) and state.controls.holds("decommission", record.name):
+        return ""
     if record.role in GANG_ROLES and record.name not in members(state) and not in_cluster:
         return "it is not wanted any more"
     return ""

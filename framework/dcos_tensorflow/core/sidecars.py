@@ -29,6 +29,8 @@ def look_after(draft: Draft) -> None:
         if not has_container(record) or record.kill_reason:
             continue
         if not is_wanted(draft.state, record.name):
+            if draft.state.controls.holds("decommission", record.name):
+                continue
             draft.put(replace(record, kill_reason="it is not wanted any more"))
         elif record.name in due:
             draft.set_job(canary=configuration_id(draft.state.spec))
