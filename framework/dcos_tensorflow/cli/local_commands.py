@@ -14,6 +14,7 @@ from typing import Any
 
 from dcos_tensorflow.cli import embedded
 from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.interpreters import find_tensorflow
 from dcos_tensorflow.cli.machine import AgentWishes, agents
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.wording import megabytes, sentence, table
@@ -87,7 +88,18 @@ def _dcos_config(
         variant=wishes.variant,
         core_cli=wishes.core_cli,
         login=login,
+        pythons=_pythons(Path.cwd()),
     )
+
+
+def _pythons(place: Path) -> dict[str, str]:
+    """Return the Pythons with TensorFlow near a folder, by version; "" is any."""
+    versions = {"": find_tensorflow([place])}
+    for folder in (place, *place.parents):
+        for environment in folder.glob(".venvs/tensorflow-*"):
+            version = environment.name.removeprefix("tensorflow-")
+            versions.setdefault(version, find_tensorflow([folder], version))
+    return {version: str(python) for version, python in versions.items() if python is not None}
 
 
 def _dcos_folder(work: WorkDirectory) -> Path:

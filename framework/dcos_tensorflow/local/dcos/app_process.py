@@ -36,13 +36,13 @@ class Machine:
 
     Attributes:
         environment: variables below those of the app.
-        overrides: gives the variables above those of the app, for an app's id.
+        overrides: gives the variables above those of the app.
         secrets: the folder with a file for each secret.
 
     """
 
     environment: Mapping[str, str]
-    overrides: Callable[[str], Mapping[str, str]]
+    overrides: Callable[[App], Mapping[str, str]]
     secrets: Path
 
 
@@ -106,7 +106,7 @@ def environment(app: App, task: TaskRecord, version: str, machine: Machine) -> d
     found |= app.env
     for name, source in app.secret_env.items():
         found[name] = _secret(machine.secrets, source)
-    found |= machine.overrides(app.app_id)
+    found |= machine.overrides(app)
     found |= {"MESOS_TASK_ID": task.task_id, "MESOS_SANDBOX": task.sandbox, "HOST": _HOST}
     found |= {"MESOS_CONTAINER_ID": task.container_id, "MESOS_DIRECTORY": task.sandbox}
     found["PORTS"] = ",".join(map(str, task.ports))

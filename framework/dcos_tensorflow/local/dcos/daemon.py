@@ -146,7 +146,7 @@ def _to_json(config: DcosConfig) -> Json:
         **{name: getattr(config, name) for name in ("master", "port", "version", "variant")},
         "login": None if config.login is None else asdict(config.login),
         "core_cli": None if plugin is None else str(plugin.resolve()),
-        "environment": dict(config.environment),
+        "pythons": dict(config.pythons),
         "uninstall_interval": config.uninstall_interval,
     }
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from dcos_tensorflow.local.dcos import core_cli
+from dcos_tensorflow.local.dcos import core_cli, this_machine
+from dcos_tensorflow.local.dcos.app_definition import App
 from dcos_tensorflow.local.dcos.app_process import Machine
 from dcos_tensorflow.local.dcos.application import Application, HttpServer
 from dcos_tensorflow.local.dcos.cluster_calls import ClusterCalls, Guard, Identity, Login
@@ -46,7 +47,8 @@ class DcosConfig:
         variant: open or enterprise; enterprise allows updates to other versions.
         login: the user that must log in; None lets everybody of this machine in.
         core_cli: the plugin archive to serve as ``dcos-core-cli``.
-        environment: variables that every app gets, above its own.
+        pythons: the Pythons with TensorFlow of this machine, by version; "" is the one for
+            whoever names no version.
         uninstall_interval: seconds between two looks at an uninstall; Cosmos has 10.
 
     """
@@ -58,7 +60,7 @@ class DcosConfig:
     variant: str = "open"
     login: Login | None = None
     core_cli: Path | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
+    pythons: Mapping[str, str] = field(default_factory=dict)
     uninstall_interval: float = 1.0
 
 
@@ -137,21 +139,11 @@ class LocalDcos:
         self.marathon.stop()
         self._server.stop()
 
-    def _overrides(self, app_id: str) -> dict[str, str]:
-        """Return what an app cannot know of this machine.
-
-        A package names masters and ZooKeeper by DC/OS' own host names, which lead nowhere here,
-        and its service listens on every address, which here would be those of a laptop.
-        """
-        folder = self._config.folder / "services" / app_id.strip("/").replace("/", "__")
+    def _overrides(self, app: App) -> dict[str, str]:
+        config = self._config
+        folder = config.folder / "services" / app.app_id.strip("/").replace("/", "__")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return {
-            "DCOS_TENSORFLOW_MASTER": self._config.master,
-            "DCOS_TENSORFLOW_STATE": f"sqlite:///{folder / 'state.db'}",
-            "DCOS_TENSORFLOW_HOME": str(folder),
-            "DCOS_TENSORFLOW_API_HOST": _HOST,
-            **self._config.environment,
-        }
+        return this_machine.variables(app, config.master, folder, config.pythons)
 
 
 def _last_port(state: StateFile) -> int:

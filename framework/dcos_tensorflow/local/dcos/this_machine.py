@@ -1,0 +1,40 @@
+"""What an app cannot know of the machine that it runs on: variables over its own. Pure.
+
+``local_dcos`` asks for every start of an app. A package names masters and ZooKeeper by DC/OS' own
+host names, which lead nowhere here; its service listens on every address, which here would be
+those of a laptop; and its tasks run in images, where here they need a Python of this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dcos_tensorflow.local.dcos.app_definition import App
+from dcos_tensorflow.package.variables import variable_of
+
+_PYTHON = variable_of(("service", "python"))
+_VERSION = variable_of(("service", "tensorflow_version"))
+
+
+def variables(app: App, master: str, folder: Path, pythons: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables.
+
+    Args:
+        app: the app.
+        master: ``host:port`` of the Mesos master.
+        folder: where the service may keep its state.
+        pythons: by version of TensorFlow, that of "" for whoever names none.
+    """
+    found = {
+        "DCOS_TENSORFLOW_MASTER": master,
+        "DCOS_TENSORFLOW_STATE": f"sqlite:///{folder / 'state.db'}",
+        "DCOS_TENSORFLOW_HOME": str(folder),
+        "DCOS_TENSORFLOW_API_HOST": "127.0.0.1",
+    }
+    if app.env.get(_PYTHON) == "":
+        # Without one the service would ask for an image, which the embedded cluster refuses.
+        python = pythons.get(app.env.get(_VERSION, ""))
+        if python is not None:
+            found[_PYTHON] = python
+    return found
