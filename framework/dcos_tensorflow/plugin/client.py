@@ -91,12 +91,29 @@ class Cluster:
         }
         return self._ask("POST", f"/cosmos/service/{verb}", body, headers)
 
+    def log(self, task_id: str, file: str, lines: int) -> Answer:
+        """Ask for the last lines of a file in a task's sandbox. Raises CommandError."""
+        headers = {"Accept": "text/plain"}
+        return self._ask("GET", _log_path(task_id, file, lines), None, headers)
+
+    def follow(self, task_id: str, file: str, lines: int, after: str) -> Any:
+        """Return the open event stream of a file; what follows the event ``after`` when given.
+
+        Raises OSError: whoever follows tries again.
+        """
+        if self._opener is None:
+            raise _no_cluster()
+        request = urllib.request.Request(self._url + _log_path(task_id, file, lines))
+        request.add_header("Accept", "text/event-stream")
+        if after:
+            request.add_header("Last-Event-ID", after)
+        if self._token:
+            request.add_header("Authorization", f"token={self._token}")
+        return self._opener.open(request, timeout=_SECONDS)
+
     def _ask(self, method: str, path: str, body: Optional[Any], headers: Dict[str, str]) -> Answer:
         if self._opener is None:
-            raise CommandError(
-                "Which cluster? This is a command of the DC/OS command line: run it as"
-                " 'dcos tensorflow', or set DCOS_URL."
-            )
+            raise _no_cluster()
         data = None if body is None else json.dumps(body).encode("utf-8")
         request = urllib.request.Request(self._url + path, data, headers, method=method)
         if self._token:
@@ -119,6 +136,18 @@ class Cluster:
             # A proxy cannot reach this machine's own addresses.
             handlers += (urllib.request.ProxyHandler({}),)
         return urllib.request.build_opener(*handlers)
+
+
+def _log_path(task_id: str, file: str, lines: int) -> str:
+    task, name = urllib.parse.quote(task_id, safe=""), urllib.parse.quote(file)
+    return f"/system/v1/logs/v2/task/{task}/file/{name}?cursor=END&skip=-{lines}"
+
+
+def _no_cluster() -> CommandError:
+    return CommandError(
+        "Which cluster? This is a command of the DC/OS command line: run it as"
+        " 'dcos tensorflow', or set DCOS_URL."
+    )
 
 
 def _tls(environ: Mapping[str, str]) -> ssl.SSLContext:

@@ -10,6 +10,7 @@ import argparse
 import json
 import sys
 import urllib.parse
+import webbrowser
 from typing import Any, Dict, List, Optional
 
 from dcos_tensorflow.plugin.client import Answer, Cluster
@@ -134,6 +135,26 @@ def why(cluster: Cluster, given: argparse.Namespace) -> None:
 def cluster_spec(cluster: Cluster, _: argparse.Namespace) -> None:
     """Print the ClusterSpec and its epoch."""
     _show(_found(cluster.scheduler("GET", "cluster")))
+
+
+def options(cluster: Cluster, _: argparse.Namespace) -> None:
+    """Print the options that the scheduler works with, secrets hidden."""
+    found = _found(cluster.scheduler("GET", "configurations/target")).json()
+    if not isinstance(found, dict) or "options" not in found:
+        raise CommandError(f"The scheduler of {cluster.service} does not tell its options.")
+    print(json.dumps(found["options"], indent=2, ensure_ascii=False))
+
+
+def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Print where TensorBoard is, or open it in a browser."""
+    answer = cluster.scheduler("GET", "endpoints/tensorboard")
+    addresses = _found(answer, "TensorBoard: set service.use_tensorboard").json()["address"]
+    if not addresses:
+        raise CommandError("TensorBoard does not run yet; 'why' says what it waits for.")
+    url = f"http://{addresses[0]}"
+    print(url)
+    if given.open and not webbrowser.open(url):
+        raise CommandError(f"No browser could be opened; the address is {url}.")
 
 
 def describe(cluster: Cluster, _: argparse.Namespace) -> None:

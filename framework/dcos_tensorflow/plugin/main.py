@@ -15,6 +15,7 @@ from typing import Any, Callable, Mapping, Sequence
 from dcos_tensorflow.plugin import commands
 from dcos_tensorflow.plugin.client import Cluster
 from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.logs import logs
 
 INFO = "Manage distributed TensorFlow jobs"
 _PROGRAM = "dcos-tensorflow"
@@ -77,6 +78,14 @@ def parser(program: str) -> argparse.ArgumentParser:
     _update(_below(tree.add_parser("update", help="change the options of the service")))
     _debug(_below(tree.add_parser("debug", help="look inside the scheduler")))
     _json(_add(tree, "why", "why the job is not further", commands.why))
+    _add(tree, "options", "the options that the scheduler works with", commands.options)
+    board = _add(tree, "tensorboard", "where TensorBoard is", commands.tensorboard)
+    board.add_argument("--open", action="store_true", help="open it in a browser")
+    output = _add(tree, "logs", "what the tasks print", logs)
+    output.add_argument("tasks", nargs="*", metavar="TASK", help="such as worker-0; all if none")
+    output.add_argument("-f", "--follow", action="store_true", help="go on until all have ended")
+    output.add_argument("--lines", type=_count, default=10, help="last lines to begin with")
+    output.add_argument("--file", default="stdout", help="stdout, stderr or another file")
     _add(tree, "cluster", "the ClusterSpec and its epoch", commands.cluster_spec)
     return whole
 
@@ -157,6 +166,13 @@ def _debug(tree: Any) -> None:
     _get(state, "properties", "state/properties")
     _get(state, "property", "state/properties").add_argument("item", metavar="NAME")
     _get(state, "refresh_cache", "state/refresh", "PUT")
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
 
 
 def _below(above: argparse.ArgumentParser) -> Any:

@@ -1,0 +1,172 @@
+"""``logs``, ``options`` and ``tensorboard`` against a small cluster that serves just them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.plugin import logs
+from dcos_tensorflow.plugin.main import run
+
+
+class SmallCluster:
+    """Answers by path; event streams are cut after each event, as a bad network would."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+        self.logs: dict[str, list[str]] = {}
+        small = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path.startswith("/system/v1/logs/v2/task/"):
+                    self.log_of(self.path.split("/")[6])
+                    return
+                body = small.answers.get(self.path.partition("/v1/")[2])
+                if body is None:
+                    self.answer(404, "text/plain", b"Element not found")
+                else:
+                    self.answer(200, "application/json", json.dumps(body).encode())
+
+            def log_of(self, task_id: str) -> None:
+                lines = small.logs.get(task_id)
+                if lines is None:
+                    self.answer(404, "text/plain", b"no such task")
+                elif "event-stream" not in self.headers["Accept"]:
+                    number = int(self.path.rpartition("-")[2])
+                    text = "".join(f"{line}\n" for line in lines[-number:])
+                    self.answer(200 if lines else 204, "text/plain", text.encode())
+                else:
+                    after = int(self.headers.get("Last-Event-ID") or 0)
+                    events = [
+                        f"id: {place}\ndata: {json.dumps({'fields': {'MESSAGE': line}})}\n\n"
+                        for place, line in list(enumerate(lines, 1))[after : after + 1]
+                    ]
+                    text = ": a sign of life\n\n" + "".join(events)
+                    self.answer(200, "text/event-stream", text.encode())
+
+            def answer(self, status: int, kind: str, body: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                if status != 204:
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body if status != 204 else b"")
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.environ = {"DCOS_URL": f"http://127.0.0.1:{self.server.server_address[1]}"}
+
+    def tasks(self, status: str, *names: str) -> None:
+        instances = [
+            {"name": name, "tasks": [{"id": f"tf__{name}__1", "name": name, "status": status}]}
+            for name in names
+        ]
+        self.answers["pod/status"] = {"pods": [{"name": "worker", "instances": instances}]}
+
+
+@pytest.fixture
+def cluster() -> Iterator[SmallCluster]:
+    small = SmallCluster()
+    thread = threading.Thread(target=small.server.serve_forever, args=(0.02,))
+    thread.start()
+    yield small
+    small.server.shutdown()
+    thread.join()
+    small.server.server_close()
+
+
+Captured = pytest.CaptureFixture[str]
+
+
+def test_all_tasks_are_printed_with_their_names(cluster: SmallCluster, capsys: Captured) -> None:
+    cluster.tasks("RUNNING", "worker-0", "worker-10")
+    cluster.logs = {"tf__worker-0__1": ["a", "b", "c"], "tf__worker-10__1": ["d"]}
+    assert run(["tensorflow", "logs", "--lines", "2"], cluster.environ) == 0
+    assert capsys.readouterr().out == "worker-0  | b\nworker-0  | c\nworker-10 | d\n"
+
+
+def test_one_task_is_printed_as_it_is(cluster: SmallCluster, capsys: Captured) -> None:
+    cluster.tasks("RUNNING", "worker-0", "worker-1")
+    cluster.logs = {"tf__worker-0__1": ["a"], "tf__worker-1__1": ["b"]}
+    assert run(["tensorflow", "logs", "worker-1"], cluster.environ) == 0
+    assert capsys.readouterr().out == "b\n"
+
+
+def test_a_task_without_output_prints_nothing(cluster: SmallCluster, capsys: Captured) -> None:
+    cluster.tasks("RUNNING", "worker-0")
+    cluster.logs = {"tf__worker-0__1": []}
+    assert run(["tensorflow", "logs"], cluster.environ) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_log_that_cannot_be_read_is_told_and_the_others_are_printed(
+    cluster: SmallCluster, capsys: Captured
+) -> None:
+    cluster.tasks("RUNNING", "worker-0", "worker-1")
+    cluster.logs = {"tf__worker-1__1": ["b"]}
+    assert run(["tensorflow", "logs"], cluster.environ) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "worker-1 | b\n"
+    assert "worker-0: stdout cannot be read (404" in printed.err
+
+
+def test_a_task_that_was_never_started_is_named(cluster: SmallCluster, capsys: Captured) -> None:
+    cluster.tasks("RUNNING", "worker-0")
+    assert run(["tensorflow", "logs", "worker-7"], cluster.environ) == 1
+    assert "No task worker-7 has been started; there are worker-0" in capsys.readouterr().err
+
+
+def test_following_prints_each_line_once_over_broken_streams_and_ends_with_the_job(
+    cluster: SmallCluster, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "_LOOK_SECONDS", 0.3)
+    monkeypatch.setattr(logs, "_AGAIN_SECONDS", 0.02)
+    cluster.tasks("FINISHED", "worker-0", "worker-1")
+    cluster.answers["job"] = {"phase": "done"}
+    cluster.logs = {"tf__worker-0__1": ["a", "b", "c"], "tf__worker-1__1": ["d", "e"]}
+    assert run(["tensorflow", "logs", "--follow"], cluster.environ) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines) == [f"worker-0 | {x}" for x in "abc"] + [f"worker-1 | {x}" for x in "de"]
+    assert [line for line in lines if "worker-0" in line] == [f"worker-0 | {x}" for x in "abc"]
+
+
+def test_the_options_in_force_are_printed(cluster: SmallCluster, capsys: Captured) -> None:
+    cluster.answers["configurations/target"] = {"options": {"worker": {"count": 2}}}
+    assert run(["tensorflow", "options"], cluster.environ) == 0
+    assert json.loads(capsys.readouterr().out) == {"worker": {"count": 2}}
+
+
+def test_tensorboard_tells_its_address(cluster: SmallCluster, capsys: Captured) -> None:
+    cluster.answers["endpoints/tensorboard"] = {"address": ["10.0.0.1:6006"], "dns": []}
+    assert run(["tensorflow", "tensorboard"], cluster.environ) == 0
+    assert capsys.readouterr().out == "http://10.0.0.1:6006\n"
+
+
+def test_a_service_without_tensorboard_says_how_to_get_one(
+    cluster: SmallCluster, capsys: Captured
+) -> None:
+    assert run(["tensorflow", "tensorboard"], cluster.environ) == 1
+    assert "service.use_tensorboard" in capsys.readouterr().err
+
+
+def test_why_is_a_sentence_for_the_job_and_one_for_each_task(
+    cluster: SmallCluster, capsys: Captured
+) -> None:
+    cluster.answers["why"] = {
+        "phase": "placing",
+        "why": "2 tasks wait",
+        "tasks": {"worker-0": {"why": "needs 2 gpus"}},
+    }
+    assert run(["tensorflow", "why"], cluster.environ) == 0
+    assert capsys.readouterr().out == (
+        "tensorflow is placing: 2 tasks wait\n  worker-0: needs 2 gpus\n"
+    )
