@@ -75,6 +75,23 @@ def test_sigterm_leaves_a_job_on_a_lasting_cluster_alone(command_line, job, name
     assert (checkpoints / "starts").read_text() == "started\n"
 
 
+def test_a_job_that_goes_on_is_taken_over_to_other_options(command_line, job, name):
+    file = job(f"echo $GREETING >> $CHECKPOINT_DIR/starts; {UNTIL_FINISH}", name)
+    first = command_line.start("run", file, "--set", "worker.env.GREETING=hello")
+    assert first.stdout is not None
+    assert any("worker-0 running" in line for line in first.stdout)
+    first.terminate()
+    first.communicate(timeout=30)
+    checkpoints = command_line.home / "services" / name / "checkpoints"
+    other = ("run", file, "--set", "worker.env.GREETING=again")
+    assert "--update" in command_line(*other).out
+    second = command_line.start(*other, "--update")
+    eventually(lambda: (checkpoints / "starts").read_text() == "hello\nagain\n", seconds=60)
+    (checkpoints / "finish").touch()
+    out, _ = second.communicate(timeout=60)
+    assert second.returncode == 0, out
+
+
 def test_a_detached_job_is_watched_and_stopped_from_other_terminals(command_line, job, name):
     file = job("for i in $(seq 300); do echo step $i loss 0.5; sleep 0.2; done", name)
     started = document(command_line("run", file, "--detach", "--json"))

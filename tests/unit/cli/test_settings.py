@@ -145,3 +145,16 @@ def test_a_config_file_that_is_no_object_is_refused(tmp_path, text):
     file.write_text(text)
     with pytest.raises(UsageError, match="--config"):
         collect(file, {}, {})
+
+
+def test_a_standby_always_waits():
+    with pytest.raises(UsageError, match="a standby always waits"):
+        collect(None, {}, {"standby": True, "wait_for_leadership": False})
+    assert collect(None, {}, {"standby": True})["standby"] is True
+
+
+@pytest.mark.parametrize("wrong", ["0.5", "soon", "4000"])
+def test_a_session_lasts_a_second_to_an_hour(wrong):
+    with pytest.raises(UsageError, match="from 1 to 3600"):
+        collect(None, {"DCOS_TENSORFLOW_SESSION_SECONDS": wrong}, {})
+    assert collect(None, {}, {"session_seconds": "2"})["session_seconds"] == 2.0
