@@ -35,9 +35,9 @@ class Result:
 
     ``restarted`` are the tasks whose process is a new one, ``moved`` those of them with a new
     container. ``noticed_seconds`` is when the service noted an incident, ``started_seconds`` when
-    it had started the last of the new processes, both from the fault. ``load`` is how many processes
-    of the machine wanted to run then, on average over a minute.
-    ``charged`` is how many retries it cost. ``why`` says what a job that is not healed waits for.
+    it had started the last of the new processes, both from the fault. ``load`` is how many
+    processes of the machine wanted to run then, on average over a minute. ``charged`` is how many
+    retries it cost. ``why`` says what a job that is not healed waits for.
     """
 
     tensorflow: str
@@ -123,8 +123,7 @@ def play(service: Service, case: Case, version: str, baseline: Figures | None) -
     service.highest_step = service.watch.step
     fault = service.fault(case.way, case.victims)
     if case.way is Way.SILENT:
-        # It trains on where nobody sees it: what it does there does not count.
-        service.watch.disregard(before[task].pid for task in case.victims)
+        service.disregard(before[task] for task in case.victims)
     entries = _healed(service, case, fault, before)
     after = service.processes()
     job = service.ask("/v1/job") or {}
@@ -217,9 +216,17 @@ def _told(result: Result) -> str:
         return result.note
     if not result.healed:
         return f"NOT HEALED: {result.why}"
-    started = result.started_seconds
-    return (
-        f"{_seconds(result.figures)}, noticed {result.noticed_seconds or 0:.1f}, started "
-        f"{started or 0:.1f}, by hand {_seconds(result.by_hand)}, restarted {' '.join(result.restarted) or 'nobody'}"
-        f"{', ' + result.note if result.note else ''}"
-    )
+    noticed, started = result.noticed_seconds or 0.0, result.started_seconds or 0.0
+    parts = [
+        _seconds(result.figures),
+        f"noticed {noticed:.1f} s",
+        f"started {started:.1f} s",
+        f"restarted {' '.join(result.restarted) or 'nobody'}",
+        f"moved {' '.join(result.moved) or 'nobody'}",
+        f"{result.charged} retries",
+        f"load {result.load:.1f}",
+        result.note,
+    ]
+    if result.by_hand is not None:
+        parts.insert(1, f"by hand {result.by_hand.whole_seconds:.1f} s")
+    return ", ".join(filter(None, parts))

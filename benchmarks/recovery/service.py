@@ -201,9 +201,17 @@ class Service:
         known = self._known.get(task)
         if (known is None or not known.lives) and time.monotonic() > self._looked_at + 0.5:
             self._looked_at = time.monotonic()
-            self._known = self.processes()
+            present = self.processes()
+            self._known = {t: p for t, p in present.items() if not self.watch.disregards(p.pid)}
             known = self._known.get(task)
         return None if known is None else known.directory
+
+    def disregard(self, lost: Iterable[TaskProcess]) -> None:
+        """Let nothing count that these do where nobody sees them."""
+        lost = list(lost)
+        self.watch.disregard(process.pid for process in lost)
+        for process in lost:
+            self._known.pop(process.task, None)
 
     def agent_of(self, task: str) -> int:
         """Return the place of the agent that a task runs on."""

@@ -76,6 +76,10 @@ class Watch:
         self.look()
         self._disregarded.update(dict.fromkeys(pids, time.monotonic()))
 
+    def disregards(self, pid: int) -> bool:
+        """Say whether nothing counts that a process does."""
+        return pid in self._disregarded
+
     def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Look until the condition holds; False when it did not within ``seconds``."""
         deadline = time.monotonic() + seconds

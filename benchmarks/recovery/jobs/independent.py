@@ -9,6 +9,8 @@ journal.note("started")
 import linear  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
+journal.note("imported")
+
 model = linear.Linear()
 manager = linear.manager_of(model, os.environ["CHECKPOINT_DIR"])
 linear.resume(model, manager)

@@ -1,8 +1,9 @@
 """What every job of the recovery benchmark shares: a journal of its steps, and its pace.
 
 The journal is one file for all tasks. Each line is JSON, with the machine's monotonic clock, the
-task, the process and what happened: ``started``, ``resumed`` at a step, ``step``, ``saved``,
-``evaluated``. Lines are appended with one write each, so tasks do not tear each other's.
+task, the process and what happened: ``started``, ``imported`` (TensorFlow is loaded), ``resumed``
+at a step, ``step``, ``saved``, ``evaluated``. Lines are appended with one write each, so tasks do
+not tear each other's.
 """
 
 import json

@@ -10,6 +10,8 @@ journal.note("started")
 import linear  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
+journal.note("imported")
+
 
 def main():
     task = json.loads(os.environ["TF_CONFIG"])["task"]

@@ -9,6 +9,8 @@ journal.note("started")
 import linear  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
+journal.note("imported")
+
 
 def main():
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
