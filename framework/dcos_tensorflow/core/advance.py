@@ -61,9 +61,10 @@ def _look_for_failures(draft: Draft) -> None:
 
 def _finished_meanwhile(draft: Draft) -> bool:
     """Go over to FINISHING when the deciders have finished: then nobody restarts."""
-    deciders = outcome.deciding_tasks(draft.state.spec)
-    if not outcome.has_succeeded(draft.state.spec, draft.state.tasks):
+    absent = draft.job.absent
+    if not outcome.has_succeeded(draft.state.spec, draft.state.tasks, absent):
         return False
+    deciders = [n for n in outcome.deciding_tasks(draft.state.spec) if n not in absent]
     for name in deciders:
         incidents.collect_evidence(draft, draft.state.tasks[name])
     draft.enter(

@@ -49,6 +49,7 @@ def launch(draft: Draft, result: Placement) -> None:
         attempt=attempt,
         started_at=draft.job.started_at or draft.now,
         absent=tuple(n for n in draft.job.absent if n not in gang),
+        joining=tuple(n for n in draft.job.joining if n not in gang),
         replacing=tuple(n for n in draft.job.replacing if n not in gang),
     )
     draft.set(tasks={**draft.state.tasks, **launched}, misfits=(), gang_since=0.0)

@@ -102,7 +102,8 @@ class JobState:
     grace, the decider first. ``phase_since`` is when the present phase was entered.
     ``fruitless`` counts the incidents in a row without progress in between, ``best_step`` is the
     highest step known at the newest of them. ``absent`` are the members that the job goes on
-    without. ``restore_step`` is the checkpoint step that every member of a gang which must agree on
+    without, ``joining`` those of them that the options have added: they join as soon as there is
+    room. ``restore_step`` is the checkpoint step that every member of a gang which must agree on
     one restores (None: there is no checkpoint). ``strategy_seen`` is what a task runner recognised
     in the job's code.
     ``agent_failures`` are the times of recent failures by agent, ``leaving`` the starts of
@@ -130,6 +131,7 @@ class JobState:
     fruitless: int = 0
     best_step: int | None = None
     absent: tuple[str, ...] = ()
+    joining: tuple[str, ...] = ()
     restore_step: int | None = None
     strategy_seen: str = ""
     agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)

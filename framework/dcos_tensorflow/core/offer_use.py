@@ -192,14 +192,14 @@ def _go_without(draft: Draft, lost: Sequence[str], how_long: str) -> None:
 
 
 def _wanted_again(draft: Draft) -> tuple[TaskRequest, ...]:
-    """Return requests for members that the job went on without: joining costs a restart."""
-    job = draft.job
+    """Return requests for members that the job goes on without: joining costs a restart."""
+    job, controls = draft.job, draft.state.controls
     if job.phase is not JobPhase.RUNNING or not job.absent:
         return ()
-    if draft.now - job.phase_since < draft.state.spec.gang.grow_seconds:
-        return ()
-    forced = draft.state.controls.forced
-    return tuple(_request(draft, name) for name in job.absent if not forced(name))
+    grows = draft.now - job.phase_since >= draft.state.spec.gang.grow_seconds
+    joining = () if controls.holds("update") else job.joining
+    due = job.absent if grows else joining
+    return tuple(_request(draft, name) for name in due if not controls.forced(name))
 
 
 def _old_attempts_may_live(draft: Draft) -> bool:

@@ -6,7 +6,7 @@ Called by ``core.service``. A parameter server never ends by itself (TensorFlow:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.spec import TRAINING_ROLES, OutcomePolicy, ServiceSpec, TaskRole
@@ -25,11 +25,15 @@ def deciding_tasks(spec: ServiceSpec) -> tuple[str, ...]:
     )
 
 
-def has_succeeded(spec: ServiceSpec, tasks: Mapping[str, TaskRecord]) -> bool:
-    """Say whether every deciding task has finished with exit code 0."""
-    return all(
-        name in tasks and tasks[name].state is TaskState.FINISHED for name in deciding_tasks(spec)
-    )
+def has_succeeded(
+    spec: ServiceSpec, tasks: Mapping[str, TaskRecord], absent: Collection[str] = ()
+) -> bool:
+    """Say whether every deciding task has finished with exit code 0.
+
+    ``absent`` are members that the job goes on without: nobody waits for their end.
+    """
+    deciding = [name for name in deciding_tasks(spec) if name not in absent]
+    return all(name in tasks and tasks[name].state is TaskState.FINISHED for name in deciding)
 
 
 def still_ending(tasks: Mapping[str, TaskRecord]) -> tuple[str, ...]:

@@ -97,26 +97,24 @@ def _leave_agents(draft: Draft) -> None:
 
 
 def _change_members(draft: Draft) -> None:
-    state = draft.state
+    state, job = draft.state, draft.job
     if state.epoch is None:
         return
     placed, wanted = state.epoch.addresses, members(state)
-    added = [n for n in wanted if n not in placed]
+    added = tuple(n for n in wanted if n not in placed)
     removed = [n for n in placed if n not in wanted]
     if not added and not removed:
         return
     if state.controls.holds("update"):
         return
-    after = {n: placed.get(n, "new") for n in wanted}
-    chosen = _with(who_must_know(state, placed, after), added)
-    what = "; ".join(
-        part
-        for part in (
-            f"{', '.join(added)} join" if added else "",
-            f"{', '.join(removed)} leave" if removed else "",
-        )
-        if part
-    )
+    if added:
+        # Those who train go on until there is a place for whoever joins: there may never be one.
+        draft.set_job(absent=_with(job.absent, added), joining=_with(job.joining, added))
+        draft.reasons.append(f"{', '.join(added)} join when there is room")
+    if not removed:
+        return
+    chosen = who_must_know(draft.state, placed, {n: placed[n] for n in wanted if n in placed})
+    what = f"{', '.join(removed)} leave"
     if chosen:
         restarts.stop(draft, chosen, what, planned=True)
     else:

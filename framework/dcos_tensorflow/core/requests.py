@@ -95,10 +95,15 @@ def change_configuration(draft: Draft, event: events.ConfigurationChanged) -> No
     draft.set(
         spec=event.spec,
         controls=update_order.reconfigured(draft.state, event.spec),
+        # What did not fit before may fit now: look again, also at what was declined.
         considered=(-1, ()),
+        suppressed=None,
     )
     wanted = set(event.spec.task_names())
-    draft.set_job(absent=tuple(n for n in draft.job.absent if n in wanted))
+    draft.set_job(
+        absent=tuple(n for n in draft.job.absent if n in wanted),
+        joining=tuple(n for n in draft.job.joining if n in wanted),
+    )
     draft.reasons.append(
         f"configuration {configuration_id(event.spec)} is the target now:"
         f" {', '.join(differing)} differ"
