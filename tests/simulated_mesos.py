@@ -1,15 +1,14 @@
 """A model of Mesos under a virtual clock, for playing histories against ``core.service.step``.
 
 ``Cluster`` is the master and its agents: offers, tasks, updates that are retried until they are
-acknowledged, reconciliation, kills. ``Scheduler`` is the event loop without threads: commit, then
-perform, with a crash possible between any two of them. Used by unit tests (no faults) and by the
-simulation (faults from a seed).
+acknowledged, reconciliation, kills. ``simulated_scheduler`` plays against it; used by unit tests
+(no faults) and by the simulation (faults from a seed).
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dcos_tensorflow.core import events
 from dcos_tensorflow.core.actions import (
@@ -19,8 +18,6 @@ from dcos_tensorflow.core.actions import (
     Action,
     CollectEvidence,
     Decline,
-    EraseState,
-    Exit,
     Kill,
     LaunchTask,
     Reconcile,
@@ -28,19 +25,9 @@ from dcos_tensorflow.core.actions import (
     Revive,
     Suppress,
     Teardown,
-    Write,
 )
 from dcos_tensorflow.core.offers import Offer
-from dcos_tensorflow.core.orders import is_under, order
 from dcos_tensorflow.core.resources import PortRanges, Resources
-from dcos_tensorflow.core.service import Decision, step
-from dcos_tensorflow.core.service_state import (
-    LaunchSettings,
-    ServiceState,
-    first_writes,
-    restore,
-)
-from dcos_tensorflow.core.spec import JobSpec, RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.core.task import TERMINAL_STATES, TaskRecord, TaskState
 from simulated_runner import Runner
 
@@ -53,6 +40,8 @@ class Agent:
     address: str
     attributes: dict[str, str | float] = field(default_factory=dict)
     reachable: bool = True
+    #: Nothing on it moves, and nobody can reach it.
+    frozen: bool = False
     filtered_until: float = 0.0
     unavailable_from: float | None = None
 
@@ -107,12 +96,8 @@ class Cluster:
                 self._accept(action)
             case Decline():
                 self._return(action.offer_ids, action.refuse_seconds)
-            case Suppress():
-                self.suppressed = True
-            case Revive():
-                self.suppressed = False
-                for agent in self.agents.values():
-                    agent.filtered_until = 0.0
+            case Suppress() | Revive():
+                self._suppress(isinstance(action, Suppress))
             case Kill():
                 self._kill(action)
             case Reconcile():
@@ -130,6 +115,12 @@ class Cluster:
             case _:
                 raise AssertionError(f"the model knows no {action}")
 
+    def _suppress(self, suppressed: bool) -> None:
+        self.suppressed = suppressed
+        if not suppressed:
+            for agent in self.agents.values():
+                agent.filtered_until = 0.0
+
     def subscribe(self) -> None:
         self.offers.clear()
         for agent in self.agents.values():
@@ -146,6 +137,8 @@ class Cluster:
         if not self.suppressed:
             self.make_offers()
         for task in self.tasks.values():
+            if task.alive and not self.agents[task.launch.agent_id].frozen:
+                task.runner.pass_time(seconds)
             if task.unacknowledged and self.now >= task.retry_at:
                 task.retry_at = self.now + 10.0
                 if self.agents[task.launch.agent_id].reachable:
@@ -185,6 +178,30 @@ class Cluster:
     def runner(self, name: str) -> Runner:
         """Return the runner of a task's live attempt."""
         return self.tasks[self.id_of(name)].runner
+
+    def lose(self, agent_id: str, *, frozen: bool = False) -> None:
+        """An agent stops answering the master; what runs on it goes on, unless it is frozen."""
+        agent = self.agents[agent_id]
+        agent.reachable, agent.frozen = False, frozen
+        for offer_id in [o for o, f in self.offers.items() if f.agent_id == agent_id]:
+            self.rescind(offer_id)
+        self._tell_of(agent_id, TaskState.UNREACHABLE)
+
+    def bring_back(self, agent_id: str) -> None:
+        """An agent answers again, and tells of its tasks."""
+        agent = self.agents[agent_id]
+        agent.reachable, agent.frozen = True, False
+        self._tell_of(agent_id, None)
+
+    def _tell_of(self, agent_id: str, state: TaskState | None) -> None:
+        for task_id, task in self.tasks.items():
+            if task.launch.agent_id == agent_id and task.alive:
+                task.known_to_live = False
+                told = state or task.state
+                told = TaskState.STAGING if told is TaskState.LAUNCHING else told
+                self.outbox.append(
+                    events.TaskUpdate(task_id, told, agent_id, source="SOURCE_MASTER")
+                )
 
     def rescind(self, offer_id: str) -> None:
         if self.offers.pop(offer_id, None) is not None:
@@ -340,144 +357,3 @@ class Cluster:
                 reason="REASON_RECONCILIATION",
             )
         )
-
-
-class Crash(Exception):
-    """The scheduler process is killed here."""
-
-
-class Scheduler:
-    """The event loop without threads: step, commit, perform. ``store`` outlives a crash."""
-
-    def __init__(self, spec: ServiceSpec, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.store: dict[str, bytes] = {}
-        self.decisions: list[Decision] = []
-        self.exit: Exit | None = None
-        self.state = ServiceState(
-            spec=spec,
-            instance="instance-1",
-            settings=LaunchSettings(token_key="00" * 32),
-        )
-        self.commit(first_writes(self.state))
-
-    def commit(self, writes: tuple[Write, ...]) -> None:
-        for write in writes:
-            if write.value is None:
-                self.store.pop(write.path, None)
-            else:
-                self.store[write.path] = write.value
-
-    def handle(self, event: events.Event) -> Decision:
-        decision = step(self.state, event, self.cluster.now)
-        self.before_commit()
-        self.commit(decision.writes)
-        self.state = decision.state
-        for action in decision.actions:
-            self.before_action(action)
-            if isinstance(action, Exit):
-                self.exit = action
-            elif isinstance(action, EraseState):
-                self.store.clear()
-            else:
-                self.cluster.perform(action)
-        self.decisions.append(decision)
-        return decision
-
-    def before_commit(self) -> None:
-        """A place to crash."""
-
-    def before_action(self, action: Action) -> None:
-        """A place to crash."""
-
-    def poll(self) -> None:
-        """Ask every runner, and tell it what it should be under (scheduler.runner_poll)."""
-        for record in self.state.live_tasks:
-            runner = self.cluster.ask(record)
-            current = self.state.tasks.get(record.name)
-            if runner is None or current is None or current.task_id != record.task_id:
-                continue
-            body = order(self.state, current)
-            if body is not None and not is_under(current, runner.report()):
-                runner.take(body)
-            if self.state.reports.get(record.task_id) != runner.report():
-                self.handle(events.RunnerReported(record.task_id, runner.report()))
-
-    def restart(self) -> None:
-        """A new process: only what was committed is left."""
-        restored = restore(self.store, LaunchSettings())
-        assert restored is not None
-        self.state = restored
-        self.cluster.subscribe()
-
-    def drain(self) -> None:
-        """Handle every event that waits, and those that they lead to."""
-        while self.cluster.outbox:
-            self.handle(self.cluster.outbox.pop(0))
-
-    def run(self, seconds: float, tick: float = 1.0) -> None:
-        """Let time pass, event by event."""
-        end = self.cluster.now + seconds
-        while self.cluster.now < end:
-            self.cluster.advance(tick)
-            self.drain()
-            self.poll()
-            self.drain()
-            self.handle(events.Tick())
-            self.drain()
-
-    def whys(self) -> str:
-        return "\n".join(d.why for d in self.decisions if d.why)
-
-
-def small_job(**changes: object) -> ServiceSpec:
-    """Return a service of 1 ps and 2 workers."""
-    small = Resources(cpus=1, mem=1024, disk=100)
-    spec = ServiceSpec(
-        name="mnist",
-        roles=(RoleSpec(TaskRole.PS, 1, small), RoleSpec(TaskRole.WORKER, 2, small)),
-        job=JobSpec(uri="http://127.0.0.1/job.zip", name="job"),
-    )
-    return replace(spec, **changes)  # type: ignore[arg-type]
-
-
-def started(spec: ServiceSpec | None = None, cluster: Cluster | None = None) -> Scheduler:
-    """Return a scheduler whose gang runs."""
-    scheduler = Scheduler(spec or small_job(), cluster or Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
-    scheduler.cluster.run_everything()
-    scheduler.run(3)
-    return scheduler
-
-
-def with_evaluator() -> ServiceSpec:
-    """Return a service of 1 ps, 2 workers and an evaluator."""
-    spec = small_job()
-    small = Resources(cpus=1, mem=1024, disk=100)
-    return replace(spec, roles=(*spec.roles, RoleSpec(TaskRole.EVALUATOR, 1, small)))
-
-
-def fail(
-    scheduler: Scheduler, name: str, message: str = "Command exited with status 1", reason: str = ""
-) -> None:
-    """Let a task fail, and the scheduler see it."""
-    cluster = scheduler.cluster
-    cluster.report(cluster.id_of(name), TaskState.FAILED, message, reason)
-    scheduler.run(1)
-
-
-def fail_process(
-    scheduler: Scheduler, name: str, exit_class: str = "user_error", code: int = 1
-) -> None:
-    """Let a task's process fail in its container, and the scheduler see it."""
-    scheduler.cluster.runner(name).fail(exit_class, code, f"{name} ended as {exit_class}")
-    scheduler.run(1)
-
-
-def recover(scheduler: Scheduler, seconds: float = 150) -> None:
-    """Let back-off pass and everything that was launched reach RUNNING."""
-    scheduler.run(seconds)
-    scheduler.cluster.run_everything()
-    # Staged, told to start, seen to run.
-    scheduler.run(3)

@@ -1,7 +1,8 @@
 """A model of the task runner for histories under a virtual clock (docs/task-runner.md).
 
-Every live task of ``simulated_mesos.Cluster`` has one. It takes orders as the real one does: a newer
-start replaces an older, ``run`` false holds the process, a failed start stays failed.
+Every live task of ``simulated_mesos.Cluster`` has one. It takes orders as the real one does: a
+newer start replaces an older, ``run`` false holds the process, a failed start stays failed, and a
+process that is stopped may take its time.
 """
 
 from __future__ import annotations
@@ -14,10 +15,17 @@ from typing import Any
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.actions import LaunchTask
 
+TRAINING = (contract.RUNNER_RUNNING, contract.RUNNER_STOPPING)
+
 
 @dataclass
 class Runner:
-    """One task runner: what it was told, and what its process does."""
+    """One task runner: what it was told, and what its process does.
+
+    ``stop_seconds`` is how long the process takes to end when it is stopped; ``obeys`` false is a
+    runner that answers and never does what it is told. ``checkpoint`` is the step that a start
+    would restore, ``restored`` the one that the start which runs was told of.
+    """
 
     start: int
     run: bool
@@ -28,9 +36,15 @@ class Runner:
     strategy: str = ""
     memory_bytes: int | None = None
     exit: Mapping[str, Any] | None = None
-    #: Orders that start the process, for tests: (start, epoch, restore_step).
+    #: Starts of the process: (start, epoch, restore_step).
     starts: tuple[tuple[int, int, int | None], ...] = ()
+    #: The grace of each order that stopped a process.
+    graces: tuple[float, ...] = ()
     expected: int | None = None
+    stop_seconds: float = 0.0
+    obeys: bool = True
+    _stopping_left: float = 0.0
+    _order: Mapping[str, Any] | None = None
 
     @staticmethod
     def of(launch: LaunchTask) -> Runner:
@@ -42,6 +56,11 @@ class Runner:
         if not held:
             runner._go()
         return runner
+
+    @property
+    def trains(self) -> bool:
+        """Say whether the user's process runs, or still does."""
+        return self.state in TRAINING
 
     def report(self) -> Mapping[str, Any]:
         """Return what it answers to GET /v1/status."""
@@ -60,24 +79,48 @@ class Runner:
     def take(self, order: Mapping[str, Any]) -> None:
         """Do what PUT /v1/cluster says."""
         start, run = order["start"], order["run"]
-        if start < self.start:
+        if start < self.start or not self.obeys:
             return
-        if start > self.start:
-            self.start, self.run, self.state = start, run, contract.RUNNER_HELD
-        elif self.state == contract.RUNNER_FAILED:
+        newer = start > self.start
+        if not newer and self.state == contract.RUNNER_FAILED:
             return
-        elif self.run and not run:
+        self.start, self.run, self._order = start, run, order
+        if self.trains and (newer or not run):
+            self._stop(order)
+        elif newer:
             self.state = contract.RUNNER_HELD
-        self.run = run
-        if run and self.state == contract.RUNNER_HELD:
-            self.epoch = order["epoch"]
-            self.expected = order.get("restore_step")
-            self._go()
+        self._settle()
 
-    def fail(self, exit_class: str, code: int, summary: str) -> None:
+    def pass_time(self, seconds: float) -> None:
+        """Let the clock go on."""
+        if self.state == contract.RUNNER_STOPPING:
+            self._stopping_left -= seconds
+            self._settle()
+
+    def fail(self, exit_class: str, code: int | None, summary: str) -> None:
         """Let the user's process end with a failure; the container stays."""
         self.state = contract.RUNNER_FAILED
         self.exit = {"class": exit_class, "code": code, "summary": summary, "start": self.start}
+
+    def _stop(self, order: Mapping[str, Any]) -> None:
+        grace = order.get("grace_seconds", 10.0)
+        if self.state == contract.RUNNER_RUNNING:
+            self.state = contract.RUNNER_STOPPING
+            self._stopping_left = self.stop_seconds
+            self.graces = (*self.graces, grace)
+        self._stopping_left = min(self._stopping_left, grace)
+
+    def _settle(self) -> None:
+        if self.state == contract.RUNNER_STOPPING and self._stopping_left <= 0:
+            self.state = contract.RUNNER_HELD
+        if self.run and self.state == contract.RUNNER_HELD and self._order is not None:
+            self.epoch = self._order["epoch"]
+            self.expected = self._order.get("restore_step")
+            if self._order.get("expects_restore_step") and self.expected != self.checkpoint:
+                there, wanted = self.checkpoint, self.expected
+                self.fail("checkpoint_mismatch", None, f"step {there} is here, not {wanted}")
+            else:
+                self._go()
 
     def _go(self) -> None:
         self.state = contract.RUNNER_RUNNING

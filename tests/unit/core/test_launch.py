@@ -11,7 +11,7 @@ import pytest
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.launch import launch_command, task_token
 from dcos_tensorflow.core.spec import JobSpec, Uri
-from simulated_mesos import small_job, started
+from simulated_scheduler import small_job, started
 
 
 @pytest.fixture

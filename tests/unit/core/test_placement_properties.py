@@ -112,7 +112,7 @@ running_tasks = st.lists(
     ),
     max_size=3,
 )
-many = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def value_of(task: PlacedTask | Assignment, name: str) -> str | None:
@@ -312,7 +312,7 @@ def one_agent_each(draw: st.DrawFn) -> tuple[list[TaskRequest], list[Offer]]:
     return requests, offers
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(one_agent_each())
 def test_all_are_placed_where_each_task_can_have_an_agent_of_its_own(
     made: tuple[list[TaskRequest], list[Offer]],

@@ -18,7 +18,7 @@ from dcos_tensorflow.core.service_state import (
     restore,
 )
 from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec, TaskRole
-from simulated_mesos import small_job, started
+from simulated_scheduler import small_job, started
 
 
 def test_a_service_spec_comes_back_as_it_was():

@@ -1,108 +1,109 @@
-"""What a task's end means: one row of the tables a test."""
+"""Who restarts when somebody is lost: every row of the table, written out from what was measured.
+
+The gang is a chief, two workers and two parameter servers, as each row reads in docs/recovery.md.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.job import Incident, JobState
 from dcos_tensorflow.core.recovery import (
-    UNCHARGED_REASONS,
-    backoff_seconds,
-    cause_of,
-    exit_code,
-    retries_used,
-    spread,
+    RESTART_SETS,
+    STALLED_SETS,
+    Loss,
+    Part,
+    part_of,
+    restart_set,
 )
-from dcos_tensorflow.core.spec import RetrySpec, TaskRole
-from dcos_tensorflow.core.task import TRANSITIONS, TaskRecord, TaskState, mesos_task_id
+from dcos_tensorflow.core.spec import Strategy
+
+PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
+SESSIONS, ALONE = Strategy.BETWEEN_GRAPH, Strategy.INDEPENDENT
+PROCESS, MOVED, SILENT, STALLED = Loss.PROCESS, Loss.MOVED, Loss.SILENT, Loss.STALLED
+
+CHIEF, WORKERS, SERVERS = "chief-0", "worker-0 worker-1", "ps-0 ps-1"
+MEMBERS = f"{CHIEF} {WORKERS} {SERVERS}".split()
+EVERYBODY = f"{CHIEF} {WORKERS} {SERVERS}"
+
+ROWS = [
+    # ParameterServerStrategy: the chief coordinates; workers are replaceable, variables are not.
+    (PSS, "worker-1", PROCESS, "worker-1"),
+    (PSS, "worker-1", MOVED, "chief-0 worker-1"),
+    (PSS, "worker-1", SILENT, "chief-0 worker-1"),
+    (PSS, "ps-0", PROCESS, "chief-0 ps-0"),
+    (PSS, "ps-0", MOVED, "chief-0 ps-0"),
+    (PSS, "ps-0", SILENT, "chief-0 worker-0 worker-1 ps-0"),
+    (PSS, "chief-0", PROCESS, "chief-0"),
+    (PSS, "chief-0", MOVED, "chief-0"),
+    (PSS, "chief-0", SILENT, "chief-0"),
+    # MultiWorkerMirrored: every member ends when one of them does.
+    (MWMS, "worker-1", PROCESS, EVERYBODY),
+    (MWMS, "worker-1", MOVED, EVERYBODY),
+    (MWMS, "worker-1", SILENT, EVERYBODY),
+    (MWMS, "chief-0", PROCESS, EVERYBODY),
+    (MWMS, "chief-0", MOVED, EVERYBODY),
+    (MWMS, "chief-0", SILENT, EVERYBODY),
+    (MWMS, "ps-0", PROCESS, EVERYBODY),
+    (MWMS, "ps-0", MOVED, EVERYBODY),
+    (MWMS, "ps-0", SILENT, EVERYBODY),
+    # Sessions: they wait for a peer at its address, and never find it at another.
+    (SESSIONS, "worker-1", PROCESS, "worker-1"),
+    (SESSIONS, "worker-1", MOVED, EVERYBODY),
+    (SESSIONS, "worker-1", SILENT, "worker-1"),
+    (SESSIONS, "ps-0", PROCESS, "ps-0"),
+    (SESSIONS, "ps-0", MOVED, "chief-0 worker-0 worker-1 ps-0"),
+    (SESSIONS, "ps-0", SILENT, "chief-0 worker-0 worker-1 ps-0"),
+    (SESSIONS, "chief-0", PROCESS, "chief-0"),
+    (SESSIONS, "chief-0", MOVED, EVERYBODY),
+    (SESSIONS, "chief-0", SILENT, "chief-0"),
+    # Tasks that know nothing of each other.
+    (ALONE, "worker-1", PROCESS, "worker-1"),
+    (ALONE, "worker-1", MOVED, "worker-1"),
+    (ALONE, "worker-1", SILENT, "worker-1"),
+    (ALONE, "ps-0", PROCESS, "ps-0"),
+    (ALONE, "ps-0", MOVED, "ps-0"),
+    (ALONE, "ps-0", SILENT, "ps-0"),
+    (ALONE, "chief-0", PROCESS, "chief-0"),
+    (ALONE, "chief-0", MOVED, "chief-0"),
+    (ALONE, "chief-0", SILENT, "chief-0"),
+    # A training that stands still: who waits for whom is unknown.
+    (PSS, "worker-1", STALLED, EVERYBODY),
+    (MWMS, "worker-1", STALLED, EVERYBODY),
+    (SESSIONS, "worker-1", STALLED, EVERYBODY),
+    (ALONE, "worker-1", STALLED, "worker-1"),
+]
 
 
-def ended(state=TaskState.FAILED, message="", reason=""):
-    return TaskRecord(
-        name="worker-0",
-        role=TaskRole.WORKER,
-        index=0,
-        attempt=1,
-        task_id="s__worker-0__1",
-        state=state,
-        epoch=1,
-        agent_id="S0",
-        hostname="h",
-        address="127.0.0.1",
-        ports=(1, 2),
-        launched_at=0.0,
-        changed_at=0.0,
-        message=message,
-        reason=reason,
-    )
+@pytest.mark.parametrize(("strategy", "lost", "loss", "who"), ROWS)
+def test_who_restarts_when_one_is_lost(strategy, lost, loss, who):
+    assert restart_set(strategy, "chief-0", MEMBERS, {lost: loss}) == tuple(who.split())
 
 
-@pytest.mark.parametrize("reason", sorted(UNCHARGED_REASONS))
-def test_these_mesos_reasons_never_cost_a_retry(reason):
-    assert not cause_of(ended(message="Command exited with status 1", reason=reason)).charged
+def test_every_row_of_the_table_is_among_these():
+    written = {
+        (s, part_of(lost, "chief-0"), loss) for s, lost, loss, _ in ROWS if loss is not STALLED
+    }
+    assert written == {(s, part, loss) for s, rows in RESTART_SETS.items() for part, loss in rows}
+    assert {s for s, _, loss, _ in ROWS if loss is STALLED} == set(STALLED_SETS)
 
 
-@pytest.mark.parametrize(
-    ("record", "kind", "charged", "permanent"),
-    [
-        (ended(message="Command exited with status 1"), "failed", True, False),
-        (ended(message="Command terminated with signal Killed"), "failed", True, False),
-        (ended(reason="REASON_CONTAINER_LIMITATION_MEMORY"), "out of memory", True, False),
-        (ended(TaskState.UNREACHABLE), "agent unreachable", False, False),
-        (ended(TaskState.KILLED), "interrupted", False, False),
-        (ended(TaskState.LOST, reason="REASON_TASK_INVALID"), "launch refused", True, False),
-        (ended(TaskState.LOST, reason="REASON_INVALID_OFFERS"), "interrupted", False, False),
-        (ended(TaskState.LOST), "lost", False, False),
-        (
-            ended(message=f"Command exited with status {contract.EXIT_JOB_UNUSABLE}"),
-            "job unusable",
-            True,
-            True,
-        ),
-        (
-            ended(message=f"Command exited with status {contract.EXIT_PORT_TAKEN}"),
-            "port taken",
-            False,
-            False,
-        ),
-    ],
-)
-def test_the_class_of_a_failure(record, kind, charged, permanent):
-    cause = cause_of(record)
-    assert (cause.kind, cause.charged, cause.permanent) == (kind, charged, permanent)
+def test_two_lost_at_once_restart_with_everybody_whom_either_concerns():
+    losses = {"worker-1": PROCESS, "ps-1": PROCESS}
+    assert restart_set(PSS, "chief-0", MEMBERS, losses) == ("chief-0", "worker-1", "ps-1")
 
 
-def test_the_exit_code_is_read_from_the_executors_message():
-    assert exit_code("Command exited with status 17") == 17
-    assert exit_code("Command terminated with signal Killed") is None
+def test_who_is_not_a_member_any_more_does_not_restart_but_its_peers_may():
+    members = [m for m in MEMBERS if m != "worker-1"]
+    assert restart_set(PSS, "chief-0", members, {"worker-1": MOVED}) == ("chief-0",)
 
 
-def incident(at, charged=True):
-    return Incident("worker-0", "t", at, "failed", "it failed", charged)
+def test_worker_0_is_the_chief_where_no_task_has_that_role():
+    assert part_of("worker-0", "worker-0") is Part.CHIEF
+    assert part_of("worker-1", "worker-0") is Part.WORKER
+    assert part_of("gpu-worker-0", "worker-0") is Part.WORKER
+    assert part_of("ps-0", "worker-0") is Part.PS
 
 
-def test_only_charged_incidents_inside_the_window_count():
-    job = JobState(incidents=(incident(10.0), incident(900.0), incident(950.0, charged=False)))
-    assert retries_used(job, RetrySpec(window_seconds=200), now=1000.0) == 1
-
-
-def test_back_off_doubles_and_has_a_ceiling():
-    retry = RetrySpec(initial_backoff_seconds=2, backoff_factor=2, max_backoff_seconds=10)
-    jobs = [JobState(incidents=tuple(incident(1.0) for _ in range(n))) for n in (1, 2, 3, 9)]
-    waits = [backoff_seconds(job, retry, 1.0, "s") for job in jobs]
-    assert waits == [w * spread("s/0") for w in (2, 4, 8, 10)]
-
-
-def test_jitter_stays_within_a_quarter():
-    assert all(0.75 <= spread(str(n)) < 1.25 for n in range(1000))
-
-
-def test_no_terminal_state_is_ever_left():
-    for (before, _), why in TRANSITIONS.items():
-        assert not ended(before).terminal
-        assert why
-
-
-def test_a_group_name_makes_a_task_id_without_slashes():
-    assert mesos_task_id("/team/mnist", "ps-0", "1") == "team.mnist__ps-0__1"
+def test_gpu_workers_restart_as_workers_do():
+    members = ("worker-0", "gpu-worker-0", "ps-0")
+    assert restart_set(PSS, "worker-0", members, {"ps-0": SILENT}) == members

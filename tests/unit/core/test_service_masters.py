@@ -15,7 +15,8 @@ from dcos_tensorflow.core.spec import (
     RetrySpec,
 )
 from dcos_tensorflow.core.task import TaskState
-from simulated_mesos import Cluster, Scheduler, fail, recover, small_job, started
+from simulated_mesos import Cluster
+from simulated_scheduler import Scheduler, fail, recover, small_job, started
 
 
 def test_while_disconnected_nothing_is_asked_of_the_master():
@@ -126,11 +127,11 @@ def test_a_first_subscription_needs_no_revive():
     assert not any(isinstance(a, Revive) for a in decision.actions)
 
 
-def test_offers_are_asked_for_as_soon_as_a_failed_gang_may_start_again():
+def test_offers_are_asked_for_as_soon_as_a_lost_member_may_be_placed_again():
     scheduler = started()
     fail(scheduler, "worker-1")
     scheduler.run(5)
-    assert scheduler.state.job.phase is JobPhase.STARTING
+    assert scheduler.state.job.phase is JobPhase.STAGING
 
 
 def test_suppression_is_repeated_after_a_new_subscription():

@@ -8,7 +8,8 @@ from dcos_tensorflow.core.spec import (
     OutcomePolicy,
 )
 from dcos_tensorflow.core.task import TaskState
-from simulated_mesos import Cluster, Scheduler, fail, small_job, started
+from simulated_mesos import Cluster
+from simulated_scheduler import Scheduler, fail, small_job, started
 
 
 def test_when_the_decider_finishes_the_job_has_succeeded_and_everything_is_given_back():

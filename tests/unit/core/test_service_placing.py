@@ -15,7 +15,8 @@ from dcos_tensorflow.core.spec import (
     GangSpec,
 )
 from dcos_tensorflow.core.task import TaskState
-from simulated_mesos import Cluster, Scheduler, small_job, started, with_evaluator
+from simulated_mesos import Cluster
+from simulated_scheduler import Scheduler, small_job, started, with_evaluator
 
 
 def test_a_gang_that_fits_is_launched_whole_in_one_step():

@@ -11,7 +11,8 @@ from dcos_tensorflow.core.actions import (
 )
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.task import TaskState
-from simulated_mesos import Cluster, Scheduler, recover, small_job, started
+from simulated_mesos import Cluster
+from simulated_scheduler import Scheduler, recover, small_job, started
 
 
 def test_an_update_is_acknowledged_after_everything_else_of_its_step():

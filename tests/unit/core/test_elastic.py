@@ -1,0 +1,201 @@
+"""A gang that goes on with fewer members, and grows again when there is room."""
+
+from __future__ import annotations
+
+import pytest
+
+from dcos_tensorflow.core.actions import Accept
+from dcos_tensorflow.core.job import JobPhase, Outcome
+from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.spec import GangSpec, OutcomePolicy, Strategy
+from dcos_tensorflow.core.task import TaskState
+from simulated_scheduler import (
+    Scheduler,
+    lose_agent_of,
+    recover,
+    room_for_one_each,
+    started,
+    starts,
+    task_ids,
+    training,
+)
+
+PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
+GANG = GangSpec(wait_seconds=60.0, grow_seconds=120.0)
+
+
+def deployed(agents, **changes):
+    scheduler = Scheduler(training(PSS, gang=GANG, **changes), room_for_one_each(agents))
+    scheduler.cluster.subscribe()
+    scheduler.run(100)
+    scheduler.cluster.run_everything()
+    scheduler.run(10)
+    return scheduler
+
+
+def settle(scheduler, seconds):
+    for _ in range(int(seconds / 10)):
+        scheduler.run(10)
+        scheduler.cluster.run_everything()
+    scheduler.run(5)
+
+
+def test_a_first_deployment_goes_on_with_fewer_workers_after_waiting():
+    scheduler = deployed(4, min_count=1)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert len(scheduler.state.tasks) == 4
+    assert [n.rpartition("-")[0] for n in scheduler.state.job.absent] == ["worker"]
+
+
+def test_without_min_count_a_first_deployment_waits_for_everybody():
+    scheduler = deployed(4)
+    assert scheduler.cluster.launch_history == []
+
+
+def test_a_lost_worker_that_finds_no_place_is_done_without():
+    scheduler = started(training(PSS, gang=GANG, min_count=1), room_for_one_each(5))
+    before = task_ids(scheduler)
+    lose_agent_of(scheduler, "worker-0")
+    settle(scheduler, 90)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert scheduler.state.job.absent == ("worker-0",)
+    assert "worker-0" not in scheduler.state.epoch.addresses
+    assert {n: t for n, t in task_ids(scheduler).items() if n in scheduler.state.epoch.addresses}
+    assert before["chief-0"] == scheduler.state.tasks["chief-0"].task_id
+
+
+def test_a_gang_that_lost_a_member_grows_again_when_there_is_room():
+    scheduler = started(training(PSS, gang=GANG, min_count=1), room_for_one_each(5))
+    agent = lose_agent_of(scheduler, "worker-0")
+    settle(scheduler, 90)
+    scheduler.cluster.bring_back(agent)
+    settle(scheduler, 200)
+    assert scheduler.state.job.absent == ()
+    assert set(scheduler.state.epoch.addresses) == set(scheduler.state.spec.task_names())
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_growing_again_waits_for_grow_seconds():
+    scheduler = started(training(PSS, gang=GANG, min_count=1), room_for_one_each(5))
+    agent = lose_agent_of(scheduler, "worker-0")
+    settle(scheduler, 90)
+    scheduler.cluster.bring_back(agent)
+    settle(scheduler, 30)
+    assert scheduler.state.job.absent == ("worker-0",)
+
+
+def test_growing_restarts_the_chief_and_no_other_container_or_parameter_server():
+    scheduler = started(training(PSS, gang=GANG, min_count=1), room_for_one_each(5))
+    agent = lose_agent_of(scheduler, "worker-1")
+    settle(scheduler, 90)
+    before, ids = starts(scheduler), task_ids(scheduler)
+    scheduler.cluster.bring_back(agent)
+    settle(scheduler, 200)
+    after = starts(scheduler)
+    assert {n for n in before if n in after and after[n] != before[n]} - {"worker-1"} == {"chief-0"}
+    assert {n for n, t in task_ids(scheduler).items() if t != ids[n]} == {"worker-1"}
+
+
+@pytest.mark.parametrize("lost", ["chief-0", "ps-1"])
+def test_chief_and_parameter_servers_are_never_done_without_but_take_a_workers_place(lost):
+    scheduler = started(training(PSS, gang=GANG, min_count=1), room_for_one_each(5))
+    lose_agent_of(scheduler, lost)
+    settle(scheduler, 400)
+    assert [name.rpartition("-")[0] for name in scheduler.state.job.absent] == ["worker"]
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_without_min_count_the_place_of_a_chief_is_waited_for():
+    scheduler = started(training(PSS, gang=GANG), room_for_one_each(5))
+    lose_agent_of(scheduler, "chief-0")
+    settle(scheduler, 400)
+    assert scheduler.state.job.absent == ()
+    assert scheduler.state.job.phase is JobPhase.PLACING
+
+
+def test_worker_0_is_never_done_without_where_it_decides():
+    spec = training(PSS, chief=0, gang=GANG, min_count=0)
+    scheduler = started(spec, room_for_one_each(4))
+    lose_agent_of(scheduler, "worker-0")
+    settle(scheduler, 400)
+    assert "worker-0" not in scheduler.state.job.absent
+
+
+def test_the_last_worker_of_a_parameter_server_strategy_is_never_done_without():
+    scheduler = started(training(PSS, worker=1, gang=GANG, min_count=0), room_for_one_each(4))
+    lose_agent_of(scheduler, "worker-0")
+    settle(scheduler, 400)
+    assert scheduler.state.job.absent == ()
+
+
+def test_a_gang_that_cannot_be_completed_gives_its_places_back():
+    scheduler = started(training(MWMS, ps=0, gang=GANG), room_for_one_each(3))
+    lose_agent_of(scheduler, "worker-1")
+    settle(scheduler, 90)
+    assert scheduler.state.job.phase is JobPhase.PLACING
+    reachable = [a for a in scheduler.cluster.agents.values() if a.reachable]
+    assert {a.free.cpus for a in reachable} == {1.5}
+
+
+def test_a_gang_that_gave_its_places_back_starts_whole_when_there_is_room():
+    scheduler = started(training(MWMS, ps=0, gang=GANG), room_for_one_each(3))
+    agent = lose_agent_of(scheduler, "worker-1")
+    settle(scheduler, 120)
+    scheduler.cluster.bring_back(agent)
+    settle(scheduler, 120)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert scheduler.cluster.double_starts == []
+
+
+def test_a_gang_whose_chief_trains_on_keeps_its_places():
+    # With a ParameterServerStrategy the chief trains on without the worker that has no place.
+    spec = training(Strategy.BETWEEN_GRAPH, gang=GANG)
+    scheduler = started(spec, room_for_one_each(5))
+    before = task_ids(scheduler)
+    lose_agent_of(scheduler, "worker-1")
+    settle(scheduler, 200)
+    after = task_ids(scheduler)
+    assert {n for n in after if after[n] != before[n]} == set()
+    assert scheduler.cluster.runner("chief-0").state == "running"
+
+
+def test_members_are_asked_for_again_whole_or_not_at_all():
+    scheduler = started(training(MWMS, ps=0, gang=GANG), room_for_one_each(3))
+    lose_agent_of(scheduler, "worker-1")
+    settle(scheduler, 90)
+    seen = len(scheduler.decisions)
+    settle(scheduler, 120)
+    actions = [a for d in scheduler.decisions[seen:] for a in d.actions]
+    assert not any(isinstance(a, Accept) for a in actions)
+
+
+def test_the_job_goes_on_with_fewer_after_a_restart_of_the_scheduler_too():
+    scheduler = started(training(PSS, gang=GANG, min_count=1), room_for_one_each(5))
+    lose_agent_of(scheduler, "worker-0")
+    scheduler.run(40)
+    scheduler.restart()
+    settle(scheduler, 100)
+    assert scheduler.state.job.absent == ("worker-0",)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_room_that_a_larger_machine_brings_is_enough():
+    scheduler = started(training(PSS, gang=GANG, min_count=1), room_for_one_each(5))
+    lose_agent_of(scheduler, "worker-0")
+    settle(scheduler, 90)
+    any_agent = next(a for a in scheduler.cluster.agents.values() if a.reachable)
+    any_agent.free += Resources(cpus=4, mem=8000)
+    settle(scheduler, 200)
+    recover(scheduler, 10)
+    assert scheduler.state.job.absent == ()
+
+
+def test_with_all_workers_deciding_those_that_are_done_without_are_not_waited_for():
+    spec = training(PSS, gang=GANG, min_count=1, outcome=OutcomePolicy.ALL_WORKERS)
+    scheduler = started(spec, room_for_one_each(5))
+    lose_agent_of(scheduler, "worker-0")
+    settle(scheduler, 90)
+    for name in ("chief-0", "worker-1"):
+        scheduler.cluster.report(scheduler.cluster.id_of(name), TaskState.FINISHED)
+    scheduler.run(30)
+    assert scheduler.state.job.verdict.outcome is Outcome.SUCCEEDED

@@ -1,0 +1,242 @@
+"""What a failure costs: one cause and all that died of it, limits, back-off, verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dcos_tensorflow.core import contract, events
+from dcos_tensorflow.core.job import JobPhase, Outcome
+from dcos_tensorflow.core.spec import RetrySpec, RoleSpec, Strategy, TaskRole
+from dcos_tensorflow.core.task import TaskState
+from simulated_scheduler import (
+    fail,
+    fail_process,
+    recover,
+    room_for_one_each,
+    started,
+    starts,
+    training,
+)
+
+PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
+SESSIONS = Strategy.BETWEEN_GRAPH
+
+
+def a_job(strategy=PSS, **retry):
+    ps = 0 if strategy is MWMS else 2
+    return started(training(strategy, ps=ps, retry=RetrySpec(**retry)))
+
+
+def incidents(scheduler):
+    return [(i.task, i.kind, i.charged, i.collateral) for i in scheduler.state.job.incidents]
+
+
+def test_peers_that_die_of_a_failure_are_collateral_and_cost_nothing():
+    scheduler = a_job(MWMS)
+    fail_process(scheduler, "worker-1", "user_error", 1)
+    for peer in ("chief-0", "worker-0"):
+        if scheduler.cluster.runner(peer).state == "running":
+            scheduler.cluster.runner(peer).fail("user_error", 1, "UnavailableError")
+    scheduler.run(15)
+    assert len(scheduler.state.job.incidents) == 1
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_an_effect_that_was_seen_before_its_cause_belongs_to_it():
+    scheduler = a_job(PSS)
+    fail_process(scheduler, "chief-0", "peer_lost", 1)
+    fail(scheduler, "ps-0", "Command terminated with signal Killed")
+    scheduler.run(1)
+    assert incidents(scheduler) == [("ps-0", "interrupted", False, ("chief-0",))]
+
+
+def test_an_effect_that_was_seen_after_its_cause_belongs_to_it():
+    scheduler = a_job(PSS)
+    fail(scheduler, "ps-0", "Command terminated with signal Killed")
+    scheduler.cluster.runner("chief-0").fail("peer_lost", 1, "UnavailableError")
+    scheduler.run(2)
+    # The chief was being stopped anyway when it failed.
+    assert [i[0] for i in incidents(scheduler)] == ["ps-0"]
+    assert not any(charged for _, _, charged, _ in incidents(scheduler))
+
+
+def test_cause_and_effect_that_are_seen_in_one_moment_are_told_apart():
+    scheduler = a_job(PSS)
+    cluster = scheduler.cluster
+    cluster.runner("chief-0").fail("peer_lost", 1, "UnavailableError")
+    cluster.runner("ps-0").fail("user_error", 1, "ValueError")
+    scheduler.run(1)
+    assert [i[:3] for i in incidents(scheduler)] == [("ps-0", "failed", True)]
+
+
+def test_a_failure_long_after_another_is_an_incident_of_its_own():
+    scheduler = a_job(SESSIONS)
+    fail_process(scheduler, "worker-0", "user_error", 1)
+    scheduler.run(20)
+    fail_process(scheduler, "worker-1", "user_error", 1)
+    assert len(scheduler.state.job.incidents) == 2
+
+
+def test_a_start_that_fails_by_itself_after_the_incident_is_no_collateral():
+    scheduler = a_job(PSS, limit=5)
+    fail_process(scheduler, "worker-1", "user_error", 1)
+    scheduler.run(4)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    fail_process(scheduler, "worker-1", "user_error", 1)
+    assert [i.charged for i in scheduler.state.job.incidents] == [True, True]
+
+
+def test_failures_beyond_the_limit_end_the_job_with_the_exit_code_of_the_process():
+    scheduler = a_job(limit=1)
+    for _ in range(2):
+        fail_process(scheduler, "worker-1", "user_error", 3)
+        scheduler.run(20)
+    assert scheduler.state.job.verdict.outcome is Outcome.FAILED
+    assert scheduler.state.job.verdict.exit_code == 3
+    assert "1 retry is used up" in scheduler.state.job.verdict.summary
+    assert scheduler.cluster.alive() == []
+
+
+def test_a_role_has_a_limit_of_its_own():
+    spec = training(PSS, retry=RetrySpec(limit=9))
+    small = spec.roles[0].resources
+    roles = (*spec.roles[:2], RoleSpec(TaskRole.WORKER, 2, small, retry_limit=1), spec.roles[3])
+    scheduler = started(replace(spec, roles=roles))
+    for name in ("chief-0", "chief-0", "worker-0", "worker-1"):
+        assert scheduler.state.job.verdict is None
+        fail_process(scheduler, name, "user_error", 3)
+        scheduler.run(30)
+    assert "for the role worker" in scheduler.state.job.verdict.summary
+
+
+def test_running_out_of_memory_has_a_small_limit_and_advice():
+    scheduler = a_job(limit=9, out_of_memory_limit=1)
+    for _ in range(2):
+        fail_process(scheduler, "worker-1", "out_of_memory", 137)
+        scheduler.run(20)
+    assert scheduler.state.job.verdict.outcome is Outcome.FAILED
+    assert "give it more memory: worker.mem" in scheduler.state.job.verdict.summary
+
+
+def test_what_costs_nothing_but_never_gets_anywhere_ends_the_job():
+    scheduler = a_job(limit=0, fruitless_limit=3)
+    for _ in range(4):
+        assert scheduler.state.job.verdict is None
+        fail_process(scheduler, "chief-0", "interrupted", 137)
+        scheduler.run(30)
+    assert "got no further" in scheduler.state.job.verdict.summary
+
+
+def test_failures_with_progress_in_between_are_never_fruitless():
+    scheduler = a_job(limit=0, fruitless_limit=3)
+    for number in range(8):
+        scheduler.cluster.runner("chief-0").step = 100 * number
+        scheduler.run(1)
+        fail_process(scheduler, "chief-0", "interrupted", 137)
+        scheduler.run(30)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_without_known_steps_a_minute_of_training_is_progress():
+    scheduler = a_job(limit=0, fruitless_limit=2)
+    for _ in range(6):
+        scheduler.run(90)
+        fail_process(scheduler, "chief-0", "interrupted", 137)
+        scheduler.run(30)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_job_that_can_never_run_is_not_tried_again():
+    scheduler = a_job()
+    fail(scheduler, "worker-1", f"Command exited with status {contract.EXIT_JOB_UNUSABLE}")
+    scheduler.run(30)
+    assert scheduler.state.job.verdict.outcome is Outcome.FAILED
+    assert len(scheduler.cluster.launch_history) == 5
+
+
+def test_the_verdict_tells_what_the_sandbox_told():
+    scheduler = a_job(limit=0)
+    fail(scheduler, "worker-1")
+    scheduler.run(30)
+    assert "it said why" in scheduler.state.job.verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (f"Command exited with status {contract.EXIT_PORT_TAKEN}", ""),
+        (f"Command exited with status {contract.EXIT_CHECKPOINTED}", ""),
+        ("agent restarted", "REASON_AGENT_RESTARTED"),
+        ("preempted", "REASON_CONTAINER_PREEMPTED"),
+        ("Command exited with status 1", "REASON_AGENT_DRAINING"),
+    ],
+)
+def test_a_container_whose_end_is_nobodys_fault_costs_no_retry(message, reason):
+    scheduler = a_job(limit=0)
+    fail(scheduler, "worker-1", message, reason=reason)
+    recover(scheduler, 30)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_after_a_port_was_taken_the_task_gets_another():
+    scheduler = a_job()
+    before = scheduler.state.tasks["worker-1"].ports
+    fail(scheduler, "worker-1", f"Command exited with status {contract.EXIT_PORT_TAKEN}")
+    recover(scheduler, 30)
+    assert scheduler.state.tasks["worker-1"].ports[0] != before[0]
+
+
+def test_each_further_failure_waits_longer():
+    scheduler = a_job(limit=5)
+    waits = []
+    for _ in range(3):
+        fail_process(scheduler, "worker-1")
+        waits.append(scheduler.state.job.restart_at - scheduler.cluster.now)
+        scheduler.run(60)
+    assert waits[0] < waits[1] < waits[2]
+
+
+def test_failures_outside_the_window_are_forgotten():
+    scheduler = a_job(limit=1, window_seconds=600)
+    for _ in range(3):
+        fail_process(scheduler, "worker-1")
+        scheduler.run(20)
+        scheduler.cluster.now += 700
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+@pytest.mark.parametrize("moment", range(8))
+def test_retries_and_back_off_survive_a_restart_of_the_scheduler_at_every_moment(moment):
+    scheduler = a_job(MWMS, limit=5, initial_backoff_seconds=4)
+    fail_process(scheduler, "worker-1", "user_error", 1)
+    due = scheduler.state.job.restart_at
+    scheduler.run(moment)
+    before = scheduler.state.job
+    scheduler.restart()
+    assert scheduler.state.job == before
+    scheduler.run(20)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert scheduler.state.job.restart_at == due
+    assert set(starts(scheduler).values()) == {2}
+    assert len(scheduler.state.job.incidents) == 1
+
+
+def test_a_gang_that_does_not_come_up_in_time_is_started_again():
+    spec = training(PSS)
+    scheduler = started(spec)
+    scheduler.cluster.runner("worker-1").obeys = False
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    scheduler.run(spec.gang.start_seconds + 40)
+    recover(scheduler, 30)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_member_that_mesos_stops_speaking_of_is_asked_about():
+    scheduler = started(training(PSS), room_for_one_each(8))
+    scheduler.handle(events.AgentFailed(scheduler.state.tasks["ps-0"].agent_id))
+    del scheduler.cluster.tasks[scheduler.state.tasks["ps-0"].task_id]
+    scheduler.run(5)
+    assert scheduler.state.job.incidents[0].task == "ps-0"
+    assert scheduler.state.tasks["ps-0"].state in (TaskState.LOST, TaskState.LAUNCHING)

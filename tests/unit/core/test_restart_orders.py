@@ -1,0 +1,175 @@
+"""Orders to runners in a restart: all stop before any starts, and all from one checkpoint."""
+
+from __future__ import annotations
+
+import pytest
+
+from dcos_tensorflow.core import events
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.orders import order
+from dcos_tensorflow.core.spec import Strategy
+from simulated_scheduler import (
+    Scheduler,
+    fail_process,
+    recover,
+    room_for_one_each,
+    started,
+    starts,
+    task_ids,
+    training,
+)
+
+PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
+
+
+def a_gang(strategy=MWMS, **changes):
+    scheduler = started(
+        training(strategy, ps=0 if strategy is MWMS else 2, **changes), room_for_one_each(8)
+    )
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    return scheduler
+
+
+def test_nobody_starts_before_everybody_has_stopped():
+    scheduler = a_gang()
+    scheduler.cluster.runner("worker-0").stop_seconds = 1.5
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    scheduler.run(1)
+    assert scheduler.state.job.phase is JobPhase.STOPPING
+    assert scheduler.cluster.runner("worker-0").state == "stopping"
+    assert not any(t.runner.state == "running" for t in scheduler.cluster.tasks.values())
+    scheduler.run(5)
+    assert set(starts(scheduler).values()) == {2}
+
+
+def test_everybody_is_told_to_start_in_one_commit():
+    scheduler = a_gang()
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    scheduler.run(5)
+    began = [r.ordered_at for r in scheduler.state.tasks.values()]
+    assert len(set(began)) == 1
+
+
+def test_processes_whose_sessions_are_broken_anyway_get_a_short_grace():
+    scheduler = a_gang(kill_grace_seconds=60.0)
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    scheduler.run(5)
+    assert scheduler.cluster.runner("worker-0").graces == (2.0,)
+
+
+def test_in_a_planned_restart_processes_have_their_whole_grace():
+    scheduler = a_gang(kill_grace_seconds=60.0)
+    scheduler.handle(events.PodCommand(events.PodVerb.RESTART, ("worker-1",)))
+    scheduler.run(10)
+    assert scheduler.cluster.runner("worker-0").graces == (60.0,)
+
+
+def test_in_a_planned_restart_the_decider_stops_first():
+    scheduler = a_gang(kill_grace_seconds=60.0)
+    scheduler.cluster.runner("chief-0").stop_seconds = 5.0
+    scheduler.handle(events.PodCommand(events.PodVerb.RESTART, ("worker-1",)))
+    scheduler.run(3)
+    assert scheduler.cluster.runner("chief-0").state == "stopping"
+    assert scheduler.cluster.runner("worker-1").state == "running"
+    scheduler.run(15)
+    assert set(starts(scheduler).values()) == {2}
+
+
+@pytest.mark.parametrize("step", [None, 1200])
+def test_every_member_of_a_multi_worker_gang_is_told_the_step_that_the_chief_restores(step):
+    scheduler = a_gang()
+    for name in scheduler.state.tasks:
+        scheduler.cluster.runner(name).checkpoint = step
+    scheduler.run(1)
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    scheduler.run(5)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    told = {scheduler.cluster.runner(n).starts[-1][2] for n in scheduler.state.tasks}
+    assert told == {step}
+
+
+def test_a_member_with_another_checkpoint_does_not_train():
+    scheduler = a_gang()
+    for name in scheduler.state.tasks:
+        scheduler.cluster.runner(name).checkpoint = 500 if name == "worker-1" else 600
+    scheduler.run(1)
+    fail_process(scheduler, "worker-0", "interrupted", 137)
+    scheduler.run(3)
+    assert starts(scheduler)["worker-1"] == 1
+    assert scheduler.state.job.incidents[-1].kind == "checkpoints differ"
+
+
+def test_with_parameter_servers_nobody_is_asked_to_agree():
+    scheduler = a_gang(PSS)
+    record = scheduler.state.tasks["worker-0"]
+    assert "expects_restore_step" not in order(scheduler.state, record)
+
+
+def test_a_multi_worker_gang_is_launched_held_and_started_at_one_moment():
+    scheduler = Scheduler(training(MWMS, ps=0), room_for_one_each(8))
+    scheduler.cluster.subscribe()
+    scheduler.run(3)
+    assert scheduler.state.job.phase is JobPhase.STAGING
+    assert {t.runner.state for t in scheduler.cluster.tasks.values()} == {"held"}
+    scheduler.cluster.run_everything()
+    scheduler.run(3)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_gang_with_parameter_servers_needs_no_scheduler_to_start():
+    scheduler = Scheduler(training(PSS), room_for_one_each(8))
+    scheduler.cluster.subscribe()
+    scheduler.run(3)
+    assert {t.runner.state for t in scheduler.cluster.tasks.values()} == {"running"}
+
+
+def test_a_runner_that_does_not_stop_its_process_loses_its_container():
+    scheduler = a_gang()
+    before = task_ids(scheduler)
+    scheduler.cluster.runner("worker-0").obeys = False
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    scheduler.run(40)
+    recover(scheduler, 20)
+    after = task_ids(scheduler)
+    assert {n for n in after if after[n] != before[n]} == {"worker-0"}
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_restarted_scheduler_gives_runners_time_before_it_calls_them_disobedient():
+    scheduler = a_gang()
+    before = task_ids(scheduler)
+    scheduler.cluster.runner("worker-0").stop_seconds = 1.5
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    assert scheduler.state.job.phase is JobPhase.STOPPING
+    scheduler.cluster.now += 600
+    scheduler.restart()
+    scheduler.run(10)
+    assert task_ids(scheduler) == before
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_an_old_report_is_not_taken_for_an_answer_to_a_newer_order():
+    scheduler = a_gang()
+    old = scheduler.cluster.runner("worker-0").report()
+    task_id = scheduler.state.tasks["worker-0"].task_id
+    scheduler.cluster.runner("worker-0").stop_seconds = 1.5
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    scheduler.handle(events.RunnerReported(task_id, {**old, "state": "held", "run": False}))
+    assert scheduler.state.job.phase is JobPhase.STOPPING
+
+
+def test_an_old_failure_is_not_taken_for_one_of_the_new_start():
+    scheduler = a_gang()
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    scheduler.run(5)
+    failed = {"state": "failed", "exit": {"class": "user_error", "code": 1, "start": 1}}
+    scheduler.handle(
+        events.RunnerReported(scheduler.state.tasks["worker-1"].task_id, {**failed, "start": 1})
+    )
+    assert len(scheduler.state.job.incidents) == 1
+
+
+def test_a_member_that_nobody_can_be_asked_about_is_under_no_order_of_an_older_cluster():
+    scheduler = a_gang(PSS)
+    record = scheduler.state.tasks["worker-0"]
+    assert order(scheduler.state, record)["epoch"] == scheduler.state.epoch.epoch

@@ -1,0 +1,134 @@
+"""Evaluators and TensorBoards: they fail and restart by themselves and hold nothing up."""
+
+from __future__ import annotations
+
+from dcos_tensorflow.core import events
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.spec import RetrySpec, Strategy
+from dcos_tensorflow.core.task import TaskState
+from simulated_mesos import Cluster
+from simulated_scheduler import (
+    fail,
+    fail_process,
+    lose_agent_of,
+    recover,
+    room_for_one_each,
+    started,
+    starts,
+    task_ids,
+    training,
+)
+
+PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
+
+
+def a_job(cluster=None, **changes):
+    return started(training(PSS, evaluator=1, **changes), cluster or Cluster(4))
+
+
+def test_a_failed_process_is_started_again_in_its_container():
+    scheduler = a_job()
+    before = task_ids(scheduler)
+    fail_process(scheduler, "evaluator-0")
+    scheduler.run(10)
+    assert task_ids(scheduler) == before
+    assert {n for n, c in starts(scheduler).items() if c > 1} == {"evaluator-0"}
+
+
+def test_a_failed_evaluator_is_no_incident_of_the_job():
+    scheduler = a_job(retry=RetrySpec(limit=1))
+    fail_process(scheduler, "evaluator-0")
+    scheduler.run(10)
+    assert scheduler.state.job.incidents == ()
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_process_that_keeps_failing_is_given_up_and_the_job_goes_on():
+    scheduler = a_job(retry=RetrySpec(limit=2))
+    for _ in range(3):
+        if not scheduler.state.tasks["evaluator-0"].terminal:
+            fail_process(scheduler, "evaluator-0")
+        scheduler.run(60)
+    assert scheduler.state.tasks["evaluator-0"].terminal
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    seen = len(scheduler.cluster.launch_history)
+    scheduler.run(600)
+    assert len(scheduler.cluster.launch_history) == seen
+    assert scheduler.cluster.suppressed
+
+
+def test_a_container_that_died_is_placed_again_alone():
+    scheduler = a_job()
+    before = task_ids(scheduler)
+    fail(scheduler, "evaluator-0")
+    recover(scheduler, 30)
+    after = task_ids(scheduler)
+    assert {n for n in after if after[n] != before[n]} == {"evaluator-0"}
+    assert {c for n, c in starts(scheduler).items()} == {1}
+
+
+def test_containers_that_keep_dying_are_given_up_and_the_job_goes_on():
+    scheduler = a_job()
+    for _ in range(4):
+        if not scheduler.state.tasks["evaluator-0"].terminal:
+            fail(scheduler, "evaluator-0")
+        recover(scheduler)
+    assert scheduler.state.tasks["evaluator-0"].state is TaskState.FAILED
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert scheduler.cluster.suppressed
+
+
+def test_an_evaluator_on_a_lost_machine_is_placed_on_another():
+    scheduler = a_job(room_for_one_each(8))
+    before = task_ids(scheduler)
+    lose_agent_of(scheduler, "evaluator-0")
+    recover(scheduler, 30)
+    after = task_ids(scheduler)
+    assert {n for n in after if after[n] != before[n]} == {"evaluator-0"}
+
+
+def test_an_evaluator_that_comes_back_after_it_was_replaced_is_killed():
+    scheduler = a_job(room_for_one_each(8))
+    old = task_ids(scheduler)["evaluator-0"]
+    agent = lose_agent_of(scheduler, "evaluator-0")
+    recover(scheduler, 30)
+    scheduler.cluster.bring_back(agent)
+    scheduler.run(20)
+    assert not scheduler.cluster.tasks[old].alive
+
+
+def test_a_restart_of_the_gang_leaves_the_evaluator_alone():
+    scheduler = started(training(MWMS, ps=0, evaluator=1))
+    fail_process(scheduler, "worker-0", "interrupted", 137)
+    scheduler.run(10)
+    assert starts(scheduler)["evaluator-0"] == 1
+    assert scheduler.cluster.runner("evaluator-0").state == "running"
+
+
+def test_an_evaluator_is_paused_and_resumed_alone():
+    scheduler = a_job()
+    scheduler.handle(events.PodCommand(events.PodVerb.PAUSE, ("evaluator-0",)))
+    scheduler.run(5)
+    assert scheduler.cluster.runner("evaluator-0").state == "held"
+    scheduler.handle(events.PodCommand(events.PodVerb.RESUME, ("evaluator-0",)))
+    scheduler.run(5)
+    assert scheduler.cluster.runner("evaluator-0").state == "running"
+    assert {n for n, c in starts(scheduler).items() if c > 1} == {"evaluator-0"}
+
+
+def test_pod_replace_gives_an_evaluator_a_new_container():
+    scheduler = a_job()
+    before = task_ids(scheduler)
+    scheduler.handle(events.PodCommand(events.PodVerb.REPLACE, ("evaluator-0",)))
+    recover(scheduler, 30)
+    after = task_ids(scheduler)
+    assert {n for n in after if after[n] != before[n]} == {"evaluator-0"}
+
+
+def test_pod_restart_starts_an_evaluator_again_in_its_container():
+    scheduler = a_job()
+    before = task_ids(scheduler)
+    scheduler.handle(events.PodCommand(events.PodVerb.RESTART, ("evaluator-0",)))
+    scheduler.run(10)
+    assert task_ids(scheduler) == before
+    assert starts(scheduler)["evaluator-0"] == 2

@@ -1,0 +1,332 @@
+"""What people ask of a running job: other options, more or fewer members, pauses, restarts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dcos_tensorflow.core import events
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.spec import Strategy, TaskRole, UpdateStrategy
+from simulated_mesos import Cluster
+from simulated_scheduler import (
+    Scheduler,
+    fail_process,
+    room_for_one_each,
+    started,
+    starts,
+    task_ids,
+    training,
+)
+
+PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
+SESSIONS = Strategy.BETWEEN_GRAPH
+
+
+def a_gang(strategy=PSS, agents=8, **changes):
+    ps = 0 if strategy is MWMS else 2
+    return started(training(strategy, ps=ps, **changes), room_for_one_each(agents))
+
+
+def with_role(spec, role, **changes):
+    roles = tuple(replace(r, **changes) if r.role is role else r for r in spec.roles)
+    return replace(spec, roles=roles)
+
+
+def change(scheduler, role=TaskRole.WORKER, **changes):
+    spec = with_role(scheduler.state.spec, role, **changes)
+    return scheduler.handle(events.ConfigurationChanged(spec))
+
+
+def settle(scheduler, seconds=40):
+    for _ in range(int(seconds / 5)):
+        scheduler.run(5)
+        scheduler.cluster.run_everything()
+    scheduler.run(5)
+
+
+def pod(scheduler, verb, *names):
+    return scheduler.handle(events.PodCommand(verb, names))
+
+
+def moved(scheduler, before):
+    after = task_ids(scheduler)
+    return {name for name in after if after[name] != before.get(name)}
+
+
+# Other options.
+
+
+def test_a_parallel_update_gives_all_outdated_tasks_a_new_container_and_the_others_none():
+    scheduler = a_gang()
+    before = task_ids(scheduler)
+    change(scheduler, env={"A": "1"})
+    settle(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert moved(scheduler, before) == {"worker-0", "worker-1"}
+
+
+def test_an_update_is_no_failure():
+    scheduler = a_gang()
+    change(scheduler, env={"A": "1"})
+    settle(scheduler)
+    assert scheduler.state.job.incidents == ()
+
+
+def test_a_serial_update_goes_from_task_to_task():
+    scheduler = a_gang(update_strategy=UpdateStrategy.SERIAL)
+    before = task_ids(scheduler)
+    change(scheduler, env={"A": "1"})
+    scheduler.run(15)
+    assert moved(scheduler, before) == {"worker-0"}
+    settle(scheduler, 60)
+    assert moved(scheduler, before) == {"worker-0", "worker-1"}
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_canary_goes_ahead_alone_until_it_is_approved():
+    scheduler = a_gang(update_strategy=UpdateStrategy.CANARY)
+    before = task_ids(scheduler)
+    change(scheduler, env={"A": "1"})
+    settle(scheduler, 60)
+    assert moved(scheduler, before) == {"worker-0"}
+    scheduler.handle(events.PlanCommand("update", events.PlanVerb.RESUME))
+    settle(scheduler, 60)
+    assert moved(scheduler, before) == {"worker-0", "worker-1"}
+
+
+def test_an_update_goes_on_after_a_restart_of_the_scheduler():
+    scheduler = a_gang(update_strategy=UpdateStrategy.SERIAL)
+    before = task_ids(scheduler)
+    change(scheduler, env={"A": "1"})
+    scheduler.run(15)
+    scheduler.restart()
+    settle(scheduler, 60)
+    assert moved(scheduler, before) == {"worker-0", "worker-1"}
+
+
+def test_going_back_to_the_old_options_brings_the_old_containers_back():
+    scheduler = a_gang()
+    old = scheduler.state.spec
+    change(scheduler, env={"A": "1"})
+    settle(scheduler)
+    scheduler.handle(events.ConfigurationChanged(old))
+    settle(scheduler)
+    assert scheduler.state.spec == old
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    launches = [t.launch for t in scheduler.cluster.tasks.values() if t.alive]
+    assert not any("A" in launch.env for launch in launches)
+
+
+def test_a_roll_back_in_the_middle_leaves_alone_what_never_went_over():
+    scheduler = a_gang(update_strategy=UpdateStrategy.SERIAL)
+    before, old = task_ids(scheduler), scheduler.state.spec
+    change(scheduler, env={"A": "1"})
+    scheduler.run(15)
+    assert moved(scheduler, before) == {"worker-0"}
+    scheduler.handle(events.ConfigurationChanged(old))
+    settle(scheduler, 60)
+    assert moved(scheduler, before) == {"worker-0"}
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": "other"}, "the name of a service"),
+        ({"user": "root"}, "the user"),
+        ({"mesos_role": "prod"}, "the Mesos role"),
+        ({"principal": "p"}, "the principal"),
+        ({"region": "r"}, "the region"),
+        ({"strategy": Strategy.BETWEEN_GRAPH}, "the strategy would change"),
+    ],
+)
+def test_what_cannot_be_changed_is_refused_and_nothing_happens(changes, said):
+    scheduler = a_gang()
+    before = task_ids(scheduler)
+    spec = replace(scheduler.state.spec, **changes)
+    decision = scheduler.handle(events.ConfigurationChanged(spec))
+    assert said in scheduler.state.refused_configuration
+    assert said in decision.why
+    assert decision.writes == ()
+    settle(scheduler)
+    assert task_ids(scheduler) == before
+    assert set(starts(scheduler).values()) == {1}
+
+
+def test_a_finished_job_takes_no_other_options():
+    scheduler = a_gang()
+    scheduler.handle(events.StopRequested("enough"))
+    change(scheduler, env={"A": "1"})
+    assert "nothing of it can be changed" in scheduler.state.refused_configuration
+
+
+def test_options_that_fit_at_last_are_looked_at_with_all_offers():
+    scheduler = Scheduler(training(PSS), Cluster(1))
+    scheduler.cluster.subscribe()
+    scheduler.run(30)
+    assert scheduler.state.tasks == {}
+    change(scheduler, TaskRole.WORKER, count=1)
+    scheduler.run(10)
+    assert len(scheduler.state.tasks) == 4
+
+
+# More or fewer members.
+
+
+def test_a_worker_more_costs_one_restart_of_the_chief_and_nothing_else():
+    scheduler = a_gang()
+    before = task_ids(scheduler)
+    change(scheduler, count=3)
+    settle(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert moved(scheduler, before) == {"worker-2"}
+    assert {n for n, c in starts(scheduler).items() if c > 1} == {"chief-0"}
+    assert "worker-2" in scheduler.state.epoch.addresses
+
+
+def test_a_worker_less_costs_one_restart_of_the_chief_and_nothing_else():
+    scheduler = a_gang()
+    before = task_ids(scheduler)
+    change(scheduler, count=1)
+    settle(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert moved(scheduler, before) == set()
+    assert {n for n, c in starts(scheduler).items() if c > 1} == {"chief-0"}
+    assert "worker-1" not in scheduler.state.tasks
+    assert "worker-1" not in scheduler.state.epoch.addresses
+
+
+def test_who_leaves_is_ended_only_when_the_cluster_is_without_it():
+    scheduler = a_gang()
+    scheduler.cluster.runner("chief-0").stop_seconds = 5.0
+    leaving = task_ids(scheduler)["worker-1"]
+    change(scheduler, count=1)
+    scheduler.run(3)
+    assert scheduler.cluster.tasks[leaving].alive
+    settle(scheduler)
+    assert not scheduler.cluster.tasks[leaving].alive
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_another_number_of_parameter_servers_restarts_everybody(count):
+    scheduler = a_gang()
+    before = task_ids(scheduler)
+    change(scheduler, TaskRole.PS, count=count)
+    settle(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    stayed = set(before) & set(scheduler.state.epoch.addresses)
+    assert {n for n, c in starts(scheduler).items() if c > 1} == stayed
+    assert scheduler.state.epoch.epoch == 2
+
+
+def test_a_multi_worker_gang_grows_and_starts_as_one():
+    scheduler = a_gang(MWMS)
+    change(scheduler, count=4)
+    settle(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert len(scheduler.state.epoch.addresses) == 5
+    assert len({r.ordered_at for r in scheduler.state.tasks.values()}) == 1
+
+
+def test_more_members_than_there_is_room_for_wait_and_the_others_train_on():
+    scheduler = a_gang(SESSIONS, agents=5)
+    change(scheduler, count=3)
+    settle(scheduler, 60)
+    assert scheduler.cluster.runner("worker-1").state == "running"
+    assert scheduler.cluster.runner("chief-0").state == "running"
+
+
+# Single tasks.
+
+
+def test_a_paused_worker_is_held_and_the_others_train_on():
+    scheduler = a_gang()
+    pod(scheduler, events.PodVerb.PAUSE, "worker-1")
+    scheduler.run(10)
+    assert scheduler.cluster.runner("worker-1").state == "held"
+    assert scheduler.cluster.runner("chief-0").state == "running"
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_resumed_worker_trains_in_its_old_container():
+    scheduler = a_gang()
+    before = task_ids(scheduler)
+    pod(scheduler, events.PodVerb.PAUSE, "worker-1")
+    scheduler.run(10)
+    pod(scheduler, events.PodVerb.RESUME, "worker-1")
+    scheduler.run(10)
+    assert scheduler.cluster.runner("worker-1").state == "running"
+    assert task_ids(scheduler) == before
+    assert {n for n, c in starts(scheduler).items() if c > 1} == {"worker-1"}
+
+
+def test_with_a_paused_parameter_server_the_chief_is_held_too():
+    scheduler = a_gang()
+    pod(scheduler, events.PodVerb.PAUSE, "ps-0")
+    scheduler.run(10)
+    held = {n for n in scheduler.state.tasks if scheduler.cluster.runner(n).state == "held"}
+    assert held == {"ps-0", "chief-0"}
+    pod(scheduler, events.PodVerb.RESUME, "ps-0")
+    scheduler.run(10)
+    assert {scheduler.cluster.runner(n).state for n in scheduler.state.tasks} == {"running"}
+
+
+def test_a_pause_survives_a_restart_of_the_scheduler():
+    scheduler = a_gang()
+    pod(scheduler, events.PodVerb.PAUSE, "worker-1")
+    scheduler.run(10)
+    scheduler.restart()
+    scheduler.run(20)
+    assert scheduler.cluster.runner("worker-1").state == "held"
+
+
+def test_a_failure_elsewhere_does_not_start_a_paused_task():
+    scheduler = a_gang()
+    pod(scheduler, events.PodVerb.PAUSE, "worker-1")
+    scheduler.run(10)
+    fail_process(scheduler, "ps-0", "interrupted", 137)
+    scheduler.run(10)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert scheduler.cluster.runner("worker-1").state == "held"
+    assert starts(scheduler)["worker-1"] == 1
+
+
+def test_pod_restart_starts_the_process_again_in_its_container():
+    scheduler = a_gang()
+    before = task_ids(scheduler)
+    pod(scheduler, events.PodVerb.RESTART, "worker-1")
+    scheduler.run(10)
+    assert task_ids(scheduler) == before
+    assert {n for n, c in starts(scheduler).items() if c > 1} == {"worker-1"}
+
+
+def test_pod_replace_gives_a_new_container_on_another_agent():
+    scheduler = a_gang()
+    before, agent = task_ids(scheduler), scheduler.state.tasks["worker-1"].agent_id
+    pod(scheduler, events.PodVerb.REPLACE, "worker-1")
+    settle(scheduler)
+    assert moved(scheduler, before) == {"worker-1"}
+    assert scheduler.state.tasks["worker-1"].agent_id != agent
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_pod_replace_uses_the_same_agent_where_there_is_no_other():
+    scheduler = a_gang(agents=5)
+    before = task_ids(scheduler)
+    pod(scheduler, events.PodVerb.REPLACE, "worker-1")
+    settle(scheduler, 80)
+    assert moved(scheduler, before) == {"worker-1"}
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_paused_recovery_plan_holds_a_restart_back_and_resuming_lets_it_go():
+    scheduler = a_gang()
+    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.STOP))
+    fail_process(scheduler, "worker-1")
+    scheduler.run(60)
+    assert scheduler.cluster.runner("worker-1").state == "held"
+    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.RESUME))
+    scheduler.run(10)
+    assert scheduler.cluster.runner("worker-1").state == "running"
