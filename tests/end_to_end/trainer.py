@@ -1,4 +1,4 @@
-"""A training without TensorFlow, as fast as processes can be: what the tests kill hundreds of times.
+"""A training without TensorFlow, as fast as processes can be, that tests kill many hundred times.
 
 Usage: trainer.py MARKS STEPS. It behaves as a ParameterServerStrategy does where it matters: ps
 and workers serve for ever, the chief talks to every ps in each step and ends with an
@@ -47,12 +47,15 @@ def serve() -> None:
 
 
 def connect(address: str) -> socket.socket:
-    """Wait for a peer for as long as it takes, as TensorFlow's chief does."""
+    """Wait for a peer for as long as it takes, and for its answers, as TensorFlow's chief does."""
     while True:
         try:
-            return socket.create_connection(endpoint(address), timeout=2)
+            connection = socket.create_connection(endpoint(address), timeout=2)
         except OSError:
             time.sleep(0.02)
+        else:
+            connection.settimeout(None)
+            return connection
 
 
 def lost(restored: int) -> None:

@@ -1,8 +1,8 @@
 """Whether the kernel has killed for want of memory: what tells an OOM kill from any other SIGKILL.
 
-``runner`` takes a count when it starts a process and again when that one was killed. The container's
-own cgroup counts its kills (kernel documentation, cgroup-v2 ``memory.events``; cgroup-v1
-``memory.oom_control``); where it cannot be read, ``/proc/vmstat`` counts those of the machine.
+``runner`` takes a count when it starts a process and again when that one was killed. The
+container's own cgroup counts its kills (kernel documentation: cgroup-v2 ``memory.events``,
+cgroup-v1 ``memory.oom_control``); where it cannot be read, ``/proc/vmstat`` counts the machine's.
 """
 
 from __future__ import annotations
