@@ -239,8 +239,9 @@ class Cluster:
         return [t for t, task in self.tasks.items() if task.alive]
 
     def id_of(self, name: str) -> str:
-        """Return the id of the live attempt of a task."""
-        found = [t for t in self.alive() if t.split("__")[1] == name]
+        """Return the id of the live attempt of a task; of one that can be reached, if any."""
+        alive = [t for t in self.alive() if t.split("__")[1] == name]
+        found = [t for t in alive if self.agents[self.tasks[t].launch.agent_id].reachable] or alive
         assert len(found) == 1, (name, found)
         return found[0]
 

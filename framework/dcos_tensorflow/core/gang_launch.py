@@ -40,8 +40,9 @@ def launch(draft: Draft, result: Placement) -> None:
     gang = [n for n in by_task if split_task_name(n)[0] in GANG_ROLES]
     held = bool(gang) and _must_be_held(draft, gang)
     _note_given_up(draft, by_task)
+    paused = draft.state.controls.paused_tasks
     launched = {
-        name: _record(draft, assignment, attempt, held and name in gang)
+        name: _record(draft, assignment, attempt, held if name in gang else name in paused)
         for name, assignment in by_task.items()
     }
     _forget_what_was_said_of_earlier_attempts(draft)
@@ -65,7 +66,7 @@ def launch(draft: Draft, result: Placement) -> None:
 
 def _must_be_held(draft: Draft, gang: Sequence[str]) -> bool:
     """Say whether the processes of what is launched wait to be told to start."""
-    whole = set(gang) >= set(members(draft.state))
+    whole = set(gang) >= set(members(draft.state)) and not draft.state.controls.paused_tasks
     return not whole or must_agree(draft.state.spec, draft.job.strategy_seen)
 
 

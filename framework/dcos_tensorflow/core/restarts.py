@@ -64,6 +64,8 @@ def watch_stopping(draft: Draft) -> None:
     if draft.now < draft.job.restart_at:
         wait = draft.job.restart_at - draft.now
         draft.enter(JobPhase.BACKING_OFF, f"stopped; it starts again in {wait:.1f} s")
+    elif _is_held_back(draft):
+        draft.enter(JobPhase.BACKING_OFF, _HELD_BACK)
     else:
         _go_on(draft)
 
@@ -106,13 +108,20 @@ def watch_backing_off(draft: Draft) -> None:
     """BACKING_OFF: go on when the time has come and nobody holds recovery back."""
     if draft.now < draft.job.restart_at:
         return
-    if draft.job.deployed and draft.state.controls.holds("recovery"):
-        why = "recovery is paused: nothing starts again until it is resumed"
-        if draft.job.why != why:
-            draft.set_job(why=why)
-            draft.reasons.append(why)
-        return
-    _go_on(draft)
+    if not _is_held_back(draft):
+        _go_on(draft)
+    elif draft.job.why != _HELD_BACK:
+        draft.set_job(why=_HELD_BACK)
+        draft.reasons.append(_HELD_BACK)
+
+
+_HELD_BACK = "recovery is paused: nothing starts again until it is resumed"
+
+
+def _is_held_back(draft: Draft) -> bool:
+    """Say whether an operator holds the restart after a failure back."""
+    recovers = draft.job.deployed and not draft.job.planned
+    return recovers and draft.state.controls.holds("recovery")
 
 
 def _go_on(draft: Draft) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from dcos_tensorflow.core import events
 from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.orders import order
+from dcos_tensorflow.core.orders import FAILED_GRACE_SECONDS, order
 from dcos_tensorflow.core.spec import Strategy
 from simulated_scheduler import (
     Scheduler,
@@ -54,7 +54,7 @@ def test_processes_whose_sessions_are_broken_anyway_get_a_short_grace():
     scheduler = a_gang(kill_grace_seconds=60.0)
     fail_process(scheduler, "worker-1", "interrupted", 137)
     scheduler.run(5)
-    assert scheduler.cluster.runner("worker-0").graces == (2.0,)
+    assert scheduler.cluster.runner("worker-0").graces == (FAILED_GRACE_SECONDS,)
 
 
 def test_in_a_planned_restart_processes_have_their_whole_grace():

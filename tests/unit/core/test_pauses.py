@@ -1,0 +1,88 @@
+"""What an operator holds back stays back, whatever fails meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from dcos_tensorflow.core import events
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.spec import Strategy
+from dcos_tensorflow.core.task import TaskState
+from simulated_scheduler import (
+    fail,
+    fail_process,
+    lose_agent_of,
+    recover,
+    room_for_one_each,
+    started,
+    starts,
+    training,
+)
+
+PSS = Strategy.PARAMETER_SERVER
+KILLED = "Command terminated with signal Killed"
+
+
+def a_gang(**changes):
+    return started(training(PSS, **changes), room_for_one_each(10))
+
+
+@pytest.mark.parametrize(("exit_class", "code"), [("user_error", 1), ("interrupted", 137)])
+def test_while_recovery_is_paused_no_process_starts_again(exit_class, code):
+    scheduler = a_gang()
+    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.PAUSE))
+    fail_process(scheduler, "worker-1", exit_class, code)
+    scheduler.run(60)
+    assert starts(scheduler)["worker-1"] == 1
+    assert "recovery is paused" in scheduler.state.job.why
+
+
+def test_while_recovery_is_paused_no_container_is_launched():
+    scheduler = a_gang()
+    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.PAUSE))
+    launched = len(scheduler.cluster.launch_history)
+    fail(scheduler, "worker-1", KILLED)
+    scheduler.run(60)
+    assert len(scheduler.cluster.launch_history) == launched
+
+
+def test_a_paused_recovery_holds_no_restart_back_that_somebody_asks_for():
+    scheduler = a_gang()
+    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.PAUSE))
+    scheduler.handle(events.PodCommand(events.PodVerb.RESTART, ("worker-1",)))
+    scheduler.run(10)
+    assert starts(scheduler)["worker-1"] == 2
+
+
+def test_a_paused_task_that_is_launched_anew_is_not_started():
+    scheduler = a_gang()
+    scheduler.handle(events.PodCommand(events.PodVerb.PAUSE, ("worker-1",)))
+    scheduler.run(5)
+    lose_agent_of(scheduler, "worker-1")
+    recover(scheduler, 20)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert scheduler.cluster.runner("worker-1").starts == ()
+
+
+def test_a_paused_task_of_a_gang_that_is_launched_as_a_whole_is_not_started():
+    scheduler = a_gang()
+    scheduler.handle(events.PodCommand(events.PodVerb.PAUSE, ("worker-1",)))
+    scheduler.run(5)
+    for name in list(scheduler.state.tasks):
+        scheduler.cluster.report(scheduler.cluster.id_of(name), TaskState.FAILED, KILLED)
+    recover(scheduler, 20)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert scheduler.cluster.runner("worker-1").starts == ()
+    assert scheduler.cluster.runner("worker-0").state == "running"
+
+
+def test_a_paused_evaluator_that_is_launched_anew_is_not_started():
+    scheduler = a_gang(evaluator=1)
+    scheduler.handle(events.PodCommand(events.PodVerb.PAUSE, ("evaluator-0",)))
+    scheduler.run(5)
+    fail(scheduler, "evaluator-0", KILLED)
+    recover(scheduler, 30)
+    assert scheduler.cluster.runner("evaluator-0").starts == ()
+    scheduler.handle(events.PodCommand(events.PodVerb.RESUME, ("evaluator-0",)))
+    scheduler.run(5)
+    assert scheduler.cluster.runner("evaluator-0").state == "running"
