@@ -85,6 +85,12 @@ def running(world: World, name: str) -> list[str]:
     ]
 
 
+def trains(world: World, name: str) -> bool:
+    # Asked anew each time: a worker whose port was taken starts again under another id.
+    logs = [f"/system/v1/logs/v2/task/{task}/file/stdout" for task in running(world, name)]
+    return any(b"training" in world.ask("GET", log).body for log in logs)
+
+
 def test_the_local_dcos_and_package_render_make_the_same_app(world: World, real: Package) -> None:
     given = options("tf")
     ours = marathon_app(real, given)
@@ -99,9 +105,7 @@ def test_two_instances_live_side_by_side_and_their_uninstall_leaves_nothing(
     for name in ("tf-a", "tf-b"):
         install(world, real, name)
     for name in ("tf-a", "tf-b"):
-        tasks = eventually(lambda name=name: running(world, name), what=f"a worker of {name}")
-        log = f"/system/v1/logs/v2/task/{tasks[0]}/file/stdout"
-        eventually(lambda log=log: b"training" in world.ask("GET", log).body)
+        eventually(lambda name=name: trains(world, name), what=f"a worker of {name}")
         assert world.ask("GET", f"/service/{name}/v1/plans/deploy").status in (200, 202)
     assert len(world.cosmos("list", {})["packages"]) == 2
     world.cosmos("uninstall", {"packageName": real.name, "all": True})
