@@ -91,13 +91,21 @@ def _registered(draft: Draft, event: events.Registered) -> None:
         framework_id=event.framework_id,
         offers={},
         gang_since=0.0,
-        # The driver repeats a suppression when it subscribes again; else offers come by themselves.
-        suppressed=None if draft.state.suppressed else False,
+        suppressed=_still_suppressed(draft),
         reconciliation=Reconciliation(
             waiting=live, next_at=draft.now, round=0, implicit_at=draft.now
         ),
     )
     draft.reasons.append(f"registered with {event.master} as {event.framework_id}")
+
+
+def _still_suppressed(draft: Draft) -> bool | None:
+    """Return what to believe after a subscription: the driver repeats a suppression of before.
+
+    To a first subscription of this process offers come by themselves.
+    """
+    first = not draft.state.registered_at
+    return False if first or draft.state.suppressed is False else None
 
 
 def _disconnected(draft: Draft, event: events.Disconnected) -> None:

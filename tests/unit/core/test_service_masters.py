@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dcos_tensorflow.core import events
 from dcos_tensorflow.core.actions import (
     Accept,
@@ -145,3 +147,19 @@ def test_a_gang_that_does_not_come_up_in_time_is_started_again():
     scheduler.cluster.subscribe()
     scheduler.run(70)
     assert scheduler.state.job.incidents[0].kind == "start timed out"
+
+
+def test_offers_are_asked_for_when_the_master_is_lost_just_before_they_are_needed():
+    scheduler = started()
+    scheduler.run(5)
+    assert scheduler.cluster.suppressed
+    # They were asked for just now, and may not be again so soon.
+    scheduler.state = replace(scheduler.state, revived_at=scheduler.cluster.now)
+    fail(scheduler, "worker-1", "Command terminated with signal Killed")
+    assert scheduler.cluster.suppressed
+    scheduler.handle(events.Disconnected("the master is gone"))
+    scheduler.cluster.subscribe()
+    # The driver repeats its suppression, whatever the core has come to want meanwhile.
+    scheduler.cluster.suppressed = True
+    scheduler.run(8)
+    assert scheduler.state.job.phase is JobPhase.STAGING
