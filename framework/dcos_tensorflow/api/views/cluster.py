@@ -50,7 +50,7 @@ def _task(state: ServiceState, spec: ClusterSpec, name: str, full: bool) -> dict
     }
     if not full:
         return found
-    index, count = cluster_spec.data_shard(state.spec, name)
+    index, count = cluster_spec.data_shard(spec, name)
     # A task that joined the options later is in no epoch yet, and is told nothing.
     member = split_task_name(name)[0] in GANG_ROLES
     told = not member or name in spec.addresses
