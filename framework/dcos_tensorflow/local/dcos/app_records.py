@@ -112,3 +112,16 @@ def timestamp(seconds: float) -> str:
     """Return a unix time as Marathon writes it."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def failure(task: TaskRecord, version: str) -> Json:
+    """Return how a task failed, as Marathon shows it with the app."""
+    return {
+        "appId": task.app_id,
+        "host": "127.0.0.1",
+        "message": task.message,
+        "state": task.state,
+        "taskId": task.task_id,
+        "timestamp": timestamp(task.ended_at),
+        "version": version,
+    }

@@ -26,6 +26,7 @@ from dcos_tensorflow.local.dcos.app_records import (
     AppRecord,
     Deployment,
     TaskRecord,
+    failure,
     timestamp,
 )
 from dcos_tensorflow.local.dcos.download_cache import DownloadCache
@@ -236,7 +237,7 @@ class Marathon:
                 record = app_schedule.after_failure(record, app_of(record.definition), ran, now)
                 if state != "TASK_FINISHED":
                     log.warning("%s: %s", task_id, message)
-                    record = replace(record, last_failure=_failure(task, record.version, now))
+                    record = replace(record, last_failure=failure(task, record.version))
                 self._apps[task.app_id] = record
             self._save()
             self._changed.notify_all()
@@ -404,15 +405,3 @@ class Marathon:
 
 def _without_scale(definition: Json) -> Json:
     return {name: value for name, value in definition.items() if name not in _NO_RESTART}
-
-
-def _failure(task: TaskRecord, version: str, now: float) -> Json:
-    return {
-        "appId": task.app_id,
-        "host": "127.0.0.1",
-        "message": task.message,
-        "state": task.state,
-        "taskId": task.task_id,
-        "timestamp": timestamp(now),
-        "version": version,
-    }
