@@ -242,6 +242,8 @@ def _call_failed(draft: Draft, event: events.CallFailed) -> None:
     draft.reasons.append(f"{event.call} failed: {event.message}")
     if event.call in ("SUPPRESS", "REVIVE"):
         draft.set(suppressed=None)
+    if event.call == "TEARDOWN":
+        uninstall.teardown_failed(draft)
     if event.call != "ACCEPT":
         return
     records = [r for r in map(draft.state.task_by_id, event.task_ids) if r is not None]

@@ -60,10 +60,14 @@ TOKEN_KEY_PATH = "Properties/token-key"
 class LaunchSettings:
     """What every launch needs and no option says: where the runner is, which key signs tokens.
 
+    ``storage_runner`` is the runner that brings boto3 along, for jobs that keep things in S3.
     ``token_key`` is hexadecimal; a task's token is derived from it and from its task id.
     """
 
     runner: Uri = field(default_factory=lambda: Uri("task-runner.pyz", extract=False))
+    storage_runner: Uri = field(
+        default_factory=lambda: Uri("task-runner-storage.pyz", extract=False)
+    )
     job: Uri | None = None
     token_key: str = ""
 
@@ -121,7 +125,8 @@ class ServiceState:
     ``disconnected`` is why there is no subscription, as far as that is known.
     ``strays`` are tasks of ours that should not exist (task id -> (agent id, last KILL)).
     ``inverse_offers`` maps the inverse offers in hand to their agents. ``erased`` says that the
-    uninstall has let go of everything.
+    uninstall has let go of everything; TEARDOWN was sent at ``torn_down_at`` and is not sent again
+    before ``tear_down_after``.
     ``refused_configuration`` is why the newest wish for other options was refused.
     ``evidence_wanted`` maps a task id to the time until which its evidence is waited for.
     """
@@ -156,6 +161,8 @@ class ServiceState:
     offer_log: OfferLog = OfferLog()
     inverse_offers: Mapping[str, str] = field(default_factory=dict)
     erased: bool = False
+    torn_down_at: float = 0.0
+    tear_down_after: float = 0.0
     refused_configuration: str = ""
 
     def with_task(self, record: TaskRecord) -> ServiceState:

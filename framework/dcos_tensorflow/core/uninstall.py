@@ -17,6 +17,8 @@ from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.task import TaskRecord
 
 EXIT_INTERRUPTED = 130
+#: A call that failed is heard of by then (seconds).
+HEARD_SECONDS = 2.0
 
 
 def request(draft: Draft, event: events.UninstallRequested) -> None:
@@ -50,15 +52,26 @@ def watch_ending(draft: Draft, running: Sequence[TaskRecord]) -> None:
 
 
 def watch_done(draft: Draft) -> None:
-    """DONE: remove the framework and erase the state, once per process."""
-    if not draft.job.uninstalling:
+    """DONE: remove the framework, and erase the state once nothing was heard against that.
+
+    The id is kept until then: whoever finds it in the store after a crash tears down again.
+    """
+    state = draft.state
+    if not draft.job.uninstalling or state.erased:
         return
-    if draft.state.registered:
-        draft.act(Teardown(), "removing the framework")
-        draft.set(registered=False, framework_id="", offers={})
-    elif draft.state.erased or (draft.state.framework_id and not draft.job.given_up):
+    if state.registered and not state.torn_down_at:
+        if draft.now >= state.tear_down_after:
+            draft.set(torn_down_at=draft.now)
+            draft.act(Teardown(), "removing the framework")
         return
-    if draft.state.erased:
+    if state.torn_down_at and draft.now - state.torn_down_at < HEARD_SECONDS:
+        return
+    if state.framework_id and not state.torn_down_at and not draft.job.given_up:
         return
     draft.set(erased=True)
     draft.act(EraseState(), "erasing the state")
+
+
+def teardown_failed(draft: Draft) -> None:
+    """Try again by and by: the master did not hear that the framework is to be removed."""
+    draft.set(torn_down_at=0.0, tear_down_after=draft.now + HEARD_SECONDS)
