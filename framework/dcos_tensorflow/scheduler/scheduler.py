@@ -118,7 +118,13 @@ class Scheduler:
 
     def state(self) -> ServiceState | None:
         """Return the newest state; None while the scheduler is not the leader yet."""
-        return self._loop.state if self._loop is not None else None
+        if self._loop is None:
+            return None
+        state = self._loop.state
+        # Before an uninstall has begun the plan of the job may be complete: Cosmos would take it
+        # for the plan of the uninstall, and delete the app.
+        begun = state.job.uninstalling or not self.config.uninstall
+        return state if begun else None
 
     def submit(self, event: Event) -> None:
         """Hand an event to the loop. Raises SchedulerError before ``start``."""
