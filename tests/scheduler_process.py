@@ -10,7 +10,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +24,10 @@ _API = re.compile(r"API listens on http://(\S+)")
 
 
 class SchedulerProcess:
-    """``dcos-tensorflow scheduler`` with these options; ``name`` is for its files in ``folder``."""
+    """``dcos-tensorflow scheduler`` with these options; ``name`` is for its files in ``folder``.
+
+    ``program`` is what Python runs in place of the command line, with its arguments.
+    """
 
     def __init__(
         self,
@@ -35,6 +38,7 @@ class SchedulerProcess:
         state: str,
         *flags: str,
         environment: Mapping[str, str],
+        program: Sequence[str] = ("-m", "dcos_tensorflow"),
     ) -> None:
         self._log = folder / f"{name}.log"
         own = {k: v for k, v in os.environ.items() if not k.startswith("DCOS_TENSORFLOW_")}
@@ -42,7 +46,7 @@ class SchedulerProcess:
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(options)),
+                    *(sys.executable, *program, "scheduler", str(options)),
                     *("--master", master, "--state", state, "--artifacts", "file"),
                     *("--artifacts-dir", str(folder / "artifacts"), "--session-seconds", "2"),
                     *flags,
