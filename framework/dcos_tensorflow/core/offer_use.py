@@ -59,6 +59,10 @@ PORTS_PER_TASK = 2
 
 #: Phases in which nothing is wanted now, but will be in seconds.
 _SOON = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase.PLACING, JobPhase.STAGING})
+#: Reasons of an end after which the agent makes no offers any more.
+_LEFT_BEHIND = frozenset({"REASON_AGENT_DRAINING", "REASON_SLAVE_DRAINING"})
+#: A launch of this end never ran, and its agent is there as before.
+_INVALID_OFFERS = "REASON_INVALID_OFFERS"
 #: A task is wanted at its old address for so long; its offer comes with the next allocation.
 KEEP_PLACE_SECONDS = 6.0
 
@@ -125,7 +129,9 @@ def _keeps_its_place(draft: Draft, before: TaskRecord) -> bool:
         return False
     if before.role not in GANG_ROLES or before.kill_reason or not before.terminal:
         return False
-    if before.state is TaskState.LOST or before.agent_id in _avoided(draft):
+    if before.reason in _LEFT_BEHIND or before.agent_id in _avoided(draft):
+        return False
+    if before.state is TaskState.LOST and before.reason != _INVALID_OFFERS:
         return False
     alone = set(missing(draft.state)) < set(members(draft.state))
     return alone and draft.now - draft.job.phase_since < KEEP_PLACE_SECONDS
@@ -148,7 +154,8 @@ def _wanted_gang(draft: Draft) -> tuple[TaskRequest, ...]:
         return ()
     plan = "recovery" if state.job.deployed else "deploy"
     roles = {str(role) for role in GANG_ROLES}
-    if any(state.controls.holds(plan, role) for role in roles):
+    asked_for = state.job.deployed and state.job.planned
+    if not asked_for and any(state.controls.holds(plan, role) for role in roles):
         return ()
     lost = missing(state)
     if any(may_return(state, state.tasks.get(name), draft.now) for name in lost):

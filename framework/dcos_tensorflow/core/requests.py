@@ -38,7 +38,10 @@ def control(draft: Draft, command: events.PlanCommand | events.PodCommand) -> No
             record = draft.state.tasks.get(name)
             if record is None or record.terminal:
                 continue
-            if record.role in GANG_ROLES:
+            if anew and record.state is TaskState.UNREACHABLE:
+                # Whoever replaces it by hand does not wait for its agent any longer.
+                _give_up(draft, name)
+            elif record.role in GANG_ROLES:
                 gang.append(name)
             else:
                 sidecars.restart_on_request(draft, record, replace_container=anew)
