@@ -19,6 +19,8 @@ class Way(StrEnum):
     SILENT = "silent loss"
     AGENT = "agent lost"
     SCHEDULER = "scheduler death"
+    MISTAKE = "error of the job"
+    PORT = "process death, its port is taken"
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Case:
     way: Way
     victims: tuple[str, ...]
     restarts: tuple[str, ...]
+
+    @property
+    def retries(self) -> int:
+        """Return how many retries it may cost: only the job's own errors cost one."""
+        return 1 if self.way is Way.MISTAKE else 0
 
     @property
     def victim(self) -> str:
@@ -118,6 +125,8 @@ CASES: tuple[Case, ...] = (
         (Way.SILENT, "worker-1", "worker-1 chief-0"),
         (Way.SILENT, "ps-0", "ps-0 chief-0 worker-0 worker-1"),
         (Way.SILENT, "chief-0", "chief-0"),
+        (Way.MISTAKE, "chief-0", "chief-0"),
+        (Way.PORT, "worker-1", "worker-1 chief-0"),
         (Way.SCHEDULER, "", ""),
     ),
     *_cases(
@@ -132,6 +141,8 @@ CASES: tuple[Case, ...] = (
         (Way.AGENT, "worker-1", _EVERYBODY),
         (Way.SILENT, "worker-1", _EVERYBODY),
         (Way.SILENT, "chief-0", _EVERYBODY),
+        (Way.MISTAKE, "worker-1", _EVERYBODY),
+        (Way.PORT, "worker-1", _EVERYBODY),
         (Way.SCHEDULER, "", ""),
     ),
     *_cases(
@@ -149,6 +160,8 @@ CASES: tuple[Case, ...] = (
         (Way.SILENT, "worker-0", "ps-0 chief-0 worker-0"),
         (Way.SILENT, "ps-0", "ps-0 chief-0 worker-0"),
         (Way.SILENT, "chief-0", "ps-0 chief-0 worker-0"),
+        (Way.MISTAKE, "worker-0", "worker-0"),
+        (Way.PORT, "ps-0", "ps-0 chief-0 worker-0"),
         (Way.SCHEDULER, "", ""),
     ),
     *_cases(
@@ -158,6 +171,7 @@ CASES: tuple[Case, ...] = (
         (Way.FREEZE, "worker-0", "worker-0"),
         (Way.AGENT, "worker-0", "worker-0"),
         (Way.SILENT, "worker-0", "worker-0"),
+        (Way.MISTAKE, "worker-0", "worker-0"),
         (Way.SCHEDULER, "", ""),
     ),
 )

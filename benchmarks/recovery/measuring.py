@@ -6,7 +6,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,14 @@ class Result:
     charged: int = 0
     incidents: tuple[dict[str, Any], ...] = ()
     why: str = ""
-    note: str = field(default="")
+    note: str = ""
+
+    @property
+    def as_it_should_be(self) -> bool:
+        """Say whether it was healed, lost nothing that was saved, and cost what it may cost."""
+        if self.figures is None:
+            return self.healed
+        return self.healed and not self.figures.lost_steps and self.charged == self.case.retries
 
 
 Baseline = dict[tuple[str, ...], Figures | None]

@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,6 +28,7 @@ from benchmarks.recovery.processes import TaskProcess
 from benchmarks.recovery.watching import Watch
 
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.network_namespace import run_inside
 from dcos_tensorflow.local.timing import Timing
 
 HERE = Path(__file__).parent
@@ -36,6 +38,8 @@ SPARE_AGENTS = 4
 TIMING = Timing(agent_ping=1.0, agent_ping_timeouts=5)
 START_SECONDS = 120.0
 SETTLE_STEPS = 45
+#: Seconds until a task makes the mistake that it was asked for: it does so at its next step.
+MISTAKE_SECONDS = 10.0
 
 _ROLES = {"ps": "parameter_server", "chief": "chief", "worker": "worker", "evaluator": "evaluator"}
 
@@ -63,6 +67,7 @@ class Service:
         #: The highest step that any fault has met.
         self.highest_step = 0
         self._known: dict[str, TaskProcess] = {}
+        self._listeners: list[socket.socket] = []
 
     def __enter__(self) -> Service:
         (self.folder / "checkpoints").mkdir(parents=True)
@@ -244,6 +249,10 @@ class Service:
             number = signal.SIGKILL if way is Way.PROCESS else signal.SIGSTOP
             present = self.processes()
             return self._signal([present[task] for task in victims], number)
+        if way is Way.MISTAKE:
+            return self._ask_for_mistake(victims)
+        if way is Way.PORT:
+            return self._kill_and_take_port(victims[0])
         if way is Way.CONTAINER:
             return self._signal(self.runners(victims), signal.SIGKILL)
         agents = tuple(self.agent_of(task) for task in victims)
@@ -262,8 +271,27 @@ class Service:
         processes.send(victims, number)
         return Fault(at, ())
 
+    def _ask_for_mistake(self, victims: tuple[str, ...]) -> Fault:
+        asked = [Path(f"{self.journal}.mistake.{task}") for task in victims]
+        for file in asked:
+            file.touch()
+        self.watch.wait_until(lambda: not any(file.exists() for file in asked), MISTAKE_SECONDS)
+        return Fault(time.monotonic(), ())
+
+    def _kill_and_take_port(self, task: str) -> Fault:
+        """Kill a process, and listen on its port before its successor can."""
+        victim, agent = self.processes()[task], self.agent_of(task)
+        listener = partial(_listen, self.ask("/v1/job")["tasks"][task]["ports"][0])
+        fault = self._signal([victim], signal.SIGKILL)
+        if self.machines is not None:
+            listener = partial(run_inside, self.machines.namespace(agent), listener)
+        self._listeners.append(self._stack.enter_context(listener()))
+        return fault
+
     def mend(self, way: Way, fault: Fault) -> None:
-        """Bring lost agents back, so that the next fault finds as many."""
+        """Bring lost agents back, and free ports, so that the next fault finds as many."""
+        while self._listeners:
+            self._listeners.pop().close()
         for agent in fault.agents:
             if way is Way.AGENT:
                 self.cluster.faults.replace_machine(agent)
@@ -271,6 +299,24 @@ class Service:
                 assert self.machines is not None
                 self.machines.mend(agent)
                 self.cluster.faults.heal_agent(agent)
+
+
+def _listen(port: int) -> socket.socket:
+    """Listen on a port as soon as its owner, who was just killed, has gone."""
+    deadline = time.monotonic() + 2.0
+    while True:
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind(("0.0.0.0", port))
+            one.listen()
+        except OSError:
+            one.close()
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+        else:
+            return one
 
 
 def _free_port() -> int:

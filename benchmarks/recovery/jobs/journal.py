@@ -17,15 +17,22 @@ SAVE_EVERY = int(CONTEXT.get("save_every", 20))
 ROUNDS_PER_SECOND = float(CONTEXT.get("rounds_per_second", 10))
 
 _task = os.environ["TASK_NAME"]
+_mistake = f"{CONTEXT['journal']}.mistake.{_task}"
 _file = os.open(CONTEXT["journal"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
 
 def note(event, step=None):
-    """Append one line; a step is printed too, so that the job's progress is seen."""
+    """Append one line, and print it, so that the job's progress is seen.
+
+    Raises RuntimeError at the next step when somebody has asked for a mistake of this task's own.
+    """
     line = {"at": time.monotonic(), "task": _task, "pid": os.getpid(), "event": event, "step": step}
     os.write(_file, (json.dumps(line) + "\n").encode())
     if event == "step":
         print(f"step {step}", flush=True)
+        if os.path.exists(_mistake):
+            os.remove(_mistake)
+            raise RuntimeError("this is the job's own mistake")
     else:
         print(event if step is None else f"{event} at {step}", flush=True)
 
