@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import Container, Uri
+from dcos_tensorflow.core.storage_spec import CredentialsReference
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class LaunchTask:
     """One task of an ACCEPT, complete but for the wire format.
 
     ``secret_env`` is sent as Mesos secrets of type VALUE, so that it shows in no task listing.
+    ``credentials`` is where the scheduler finds what it adds to that when it sends the launch.
     """
 
     task_id: str
@@ -27,6 +29,7 @@ class LaunchTask:
     command: str
     env: Mapping[str, str]
     secret_env: Mapping[str, str] = field(default_factory=dict)
+    credentials: CredentialsReference | None = None
     uris: tuple[Uri, ...] = ()
     container: Container | None = None
     user: str = ""

@@ -177,7 +177,10 @@ def _accept(
     state = draft.state
     offer_ids = tuple(dict.fromkeys(offer for r in records for offer in by_task[r.name].offer_ids))
     launches = tuple(
-        launch_task(state.spec, state.settings, state.framework_id, r, epoch) for r in records
+        launch_task(
+            state.spec, state.settings, state.framework_id, r, epoch, instance=state.instance
+        )
+        for r in records
     )
     names = ", ".join(r.name for r in records)
     draft.act(

@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.core import cluster_spec, contract
+from dcos_tensorflow.core import cluster_spec, contract, storage
 from dcos_tensorflow.core.actions import LaunchTask
 from dcos_tensorflow.core.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.service_state import LaunchSettings
@@ -57,14 +57,18 @@ def _job_contract(spec: ServiceSpec, role: TaskRole) -> str:
 
 
 def runner_spec(
-    spec: ServiceSpec, role: RoleSpec, record: TaskRecord, rendered: Mapping[str, Any]
+    spec: ServiceSpec,
+    role: RoleSpec,
+    record: TaskRecord,
+    rendered: Mapping[str, Any],
+    lineage: str,
 ) -> str:
     """Return the JSON text that tells the runner what to run (docs/task-runner.md).
 
-    ``rendered`` is what ``cluster_spec.runner_cluster`` says for this task.
+    ``rendered`` is what ``cluster_spec.runner_cluster`` says for this task, ``lineage`` the
+    service's instance: attempts are counted anew in another.
     """
     job = spec.job
-    checkpoint_dir = job.checkpoint_dir or job.shared_filesystem or "checkpoints"
     return json.dumps(
         {
             "version": contract.RUNNER_SPEC_VERSION,
@@ -83,9 +87,8 @@ def runner_spec(
                 "tf1_compat": job.tf1_compat,
                 "legacy_keras": job.legacy_keras,
             },
-            "log_dir": job.shared_filesystem or checkpoint_dir,
-            "checkpoint_dir": checkpoint_dir,
-            "shared_filesystem": job.shared_filesystem,
+            **storage.directories(spec, record.role),
+            **storage.sections(spec, record, lineage),
             "cpus": role.resources.cpus,
             "gpus": role.resources.gpus,
             "grpc_port": record.ports[0],
@@ -103,7 +106,7 @@ def runner_spec(
 
 
 def _environment(
-    spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec
+    spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec, lineage: str
 ) -> dict[str, str]:
     shard_index, shard_count = cluster_spec.data_shard(cluster, record.name)
     rendered = cluster_spec.runner_cluster(spec, cluster, record.name)
@@ -116,7 +119,7 @@ def _environment(
         contract.DATA_SHARD_INDEX: str(shard_index),
         contract.DATA_SHARD_COUNT: str(shard_count),
         contract.JOB_CONTEXT: spec.job.context,
-        contract.RUNNER_SPEC_VARIABLE: runner_spec(spec, role, record, rendered),
+        contract.RUNNER_SPEC_VARIABLE: runner_spec(spec, role, record, rendered, lineage),
         contract.RUNNER_PORT_VARIABLE: str(record.ports[-1]),
     }
     if tf_config is not None:
@@ -125,11 +128,12 @@ def _environment(
 
 
 def _uris(spec: ServiceSpec, settings: LaunchSettings) -> tuple[Uri, ...]:
+    packed = settings.storage_runner if spec.storage.is_used else settings.runner
     runner = Uri(
-        settings.runner.value,
+        packed.value,
         extract=False,
-        executable=settings.runner.executable,
-        cache=settings.runner.cache,
+        executable=packed.executable,
+        cache=packed.cache,
         output_file=RUNNER_FILE,
     )
     job = settings.job or (Uri(spec.job.uri) if spec.job.uri else None)
@@ -142,8 +146,10 @@ def launch_task(
     framework_id: str,
     record: TaskRecord,
     cluster: ClusterSpec,
+    *,
+    instance: str,
 ) -> LaunchTask:
-    """Return the launch of ``record``: everything but the wire format."""
+    """Return the launch of ``record``: everything but the wire format, and S3 credentials."""
     role = spec.role(record.role)
     if role is None:
         raise ValueError(f"{record.name}: the service has no role {record.role}")
@@ -155,8 +161,9 @@ def launch_task(
         resources=role.resources,
         ports=record.ports,
         command=launch_command(role.python),
-        env=_environment(spec, role, record, cluster),
+        env=_environment(spec, role, record, cluster, instance),
         secret_env={contract.RUNNER_TOKEN_VARIABLE: token},
+        credentials=storage.credentials(spec, record.role),
         uris=_uris(spec, settings),
         container=role.container,
         user=spec.user,

@@ -12,6 +12,7 @@ from typing import Any
 
 from dcos_tensorflow.core import records
 from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.storage_spec import StorageSpec
 
 #: Fields of a RoleSpec that no container of the role is launched with: they decide about places and
 #: retries, and hold for the next placement or failure without any restart.
@@ -22,13 +23,21 @@ def fingerprint(spec: ServiceSpec, role: TaskRole) -> str:
     """Return what stands for everything in ``spec`` that a container of ``role`` is launched with.
 
     That is: the role's resources, port, environment, image, interpreter and disk; the job, the
-    user, the strategy, how members are addressed, and the limits of the logs. It does not depend on
-    how many tasks there are, nor on where they may run. Raises ValueError for a role that the
-    service does not have.
+    user, the strategy, how members are addressed, the limits of the logs, and what is in S3. It
+    does not depend on how many tasks there are, nor on where they may run. Raises ValueError for a
+    role that the service does not have.
     """
+    known = spec.remembered
+    if role not in known:
+        known[role] = _worked_out(spec, role)
+    return known[role]
+
+
+def _worked_out(spec: ServiceSpec, role: TaskRole) -> str:
     found = next((r for r in spec.roles if r.role is role), None)
     if found is None:
         raise ValueError(f"the service has no role {role}")
+    storage = records.to_plain(spec.storage)
     plain = {
         "role": _launched_with(found),
         "job": records.to_plain(spec.job),
@@ -38,6 +47,8 @@ def fingerprint(spec: ServiceSpec, role: TaskRole) -> str:
         "dns_domain": spec.dns_domain,
         "log_max_bytes": spec.log_max_bytes,
         "log_keep": spec.log_keep,
+        # Absent while nothing of it is set: what was launched before there was S3 stays as it is.
+        **({"storage": storage} if storage != records.to_plain(StorageSpec()) else {}),
     }
     text = json.dumps(_numbers_alike(plain), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

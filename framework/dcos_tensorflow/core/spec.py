@@ -7,11 +7,13 @@ exactly what a restarted scheduler works with.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.storage_spec import StorageSpec
 
 
 class TaskRole(StrEnum):
@@ -235,6 +237,12 @@ class ServiceSpec:
     failover_timeout_seconds: float = 1209600.0
     log_max_bytes: int = 20_000_000
     log_keep: int = 2
+    storage: StorageSpec = StorageSpec()
+
+    @functools.cached_property
+    def remembered(self) -> dict[str, str]:
+        """Return what was worked out of this spec once, by role (``core.launch_fingerprint``)."""
+        return {}
 
     def role(self, role: TaskRole) -> RoleSpec | None:
         """Return the spec of ``role``, or None when no task of it is wanted."""

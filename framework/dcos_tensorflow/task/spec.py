@@ -6,11 +6,13 @@ Nothing here touches files, the network or the environment.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.task import storage_spec
+from dcos_tensorflow.task.spec_fields import Fields, SpecError, json_object
+from dcos_tensorflow.task.storage_spec import Storage
 
 CONTRACTS = (
     contract.CONTRACT_AUTO,
@@ -19,13 +21,6 @@ CONTRACTS = (
     contract.CONTRACT_COMMAND,
     contract.CONTRACT_TENSORBOARD,
 )
-
-#: No time or amount is larger; beyond that, numbers stop being ones that can be counted with.
-MAX_NUMBER = 1e9
-
-
-class SpecError(ValueError):
-    """The document is not what the runner understands; the message names the path and why."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +89,7 @@ class RunnerSpec:
 
     ``held``: nothing is started before an order says so. ``hold_on_failure``: a start that fails
     leaves the container for another one. ``stall_seconds`` and ``freeze_seconds`` are the
-    watchdog's; 0 turns it off.
+    watchdog's; 0 turns it off. ``storage`` is what is in S3.
     """
 
     service: str
@@ -118,6 +113,7 @@ class RunnerSpec:
     hold_on_failure: bool = False
     stall_seconds: float = 0.0
     freeze_seconds: float = 10.0
+    storage: Storage = Storage()
 
     @property
     def first_order(self) -> Order:
@@ -130,7 +126,7 @@ def parse_spec(text: str) -> RunnerSpec:
 
     Raises SpecError when it is no JSON, of another version, or has a wrong or missing value.
     """
-    fields = _Fields(_json_object(text, contract.RUNNER_SPEC_VARIABLE), "")
+    fields = Fields(json_object(text, contract.RUNNER_SPEC_VARIABLE), "")
     version = fields.integer("version")
     if version != contract.RUNNER_SPEC_VERSION:
         raise SpecError(
@@ -159,12 +155,13 @@ def parse_spec(text: str) -> RunnerSpec:
         hold_on_failure=fields.boolean("hold_on_failure", False),
         stall_seconds=fields.number("stall_seconds", 0.0),
         freeze_seconds=fields.number("freeze_seconds", 10.0),
+        storage=storage_spec.storage(fields),
     )
 
 
 def parse_order(text: str) -> Order:
     """Return the order of a ``PUT /v1/cluster`` body. Raises SpecError when it is not one."""
-    fields = _Fields(_json_object(text, "the body"), "")
+    fields = Fields(json_object(text, "the body"), "")
     start = fields.integer("start")
     if start < 1:
         raise SpecError(f"start must be a whole number of at least 1, got {start}")
@@ -178,17 +175,7 @@ def parse_order(text: str) -> Order:
     )
 
 
-def _json_object(text: str, what: str) -> Mapping[str, Any]:
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise SpecError(f"{what} is not JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise SpecError(f"{what} must be a JSON object, got {_kind(document)}")
-    return document
-
-
-def _cluster(fields: "_Fields") -> Cluster:
+def _cluster(fields: Fields) -> Cluster:
     distribute = fields.optional_part("distribute")
     server = fields.optional_part("server")
     shard = fields.optional_part("data_shard")
@@ -201,7 +188,7 @@ def _cluster(fields: "_Fields") -> Cluster:
     )
 
 
-def _server(fields: "_Fields") -> ServerCluster:
+def _server(fields: Fields) -> ServerCluster:
     members = fields.part("cluster")
     jobs = {name: members.addresses(name) for name in members.names()}
     job_name, task_index = fields.text("job_name"), fields.integer("task_index")
@@ -213,7 +200,7 @@ def _server(fields: "_Fields") -> ServerCluster:
     return ServerCluster(jobs, job_name, task_index, fields.addresses("wait_for"))
 
 
-def _job(fields: "_Fields") -> Job:
+def _job(fields: Fields) -> Job:
     job = Job(
         contract=fields.text("contract", contract.CONTRACT_AUTO),
         name=fields.text("name", ""),
@@ -228,91 +215,3 @@ def _job(fields: "_Fields") -> Job:
             f"{fields.path('contract')} is {job.contract!r}; allowed are {', '.join(CONTRACTS)}"
         )
     return job
-
-
-def _kind(value: object) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
-    if value is None:
-        return "null"
-    return names.get(type(value), f"{value!r}")
-
-
-_MISSING = object()
-
-
-class _Fields:
-    """Reads the values of one JSON object and names the path of a wrong one."""
-
-    def __init__(self, document: Mapping[str, Any], path: str) -> None:
-        self._document = document
-        self._path = path
-
-    def names(self) -> Tuple[str, ...]:
-        return tuple(self._document)
-
-    def path(self, name: str) -> str:
-        return f"{self._path}.{name}" if self._path else name
-
-    def has(self, name: str) -> bool:
-        """Say whether there is a value; null is none."""
-        return self._document.get(name) is not None
-
-    def text(self, name: str, default: Any = _MISSING) -> str:
-        value = self._value(name, default)
-        if not isinstance(value, str) or "\0" in value:
-            raise self._wrong(name, "a text", value)
-        return value
-
-    def integer(self, name: str, default: Any = _MISSING) -> int:
-        value = self._value(name, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self._wrong(name, "a whole number of at least 0", value)
-        return value
-
-    def number(self, name: str, default: Any = _MISSING) -> float:
-        value = self._value(name, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-            raise self._wrong(name, "a number of at least 0", value)
-        if value > MAX_NUMBER:
-            raise SpecError(f"{self.path(name)} must be a number of at most {MAX_NUMBER:g}")
-        return float(value)
-
-    def boolean(self, name: str, default: Any = _MISSING) -> bool:
-        value = self._value(name, default)
-        if not isinstance(value, bool):
-            raise self._wrong(name, "true or false", value)
-        return value
-
-    def part(self, name: str) -> "_Fields":
-        value = self._value(name, _MISSING)
-        if not isinstance(value, dict):
-            raise self._wrong(name, "an object", value)
-        return _Fields(value, self.path(name))
-
-    def optional_part(self, name: str) -> "Optional[_Fields]":
-        return self.part(name) if self.has(name) else None
-
-    def optional_object(self, name: str) -> Optional[Mapping[str, Any]]:
-        value = self._document.get(name)
-        if value is not None and not isinstance(value, dict):
-            raise self._wrong(name, "an object or null", value)
-        return value
-
-    def addresses(self, name: str) -> Tuple[str, ...]:
-        value = self._value(name, [])
-        if not isinstance(value, list):
-            raise self._wrong(name, "a list of host:port", value)
-        for address in value:
-            host, _, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
-            if not host or not port.isdigit() or not 0 < int(port) < 65536:
-                raise self._wrong(name, "a list of host:port", address)
-        return tuple(value)
-
-    def _value(self, name: str, default: Any) -> Any:
-        value = self._document.get(name, default)
-        if value is _MISSING:
-            raise SpecError(f"{self.path(name)} is missing")
-        return value
-
-    def _wrong(self, name: str, wanted: str, value: object) -> SpecError:
-        return SpecError(f"{self.path(name)} must be {wanted}, got {_kind(value)}")
