@@ -59,7 +59,15 @@ class Option:
     @property
     def is_environment(self) -> bool:
         """Say whether this holds environment variables, some of which may be secret."""
-        return self.path[-1] == "env"
+        return self.path[-1] == "env" and not self.is_text
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Return the names in each element of a list of objects; () for any other option."""
+        for schema in self.schema.get("anyOf", ()):
+            if "properties" in schema.get("items", {}):
+                return tuple(schema["items"]["properties"])
+        return ()
 
     @property
     def is_text(self) -> bool:

@@ -21,6 +21,7 @@ from dcos_tensorflow.options.role_models import (
     TensorBoard,
     Worker,
 )
+from dcos_tensorflow.options.storage_checks import storage_findings
 
 RoleOptions = ParameterServer | Chief | Worker | GpuWorker | Evaluator | TensorBoard
 
@@ -51,6 +52,7 @@ def findings(options: Options) -> Iterator[Finding]:
     yield from _addressing(options)
     yield from _times(options)
     yield from _environments(options)
+    yield from storage_findings(options)
 
 
 def role_options(options: Options, group: str) -> RoleOptions:

@@ -30,6 +30,9 @@ _RESERVED_VARIABLES = {
     contract.RUNNER_PORT_VARIABLE: "it belongs to the task runner",
 }
 
+#: Stored and shown like everything in the options; boto3 reads them.
+_KEYS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
 
 def environment_findings(path: str, env: dict[str, str]) -> Iterator[Finding]:
     """Yield what is wrong with an environment for tasks; values are never shown."""
@@ -48,6 +51,15 @@ def environment_findings(path: str, env: dict[str, str]) -> Iterator[Finding]:
             yield Finding(
                 where,
                 f"{name} is set by the service: {_RESERVED_VARIABLES[name]}",
+                "any other name",
+                looked_at,
+                "",
+            )
+        elif name in _KEYS:
+            yield Finding(
+                where,
+                "a key here would be stored and shown to everyone; s3.credentials names where "
+                "keys are",
                 "any other name",
                 looked_at,
                 "",

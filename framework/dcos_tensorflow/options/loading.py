@@ -19,6 +19,8 @@ from dcos_tensorflow.options import catalogue, document
 from dcos_tensorflow.options.cross_checks import findings
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError, is_secret
 from dcos_tensorflow.options.models import Options
+from dcos_tensorflow.options.storage_checks import KEY_REFUSED, STORAGE_GROUPS
+from dcos_tensorflow.options.storage_values import looks_like_key
 
 _Path = tuple[str, ...]
 
@@ -153,6 +155,8 @@ def _flaws(values: Mapping[str, Any]) -> Iterator[OptionProblem]:
         flaw = document.text_flaw(value) if isinstance(value, str) else ""
         if flaw:
             yield OptionProblem(".".join(path), flaw)
+        elif isinstance(value, str) and path[0] in STORAGE_GROUPS and looks_like_key(value):
+            yield OptionProblem(".".join(path), KEY_REFUSED, "(hidden)")
 
 
 def _first(details: list[ErrorDetails], values: Mapping[str, Any]) -> list[ErrorDetails]:
@@ -227,6 +231,8 @@ def _problem(detail: ErrorDetails) -> OptionProblem:
     path = tuple(str(part) for part in detail["loc"])
     name, value = ".".join(path), detail["input"]
     option = catalogue.find(path)
+    if option is not None and option.parts and len(path) > len(option.path):
+        return _part_problem(detail, option)
     if detail["type"] == "extra_forbidden":
         return _unknown(path)
     if option is None:
@@ -248,6 +254,25 @@ def _problem(detail: ErrorDetails) -> OptionProblem:
         return OptionProblem(name, context["message"], given, option.allowed, context["suggestion"])
     message, suggestion = _mismatch(detail, option)
     return OptionProblem(name, message, given, option.allowed, suggestion)
+
+
+def _part_problem(detail: ErrorDetails, option: catalogue.Option) -> OptionProblem:
+    """Return what is wrong within a list of objects, at the path of the part."""
+    path, value = tuple(str(part) for part in detail["loc"]), detail["input"]
+    name, below = ".".join(path), path[len(option.path) :]
+    wanted = ", ".join(option.parts)
+    if detail["type"] == "option":
+        context = detail.get("ctx", {})
+        return OptionProblem(
+            name, context["message"], document.shown(value), "", context["suggestion"]
+        )
+    if detail["type"] == "missing":
+        return OptionProblem(name, "is missing", "", f"an object with {wanted}")
+    if detail["type"] == "extra_forbidden":
+        near = get_close_matches(below[-1], option.parts, n=1)
+        return OptionProblem(name, "unknown option", "", wanted, near[0] if near else "")
+    kind = "text" if len(below) > 1 else f"an object with {wanted}"
+    return OptionProblem(name, f"must be {kind}, not {document.kind_of(value)}")
 
 
 def _unknown(path: _Path) -> OptionProblem:

@@ -9,9 +9,9 @@ rules that span several options are in ``cross_checks``, what becomes of them in
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from dcos_tensorflow.options.role_models import (
     Chief,
@@ -23,15 +23,16 @@ from dcos_tensorflow.options.role_models import (
 )
 from dcos_tensorflow.options.section import Section, group
 from dcos_tensorflow.options.service_models import Service
+from dcos_tensorflow.options.storage_models import S3, Checkpoints, DataCache, DataSource, Logs
 from dcos_tensorflow.options.values import (
+    Allowed,
     BackoffFactor,
-    CheckpointUri,
     DnsDomain,
-    LogBytes,
-    LogKeep,
     RetryLimit,
     Seconds,
     SomeSeconds,
+    list_from_text,
+    text_schema,
 )
 
 
@@ -123,26 +124,12 @@ class ClusterSpecOptions(Section):
     )
 
 
-class Checkpoints(Section):
-    """Where checkpoints are kept."""
-
-    uri: CheckpointUri = Field(
-        "",
-        title="Checkpoint directory",
-        description="Directory, as an absolute path or a file:// URL, that all machines share. "
-        "Empty: each task's own sandbox.",
-    )
-
-
-class Logs(Section):
-    """How much of a task's output is kept."""
-
-    max_bytes: LogBytes = Field(
-        20_000_000,
-        title="Largest log (bytes)",
-        description="Size at which a task's stdout or stderr is rotated.",
-    )
-    keep: LogKeep = Field(2, title="Logs kept", description="How many rotated files are kept.")
+DataSources = Annotated[
+    list[DataSource],
+    BeforeValidator(list_from_text),
+    Field(json_schema_extra=text_schema),
+    Allowed("a list of objects with uri and path, or JSON text of one"),
+]
 
 
 class Options(Section):
@@ -165,7 +152,16 @@ class Options(Section):
         ClusterSpecOptions, "How tasks are addressed in the ClusterSpec."
     )
     checkpoints: Checkpoints = group(Checkpoints, "Where checkpoints are kept.")
-    logs: Logs = group(Logs, "How much of each task's output is kept.")
+    data: DataSources = Field(
+        default=[],
+        title="Data",
+        description="Input data in S3 that each task that trains or evaluates finds in its "
+        "sandbox before it starts: a list of objects with uri (an object, or a prefix for all "
+        "below it) and path (where it is put).",
+    )
+    data_cache: DataCache = group(DataCache, "Where the tasks of an agent share fetched data.")
+    logs: Logs = group(Logs, "How much of each task's output is kept, and where else it goes.")
+    s3: S3 = group(S3, "How S3 is reached, for checkpoints, data and logs alike.")
 
     _base_directory: Path | None = PrivateAttr(default=None)
 

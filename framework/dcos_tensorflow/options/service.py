@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from dcos_tensorflow.core.contract import CONTRACT_COMMAND
 from dcos_tensorflow.core.resources import Resources
@@ -40,6 +39,7 @@ from dcos_tensorflow.options.errors import HIDDEN, is_secret
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.placement import parse_placement
 from dcos_tensorflow.options.role_models import GpuWorker, TensorBoard, Worker
+from dcos_tensorflow.options.storage import shared_directory, storage_notes, storage_spec
 
 #: The roles in the order of ServiceSpec.roles, and where their options stand.
 GROUP_OF_ROLE = {
@@ -90,6 +90,7 @@ def service_spec(options: Options) -> ServiceSpec:
         region=service.region,
         log_max_bytes=options.logs.max_bytes,
         log_keep=options.logs.keep,
+        storage=storage_spec(options),
     )
 
 
@@ -130,6 +131,7 @@ def notes(options: Options) -> tuple[str, ...]:
                     f"{_TENSORFLOW_MEM} MB."
                 )
     found += _limits_without_effect(options)
+    found += storage_notes(options)
     shared = service.shared_filesystem or options.checkpoints.uri
     if service.use_tensorboard and not shared:
         found.append(
@@ -201,13 +203,9 @@ def _job_spec(options: Options) -> JobSpec:
         tf1_compat=service.tf1_compat,
         legacy_keras=service.legacy_keras,
         shared_filesystem=service.shared_filesystem,
-        checkpoint_dir=_directory(options.checkpoints.uri),
+        checkpoint_dir=shared_directory(options),
         extra_uris=tuple(_extra_uris(options)),
     )
-
-
-def _directory(uri: str) -> str:
-    return unquote(urlsplit(uri).path) if "://" in uri else uri
 
 
 def _extra_uris(options: Options) -> list[Uri]:

@@ -52,7 +52,7 @@ def problem(message: str, suggestion: str = "") -> PydanticCustomError:
     )
 
 
-def _whole(value: object) -> object:
+def whole(value: object) -> object:
     """Take 2.0 for 2, as JSON Schema does; anything else is for pydantic to judge."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
@@ -69,7 +69,7 @@ def _given(value: object) -> object:
 def _whole_gpus(value: object) -> object:
     if isinstance(value, float) and not value.is_integer():
         raise problem("Mesos only has whole GPUs")
-    return _whole(value)
+    return whole(value)
 
 
 def _json_text(value: object) -> object:
@@ -95,7 +95,8 @@ def _object_from_text(value: object) -> object:
     return parsed
 
 
-def _list_from_text(value: object) -> object:
+def list_from_text(value: object) -> object:
+    """Take a list that is written as JSON text; empty text is an empty list."""
     parsed = _json_text(value)
     return [] if parsed is None and isinstance(value, str) else parsed
 
@@ -184,7 +185,8 @@ def _job_path(value: str) -> str:
     return value
 
 
-def _single_line(value: str) -> str:
+def single_line(value: str) -> str:
+    """Return ``value``, which must be one line of text. Raises PydanticCustomError."""
     if "\n" in value or "\r" in value:
         raise problem("must be one line")
     flaw = document.text_flaw(value)
@@ -207,7 +209,7 @@ def _image(value: str) -> str:
 
 def fetchable(value: str) -> str:
     """Return ``value``, a URI for the Mesos fetcher or a path. Raises PydanticCustomError."""
-    _single_line(value)
+    single_line(value)
     try:
         parts = urlsplit(value.strip())
         password = parts.password
@@ -217,24 +219,6 @@ def fetchable(value: str) -> str:
         raise problem("holds a password, which would be stored and shown to everyone")
     if "://" in value and parts.scheme not in FETCHED_SCHEMES:
         raise problem(f"the Mesos fetcher knows no {value.split('://', maxsplit=1)[0].strip()}://")
-    return value
-
-
-def _checkpoints(value: str) -> str:
-    _single_line(value)
-    parts = urlsplit(value) if "://" in value else None
-    if parts is None:
-        if value and not value.startswith("/"):
-            raise problem("must be an absolute path, found by all machines at the same place")
-        return value
-    if parts.scheme == "s3":
-        raise problem("s3:// is not supported yet: it comes with S3 checkpoints")
-    if parts.scheme != "file":
-        raise problem(f"{parts.scheme}:// is not supported")
-    if parts.netloc not in ("", "localhost"):
-        raise problem(f"a file:// URL names no machine, this one names {parts.netloc}")
-    if not parts.path.strip("/"):
-        raise problem("names no directory")
     return value
 
 
@@ -250,7 +234,7 @@ def _not_hidden(value: str) -> str:
     return value
 
 
-def _text_schema(schema: JsonDict) -> None:
+def text_schema(schema: JsonDict) -> None:
     """Let the schema say that an object or a list may also be written as JSON text."""
     title, structure = schema.pop("title", None), dict(schema)
     for key in ("description", "default"):
@@ -262,8 +246,8 @@ def _text_schema(schema: JsonDict) -> None:
         schema["title"] = title
 
 
-Count = Annotated[int, Field(ge=0, le=MAXIMUM_COUNT), BeforeValidator(_whole)]
-OneOrNone = Annotated[int, Field(ge=0, le=1), BeforeValidator(_whole)]
+Count = Annotated[int, Field(ge=0, le=MAXIMUM_COUNT), BeforeValidator(whole)]
+OneOrNone = Annotated[int, Field(ge=0, le=1), BeforeValidator(whole)]
 Gpus = Annotated[int, Field(ge=0, le=1024), BeforeValidator(_whole_gpus)]
 Cpus = Annotated[
     float,
@@ -273,13 +257,13 @@ Cpus = Annotated[
 Megabytes = Annotated[
     int,
     Field(ge=1, le=MAXIMUM_MEGABYTES),
-    BeforeValidator(_whole),
+    BeforeValidator(whole),
     Allowed(f"a whole number of MB from 1 to {MAXIMUM_MEGABYTES}"),
 ]
 Memory = Annotated[
     int,
     Field(ge=MINIMUM_MEM, le=MAXIMUM_MEGABYTES),
-    BeforeValidator(_whole),
+    BeforeValidator(whole),
     Allowed(
         f"a whole number of MB from {MINIMUM_MEM}, the least that Mesos gives, "
         f"to {MAXIMUM_MEGABYTES}"
@@ -288,24 +272,24 @@ Memory = Annotated[
 Port = Annotated[
     int,
     Field(ge=0, le=65535),
-    BeforeValidator(_whole),
+    BeforeValidator(whole),
     Allowed("a whole number from 1 to 65535, or 0 for any port"),
 ]
 CountIfGiven = Annotated[Count | None, BeforeValidator(_given)]
-RetryLimit = Annotated[int, Field(ge=0, le=MAXIMUM_COUNT), BeforeValidator(_whole)]
+RetryLimit = Annotated[int, Field(ge=0, le=MAXIMUM_COUNT), BeforeValidator(whole)]
 RetryLimitIfGiven = Annotated[RetryLimit | None, BeforeValidator(_given)]
 BackoffFactor = Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)]
-LogBytes = Annotated[int, Field(ge=10_000, le=1_000_000_000_000), BeforeValidator(_whole)]
-LogKeep = Annotated[int, Field(ge=0, le=1000), BeforeValidator(_whole)]
+LogBytes = Annotated[int, Field(ge=10_000, le=1_000_000_000_000), BeforeValidator(whole)]
+LogKeep = Annotated[int, Field(ge=0, le=1000), BeforeValidator(whole)]
 Seconds = Annotated[float, Field(ge=0, le=MAXIMUM_SECONDS, allow_inf_nan=False)]
 SomeSeconds = Annotated[float, Field(gt=0, le=MAXIMUM_SECONDS, allow_inf_nan=False)]
-Line = Annotated[str, AfterValidator(_single_line)]
+Line = Annotated[str, AfterValidator(single_line)]
 PortIfGiven = Annotated[
     Port | None,
     BeforeValidator(_given),
     Allowed("a whole number from 1 to 65535, or 0 for any port"),
 ]
-KdcPort = Annotated[int, Field(ge=1, le=65535), BeforeValidator(_whole)]
+KdcPort = Annotated[int, Field(ge=1, le=65535), BeforeValidator(whole)]
 KdcPortIfGiven = Annotated[KdcPort | None, BeforeValidator(_given)]
 LineIfGiven = Annotated[Line | None, BeforeValidator(_given)]
 Placement = Annotated[
@@ -349,21 +333,16 @@ FetchedUri = Annotated[
     AfterValidator(fetchable),
     Allowed(f"a path or a URI with one of {', '.join(FETCHED_SCHEMES)}"),
 ]
-CheckpointUri = Annotated[
-    str,
-    AfterValidator(_checkpoints),
-    Allowed("an absolute path or a file:// URL of a directory that all machines share"),
-]
 SecretText = Annotated[str, AfterValidator(_not_hidden), Secret()]
 UriList = Annotated[
     list[FetchedUri],
-    BeforeValidator(_list_from_text),
-    Field(json_schema_extra=_text_schema),
+    BeforeValidator(list_from_text),
+    Field(json_schema_extra=text_schema),
     Allowed("a list of URIs, or JSON text of one"),
 ]
 Environment = Annotated[
     dict[str, str],
     BeforeValidator(_object_from_text),
-    Field(json_schema_extra=_text_schema, repr=False),
+    Field(json_schema_extra=text_schema, repr=False),
     Allowed("an object of texts, or JSON text of one"),
 ]

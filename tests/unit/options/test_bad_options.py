@@ -41,7 +41,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an option that is like no other": (
         {"logs": {"xyzzy": 1}},
-        "logs.xyzzy: unknown option (allowed: max_bytes, keep)",
+        "logs.xyzzy: unknown option (allowed: max_bytes, keep, "
+        "uri, interval_seconds, roll_bytes, region, endpoint_url)",
     ),
     "a fewest count is not null": (
         {"worker": {"min_count": None}},
@@ -71,7 +72,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "a list for a group": (
         {"logs": [1]},
         "logs: must be an object, not a list (given: [1]; allowed: an object with any of "
-        "max_bytes, keep)",
+        "max_bytes, keep, uri, interval_seconds, roll_bytes, region, endpoint_url)",
     ),
     "null": (
         {"worker": {"mem": None}},
@@ -232,17 +233,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         'service.job_uris.1: must be text, not a number; did you mean "3"? (given: 3; allowed: a '
         "list of URIs, or JSON text of one)",
     ),
-    "checkpoints in S3": (
-        {"checkpoints": {"uri": "s3://bucket/run"}},
-        "checkpoints.uri: s3:// is not supported yet: it comes with S3 checkpoints "
-        '(given: "s3://bucket/run"; allowed: an absolute path or a file:// URL of a directory '
-        "that all machines share)",
-    ),
     "checkpoints in a relative directory": (
         {"checkpoints": {"uri": "run"}},
         "checkpoints.uri: must be an absolute path, found by all machines at the same place "
-        '(given: "run"; allowed: an absolute path or a file:// URL of a directory that all '
-        "machines share)",
+        '(given: "run"; allowed: s3://bucket/prefix, or an absolute path or a file:// URL of a '
+        "directory that all machines share)",
     ),
     "an environment with a number": (
         {"worker": {"env": {"STEPS": 100}}},

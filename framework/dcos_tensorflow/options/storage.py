@@ -1,0 +1,95 @@
+"""The options about S3 to the StorageSpec that the core works with, and what to say of them.
+
+Called by ``options.service``. Pure.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from dcos_tensorflow.core.storage_spec import (
+    CheckpointSpec,
+    CredentialsReference,
+    DataCacheSpec,
+    DataSpec,
+    LogShippingSpec,
+    S3Spec,
+    StorageSpec,
+)
+from dcos_tensorflow.options.models import Options
+from dcos_tensorflow.options.storage_checks import checkpoints_uri
+from dcos_tensorflow.options.storage_values import is_s3
+
+_PATH_STYLE = {"auto": None, "path": True, "virtual": False}
+
+
+def storage_spec(options: Options) -> StorageSpec:
+    """Return what is kept in S3; all of it empty where nothing is."""
+    checkpoints, logs, s3 = options.checkpoints, options.logs, options.s3
+    given = s3.credentials
+    return StorageSpec(
+        checkpoints=CheckpointSpec(
+            uri=checkpoints_uri(options),
+            initial_uri=checkpoints.initial_uri,
+            interval_seconds=checkpoints.interval_seconds,
+            keep=checkpoints.keep,
+        ),
+        summaries_uri=_summaries_uri(options),
+        data=tuple(DataSpec(source.uri, source.path) for source in options.data),
+        data_cache=DataCacheSpec(options.data_cache.directory, options.data_cache.max_bytes),
+        logs=LogShippingSpec(
+            logs.uri, logs.interval_seconds, logs.roll_bytes, logs.region, logs.endpoint_url
+        ),
+        s3=S3Spec(
+            endpoint_url=s3.endpoint_url,
+            region=s3.region,
+            path_style=_PATH_STYLE[s3.addressing_style],
+            ca_file=s3.ca_file,
+            credentials=CredentialsReference(given.env, given.file, given.profile)
+            if given.env or given.file
+            else None,
+        ),
+    )
+
+
+def shared_directory(options: Options) -> str:
+    """Return the directory that all machines share for checkpoints; empty when there is none."""
+    uri = options.checkpoints.uri
+    if is_s3(uri):
+        return ""
+    return unquote(urlsplit(uri).path) if "://" in uri else uri
+
+
+def storage_notes(options: Options) -> list[str]:
+    """Return a sentence for each option about S3 that has no effect, or an unexpected one."""
+    found = []
+    spec = storage_spec(options)
+    if not spec.is_used and options.s3.model_fields_set:
+        found.append("s3: has no effect: neither checkpoints, nor data, nor logs are in S3.")
+    if not spec.checkpoints.uri:
+        found += [
+            f"checkpoints.{name}: has no effect: checkpoints are not kept in S3."
+            for name in ("interval_seconds", "keep")
+            if name in options.checkpoints.model_fields_set
+        ]
+    if options.data_cache.directory and not options.data:
+        found.append("data_cache.directory: has no effect without data.")
+    if spec.is_used and spec.s3.credentials is None:
+        found.append(
+            "s3.credentials: none are given: tasks use those of their machine, such as the role "
+            "of its instance."
+        )
+    if spec.s3.credentials is not None and options.service.containerizer == "docker":
+        found.append(
+            "s3.credentials: the docker containerizer knows no secrets: whoever may see the tasks "
+            "in Mesos sees these credentials."
+        )
+    return found
+
+
+def _summaries_uri(options: Options) -> str:
+    """Return where the log directory is copied: a job's summaries must outlive its machines too."""
+    shared = options.service.shared_filesystem
+    if shared:
+        return shared.rstrip("/") if is_s3(shared) else ""
+    return f"{options.checkpoints.uri}/logs" if is_s3(options.checkpoints.uri) else ""
