@@ -57,6 +57,8 @@ UNCHARGED_REASONS = frozenset(
 )
 
 OUT_OF_MEMORY_REASON = "REASON_CONTAINER_LIMITATION_MEMORY"
+#: A launch of this end never ran, and its agent is there as before.
+INVALID_OFFERS_REASON = "REASON_INVALID_OFFERS"
 
 #: A failure that another choice of ports mends.
 PORT_TAKEN = "port taken"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from dcos_tensorflow.core import causes, contract, restarts
 from dcos_tensorflow.core.actions import CollectEvidence
 from dcos_tensorflow.core.backoff import backoff_seconds
-from dcos_tensorflow.core.causes import Cause
+from dcos_tensorflow.core.causes import INVALID_OFFERS_REASON, Cause
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import Incident, JobPhase, JobState, Outcome, Verdict
 from dcos_tensorflow.core.members import decider_of, known_step, members, strategy_of
@@ -91,6 +91,9 @@ def retries_used(job: JobState, retry: RetrySpec, now: float) -> int:
 
 def loss_of(record: TaskRecord) -> Loss:
     """Return how a member was lost, as its peers see it."""
+    if record.state is TaskState.LOST and record.reason == INVALID_OFFERS_REASON:
+        # It never ran: its peers know of nothing but of the end before.
+        return Loss.PROCESS
     if record.state is TaskState.UNREACHABLE or record.state is TaskState.LOST:
         return Loss.SILENT
     if record.process_failed and record.exit_class == contract.EXIT_CLASS_STALLED:

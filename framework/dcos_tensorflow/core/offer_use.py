@@ -13,7 +13,7 @@ from dataclasses import replace
 from dcos_tensorflow.core import restarts, sidecars
 from dcos_tensorflow.core.actions import Revive, Suppress
 from dcos_tensorflow.core.backoff import spread
-from dcos_tensorflow.core.causes import PORT_TAKEN
+from dcos_tensorflow.core.causes import INVALID_OFFERS_REASON, PORT_TAKEN
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.gang_launch import SOON_REFUSE_SECONDS, launch
 from dcos_tensorflow.core.incidents import AGENT_WINDOW_SECONDS
@@ -61,8 +61,6 @@ PORTS_PER_TASK = 2
 _SOON = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase.PLACING, JobPhase.STAGING})
 #: Reasons of an end after which the agent makes no offers any more.
 _LEFT_BEHIND = frozenset({"REASON_AGENT_DRAINING", "REASON_SLAVE_DRAINING"})
-#: A launch of this end never ran, and its agent is there as before.
-_INVALID_OFFERS = "REASON_INVALID_OFFERS"
 #: A task is wanted at its old address for so long; its offer comes with the next allocation.
 KEEP_PLACE_SECONDS = 6.0
 
@@ -131,7 +129,7 @@ def _keeps_its_place(draft: Draft, before: TaskRecord) -> bool:
         return False
     if before.reason in _LEFT_BEHIND or before.agent_id in _avoided(draft):
         return False
-    if before.state is TaskState.LOST and before.reason != _INVALID_OFFERS:
+    if before.state is TaskState.LOST and before.reason != INVALID_OFFERS_REASON:
         return False
     alone = set(missing(draft.state)) < set(members(draft.state))
     return alone and draft.now - draft.job.phase_since < KEEP_PLACE_SECONDS
