@@ -1,0 +1,362 @@
+"""Checkpoints, data, logs and S3 in the options: what they become, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.storage_spec import (
+    CheckpointSpec,
+    CredentialsReference,
+    DataCacheSpec,
+    DataSpec,
+    LogShippingSpec,
+    S3Spec,
+    StorageSpec,
+)
+from dcos_tensorflow.options import OptionsError, effective, load, notes, service_spec
+
+Build = Callable[[Mapping[str, Any]], ServiceSpec]
+
+KEY_ID = "AKIAIOSFODNN7EXAMPLE"
+KEY = "wJalrXUtnFEMIzK7MDENGzbPxRfiCYEXAMPLEKEY"
+REFUSED = (
+    "looks like a key, which would be stored and shown to everyone; s3.credentials names where "
+    "keys are, and holds none (given: (hidden))"
+)
+PLACE = (
+    "s3://bucket/prefix, or an absolute path or a file:// URL of a directory that all machines "
+    "share"
+)
+
+
+@pytest.fixture
+def build(runnable: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Build:
+    return lambda options: service_spec(load(runnable(options)))
+
+
+def test_without_a_word_nothing_is_kept_in_s3(build: Build) -> None:
+    assert build({}).storage == StorageSpec()
+
+
+def test_all_of_it_reaches_the_core(build: Build) -> None:
+    options = {
+        "checkpoints": {
+            "uri": "s3://bucket/run/",
+            "interval_seconds": 30.0,
+            "keep": 2,
+            "initial_uri": "s3://bucket/first/model.ckpt-7",
+        },
+        "data": [{"uri": "s3://bucket/mnist", "path": "data/mnist/"}],
+        "data_cache": {"directory": "/var/cache/data", "max_bytes": 1000},
+        "logs": {
+            "uri": "cloudwatch://training",
+            "interval_seconds": 5.0,
+            "roll_bytes": 2048,
+            "region": "eu-west-1",
+            "endpoint_url": "http://127.0.0.1:1",
+        },
+        "s3": {
+            "endpoint_url": "https://storage.example.org:9000/",
+            "region": "us-east-1",
+            "addressing_style": "virtual",
+            "ca_file": "ca.pem",
+            "credentials": {"file": "/etc/aws/credentials", "profile": "training"},
+        },
+    }
+    assert build(options).storage == StorageSpec(
+        checkpoints=CheckpointSpec("s3://bucket/run", "s3://bucket/first/model.ckpt-7", 30.0, 2),
+        summaries_uri="s3://bucket/run/logs",
+        data=(DataSpec("s3://bucket/mnist", "data/mnist"),),
+        data_cache=DataCacheSpec("/var/cache/data", 1000),
+        logs=LogShippingSpec("cloudwatch://training", 5.0, 2048, "eu-west-1", "http://127.0.0.1:1"),
+        s3=S3Spec(
+            "https://storage.example.org:9000",
+            "us-east-1",
+            False,
+            "ca.pem",
+            CredentialsReference(file="/etc/aws/credentials", profile="training"),
+        ),
+    )
+
+
+def test_checkpoints_in_s3_leave_no_shared_directory(build: Build) -> None:
+    assert build({"checkpoints": {"uri": "s3://bucket/run"}}).job.checkpoint_dir == ""
+
+
+def test_a_shared_directory_is_not_in_s3(build: Build) -> None:
+    spec = build({"checkpoints": {"uri": "file:///mnt/run%201"}})
+    assert spec.job.checkpoint_dir == "/mnt/run 1"
+    assert not spec.storage.is_used
+
+
+def test_a_shared_filesystem_in_s3_keeps_checkpoints_and_summaries(build: Build) -> None:
+    spec = build({"service": {"shared_filesystem": "s3://bucket/run/"}})
+    assert spec.job.shared_filesystem == "s3://bucket/run/"
+    assert spec.storage.checkpoints.uri == "s3://bucket/run/checkpoints"
+    assert spec.storage.summaries_uri == "s3://bucket/run"
+
+
+def test_checkpoints_may_be_elsewhere_than_the_shared_filesystem(build: Build) -> None:
+    shared = {"shared_filesystem": "s3://bucket/logs"}
+    spec = build({"service": shared, "checkpoints": {"uri": "s3://other/run"}})
+    assert spec.storage.checkpoints.uri == "s3://other/run"
+    assert spec.storage.summaries_uri == "s3://bucket/logs"
+
+
+def test_another_shared_filesystem_keeps_the_summaries(build: Build) -> None:
+    shared = {"shared_filesystem": "hdfs://default/run"}
+    spec = build({"service": shared, "checkpoints": {"uri": "s3://bucket/run"}})
+    assert spec.storage.summaries_uri == ""
+
+
+@pytest.mark.parametrize(
+    ("style", "path_style"), [("auto", None), ("path", True), ("virtual", False)]
+)
+def test_the_addressing_style_is_one_of_three(
+    build: Build, style: str, path_style: bool | None
+) -> None:
+    assert build({"s3": {"addressing_style": style}}).storage.s3.path_style is path_style
+
+
+def test_credentials_are_those_of_the_machine_unless_something_else_is_said(build: Build) -> None:
+    assert build({"s3": {"credentials": {}}}).storage.s3.credentials is None
+
+
+def test_data_may_be_written_as_json_text(build: Build) -> None:
+    data = [{"uri": "s3://bucket/a", "path": "a"}]
+    assert build({"data": json.dumps(data)}).storage.data == (DataSpec("s3://bucket/a", "a"),)
+    assert build({"data": ""}).storage.data == ()
+
+
+def test_data_can_be_overridden(runnable: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
+    options = load(runnable({}), overrides=['data=[{"uri": "s3://bucket/a", "path": "a"}]'])
+    assert service_spec(options).storage.data == (DataSpec("s3://bucket/a", "a"),)
+
+
+def test_what_is_shown_can_be_loaded_again(
+    runnable: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> None:
+    given = runnable(
+        {
+            "data": [{"uri": "s3://bucket/a", "path": "a"}],
+            "s3": {"credentials": {"env": "AWS_"}},
+        }
+    )
+    shown = effective(load(given))
+    assert shown["data"] == given["data"]
+    assert service_spec(load(shown)) == service_spec(load(given))
+
+
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "a key as the variables' prefix": (
+        {"s3": {"credentials": {"env": KEY_ID}}},
+        f"s3.credentials.env: {REFUSED}",
+    ),
+    "a key as a file": ({"s3": {"credentials": {"file": KEY}}}, f"s3.credentials.file: {REFUSED}"),
+    "a key under a name of its own": (
+        {"s3": {"secret_access_key": KEY}},
+        f"s3.secret_access_key: {REFUSED}",
+    ),
+    "a key for all of it": ({"s3": {"credentials": KEY}}, f"s3.credentials: {REFUSED}"),
+    "a key in a URI": (
+        {"checkpoints": {"uri": f"s3://{KEY_ID}:{KEY}@bucket/run"}},
+        f"checkpoints.uri: {REFUSED}",
+    ),
+    "a key within data": (
+        {"data": [{"uri": f"s3://bucket/{KEY_ID}", "path": "a"}]},
+        f"data.0.uri: {REFUSED}",
+    ),
+    "a key in the tasks' environment": (
+        {"worker": {"env": {"AWS_SECRET_ACCESS_KEY": KEY}}},
+        "worker.env.AWS_SECRET_ACCESS_KEY: a key here would be stored and shown to everyone; "
+        "s3.credentials names where keys are (allowed: any other name)",
+    ),
+    "a secret": (
+        {"s3": {"credentials": {"secret": "tensorflow/s3"}}},
+        "s3.credentials.secret: DC/OS secrets are not supported yet; name variables of the "
+        "scheduler in s3.credentials.env or a file on its machine in s3.credentials.file "
+        '(given: "tensorflow/s3"; allowed: empty text)',
+    ),
+    "two places for credentials": (
+        {"s3": {"credentials": {"env": "AWS_", "file": "/etc/aws"}}},
+        's3.credentials.file: both s3.credentials.env ("AWS_") and s3.credentials.file are set, '
+        'and the credentials are in one of them (given: "/etc/aws"; allowed: either '
+        "s3.credentials.env or s3.credentials.file)",
+    ),
+    "a prefix that no variable has": (
+        {"s3": {"credentials": {"env": "1-"}}},
+        "s3.credentials.env: is not the beginning of a variable's name; did you mean AWS_? "
+        '(given: "1-"; allowed: letters, digits and underscores, no digit first, or empty text)',
+    ),
+    "a relative credentials file": (
+        {"s3": {"credentials": {"file": "credentials"}}},
+        's3.credentials.file: must be an absolute path (given: "credentials"; allowed: an '
+        "absolute path, or empty text)",
+    ),
+    "a bucket that cannot be": (
+        {"checkpoints": {"uri": "s3:///run"}},
+        f'checkpoints.uri: names no bucket that can exist (given: "s3:///run"; allowed: {PLACE})',
+    ),
+    "a user in a bucket's place": (
+        {"checkpoints": {"uri": "s3://me:hush@bucket/run"}},
+        "checkpoints.uri: names more than a bucket before the first slash; credentials and "
+        "endpoints have options of their own, in s3 "
+        f'(given: "s3://********@bucket/run"; allowed: {PLACE})',
+    ),
+    "another store for checkpoints": (
+        {"checkpoints": {"uri": "gs://bucket/run"}},
+        f'checkpoints.uri: gs:// is not supported (given: "gs://bucket/run"; allowed: {PLACE})',
+    ),
+    "dots in a prefix": (
+        {"data": [{"uri": "s3://bucket/../a", "path": "a"}]},
+        'data.0.uri: has . or .. in its path (given: "s3://bucket/../a")',
+    ),
+    "a shared filesystem without a bucket": (
+        {"service": {"shared_filesystem": "s3://"}},
+        'service.shared_filesystem: names no bucket that can exist (given: "s3://"; allowed: '
+        "s3://bucket/prefix)",
+    ),
+    "weights to begin with, and no checkpoints in S3": (
+        {"checkpoints": {"initial_uri": "s3://bucket/first"}},
+        "checkpoints.initial_uri: needs checkpoints in S3: what is published there tells whether "
+        'training has begun (given: "s3://bucket/first"; allowed: empty text, or '
+        "s3://bucket/prefix in checkpoints.uri)",
+    ),
+    "no checkpoint kept": (
+        {"checkpoints": {"keep": 0}},
+        "checkpoints.keep: is too small (given: 0; allowed: a whole number from 1 to 10000)",
+    ),
+    "data from elsewhere": (
+        {"data": [{"uri": "http://host/a", "path": "a"}]},
+        "data.0.uri: is not in S3; service.job_uris brings what is elsewhere; did you mean "
+        's3://bucket/prefix? (given: "http://host/a")',
+    ),
+    "data above the sandbox": (
+        {"data": [{"uri": "s3://bucket/a", "path": "../a"}]},
+        'data.0.path: must be a path below the sandbox; did you mean a? (given: "../a")',
+    ),
+    "data in the sandbox itself": (
+        {"data": [{"uri": "s3://bucket/a", "path": "./"}]},
+        "data.0.path: must name a place below the sandbox, not the sandbox itself; did you mean "
+        'data? (given: "./")',
+    ),
+    "data without a path": (
+        {"data": [{"uri": "s3://bucket/a"}]},
+        "data.0.path: is missing (allowed: an object with uri, path)",
+    ),
+    "data with an unknown name": (
+        {"data": [{"uri": "s3://bucket/a", "path": "a", "paht": "b"}]},
+        "data.0.paht: unknown option; did you mean path? (allowed: uri, path)",
+    ),
+    "data that is no object": (
+        {"data": ["s3://bucket/a"]},
+        "data.0: must be an object with uri, path, not text",
+    ),
+    "data that is no list": (
+        {"data": {"uri": "s3://bucket/a", "path": "a"}},
+        "data: must be a list of objects with uri and path, or JSON text of one, not an object "
+        '(given: {"uri": "s3://bucket/a", "path": "a"}; allowed: a list of objects with uri and '
+        "path, or JSON text of one)",
+    ),
+    "a number for a path": (
+        {"data": [{"uri": "s3://bucket/a", "path": 1}]},
+        "data.0.path: must be text, not a number",
+    ),
+    "two sources at one place": (
+        {
+            "data": [
+                {"uri": "s3://bucket/a", "path": "data"},
+                {"uri": "s3://bucket/b", "path": "data/./b"},
+            ]
+        },
+        "data.1.path: is where data.0 is put, or within, or around it "
+        '(given: "data/./b"; allowed: a place of its own)',
+    ),
+    "logs to nowhere known": (
+        {"logs": {"uri": "syslog://host"}},
+        "logs.uri: syslog:// is no place for logs; did you mean s3://bucket/prefix? (given: "
+        '"syslog://host"; allowed: s3://bucket/prefix, cloudwatch://group, or empty text)',
+    ),
+    "a log group that cannot be": (
+        {"logs": {"uri": "cloudwatch://a b"}},
+        "logs.uri: is not the name of a log group; did you mean cloudwatch://group? (given: "
+        '"cloudwatch://a b"; allowed: s3://bucket/prefix, cloudwatch://group, or empty text)',
+    ),
+    "an endpoint without a scheme": (
+        {"s3": {"endpoint_url": "host:9000"}},
+        "s3.endpoint_url: is not the URL of an endpoint; did you mean https://host:9000? "
+        '(given: "host:9000"; allowed: a URL such as https://host:port, or empty text)',
+    ),
+    "an endpoint with a password": (
+        {"s3": {"endpoint_url": "https://me:hush@host"}},
+        "s3.endpoint_url: holds a user name, which would be stored and shown to everyone "
+        '(given: "https://********@host"; allowed: a URL such as https://host:port, or empty '
+        "text)",
+    ),
+    "a relative cache": (
+        {"data_cache": {"directory": "cache"}},
+        'data_cache.directory: must be an absolute path (given: "cache"; allowed: an absolute '
+        "path, or empty text)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MISTAKES)
+def test_a_mistake_is_refused_with_one_line_that_says_it_all(
+    kind: str, problems: Callable[..., list[str]]
+) -> None:
+    options, line = MISTAKES[kind]
+    assert problems(options) == [line]
+
+
+@pytest.mark.parametrize("kind", MISTAKES)
+def test_no_key_is_ever_shown(
+    kind: str, runnable: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> None:
+    with pytest.raises(OptionsError) as refused:
+        load(runnable(MISTAKES[kind][0]))
+    assert not any(secret in str(refused.value) for secret in (KEY, KEY_ID, "hush"))
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        (
+            {"s3": {"region": "eu-west-1"}},
+            "s3: has no effect: neither checkpoints, nor data, nor logs are in S3.",
+        ),
+        (
+            {"checkpoints": {"keep": 3}},
+            "checkpoints.keep: has no effect: checkpoints are not kept in S3.",
+        ),
+        (
+            {"data_cache": {"directory": "/cache"}},
+            "data_cache.directory: has no effect without data.",
+        ),
+        (
+            {"checkpoints": {"uri": "s3://bucket"}},
+            "s3.credentials: none are given: tasks use those of their machine, such as the role of "
+            "its instance.",
+        ),
+        (
+            {
+                "service": {"containerizer": "docker"},
+                "checkpoints": {"uri": "s3://bucket"},
+                "s3": {"credentials": {"env": "AWS_"}},
+            },
+            "s3.credentials: the docker containerizer knows no secrets: whoever may see the tasks "
+            "in Mesos sees these credentials.",
+        ),
+    ],
+)
+def test_what_may_not_be_meant_is_told(
+    options: dict[str, Any],
+    note: str,
+    runnable: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> None:
+    assert note in notes(load(runnable(options)))
