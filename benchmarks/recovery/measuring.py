@@ -15,7 +15,7 @@ from benchmarks.recovery.by_hand import ByHand
 from benchmarks.recovery.cases import Case, Training, Way
 from benchmarks.recovery.evidence import Entry, Figures
 from benchmarks.recovery.processes import TaskProcess
-from benchmarks.recovery.service import Fault, Service
+from benchmarks.recovery.service import TIMING, Fault, Service
 
 #: Seconds until a fault that is not healed is given up.
 HEAL_SECONDS = 60.0
@@ -23,6 +23,10 @@ HEAL_SECONDS = 60.0
 STAY_SECONDS = 1.0
 #: Steps to go beyond the last fault before the next one: more than its runner may be late to tell.
 ADVANCE_STEPS = 30
+#: What ends within so many seconds of an incident may be counted as its effect.
+COLLATERAL_SECONDS = 16.0
+#: Ways whose incident tells nothing that matters here: it may be counted as another's effect.
+_NOTED_SOON = (Way.PROCESS, Way.CONTAINER, Way.SCHEDULER)
 #: Seconds for an old process to be ended after its machine came back.
 FENCE_SECONDS = 30.0
 
@@ -125,8 +129,9 @@ def play(service: Service, case: Case, version: str, baseline: Figures | None) -
     # Each fault is the first one again: the training is beyond where any other has met it.
     beyond = service.highest_step + ADVANCE_STEPS
     service.watch.wait_until(lambda: service.watch.step >= beyond, HEAL_SECONDS)
-    before = service.processes()
     clock = time.time() - time.monotonic()
+    _wait_for_an_incident_of_its_own(service, case, clock)
+    before = service.processes()
     service.highest_step = service.watch.step
     fault = service.fault(case.way, case.victims)
     if case.way is Way.SILENT:
@@ -169,6 +174,16 @@ def play(service: Service, case: Case, version: str, baseline: Figures | None) -
         why=why,
         note=note,
     )
+
+
+def _wait_for_an_incident_of_its_own(service: Service, case: Case, clock: float) -> None:
+    """Wait until what fails now is not taken for an effect of what failed before."""
+    incidents = (service.ask("/v1/job") or {}).get("incidents", [])
+    if case.way in _NOTED_SOON or not incidents:
+        return
+    later = TIMING.agent_timeout if case.way in (Way.AGENT, Way.SILENT) else 0.0
+    apart = incidents[-1]["at"] - clock + COLLATERAL_SECONDS - later
+    service.watch.wait_until(lambda: time.monotonic() > apart, COLLATERAL_SECONDS)
 
 
 def _healed(

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from benchmarks.recovery.cases import Way
 from benchmarks.recovery.measuring import Result
+from benchmarks.recovery.service import TIMING
 
 BEGIN = "<!-- begin: written by python -m benchmarks.recovery -->"
 END = "<!-- end -->"
 
-#: Ways whose discovery takes a time of its own: it is left out of the ratio.
-_NOTICED_LATE = (Way.FREEZE, Way.SILENT, Way.AGENT)
 _HEAD = (
     "victim",
     "way",
@@ -37,8 +36,12 @@ def ratio(result: Result) -> float | None:
     service, hand = result.figures, result.by_hand
     if service is None or hand is None or service.whole_seconds is None or not hand.whole_seconds:
         return None
-    noticed = result.noticed_seconds or 0.0
-    known = noticed if result.case.way in _NOTICED_LATE else 0.0
+    known = 0.0
+    if result.case.way in (Way.FREEZE, Way.SILENT, Way.AGENT):
+        known = result.noticed_seconds or 0.0
+    if result.case.way in (Way.SILENT, Way.AGENT):
+        # Peers may tell of it before; that the machine is gone is Mesos' to say.
+        known = max(known, TIMING.agent_timeout)
     return (service.whole_seconds - known) / hand.whole_seconds
 
 
