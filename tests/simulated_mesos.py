@@ -43,6 +43,8 @@ class Agent:
     #: Nothing on it moves, and nobody can reach it.
     frozen: bool = False
     filtered_until: float = 0.0
+    #: What was refused: more than that is offered again at once.
+    filtered: Resources = Resources()
     unavailable_from: float | None = None
 
 
@@ -134,21 +136,22 @@ class Cluster:
     def advance(self, seconds: float) -> None:
         """Let time pass: offers go out, unacknowledged updates go out again."""
         self.now += seconds
-        if not self.suppressed:
+        if not self.suppressed and not self.torn_down:
             self.make_offers()
         for task in self.tasks.values():
             if task.alive and not self.agents[task.launch.agent_id].frozen:
                 task.runner.pass_time(seconds)
             if task.unacknowledged and self.now >= task.retry_at:
                 task.retry_at = self.now + 10.0
-                if self.agents[task.launch.agent_id].reachable:
+                if self._listens(task.launch.agent_id):
                     self.outbox.append(task.unacknowledged[0])
 
     def make_offers(self) -> None:
         held = {offer.agent_id for offer in self.offers.values()}
         made = []
         for agent in self.agents.values():
-            if agent.agent_id in held or not agent.reachable or self.now < agent.filtered_until:
+            filtered = self.now < agent.filtered_until and agent.free.fits_in(agent.filtered)
+            if agent.agent_id in held or not agent.reachable or agent.frozen or filtered:
                 continue
             if agent.free.cpus < 0.01:
                 continue
@@ -173,7 +176,8 @@ class Cluster:
         task = self.tasks.get(record.task_id)
         if task is None or not task.alive or task.state is TaskState.LAUNCHING:
             return None
-        return task.runner if self.agents[record.agent_id].reachable else None
+        agent = self.agents[record.agent_id]
+        return task.runner if agent.reachable and not agent.frozen else None
 
     def runner(self, name: str) -> Runner:
         """Return the runner of a task's live attempt."""
@@ -264,6 +268,7 @@ class Cluster:
         agent.filtered_until = self.now + action.refuse_seconds
         for launch in action.launches:
             self._launch(agent, launch)
+        agent.filtered = agent.free
 
     def _launch(self, agent: Agent, launch: LaunchTask) -> None:
         assert launch.task_id not in self.tasks, f"{launch.task_id} is used twice"
@@ -291,14 +296,19 @@ class Cluster:
         for offer_id in offer_ids:
             offer = self.offers.pop(offer_id, None)
             if offer is not None:
-                self.agents[offer.agent_id].filtered_until = self.now + seconds
+                agent = self.agents[offer.agent_id]
+                agent.filtered_until, agent.filtered = self.now + seconds, offer.resources
 
     def _kill(self, action: Kill) -> None:
         task = self.tasks.get(action.task_id)
         if task is None or not (task.alive or task.unacknowledged):
             self._forgotten(action.task_id, action.agent_id)
-        elif task.alive and self.agents[task.launch.agent_id].reachable:
+        elif task.alive and self._listens(task.launch.agent_id):
             self.report(action.task_id, TaskState.KILLED)
+
+    def _listens(self, agent_id: str) -> bool:
+        agent = self.agents[agent_id]
+        return agent.reachable and not agent.frozen
 
     def _tear_down(self) -> None:
         self.torn_down = True

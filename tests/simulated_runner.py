@@ -44,7 +44,7 @@ class Runner:
     stop_seconds: float = 0.0
     obeys: bool = True
     _stopping_left: float = 0.0
-    _order: Mapping[str, Any] | None = None
+    order_taken: Mapping[str, Any] | None = None
 
     @staticmethod
     def of(launch: LaunchTask) -> Runner:
@@ -84,7 +84,7 @@ class Runner:
         newer = start > self.start
         if not newer and self.state == contract.RUNNER_FAILED:
             return
-        self.start, self.run, self._order = start, run, order
+        self.start, self.run, self.order_taken = start, run, order
         if self.trains and (newer or not run):
             self._stop(order)
         elif newer:
@@ -113,10 +113,10 @@ class Runner:
     def _settle(self) -> None:
         if self.state == contract.RUNNER_STOPPING and self._stopping_left <= 0:
             self.state = contract.RUNNER_HELD
-        if self.run and self.state == contract.RUNNER_HELD and self._order is not None:
-            self.epoch = self._order["epoch"]
-            self.expected = self._order.get("restore_step")
-            if self._order.get("expects_restore_step") and self.expected != self.checkpoint:
+        if self.run and self.state == contract.RUNNER_HELD and self.order_taken is not None:
+            self.epoch = self.order_taken["epoch"]
+            self.expected = self.order_taken.get("restore_step")
+            if self.order_taken.get("expects_restore_step") and self.expected != self.checkpoint:
                 there, wanted = self.checkpoint, self.expected
                 self.fail("checkpoint_mismatch", None, f"step {there} is here, not {wanted}")
             else:

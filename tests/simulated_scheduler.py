@@ -36,6 +36,8 @@ class Scheduler:
         self.store: dict[str, bytes] = {}
         self.decisions: list[Decision] = []
         self.exit: Exit | None = None
+        #: From here on nothing is written: it would make a service of what was uninstalled.
+        self.erased = False
         self.state = ServiceState(
             spec=spec,
             instance="instance-1",
@@ -51,9 +53,11 @@ class Scheduler:
                 self.store[write.path] = write.value
 
     def handle(self, event: events.Event) -> Decision:
-        decision = step(self.state, event, self.cluster.now)
+        before, decision = self.state, step(self.state, event, self.cluster.now)
         self.before_commit()
-        self.commit(decision.writes)
+        if not self.erased:
+            self.commit(decision.writes)
+        self.after_commit(before, decision)
         self.state = decision.state
         for action in decision.actions:
             self.before_action(action)
@@ -61,6 +65,7 @@ class Scheduler:
                 self.exit = action
             elif isinstance(action, EraseState):
                 self.store.clear()
+                self.erased = True
             else:
                 self.cluster.perform(action)
         self.decisions.append(decision)
@@ -68,6 +73,9 @@ class Scheduler:
 
     def before_commit(self) -> None:
         """A place to crash."""
+
+    def after_commit(self, before: ServiceState, decision: Decision) -> None:
+        """A place to look at what a step has decided."""
 
     def before_action(self, action: Action) -> None:
         """A place to crash."""

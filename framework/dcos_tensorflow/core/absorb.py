@@ -201,7 +201,7 @@ def _update(draft: Draft, event: events.TaskUpdate) -> None:
         draft.acknowledgements.append(Acknowledge(event.agent_id, event.task_id, event.uuid))
     _answered(draft, event.task_id)
     record = draft.state.task_by_id(event.task_id)
-    if record is None:
+    if record is None or _was_given_up(draft, record):
         _stray(draft, event)
         return
     after = record.advance(
@@ -215,6 +215,11 @@ def _update(draft: Draft, event: events.TaskUpdate) -> None:
         return
     draft.put(after)
     draft.reasons.append(f"{record.name} is {after.state}" + _because(after))
+
+
+def _was_given_up(draft: Draft, record: TaskRecord) -> bool:
+    """Say whether this attempt is over for us whatever Mesos says of it: should it live, it ends."""
+    return record.task_id in draft.state.abandoned or record.state is TaskState.LOST
 
 
 def _because(record: TaskRecord) -> str:

@@ -13,7 +13,7 @@ from dcos_tensorflow.core import incidents, outcome, planned_changes, restarts, 
 from dcos_tensorflow.core.actions import Kill
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import WATCHED_PHASES, JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.members import has_container, is_down, is_wanted, members
+from dcos_tensorflow.core.members import has_container, is_down, is_held, is_wanted, members
 from dcos_tensorflow.core.spec import GANG_ROLES
 from dcos_tensorflow.core.task import TaskRecord, TaskState
 
@@ -77,8 +77,16 @@ def _finished_meanwhile(draft: Draft) -> bool:
 
 
 def _staging(draft: Draft) -> None:
-    if not _timed_out(draft, [r for r in _concerned(draft) if r.state is not TaskState.RUNNING]):
+    late = [
+        r for r in _concerned(draft) if r.state is not TaskState.RUNNING or _is_unready(draft, r)
+    ]
+    if not _timed_out(draft, late):
         restarts.watch_staging(draft)
+
+
+def _is_unready(draft: Draft, record: TaskRecord) -> bool:
+    """Say whether a new container's runner has not been heard of yet."""
+    return record.held and not record.ordered_at and not is_held(draft.state, record)
 
 
 def _starting(draft: Draft) -> None:

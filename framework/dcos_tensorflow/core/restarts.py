@@ -73,10 +73,9 @@ def watch_stopping(draft: Draft) -> None:
 def _order_to_stop(draft: Draft, record: TaskRecord, concerned: list[TaskRecord]) -> None:
     """Order one process to stop; when nothing failed, the decider's checkpoint comes first."""
     if record.held:
-        limit = orders.grace_seconds(draft.state) + DISOBEYED_SECONDS
-        if draft.waited(record.ordered_at) > limit and record.name not in draft.job.replacing:
-            why = f"{record.name}'s runner did not stop its process within {limit:g} s"
+        if _disobeys(draft, record) and record.name not in draft.job.replacing:
             draft.set_job(replacing=(*draft.job.replacing, record.name))
+            why = f"{record.name}'s runner did not stop its process in time"
             draft.reasons.append(f"{why}; its container is given up")
         return
     chief = decider_of(draft.state)
@@ -85,6 +84,12 @@ def _order_to_stop(draft: Draft, record: TaskRecord, concerned: list[TaskRecord]
         if first is not None and not is_held(draft.state, first):
             return
     order_to_stop(draft, record)
+
+
+def _disobeys(draft: Draft, record: TaskRecord) -> bool:
+    """Say whether a runner should have stopped its process long ago; it is not held yet."""
+    limit = orders.grace_seconds(draft.state) + DISOBEYED_SECONDS
+    return draft.waited(max(record.ordered_at, draft.job.phase_since)) > limit
 
 
 def order_to_stop(draft: Draft, record: TaskRecord) -> None:
@@ -144,9 +149,17 @@ def watch_placing(draft: Draft) -> None:
 def watch_staging(draft: Draft) -> None:
     """STAGING: when every new container is ready, stop who else must know, then start all."""
     state = draft.state
+    if missing(state):
+        # Somebody cannot be reached and may return: nobody starts without it.
+        return
     launched = [r for n in scope(state) if has_container(r := state.tasks.get(n)) and r and r.held]
-    if all(is_held(state, r) for r in launched):
+    busy = [r for r in launched if not is_held(state, r)]
+    if not busy:
         _stop_rest_or_begin(draft)
+    # Who came back from an agent that was away may still run, and may not obey.
+    stubborn = [r for r in busy if r.ordered_at and _disobeys(draft, r)]
+    if stubborn:
+        draft.enter(JobPhase.STOPPING, draft.job.why)
 
 
 def _stop_rest_or_begin(draft: Draft) -> None:

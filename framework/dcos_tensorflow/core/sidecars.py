@@ -24,8 +24,9 @@ def sidecars(state: ServiceState) -> tuple[TaskRecord, ...]:
 
 def look_after(draft: Draft) -> None:
     """Start again whose process failed, stop whose is paused, give up whose container must go."""
-    due = update_order.due(draft.state)
-    for record in sidecars(draft.state):
+    beside = sidecars(draft.state)
+    due = update_order.due(draft.state) if beside else ()
+    for record in beside:
         if not has_container(record) or record.kill_reason:
             continue
         if not is_wanted(draft.state, record.name):

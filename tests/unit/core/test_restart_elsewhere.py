@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core import causes
+from dcos_tensorflow.core import causes, events
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import RetrySpec, Strategy
 from dcos_tensorflow.core.task import TaskState
 from simulated_scheduler import (
+    Scheduler,
     fail,
     lose_agent_of,
     recover,
@@ -215,3 +216,59 @@ def test_a_new_container_that_dies_before_it_is_ready_is_placed_again():
     scheduler.cluster.report(staged, TaskState.FAILED, KILLED)
     recover(scheduler, 20)
     assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_task_that_was_replaced_by_hand_while_unreachable_is_killed_when_it_comes_back():
+    scheduler = a_gang(PSS, agents=5)
+    old = scheduler.state.tasks["worker-1"].task_id
+    agent = lose_agent_of(scheduler, "worker-1")
+    scheduler.handle(events.PodCommand(events.PodVerb.REPLACE, ("worker-1",)))
+    scheduler.run(5)
+    scheduler.cluster.bring_back(agent)
+    recover(scheduler, 20)
+    assert not scheduler.cluster.tasks[old].alive
+    assert scheduler.cluster.double_starts == []
+    recover(scheduler, 60)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_no_member_of_a_gang_starts_while_another_cannot_be_reached_and_may_return():
+    spec = training(MWMS, ps=0, replace_after_seconds=60.0)
+    scheduler = Scheduler(spec, room_for_one_each(3))
+    scheduler.cluster.subscribe()
+    scheduler.run(3)
+    agent = lose_agent_of(scheduler, "worker-1")
+    scheduler.cluster.run_everything()
+    scheduler.run(10)
+    assert starts(scheduler) == {"chief-0": 0, "worker-0": 0, "worker-1": 0}
+    scheduler.cluster.bring_back(agent)
+    recover(scheduler, 20)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert set(starts(scheduler).values()) == {1}
+
+
+def test_a_runner_that_comes_back_and_does_not_stop_its_process_loses_its_container():
+    scheduler = a_gang(MWMS, agents=3)
+    before = task_ids(scheduler)
+    agent = lose_agent_of(scheduler, "worker-1")
+    scheduler.run(5)
+    scheduler.cluster.tasks[before["worker-1"]].runner.obeys = False
+    scheduler.cluster.bring_back(agent)
+    recover(scheduler, 60)
+    recover(scheduler, 20)
+    assert task_ids(scheduler)["worker-1"] != before["worker-1"]
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_new_container_whose_runner_is_never_heard_of_is_placed_again():
+    scheduler = a_gang(PSS)
+    before = task_ids(scheduler)
+    lose_agent_of(scheduler, "worker-1")
+    scheduler.run(10)
+    silent = scheduler.state.tasks["worker-1"]
+    scheduler.cluster.report(silent.task_id, TaskState.RUNNING)
+    scheduler.drain()
+    scheduler.cluster.agents[silent.agent_id].frozen = True
+    scheduler.run(scheduler.state.spec.gang.start_seconds + 60)
+    assert silent.task_id != before["worker-1"]
+    assert scheduler.state.job.incidents[-1].kind == causes.START_TIMED_OUT
