@@ -1,0 +1,149 @@
+"""What must hold after every event of a history (docs/architecture.md, "Rules")."""
+
+from __future__ import annotations
+
+from history_jobs import Job
+
+from dcos_tensorflow.core.actions import Accept, Acknowledge, Action, EraseState, Teardown
+from dcos_tensorflow.core.cluster_spec import decider
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.service import Decision
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.spec import GANG_ROLES, OutcomePolicy, Strategy, split_task_name
+from dcos_tensorflow.core.task import TaskRecord
+from simulated_mesos import Cluster, RunningTask
+
+
+class RuleBroken(AssertionError):
+    """A rule of docs/architecture.md does not hold in this history."""
+
+
+class Rules:
+    """Looks at every decision, every action and at the cluster; raises RuleBroken.
+
+    ``errors`` counts the faults that may cost a retry, as they are made.
+    """
+
+    def __init__(self, job: Job, cluster: Cluster) -> None:
+        self._job = job
+        self._cluster = cluster
+        self._launched_at_the_end: int | None = None
+        self.errors = 0
+        self.charged = 0
+
+    # What a step has decided.
+
+    def check_decision(self, before: ServiceState, decision: Decision) -> None:
+        """Look at a step's decision, when it is committed and nothing of it is carried out."""
+        self._check_restarts(before, decision.state)
+        self._check_charges(before, decision.state)
+        for action in decision.actions:
+            if isinstance(action, Accept):
+                self._check_pauses(before, decision.state, action)
+            if isinstance(action, Teardown | EraseState) and not decision.state.job.uninstalling:
+                raise RuleBroken(f"{action} without an uninstall")
+
+    def _check_restarts(self, before: ServiceState, after: ServiceState) -> None:
+        going = []
+        for name, record in after.tasks.items():
+            old = before.tasks.get(name)
+            if old is None or old.task_id != record.task_id or record.role not in GANG_ROLES:
+                continue
+            if record.start > old.start and name not in after.job.restarting:
+                raise RuleBroken(f"{name} is stopped and not in {after.job.restarting}")
+            if old.held and not record.held:
+                going.append(record)
+        if not going:
+            return
+        for record in going:
+            if record.name in after.controls.paused_tasks:
+                raise RuleBroken(f"{record.name} is started while it is paused")
+        self._check_all_have_stopped(after, going)
+
+    def _check_all_have_stopped(self, after: ServiceState, going: list[TaskRecord]) -> None:
+        for name in {*after.job.restarting, *(r.name for r in going)}:
+            task = self._known(after, name)
+            if task is not None and task.runner.trains:
+                names = ", ".join(r.name for r in going)
+                raise RuleBroken(f"{names} start while the old process of {name} runs")
+
+    def _check_charges(self, before: ServiceState, after: ServiceState) -> None:
+        new = [i for i in after.job.incidents if i not in before.job.incidents and i.charged]
+        told = {(i.task_id, i.at) for i in before.job.incidents}
+        self.charged += sum(1 for i in new if (i.task_id, i.at) not in told)
+        if self.charged > self.errors:
+            raise RuleBroken(f"{self.charged} retries were charged for {self.errors} errors: {new}")
+
+    def _check_pauses(self, before: ServiceState, after: ServiceState, action: Accept) -> None:
+        job = before.job
+        if after.job.planned or job.phase is JobPhase.RUNNING:
+            return
+        plan = "recovery" if job.deployed else "deploy"
+        for launch in action.launches:
+            role, _ = split_task_name(launch.name)
+            if role in GANG_ROLES and after.controls.holds(plan, str(role)):
+                raise RuleBroken(f"{launch.name} is launched while {plan} is paused")
+
+    # What is carried out.
+
+    def check_action(self, state: ServiceState, store: dict[str, bytes], action: Action) -> None:
+        """Look at an action before it is carried out: what it rests on is committed."""
+        if isinstance(action, Accept):
+            for launch in action.launches:
+                info = store.get(f"Tasks/{launch.name}/TaskInfo", b"").decode()
+                if launch.task_id not in info:
+                    raise RuleBroken(f"ACCEPT of {launch.task_id} before its record was committed")
+        if isinstance(action, Acknowledge) and store:
+            record = state.task_by_id(action.task_id)
+            status = store.get(f"Tasks/{record.name}/TaskStatus", b"") if record else b""
+            if record is not None and f'"{record.state}"' not in status.decode():
+                raise RuleBroken(f"{action.task_id} acknowledged before its state was committed")
+
+    # What the cluster looks like.
+
+    def check_cluster(self, state: ServiceState) -> None:
+        """Look at what runs and what is held."""
+        self._check_the_end_is_final(state)
+        if self._cluster.double_starts:
+            raise RuleBroken(f"started twice at once: {self._cluster.double_starts}")
+        for offer in state.offers.values():
+            held = self._cluster.now - offer.received_at
+            if held > state.spec.gang.hold_seconds + 15.0 and state.registered:
+                raise RuleBroken(f"offer {offer.offer_id} held for {held:.0f} s")
+        if self._job.strategy is Strategy.MULTI_WORKER:
+            self._check_one_round(state)
+
+    def _check_one_round(self, state: ServiceState) -> None:
+        """Look whether members train together that started from different states."""
+        rounds: dict[tuple[object, object, int], list[str]] = {}
+        for record in state.live_tasks:
+            task = self._known(state, record.name)
+            if record.role not in GANG_ROLES or task is None or task.runner.state != "running":
+                continue
+            runner = task.runner
+            began = (runner.order_taken or {}).get("round", record.launched_at)
+            key = (began, runner.starts[-1][2], runner.epoch)
+            rounds.setdefault(key, []).append(record.name)
+        if len(rounds) > 1:
+            raise RuleBroken(f"members of different rounds train at once: {rounds}")
+
+    def _known(self, state: ServiceState, name: str) -> RunningTask | None:
+        """Return the container of a member's attempt, if the scheduler can know what it does."""
+        record = state.tasks.get(name)
+        task = self._cluster.tasks.get(record.task_id) if record is not None else None
+        if record is None or task is None or not task.alive or not task.known_to_live:
+            return None
+        return task if self._cluster.ask(record) is not None else None
+
+    def _check_the_end_is_final(self, state: ServiceState) -> None:
+        launched = self._cluster.launch_history
+        if state.spec.outcome is not OutcomePolicy.CHIEF:
+            return
+        for task_id in self._cluster.finished:
+            # An attempt that was given up while its agent was away decides nothing any more.
+            record = state.task_by_id(task_id)
+            if self._launched_at_the_end is None and record is not None:
+                if record.name == decider(state.spec):
+                    self._launched_at_the_end = len(launched)
+        if self._launched_at_the_end not in (None, len(launched)):
+            raise RuleBroken(f"a finished job is run again: {launched[-1]}")
