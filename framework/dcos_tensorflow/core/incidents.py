@@ -91,14 +91,20 @@ def retries_used(job: JobState, retry: RetrySpec, now: float) -> int:
 
 def loss_of(record: TaskRecord) -> Loss:
     """Return how a member was lost, as its peers see it."""
-    if record.state is TaskState.LOST and record.reason == INVALID_OFFERS_REASON:
-        # It never ran: its peers know of nothing but of the end before.
+    if _never_ran(record):
+        # Its peers know of nothing but of the end before.
         return Loss.PROCESS
     if record.state is TaskState.UNREACHABLE or record.state is TaskState.LOST:
         return Loss.SILENT
     if record.process_failed and record.exit_class == contract.EXIT_CLASS_STALLED:
         return Loss.STALLED
     return Loss.PROCESS
+
+
+def _never_ran(record: TaskRecord) -> bool:
+    """Say whether the user's process was never started in this container."""
+    refused = record.state is TaskState.LOST and record.reason == INVALID_OFFERS_REASON
+    return refused or (record.start == 1 and record.held)
 
 
 def _is_effect(record: TaskRecord) -> bool:
