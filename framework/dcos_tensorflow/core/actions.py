@@ -28,7 +28,7 @@ class LaunchTask:
     ports: tuple[int, ...]
     command: str
     env: Mapping[str, str]
-    secret_env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     credentials: CredentialsReference | None = None
     uris: tuple[Uri, ...] = ()
     container: Container | None = None

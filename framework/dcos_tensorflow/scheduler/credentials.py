@@ -1,0 +1,140 @@
+"""The S3 credentials of tasks: the references of the options, followed when something is launched.
+
+Used by ``scheduler.Scheduler``, which adds them to an ACCEPT on its way out. They are read again
+for each, so rotated keys reach the next launch; they are never stored, logged or part of the state.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.core.actions import Accept, Action
+from dcos_tensorflow.core.storage_spec import CredentialsReference
+
+log = logging.getLogger(__name__)
+
+#: What boto3 reads (boto3 guide, "Credentials"), and what each is called in files and variables.
+_ID, _KEY, _TOKEN = "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"
+_NEEDED = (_ID, _KEY)
+_MOST_BYTES = 100_000
+
+
+class CredentialsError(Exception):
+    """Credentials cannot be had from where they should be; the text says why and holds none."""
+
+
+@dataclass(frozen=True)
+class S3Credentials:
+    """An access key of AWS or of what speaks its protocol. Never printed."""
+
+    access_key_id: str = field(repr=False)
+    secret_access_key: str = field(repr=False)
+    session_token: str = field(default="", repr=False)
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables that boto3 reads."""
+        found = {f"AWS_{_ID}": self.access_key_id, f"AWS_{_KEY}": self.secret_access_key}
+        return found | ({f"AWS_{_TOKEN}": self.session_token} if self.session_token else {})
+
+
+class CredentialsReader:
+    """Follows references. ``environ`` is the scheduler's own environment."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._last: dict[CredentialsReference, S3Credentials] = {}
+
+    def read(self, reference: CredentialsReference) -> S3Credentials:
+        """Return what ``reference`` stands for now. Raises CredentialsError."""
+        if reference.file:
+            return _of(_from_file(Path(reference.file), reference.profile), str(reference))
+        values = {name: self._environ.get(reference.env + name, "") for name in (*_NEEDED, _TOKEN)}
+        return _of(values, str(reference))
+
+    def with_credentials(self, action: Action) -> Action:
+        """Return ``action`` with the secrets that its launches refer to, if it is one that has any.
+
+        Where they cannot be read now, those of the launch before are used: a key file that is being
+        replaced must not hold up a restart. Where there were none either, tasks are launched
+        without, and say themselves what they cannot reach.
+        """
+        if not isinstance(action, Accept) or not any(x.credentials for x in action.launches):
+            return action
+        references = {x.credentials for x in action.launches if x.credentials is not None}
+        found = {reference: self._variables(reference) for reference in references}
+        launches = tuple(
+            replace(x, secret_env={**x.secret_env, **found[x.credentials]}) if x.credentials else x
+            for x in action.launches
+        )
+        return replace(action, launches=launches)
+
+    def _variables(self, reference: CredentialsReference) -> dict[str, str]:
+        try:
+            self._last[reference] = self.read(reference)
+        except CredentialsError as error:
+            if reference not in self._last:
+                log.error("tasks are launched without S3 credentials: %s", error)
+                return {}
+            log.warning("tasks get the S3 credentials of the launch before: %s", error)
+        return self._last[reference].variables()
+
+
+def _of(values: Mapping[str, Any], where: str) -> S3Credentials:
+    missing = [name for name in _NEEDED if not values.get(name)]
+    if missing:
+        raise CredentialsError(f"{where} have no {' and no '.join(missing)}")
+    for name, value in values.items():
+        if value and (not isinstance(value, str) or not value.isprintable() or " " in value):
+            raise CredentialsError(f"{where}: {name} is no text that a key can be")
+    return S3Credentials(values[_ID], values[_KEY], values.get(_TOKEN) or "")
+
+
+def _from_file(path: Path, profile: str) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        text = content.decode()
+    except OSError as error:
+        raise CredentialsError(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise CredentialsError(f"{path} is not UTF-8 text") from None
+    if len(content) > _MOST_BYTES:
+        raise CredentialsError(f"{path} is too large for a credentials file")
+    return _from_json(text, path) if text.lstrip()[:1] == "{" else _from_ini(text, path, profile)
+
+
+def _from_json(text: str, path: Path) -> dict[str, Any]:
+    """Read what ``aws sts``, a credential process or the instance metadata give."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        # Never the parser's own words, nor a cause: they show the file.
+        raise CredentialsError(f"{path} is not JSON") from None
+    inner = document.get("Credentials", document)
+    if not isinstance(inner, dict):
+        raise CredentialsError(f"{path}: Credentials is not an object")
+    plain = {str(key).lower().replace("_", "").removeprefix("aws"): v for key, v in inner.items()}
+    spelled = {name: name.lower().replace("_", "") for name in (_ID, _KEY, _TOKEN)}
+    values = {name: plain.get(key) for name, key in spelled.items()}
+    values[_TOKEN] = values[_TOKEN] or plain.get("token")
+    return values
+
+
+def _from_ini(text: str, path: Path, profile: str) -> dict[str, Any]:
+    """Read a profile (AWS CLI guide, "Configuration and credential file settings")."""
+    parser = configparser.RawConfigParser(default_section="", strict=False)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        raise CredentialsError(f"{path} is no credentials file of AWS, and no JSON") from None
+    for section in (profile, f"profile {profile}"):
+        if parser.has_section(section):
+            found = parser[section]
+            return {name: found.get(f"aws_{name.lower()}", "") for name in (_ID, _KEY, _TOKEN)}
+    raise CredentialsError(f"{path} has no profile {profile}")
