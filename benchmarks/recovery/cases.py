@@ -20,7 +20,7 @@ class Way(StrEnum):
     AGENT = "agent lost"
     SCHEDULER = "scheduler death"
     MISTAKE = "error of the job"
-    PORT = "process death, its port is taken"
+    PORT = "port taken"
 
 
 @dataclass(frozen=True)
