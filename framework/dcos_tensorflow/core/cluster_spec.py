@@ -222,13 +222,14 @@ def server_definition(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dic
 def wait_for(spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str) -> tuple[str, ...]:
     """Return the addresses (``host:port``) that must accept connections before ``task`` starts.
 
-    The order of a start is ps, chief, workers, evaluator. It is no nicety: a session worker that
-    arrives before the chief has initialised the variables sleeps 30 seconds between looks.
-    Only servers that are sure to be opened are waited for:
+    With sessions the order of a start is ps, chief, workers, evaluator. It is no nicety: a worker
+    that arrives before the chief has initialised the variables sleeps 30 seconds between looks.
+    Where TensorFlow waits by itself nobody else does: importing it takes seconds, and all of them
+    can do that at the same time. Only servers that are sure to be opened are waited for:
 
     * sessions (``between_graph``, and ``contract`` "function" under any strategy but
       ``independent``): index 0 of ``worker`` waits for every ps, the other workers for index 0 too;
-    * ``parameter_server``: chief and workers wait for every ps; the chief opens no port;
+    * ``parameter_server``: nobody, the ClusterCoordinator's chief waits for every ps and worker;
     * ``multi_worker``: nobody, TensorFlow's own barrier does it;
     * ``independent``: nobody;
     * the evaluator waits for the decider where that one opens its port: sessions, and
@@ -246,9 +247,9 @@ def wait_for(spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str) 
     if role is TaskRole.EVALUATOR:
         listens = sessions or (strategy is Strategy.MULTI_WORKER and len(workers) > 1)
         return workers[:1] if listens else ()
-    if strategy is Strategy.MULTI_WORKER:
+    if not sessions:
         return ()
-    if sessions and _position(cluster, task, _SERVER_JOBS)[1] > 0:
+    if _position(cluster, task, _SERVER_JOBS)[1] > 0:
         return ps + workers[:1]
     return ps
 

@@ -50,7 +50,7 @@ def _start_again(draft: Draft, record: TaskRecord) -> None:
         draft.reasons.append(why)
         return
     since = max(record.ordered_at, record.changed_at)
-    if draft.now < since + backoff_seconds(draft.state.spec.retry, failures, record.task_id):
+    if draft.now < since + backoff_seconds(draft.state.spec.retry, failures - 1, record.task_id):
         return
     again = replace(record, failures=failures, start=record.start + 1, ordered_at=draft.now)
     draft.put(again)
@@ -91,9 +91,7 @@ def is_due(draft: Draft, name: str) -> bool:
         return False
     if record.failures >= retry.limit:
         return False
-    return draft.now >= record.changed_at + backoff_seconds(
-        retry, record.failures + 1, record.task_id
-    )
+    return draft.now >= record.changed_at + backoff_seconds(retry, record.failures, record.task_id)
 
 
 def is_pending(state: ServiceState) -> bool:

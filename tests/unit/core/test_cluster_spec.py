@@ -332,9 +332,8 @@ class TestWaitFor:
         return wait_for(spec, cluster(spec), task, kind)
 
     @pytest.mark.parametrize("task", ["chief-0", "worker-1"])
-    def test_parameter_server_members_wait_for_the_ps_only(self, task: str) -> None:
-        spec = service(ps=2, chief=1, worker=2)
-        assert self.waits(spec, task) == ("ps-0:1", "ps-1:1")
+    def test_parameter_server_members_start_at_once_and_tensorflow_waits(self, task: str) -> None:
+        assert self.waits(service(ps=2, chief=1, worker=2), task) == ()
 
     def test_the_first_session_worker_waits_for_the_ps(self) -> None:
         assert self.waits(service(ps=1, worker=2), "worker-0") == ("ps-0:1",)
@@ -439,7 +438,7 @@ class TestRunnerCluster:
                     },
                     "task": {"type": "worker", "index": 0},
                 },
-                "wait_for": ["ps-0:1"],
+                "wait_for": [],
             },
             "server": {
                 "cluster": {"ps": ["ps-0:1"], "worker": ["chief-0:1", "worker-0:1"]},
