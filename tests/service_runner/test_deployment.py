@@ -1,0 +1,223 @@
+"""What is deployed of a package's options, and what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.core.plan_elements import Status
+from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.options import OptionsError
+from service_runner.runner import ServiceRunner, TicksFailed
+from service_runner.service import agents
+from service_runner.ticks import Expect, Send
+
+COMPLETE, IN_PROGRESS, PENDING = Status.COMPLETE, Status.IN_PROGRESS, Status.PENDING
+RUNNING, FAILED, FINISHED = TaskState.RUNNING, TaskState.FAILED, TaskState.FINISHED
+
+JOB: dict[str, Any] = {
+    "service": {
+        "name": "mnist",
+        "job_url": "https://example.org/mnist.zip",
+        "job_name": "mnist",
+    }
+}
+GANG = ("ps-0", "ps-1", "worker-0", "worker-1", "worker-2")
+
+
+def with_service(**options: Any) -> dict[str, Any]:
+    return {**JOB, "service": {**JOB["service"], **options}}
+
+
+def test_the_default_options_deploy_and_then_no_more_offers_are_wanted(
+    runner: ServiceRunner,
+) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Expect.reconciled(),
+        Expect.plan("deploy", PENDING),
+        Send.offers(),
+        Expect.launched(*GANG),
+        Expect.epoch(1),
+        Expect.fetches("worker-0", "https://example.org/mnist.zip"),
+        Expect.plan("deploy", IN_PROGRESS),
+        Expect.suppressed(),
+        Send.running(),
+        Expect.plan("deploy", COMPLETE),
+        Expect.plan("recovery", COMPLETE),
+    )
+
+
+def test_a_service_in_a_folder_deploys(runner: ServiceRunner) -> None:
+    runner.run(
+        with_service(name="team/mnist"),
+        Send.register(),
+        Send.offers(),
+        Expect.launched(*GANG),
+        Expect.variables("worker-0", SERVICE_NAME="team/mnist"),
+        Send.running(),
+        Expect.plan("deploy", COMPLETE),
+    )
+
+
+def test_nothing_is_launched_before_the_whole_gang_has_a_place(runner: ServiceRunner) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Send.offer("S0"),
+        Expect.launched(),
+        Expect.held(),
+        Expect.plan("deploy", IN_PROGRESS),
+        Send.offer("S1"),
+        Expect.launched(*GANG),
+        cluster=agents(2, cpus=4),
+    )
+
+
+def test_offers_that_help_nobody_are_declined_with_the_reason(runner: ServiceRunner) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Send.offers(),
+        Expect.launched(),
+        Expect.declined("mem"),
+        Expect.step("deploy", "worker-0", PENDING, "needs 4096 MB mem"),
+        cluster=agents(4, mem=1024),
+    )
+
+
+def test_what_was_declined_is_not_offered_at_once(runner: ServiceRunner) -> None:
+    with pytest.raises(TicksFailed, match="declined for longer S0"):
+        runner.run(JOB, Send.register(), Send.offers(), Send.offers(), cluster=agents(1, mem=1024))
+
+
+def test_a_failed_tick_is_told_with_all_others(runner: ServiceRunner) -> None:
+    with pytest.raises(TicksFailed) as failed:
+        runner.run(
+            JOB,
+            Send.register(),
+            Send.offers(),
+            Expect.launched("ps-0"),
+            Expect.plan("deploy", COMPLETE),
+        )
+    assert [line.split("  ")[1] for line in str(failed.value).splitlines()[1:5]] == [
+        "done",
+        "done",
+        "FAILED",
+        "-",
+    ]
+    assert "launched ps-0, ps-1, worker-0" in str(failed.value)
+
+
+def test_a_launch_that_no_tick_names_fails_the_run(runner: ServiceRunner) -> None:
+    with pytest.raises(TicksFailed, match="nobody expected that it launched ps-0"):
+        runner.run(JOB, Send.register(), Send.offers(), Expect.plan("deploy", IN_PROGRESS))
+
+
+def test_a_placement_rule_spreads_a_role(runner: ServiceRunner) -> None:
+    runner.run(
+        {**JOB, "worker": {"count": 3, "placement_constraint": "hostname:UNIQUE"}},
+        Send.register(),
+        Send.offers(),
+        Expect.launched(*GANG),
+        Expect.on_agents(3, "worker"),
+    )
+
+
+def test_a_placement_rule_that_no_agent_fits_is_named_by_the_task_that_waits(
+    runner: ServiceRunner,
+) -> None:
+    runner.run(
+        {**JOB, "worker": {"count": 3, "placement_constraint": "rack:CLUSTER:r9"}},
+        Send.register(),
+        Send.offers(),
+        Expect.launched(),
+        Expect.step("deploy", "worker-0", PENDING, "rack"),
+        cluster=agents(racks=["r1", "r2"]),
+    )
+
+
+@pytest.mark.parametrize("rule", ["[[", "hostname:NEAR", '[["rack","GROUP_BY","many"]]'])
+def test_a_placement_rule_that_is_none_starts_no_service(runner: ServiceRunner, rule: str) -> None:
+    with pytest.raises(OptionsError, match=r"worker\.placement_constraint"):
+        runner.run({**JOB, "worker": {"placement_constraint": rule}})
+
+
+def test_a_package_option_that_is_wrong_starts_no_service(runner: ServiceRunner) -> None:
+    with pytest.raises(OptionsError, match=r"worker\.count"):
+        runner.run({**JOB, "worker": {"count": -1}})
+
+
+def test_an_edited_variable_is_the_services_option(runner: ServiceRunner) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Send.offers(),
+        Expect.launched("ps-0", "ps-1", "worker-0"),
+        variables={"OPTION__WORKER__COUNT": "1"},
+    )
+
+
+def test_variables_of_the_app_for_tasks_reach_them(runner: ServiceRunner) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Send.offers(),
+        Expect.launched(*GANG),
+        Expect.variables("worker-0", SEED="7", ONLY_PS=None),
+        Expect.variables("ps-0", SEED="7", ONLY_PS="yes"),
+        variables={"TASKCFG_ALL_SEED": "7", "TASKCFG_PS_ONLY_PS": "yes"},
+    )
+
+
+def test_a_gang_member_that_fails_while_it_is_deployed_is_deployed_again(
+    runner: ServiceRunner,
+) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Send.offers(),
+        Expect.launched(*GANG),
+        Send.running("ps-0", "ps-1", "worker-0", "worker-1"),
+        Expect.plan("deploy", IN_PROGRESS),
+        Send.status("worker-2", FAILED, "the image cannot be pulled"),
+        Expect.plan("deploy", Status.DELAYED),
+        Send.time(60),
+        Send.offers(),
+        Expect.launched("worker-2"),
+        Send.running(),
+        Expect.plan("deploy", COMPLETE),
+    )
+
+
+def test_a_job_whose_chief_has_finished_ends_the_others(runner: ServiceRunner) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Send.offers(),
+        Expect.launched(*GANG),
+        Send.running(),
+        Send.status("worker-0", FINISHED),
+        Send.time(60),
+        Expect.killed("ps-0", "ps-1", "worker-1", "worker-2"),
+        Expect.verdict("succeeded"),
+        Expect.tasks(),
+        Expect.plan("deploy", COMPLETE),
+    )
+
+
+def test_an_interrupted_plan_launches_nothing_until_it_goes_on(runner: ServiceRunner) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Send.plan("interrupt", "deploy"),
+        Expect.plan("deploy", Status.WAITING),
+        Send.offers(),
+        Expect.launched(),
+        Send.plan("continue", "deploy"),
+        Send.time(30),
+        Send.offers(),
+        Expect.launched(*GANG),
+    )

@@ -1,0 +1,286 @@
+"""A second scheduler process of the service: a restart, other options, an uninstall."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.core.plan_elements import Status
+from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.options import OptionsError
+from dcos_tensorflow.scheduler.beginning import UninstallGoesOn
+from service_runner.runner import Carried, ServiceRunner
+from service_runner.service import agents
+from service_runner.ticks import Expect, Send
+
+COMPLETE, IN_PROGRESS, PENDING = Status.COMPLETE, Status.IN_PROGRESS, Status.PENDING
+
+JOB: dict[str, Any] = {
+    "service": {
+        "name": "mnist",
+        "job_url": "https://example.org/mnist.zip",
+        "job_name": "mnist",
+        "strategy": "parameter_server",
+    },
+    "chief": {"count": 1},
+    "worker": {"count": 2},
+    "parameter_server": {"count": 1},
+}
+GANG = ("ps-0", "chief-0", "worker-0", "worker-1")
+
+
+def with_options(**groups: dict[str, Any]) -> dict[str, Any]:
+    return {**JOB, **{name: {**JOB.get(name, {}), **more} for name, more in groups.items()}}
+
+
+@pytest.fixture
+def deployed(runner: ServiceRunner) -> Carried:
+    """The service after it was deployed; its scheduler has ended."""
+    return runner.run(
+        JOB,
+        Send.register(),
+        Send.offers(),
+        Expect.launched(*GANG),
+        Send.running(),
+        Expect.plan("deploy", COMPLETE),
+        # Room for one task each.
+        cluster=agents(5, mem=6000),
+    )
+
+
+def test_a_restart_takes_the_tasks_over_and_asks_what_became_of_them(
+    runner: ServiceRunner, deployed: Carried
+) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Expect.reconciled(*GANG),
+        Expect.suppressed(),
+        Send.time(5),
+        Expect.plan("deploy", COMPLETE),
+        Expect.same_containers(*GANG),
+        Expect.tasks(*GANG),
+        carry_over=deployed,
+    )
+
+
+def test_a_task_that_ended_while_no_scheduler_ran_is_found_out_and_replaced(
+    runner: ServiceRunner, deployed: Carried
+) -> None:
+    cluster = deployed.cluster
+    cluster.report(cluster.id_of("worker-1"), TaskState.FAILED, "out of memory")
+    cluster.outbox.clear()
+    runner.run(
+        JOB,
+        Send.register(),
+        Expect.plan("recovery", PENDING),
+        Expect.revived(),
+        Send.offers(),
+        Expect.launched("worker-1"),
+        Send.running(),
+        Expect.plan("recovery", COMPLETE),
+        Expect.same_containers("ps-0", "worker-0"),
+        Expect.new_containers("worker-1"),
+        carry_over=deployed,
+    )
+
+
+def test_other_options_replace_what_they_change_and_nothing_else(
+    runner: ServiceRunner, deployed: Carried
+) -> None:
+    runner.run(
+        with_options(worker={"cpus": 2}),
+        Send.register(),
+        Expect.plan("update", IN_PROGRESS),
+        Expect.killed("worker-0", "worker-1"),
+        Expect.revived(),
+        Send.offers(),
+        Expect.launched("worker-0", "worker-1"),
+        Send.running(),
+        Expect.plan("update", "none"),
+        Expect.plan("deploy", COMPLETE),
+        Expect.same_containers("ps-0", "chief-0"),
+        Expect.new_containers("worker-0", "worker-1"),
+        carry_over=deployed,
+    )
+
+
+def test_an_update_goes_on_in_the_process_after_the_one_that_began_it(
+    runner: ServiceRunner, deployed: Carried
+) -> None:
+    changed = with_options(worker={"cpus": 2})
+    runner.run(changed, Send.register(), Expect.killed("worker-0", "worker-1"), carry_over=deployed)
+    runner.run(
+        changed,
+        Send.register(),
+        Send.offers(),
+        Expect.launched("worker-0", "worker-1"),
+        Send.running(),
+        Expect.plan("deploy", COMPLETE),
+        Expect.same_containers("ps-0", "chief-0"),
+        carry_over=deployed,
+    )
+
+
+def test_options_that_the_running_service_cannot_have_change_nothing(
+    runner: ServiceRunner, deployed: Carried
+) -> None:
+    runner.run(
+        with_options(service={"mesos_role": "team"}),
+        Send.register(),
+        Send.time(5),
+        Expect.refused_update("role"),
+        Expect.plan("deploy", COMPLETE),
+        Expect.same_containers(*GANG),
+        carry_over=deployed,
+    )
+
+
+def test_options_that_are_wrong_start_nothing_and_the_tasks_go_on(
+    runner: ServiceRunner, deployed: Carried
+) -> None:
+    with pytest.raises(OptionsError, match=r"worker\.placement_constraint"):
+        runner.run(with_options(worker={"placement_constraint": "[["}), carry_over=deployed)
+    runner.run(
+        JOB,
+        Send.register(),
+        Send.time(5),
+        Expect.plan("deploy", COMPLETE),
+        Expect.same_containers(*GANG),
+        carry_over=deployed,
+    )
+
+
+def test_more_workers_are_added_to_those_that_train(
+    runner: ServiceRunner, deployed: Carried
+) -> None:
+    runner.run(
+        with_options(worker={"count": 3}),
+        Send.register(),
+        Send.time(120),
+        Send.offers(),
+        Expect.launched("worker-2"),
+        Send.running(),
+        Expect.plan("deploy", COMPLETE),
+        Expect.same_containers(*GANG),
+        Expect.tasks(*GANG, "worker-2"),
+        carry_over=deployed,
+    )
+
+
+def test_fewer_workers_are_decommissioned_highest_first(
+    runner: ServiceRunner, deployed: Carried
+) -> None:
+    runner.run(
+        with_options(worker={"count": 1}),
+        Send.register(),
+        Expect.killed("worker-1"),
+        Expect.epoch(2),
+        Send.time(10),
+        Expect.plan("decommission", "none"),
+        Expect.plan("deploy", COMPLETE),
+        Expect.same_containers("ps-0", "chief-0", "worker-0"),
+        Expect.tasks("ps-0", "chief-0", "worker-0"),
+        carry_over=deployed,
+    )
+
+
+def test_a_decommission_waits_for_an_agent_that_is_away(
+    runner: ServiceRunner, deployed: Carried
+) -> None:
+    away = deployed.agent_of("worker-1")
+    deployed.cluster.lose(away)
+    runner.run(
+        with_options(worker={"count": 1}),
+        Send.register(),
+        Expect.plan("decommission", PENDING),
+        Send.time(10),
+        Expect.plan("decommission", PENDING),
+        Send.agent_back(away),
+        Expect.killed("worker-1"),
+        Send.time(1),
+        Expect.plan("decommission", "none"),
+        Expect.tasks("ps-0", "chief-0", "worker-0"),
+        carry_over=deployed,
+    )
+
+
+def test_a_task_that_nobody_knows_is_killed(runner: ServiceRunner, deployed: Carried) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Send.stray("worker-7"),
+        Expect.killed("worker-7"),
+        Expect.same_containers(*GANG),
+        carry_over=deployed,
+    )
+
+
+def test_an_uninstall_ends_every_task_and_leaves_nothing(
+    runner: ServiceRunner, deployed: Carried
+) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Expect.killed(*GANG),
+        Expect.plan("deploy", IN_PROGRESS),
+        Send.time(60),
+        Expect.plan("deploy", COMPLETE),
+        Expect.torn_down(),
+        Expect.tasks(),
+        carry_over=deployed,
+        uninstall=True,
+    )
+
+
+def test_an_uninstall_that_has_begun_is_not_forgotten_by_a_plain_start(
+    runner: ServiceRunner, deployed: Carried
+) -> None:
+    runner.run(JOB, carry_over=deployed, uninstall=True)
+    with pytest.raises(UninstallGoesOn, match="being uninstalled"):
+        runner.run(JOB, carry_over=deployed)
+
+
+def test_an_uninstall_goes_on_in_a_second_process(runner: ServiceRunner, deployed: Carried) -> None:
+    runner.run(JOB, carry_over=deployed, uninstall=True)
+    runner.run(
+        JOB,
+        Send.register(),
+        Expect.killed(*GANG),
+        Send.time(60),
+        Expect.torn_down(),
+        carry_over=deployed,
+        uninstall=True,
+    )
+
+
+def test_an_uninstall_of_what_was_never_deployed_asks_nothing_of_mesos(
+    runner: ServiceRunner,
+) -> None:
+    runner.run(
+        JOB,
+        Send.time(5),
+        Expect.plan("deploy", COMPLETE),
+        Expect.tasks(),
+        uninstall=True,
+    )
+
+
+def test_after_an_uninstall_the_name_is_free(runner: ServiceRunner, deployed: Carried) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Expect.killed(*GANG),
+        Send.time(60),
+        Expect.torn_down(),
+        carry_over=deployed,
+        uninstall=True,
+    )
+    runner.run(
+        JOB,
+        Send.register(),
+        Send.offers(),
+        Expect.launched(*GANG),
+        carry_over=deployed,
+    )

@@ -1,0 +1,108 @@
+"""The published package's users find their options deployed: all styles of its documentation."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.core.plan_elements import Status
+from service_runner.runner import ServiceRunner
+from service_runner.service import agents
+from service_runner.ticks import Expect, Send
+
+
+def styles() -> dict[str, tuple[dict[str, Any], tuple[str, ...]]]:
+    """Return style -> (options, tasks): what the tests of the options say they are."""
+    path = Path(__file__).parents[1] / "unit" / "options" / "test_published_package.py"
+    spec = importlib.util.spec_from_file_location("published_package", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = module.STYLES
+    return found
+
+
+STYLES = styles()
+SIDECARS = ("tensorboard-0",)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_style_deploys_its_tasks_where_there_is_room(runner: ServiceRunner, style: str) -> None:
+    options, tasks = STYLES[style]
+    runner.run(
+        options,
+        Send.register(),
+        Send.offers(),
+        Expect.launched(*tasks),
+        Send.running(),
+        Expect.plan("deploy", Status.COMPLETE),
+        Expect.tasks(*tasks),
+        cluster=agents(gpus=4),
+    )
+
+
+@pytest.mark.parametrize(
+    "style", [name for name, (_, tasks) in STYLES.items() if "gpu-worker-0" in tasks]
+)
+def test_gpu_workers_wait_for_gpus_and_say_so(runner: ServiceRunner, style: str) -> None:
+    runner.run(
+        STYLES[style][0],
+        Send.register(),
+        Send.offers(),
+        Expect.launched(),
+        Expect.step("deploy", "gpu-worker-0", Status.PENDING, "gpus"),
+    )
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_style_waits_for_memory_and_says_so(runner: ServiceRunner, style: str) -> None:
+    options, tasks = STYLES[style]
+    waiting = next(task for task in tasks if task not in SIDECARS)
+    runner.run(
+        options,
+        Send.register(),
+        Send.offers(),
+        Expect.launched(),
+        Expect.declined(),
+        Expect.step("deploy", waiting, Status.PENDING, "4096 MB mem"),
+        cluster=agents(gpus=4, mem=4095),
+    )
+
+
+def test_kerberos_and_hdfs_reach_the_tasks(runner: ServiceRunner) -> None:
+    options, tasks = STYLES["Kerberos, HDFS and TensorBoard"]
+    runner.run(
+        options,
+        Send.register(),
+        Send.offers(),
+        Expect.launched(*tasks),
+        Expect.variables(
+            "worker-0",
+            HDFS_ENABLED="true",
+            SECURITY_KERBEROS_ENABLED="true",
+            SECURITY_KERBEROS_KDC_HOSTNAME="kdc.example.org",
+            SECURITY_KERBEROS_KDC_PORT="2500",
+            SECURITY_KERBEROS_PRIMARY="tensorflow",
+            SECURITY_KERBEROS_REALM="LOCAL",
+        ),
+        Expect.fetches(
+            "worker-0",
+            "http://api.hdfs.example.org/v1/endpoints/core-site.xml",
+            "http://api.hdfs.example.org/v1/endpoints/hdfs-site.xml",
+        ),
+    )
+
+
+def test_an_empty_context_is_an_empty_object(runner: ServiceRunner) -> None:
+    options, tasks = STYLES["an empty context"]
+    runner.run(
+        options,
+        Send.register(),
+        Send.offers(),
+        Expect.launched(*tasks),
+        Expect.variables("worker-0", JOB_CONTEXT="{}"),
+    )
