@@ -48,7 +48,7 @@ _LEFT_OUT_OF_DISTRIBUTIONS = re.compile(
 )
 #: What boto3 is used for here, and to log in; the descriptions of all other services of AWS are
 #: most of its size. A client for one that is missing fails by name.
-_AWS_SERVICES = ("ec2", "s3", "signin", "sso", "sso-oidc", "ssm", "sts")
+_AWS_SERVICES = ("ec2", "logs", "s3", "signin", "sso", "sso-oidc", "ssm", "sts")
 _OTHER_AWS_SERVICES = re.compile(
     rf"^(botocore/data/(?!({'|'.join(_AWS_SERVICES)})/)[^/]+/|boto3/(data/(?!(ec2|s3)/)|examples/))"
 )

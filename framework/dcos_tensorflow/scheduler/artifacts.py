@@ -28,11 +28,16 @@ def _publish(source: Path, directory: Path, stem: str) -> Path:
     return target
 
 
-def publish_runner(directory: Path) -> Path:
-    """Pack the task runner into ``directory``; returns the file. Raises OSError."""
+def publish_runner(directory: Path, *, storage: bool = False) -> Path:
+    """Pack the task runner into ``directory``; returns the file.
+
+    With ``storage`` it is the one that brings boto3 along. Raises OSError, BundleError.
+    """
+    stem = "task-runner-storage" if storage else "task-runner"
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        return _publish(build_zipapp(Path(scratch) / "task-runner.pyz"), directory, "task-runner")
+        packed = build_zipapp(Path(scratch) / f"{stem}.pyz", storage=storage)
+        return _publish(packed, directory, stem)
 
 
 def publish_job(job: Path, directory: Path) -> Path:

@@ -57,6 +57,15 @@ class CredentialsReader:
         values = {name: self._environ.get(reference.env + name, "") for name in (*_NEEDED, _TOKEN)}
         return _of(values, str(reference))
 
+    def problem(self, reference: CredentialsReference | None) -> str:
+        """Return why ``reference`` cannot be followed now; '' when it can, or when it is None."""
+        try:
+            if reference is not None:
+                self.read(reference)
+        except CredentialsError as error:
+            return str(error)
+        return ""
+
     def with_credentials(self, action: Action) -> Action:
         """Return ``action`` with the secrets that its launches refer to, if it is one that has any.
 

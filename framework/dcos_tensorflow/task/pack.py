@@ -1,7 +1,9 @@
 """Packs the task runner as one file that any Python >= 3.8 can run.
 
-The scheduler and the tests call ``build_zipapp``; nothing inside the container does. The same
-sources always give the same bytes, so the fetcher's cache and a checksum can rely on it.
+The scheduler and the tests call ``build_zipapp``; nothing inside the container does. There are two
+of it: the small one, and for jobs that keep things in S3 one with the storage engine and boto3 in
+it (``bundle``). The same sources always give the same bytes, so the fetcher's cache and a checksum
+can rely on it.
 """
 
 from __future__ import annotations
@@ -9,7 +11,9 @@ from __future__ import annotations
 import os
 import zipfile
 from pathlib import Path
-from typing import Dict
+from typing import Dict, Mapping, Union
+
+from dcos_tensorflow.task import bundle
 
 #: Zip files begin in 1980; a fixed time keeps the bytes the same.
 _TIME = (1980, 1, 1, 0, 0, 0)
@@ -22,21 +26,33 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def build_zipapp(target: Path) -> Path:
-    """Write the runner to ``target`` (replaced at once, never half written) and return it."""
+def build_zipapp(target: Path, storage: bool = False) -> Path:
+    """Write the runner to ``target`` (replaced at once, never half written) and return it.
+
+    ``storage`` puts the storage engine and boto3 in. Raises OSError, and bundle.BundleError where
+    boto3 is not installed beside this Python.
+    """
+    contents: Dict[str, Union[str, bytes]] = dict(_contents())
+    if storage:
+        contents.update(_storage_contents())
+        contents.update(bundle.contents())
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     with temporary.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in sorted(_contents().items()):
-                entry = zipfile.ZipInfo(name, _TIME)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                entry.external_attr = 0o644 << 16
-                archive.writestr(entry, content)
+            _write(archive, contents)
     temporary.chmod(0o755)
     temporary.replace(target)
     return target
+
+
+def _write(archive: zipfile.ZipFile, contents: Mapping[str, Union[str, bytes]]) -> None:
+    for name, content in sorted(contents.items()):
+        entry = zipfile.ZipInfo(name, _TIME)
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        entry.external_attr = 0o644 << 16
+        archive.writestr(entry, content)
 
 
 def _contents() -> Dict[str, str]:
@@ -51,3 +67,10 @@ def _contents() -> Dict[str, str]:
     for source in here.glob("*.py"):
         contents[f"dcos_tensorflow/task/{source.name}"] = source.read_text("utf-8")
     return contents
+
+
+def _storage_contents() -> Dict[str, str]:
+    return {
+        f"dcos_tensorflow/task/storage/{source.name}": source.read_text("utf-8")
+        for source in (Path(__file__).resolve().parent / "storage").glob("*.py")
+    }
