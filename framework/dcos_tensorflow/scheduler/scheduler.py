@@ -30,7 +30,9 @@ from dcos_tensorflow.mesos.agent_files import AgentFiles
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.options import (
+    OptionProblem,
     Options,
+    OptionsError,
     load,
     service_spec,
     task_environment,
@@ -39,6 +41,7 @@ from dcos_tensorflow.options import (
 from dcos_tensorflow.scheduler import artifacts
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
+from dcos_tensorflow.scheduler.credentials import CredentialsReader
 from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
 from dcos_tensorflow.scheduler.lease import Lease
@@ -46,6 +49,7 @@ from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.store import StateStore, open_store
+from dcos_tensorflow.task.bundle import BundleError
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +103,7 @@ class Scheduler:
         self._job = job
         self._serve_api = serve_api
         self._spec_of = spec_of or _plain_spec
+        self._credentials = CredentialsReader(os.environ)
         self._leader = ""
         self._configurations: Mapping[str, ServiceSpec] = {}
         self._artifacts: dict[str, Path] = {}
@@ -136,7 +141,11 @@ class Scheduler:
         Whoever asks submits ``ConfigurationChanged`` with it; whether a job that runs can go over
         to it is the core's to say (``refused_configuration``). Raises OptionsError.
         """
-        return self._spec_of(load(options))
+        spec = self._spec_of(load(options))
+        problem = self._credentials.problem(spec.storage.s3.credentials)
+        if problem:
+            raise OptionsError([OptionProblem("s3.credentials", problem)])
+        return spec
 
     def configurations(self) -> Mapping[str, ServiceSpec]:
         """Return every configuration that the state store holds, by id."""
@@ -221,6 +230,7 @@ class Scheduler:
             uninstall=config.uninstall,
         )
         self._configurations = beginning.configurations
+        self._check_credentials(tasks_live=bool(beginning.state.live_tasks))
         self._loop = EventLoop(
             beginning.state, self._store, self._perform, tick_seconds=config.tick_seconds
         )
@@ -280,6 +290,14 @@ class Scheduler:
             raise SchedulerError(EXIT_INITIALIZATION, "the scheduler has not been started")
         return self._loop
 
+    def _check_credentials(self, *, tasks_live: bool) -> None:
+        """Say at once what the first task would fail of. A job that runs is looked after anyway."""
+        problem = self._credentials.problem(self.spec.storage.s3.credentials)
+        if problem and not tasks_live and not self.config.uninstall:
+            raise SchedulerError(EXIT_INITIALIZATION, f"s3.credentials: {problem}")
+        if problem:
+            log.error("s3.credentials: %s", problem)
+
     def _subscribe(self, gateway: MesosGateway, framework_id: str) -> None:
         url, spec = self._api_url() or "", self._running_loop().state.spec
         gateway.start(framework_info(spec, framework_id or None, socket.gethostname(), url))
@@ -294,7 +312,7 @@ class Scheduler:
             self._gateway.stop()
             self._subscribe(self._gateway, "")
         elif self._gateway is not None:
-            self._gateway.perform(action)
+            self._gateway.perform(self._credentials.with_credentials(action))
 
     def _from_mesos(self, event: Event) -> None:
         if isinstance(event, FrameworkRefused) and _REPLACED in event.message:
@@ -332,8 +350,13 @@ class Scheduler:
 
     def _settings(self) -> LaunchSettings:
         directory = self.config.artifacts_dir
-        runner = artifacts.publish_runner(directory)
-        self._artifacts[runner.name] = runner
+        try:
+            runner = artifacts.publish_runner(directory)
+            # Always both: an update of the options may ask for S3 at any time.
+            storage_runner = artifacts.publish_runner(directory, storage=True)
+        except BundleError as error:
+            raise SchedulerError(EXIT_INITIALIZATION, f"the task runner: {error}") from error
+        self._artifacts |= {runner.name: runner, storage_runner.name: storage_runner}
         url = self._api_url() if self.config.artifacts == ArtifactDelivery.HTTP else None
         if self.config.artifacts == ArtifactDelivery.HTTP and url is None:
             raise SchedulerError(EXIT_API, "tasks fetch their runner from the API, which is off")
@@ -342,7 +365,11 @@ class Scheduler:
             file = artifacts.publish_job(self._job, directory)
             self._artifacts[file.name] = file
             job = artifacts.uri_of(file, url, extract=True)
-        return LaunchSettings(runner=artifacts.uri_of(runner, url, extract=False), job=job)
+        return LaunchSettings(
+            runner=artifacts.uri_of(runner, url, extract=False),
+            storage_runner=artifacts.uri_of(storage_runner, url, extract=False),
+            job=job,
+        )
 
     def _api_url(self) -> str | None:
         if self._api is None:
