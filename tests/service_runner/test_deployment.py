@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from dcos_tensorflow.core.plan_elements import Status
 from dcos_tensorflow.core.task import TaskState
 from dcos_tensorflow.options import OptionsError
+from service_runner.expects import Expect
 from service_runner.runner import ServiceRunner, TicksFailed
+from service_runner.sends import Send
 from service_runner.service import agents
-from service_runner.ticks import Expect, Send
 
 COMPLETE, IN_PROGRESS, PENDING = Status.COMPLETE, Status.IN_PROGRESS, Status.PENDING
 RUNNING, FAILED, FINISHED = TaskState.RUNNING, TaskState.FAILED, TaskState.FINISHED
@@ -221,3 +223,11 @@ def test_an_interrupted_plan_launches_nothing_until_it_goes_on(runner: ServiceRu
         Send.offers(),
         Expect.launched(*GANG),
     )
+
+
+def test_the_example_of_the_manual_runs(runner: ServiceRunner) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "package.md").read_text()
+    _, _, after = text.partition("```python\ndeployed = ")
+    source, _, _ = after.partition("```")
+    names = {"runner": runner, "Send": Send, "Expect": Expect, "COMPLETE": COMPLETE}
+    exec(f"deployed = {source}", names)

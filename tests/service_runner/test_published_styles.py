@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core.plan_elements import Status
+from service_runner.expects import Expect
 from service_runner.runner import ServiceRunner
+from service_runner.sends import Send
 from service_runner.service import agents
-from service_runner.ticks import Expect, Send
 
 
 def styles() -> dict[str, tuple[dict[str, Any], tuple[str, ...]]]:

@@ -8,9 +8,10 @@ import pytest
 
 from dcos_tensorflow.core.plan_elements import Status
 from dcos_tensorflow.core.task import TaskState
+from service_runner.expects import Expect
 from service_runner.runner import Carried, ServiceRunner
+from service_runner.sends import Send
 from service_runner.service import agents
-from service_runner.ticks import Expect, Send
 
 COMPLETE, IN_PROGRESS, PENDING = Status.COMPLETE, Status.IN_PROGRESS, Status.PENDING
 
