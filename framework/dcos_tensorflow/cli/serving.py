@@ -142,7 +142,9 @@ class ServedJob:
         except ServerNotStarted as error:
             raise CliError(sentence(str(error)), EXIT_API) from error
         try:
-            if not self.snapshot().done:
+            # There is no state to show while an uninstall has not begun yet.
+            state = self.scheduler.state()
+            if state is None or not snapshot_of(state).done:
                 ending.forget(self.directory)
             registry.register(self.directory, self._registration())
         except BaseException:
