@@ -180,6 +180,8 @@ def _framework(master: Master, framework: Framework) -> Json:
         found["reregistered_time"] = framework.reregistered_at
     if "principal" in info:
         found["principal"] = info["principal"]
+    if "labels" in info:
+        found["labels"] = info["labels"].get("labels", [])
     if framework.capable("MULTI_ROLE"):
         found["roles"] = framework.roles
     else:

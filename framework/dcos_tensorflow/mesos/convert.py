@@ -121,7 +121,11 @@ def update_from_json(status: Json) -> TaskUpdate:
 
 
 def framework_info(
-    spec: ServiceSpec, framework_id: str | None, hostname: str, webui_url: str
+    spec: ServiceSpec,
+    framework_id: str | None,
+    hostname: str,
+    webui_url: str,
+    labels: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the FrameworkInfo of a service, the same text each time but for the id.
 
@@ -149,6 +153,8 @@ def framework_info(
         "failover_timeout": spec.failover_timeout_seconds,
         "hostname": hostname,
     }
+    if labels:
+        info["labels"] = {"labels": [{"key": k, "value": v} for k, v in labels.items()]}
     if webui_url:
         info["webui_url"] = webui_url
     if spec.principal:

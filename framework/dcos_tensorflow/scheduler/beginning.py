@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import secrets
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dcos_tensorflow.core import records
 from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.events import ConfigurationChanged, Event, UninstallRequested
-from dcos_tensorflow.core.job import JobPhase, JobState
+from dcos_tensorflow.core.job import Incident, JobPhase, JobState
 from dcos_tensorflow.core.service_state import (
     JOB_PATH,
     LaunchSettings,
@@ -24,8 +26,10 @@ from dcos_tensorflow.core.service_state import (
     configuration_id,
     first_writes,
     restore,
+    writes_between,
 )
 from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
 from dcos_tensorflow.state.store import StateStore
 
 log = logging.getLogger(__name__)
@@ -57,11 +61,14 @@ def begin(
     *,
     fresh: bool = False,
     uninstall: bool = False,
+    find_former_life: Callable[[], FormerLife] = lambda: NO_FORMER_LIFE,
 ) -> Beginning:
     """Return what to begin with. ``fresh`` replaces a job that is done by a new one.
 
-    A job that is not done goes on; where ``spec`` is another than the stored one, the core is told
-    and decides whether it becomes the target. Raises UninstallGoesOn, StateUnreadable, StateError.
+    Where nothing is stored, ``find_former_life`` says whether that is so because the state was
+    lost. A job that is not done goes on; where ``spec`` is another than the stored one, the core is
+    told and decides whether it becomes the target. Raises UninstallGoesOn, StateUnreadable,
+    StateError.
     """
     values = store.load()
     if _is_uninstalling(values) and not uninstall:
@@ -71,10 +78,11 @@ def begin(
             " again when it is over"
         )
     stored = restore(values, settings)
+    first = stored or _first_state(spec, settings, find_former_life())
     if uninstall:
-        return _uninstalling(stored, spec, settings)
+        return _uninstalling(first, known=stored is not None)
     if stored is None:
-        return _new(store, spec, settings)
+        return _new(store, first)
     same = configuration_id(stored.spec) == configuration_id(spec)
     if stored.job.phase is JobPhase.DONE and (fresh or not same):
         return _renewed(store, spec, stored, values)
@@ -111,27 +119,39 @@ def _configurations(values: Mapping[str, bytes]) -> dict[str, ServiceSpec]:
     return found
 
 
-def _uninstalling(
-    stored: ServiceState | None, spec: ServiceSpec, settings: LaunchSettings
-) -> Beginning:
+def _uninstalling(state: ServiceState, *, known: bool) -> Beginning:
     """Begin or go on with an uninstall; without a framework there is nothing to ask Mesos for."""
-    state = stored or _first_state(spec, settings)
-    if stored is None:
-        log.info("nothing is stored of the service %s; whatever is left is erased", spec.name)
+    if not known:
+        name = state.spec.name
+        log.info("nothing is stored of the service %s; whatever is left is erased", name)
     return Beginning(state, (UninstallRequested(_UNINSTALL),), bool(state.framework_id))
 
 
-def _first_state(spec: ServiceSpec, settings: LaunchSettings) -> ServiceState:
-    return ServiceState(
+def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife) -> ServiceState:
+    state = ServiceState(
         spec=spec,
         instance=str(uuid.uuid4()),
         settings=replace(settings, token_key=secrets.token_hex(32)),
     )
+    if not former.framework_id:
+        return state
+    what = (
+        f"the state of this service was lost; Mesos knew it as the framework"
+        f" {former.framework_id}, which goes on: {len(former.tasks)} tasks of it are ended, and the"
+        " job starts again from its last checkpoint"
+    )
+    lost = Incident(decider(spec), "", time.time(), "state lost", what, charged=False)
+    return replace(
+        state,
+        framework_id=former.framework_id,
+        abandoned=former.tasks,
+        job=JobState(incidents=(lost,), why=what),
+    )
 
 
-def _new(store: StateStore, spec: ServiceSpec, settings: LaunchSettings) -> Beginning:
-    state = _first_state(spec, settings)
-    store.commit(first_writes(state))
+def _new(store: StateStore, state: ServiceState) -> Beginning:
+    empty = replace(state, framework_id="", abandoned={})
+    store.commit([*first_writes(state), *writes_between(empty, state)])
     return Beginning(state)
 
 

@@ -38,7 +38,7 @@ from dcos_tensorflow.options import (
     task_environment,
     with_task_environment,
 )
-from dcos_tensorflow.scheduler import artifacts
+from dcos_tensorflow.scheduler import artifacts, former_life
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.credentials import CredentialsReader
@@ -222,12 +222,16 @@ class Scheduler:
         log.info("leading the service %s", self.spec.name)
         if self._api is None and self._serve_api is not None:
             self._api = self._serve_api(self)
+        self._gateway = gateway = MesosGateway(self._mesos_config(), self._from_mesos)
         beginning = begin(
             self._store,
             self.spec,
             self._settings(),
             fresh=config.fresh,
             uninstall=config.uninstall,
+            find_former_life=lambda: former_life.find(
+                config.master, gateway.config.scheme == "https", gateway.access, self._labels()
+            ),
         )
         self._configurations = beginning.configurations
         self._check_credentials(tasks_live=bool(beginning.state.live_tasks))
@@ -236,8 +240,7 @@ class Scheduler:
         )
         for watcher in self._watchers:
             self._loop.watch(watcher)
-        self._gateway = MesosGateway(self._mesos_config(), self._from_mesos)
-        self.files = AgentFiles(self._gateway)
+        self.files = AgentFiles(gateway)
         self._evidence = EvidenceReader(self.files, self._framework_id, self._loop.submit)
         self._lease = lease = Lease(self._store.confirm, config.session_seconds)
         self._runners = runners = RunnerClient(
@@ -249,7 +252,7 @@ class Scheduler:
         self._lease.start()
         self._runners.start()
         if beginning.subscribe:
-            self._subscribe(self._gateway, beginning.state.framework_id)
+            self._subscribe(gateway, beginning.state.framework_id)
         for event in beginning.events:
             self._loop.submit(event)
 
@@ -300,7 +303,11 @@ class Scheduler:
 
     def _subscribe(self, gateway: MesosGateway, framework_id: str) -> None:
         url, spec = self._api_url() or "", self._running_loop().state.spec
-        gateway.start(framework_info(spec, framework_id or None, socket.gethostname(), url))
+        host = socket.gethostname()
+        gateway.start(framework_info(spec, framework_id or None, host, url, self._labels()))
+
+    def _labels(self) -> Mapping[str, str]:
+        return former_life.labels(self.spec.name, self.config.state)
 
     def _framework_id(self) -> str:
         return self._running_loop().state.framework_id

@@ -1,0 +1,125 @@
+"""A service whose state was lost: what Mesos still knows of it, so that it is not fought.
+
+Used by ``scheduler.Scheduler`` before a service begins of which the state store holds nothing.
+Every framework of ours carries a label that stands for its service's name and its place in the
+state store. Only one scheduler leads at that place, so a framework with that label which another
+process subscribed is this service's own former life: its id is taken over, and its tasks are given
+up. They are killed before anything is launched (rule 5), and the job goes on from its checkpoint.
+
+A framework without the label is never touched, whatever its name is. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import queue
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dcos_tensorflow.mesos.address import Address, ZooKeeperUri, parse_masters
+from dcos_tensorflow.mesos.agent_files import AgentFilesError, AgentRefused, HttpAccess
+from dcos_tensorflow.mesos.detector import ZooKeeperDetector
+from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
+
+log = logging.getLogger(__name__)
+
+LABEL = "dcos-tensorflow-service"
+#: How long the master is waited for. Longer, and whoever starts a service without a master would
+#: not be told what it waits for.
+_PATIENCE_SECONDS = 3.0
+_RETRY_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class FormerLife:
+    """A framework of this service that Mesos still knows; ``tasks`` maps task ids to agent ids.
+
+    Without a ``framework_id`` there is none.
+    """
+
+    framework_id: str
+    tasks: Mapping[str, str]
+
+
+#: For a service that Mesos has never seen.
+NO_FORMER_LIFE = FormerLife("", {})
+
+
+def labels(service: str, state_url: str) -> Mapping[str, str]:
+    """Return the labels of a service's framework. Raises BadStateUrl."""
+    place = parse_state_url(state_url)
+    if isinstance(place, SqliteUrl):
+        where = f"{socket.gethostname()}:{place.path.resolve()}"
+    else:
+        where = str(place)
+    # A digest: whoever reads the master's state need not learn where ours is.
+    return {LABEL: hashlib.sha256(f"{service}\n{where}".encode()).hexdigest()[:32]}
+
+
+def find(masters: str, https: bool, access: HttpAccess, wanted: Mapping[str, str]) -> FormerLife:
+    """Return the newest framework with these labels, NO_FORMER_LIFE when there is none.
+
+    A master that does not answer within seconds, or does not let us look, is not waited for.
+    """
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    trouble = "no master is known"
+    for master in _masters(masters, https, deadline):
+        try:
+            return _newest(access.get(master, "/frameworks"), wanted)
+        except AgentRefused as error:
+            trouble = str(error)
+            break
+        except AgentFilesError as error:
+            trouble = str(error)
+    log.warning("whether the service has run before cannot be told: %s", trouble)
+    return NO_FORMER_LIFE
+
+
+def _masters(masters: str, https: bool, deadline: float) -> Iterator[Address]:
+    """Yield the masters to ask, again and again, until the time is up."""
+    where = parse_masters(masters, https)
+    if not isinstance(where, ZooKeeperUri):
+        while time.monotonic() < deadline:
+            yield from where
+            time.sleep(_RETRY_SECONDS)
+        return
+    leaders: queue.SimpleQueue[Address | None] = queue.SimpleQueue()
+    detector = ZooKeeperDetector(where, leaders.put, https)
+    detector.start()
+    leader: Address | None = None
+    try:
+        while (left := deadline - time.monotonic()) > 0:
+            with contextlib.suppress(queue.Empty):
+                leader = leaders.get(timeout=left if leader is None else _RETRY_SECONDS)
+            if leader is not None:
+                yield leader
+    finally:
+        detector.stop()
+
+
+def _newest(answer: Any, wanted: Mapping[str, str]) -> FormerLife:
+    ours = [one for one in answer["frameworks"] if _labels_of(one).items() >= wanted.items()]
+    if not ours:
+        return NO_FORMER_LIFE
+    newest = max(ours, key=lambda one: float(one.get("registered_time", 0.0)))
+    for one in ours:
+        if one is not newest:
+            log.warning("the framework %s is of this service, too; it is left alone", one["id"])
+    found = [*newest.get("tasks", ()), *newest.get("unreachable_tasks", ())]
+    tasks = {str(task["id"]): str(task["slave_id"]) for task in found}
+    log.warning(
+        "the state store holds nothing of this service, but Mesos knows it as the framework %s"
+        " with %d tasks: it is taken over, its tasks are ended",
+        newest["id"],
+        len(tasks),
+    )
+    return FormerLife(str(newest["id"]), tasks)
+
+
+def _labels_of(framework: Mapping[str, Any]) -> dict[str, str]:
+    return {one["key"]: one.get("value", "") for one in framework.get("labels", ())}
