@@ -1,0 +1,126 @@
+"""ZooKeeper dies, comes back, or has lost everything."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED
+from waiting import eventually
+from zookeeper_server import ZooKeeperServer
+
+from .conftest import MakeServed, MakeTraining
+
+pytestmark = [pytest.mark.timeout(240), pytest.mark.zookeeper]
+
+
+def test_zookeeper_is_killed_and_starts_again(
+    make_served: MakeServed, own_zookeeper: ZooKeeperServer
+) -> None:
+    training = make_served(state=own_zookeeper.url())
+    leader = training.start("--session-seconds", "30")
+    training.look()
+    own_zookeeper.kill()
+    training.is_untouched()
+    own_zookeeper.restart()
+    training.signal("worker-1", signal.SIGKILL)
+    training.recovers("worker-1")
+    assert leader.process.poll() is None
+    training.ends_right()
+
+
+def test_what_dies_while_zookeeper_is_away_is_healed_when_it_is_back(
+    make_served: MakeServed, own_zookeeper: ZooKeeperServer
+) -> None:
+    training = make_served(state=own_zookeeper.url())
+    leader = training.start("--session-seconds", "30")
+    training.look()
+    own_zookeeper.kill()
+    training.signal("worker-1", signal.SIGKILL)
+    leader.says("the state store is unavailable")
+    training.trains()
+    assert "worker-1" not in training.running_pids(), "nothing is done before it is written"
+    own_zookeeper.restart()
+    training.recovers("worker-1")
+    training.ends_right()
+
+
+def test_the_session_is_over_when_zookeeper_is_back_and_the_next_scheduler_goes_on(
+    make_served: MakeServed, own_zookeeper: ZooKeeperServer
+) -> None:
+    training = make_served(state=own_zookeeper.url())
+    leader = training.start()
+    training.look()
+    leader.freeze()
+    own_zookeeper.restart()
+    standby = training.start("--standby")
+    eventually(training.job, seconds=60, what="that the standby leads")
+    leader.thaw()
+    leader.exit_code()
+    assert standby.process.poll() is None
+    training.is_untouched()
+    training.ends_right()
+
+
+@pytest.mark.parametrize("how", ["a node is removed by hand", "the servers are set up anew"])
+def test_a_state_that_was_lost_is_explained_and_its_tasks_are_not_fought(
+    make_served: MakeServed, own_zookeeper: ZooKeeperServer, how: str
+) -> None:
+    training = make_served(state=own_zookeeper.url("/lost"))
+    leader = training.start()
+    training.look()
+    known = training.framework_id()
+    if how == "a node is removed by hand":
+        erase(own_zookeeper, "/lost")
+        assert leader.exit_code() == EXIT_LOCKED
+    else:
+        leader.kill()
+        own_zookeeper.close()
+        own_zookeeper.start()
+    training.trains()
+    training.start()
+    training.recovers(*training.gang, moved=training.gang)
+    assert training.framework_id() == known
+    assert [incident["kind"] for incident in training.incidents()] == ["state lost"]
+    assert "the state of this service was lost" in training.told()
+    training.ends_right()
+
+
+def test_an_uninstall_after_the_state_was_lost_ends_the_tasks_of_before(
+    make_served: MakeServed, zookeeper_server: ZooKeeperServer
+) -> None:
+    training = make_served(state=zookeeper_server.url("/lost"))
+    training.start()
+    training.look()
+    training.leader.kill()
+    erase(zookeeper_server, "/lost")
+    training.start("--uninstall")
+    eventually(lambda: not training.running_pids(), seconds=60, what="the end of every task")
+
+
+def erase(zookeeper: ZooKeeperServer, path: str) -> None:
+    """Remove everything of a service, as a slip of somebody's hand does."""
+    client = KazooClient(zookeeper.address)
+    client.start()
+    client.delete(path, recursive=True)
+    client.stop()
+    client.close()
+
+
+def test_a_framework_of_the_same_name_and_another_store_is_let_alone(
+    make_served: MakeServed, make_training: MakeTraining, tmp_path: Path
+) -> None:
+    first = make_served()
+    first.start()
+    first.look()
+    known = first.framework_id()
+    first.leader.kill()
+    # There is room for no second gang: what counts is that the first one is not harmed.
+    other = make_training(state=f"sqlite:///{tmp_path}/another.db")
+    eventually(lambda: other.ask("/v1/why")[1].get("registered"), seconds=60, what="a framework")
+    assert other.framework_id() != known
+    first.trains()
+    assert first.running_pids() == first.pids
