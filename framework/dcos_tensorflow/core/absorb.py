@@ -218,7 +218,7 @@ def _update(draft: Draft, event: events.TaskUpdate) -> None:
 
 
 def _was_given_up(draft: Draft, record: TaskRecord) -> bool:
-    """Say whether this attempt is over for us whatever Mesos says of it: should it live, it ends."""
+    """Say whether this attempt is over for us, whatever Mesos says of it."""
     return record.task_id in draft.state.abandoned or record.state is TaskState.LOST
 
 
@@ -276,11 +276,13 @@ def _report(draft: Draft, event: events.RunnerReported) -> None:
     draft.set(reports={**draft.state.reports, event.task_id: event.report})
     _recognise(draft, record, str(event.report.get("strategy") or ""))
     end = event.report.get("exit")
-    failed = event.report.get("state") == contract.RUNNER_FAILED
-    if not failed or not isinstance(end, dict) or record.terminal:
+    if not isinstance(end, dict) or record.terminal:
         return
     start = end.get("start")
-    if not isinstance(start, int) or start != record.start or record.failed_start == start:
+    failed = start == record.start and event.report.get("state") == contract.RUNNER_FAILED
+    # It had failed before it was told to stop for somebody else's failure.
+    had_failed = record.held and start == record.start - 1
+    if not (failed or had_failed) or record.failed_start == start:
         return
     code = end.get("code")
     texts = (str(end.get("summary") or ""), str(end.get("hint") or ""))

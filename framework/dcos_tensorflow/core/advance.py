@@ -33,6 +33,8 @@ def advance(draft: Draft) -> None:
         before = draft.job.phase
         if before in WATCHED_PHASES and not _finished_meanwhile(draft):
             _look_for_failures(draft)
+            if draft.job.phase in WATCHED_PHASES:
+                incidents.see_cause(draft)
         if draft.job.phase is before:
             _MOVES[before](draft)
         if draft.job.phase is before:

@@ -54,6 +54,34 @@ def handle(draft: Draft, down: Sequence[TaskRecord]) -> None:
     _restart(draft, ordered)
 
 
+def see_cause(draft: Draft) -> None:
+    """Put an incident right whose effect was seen before its cause, in a member that is stopping.
+
+    Its processes restart anyway; but what the cause costs, and what it says, must not be lost.
+    """
+    newest = draft.job.incidents[-1:]
+    if not newest or newest[0].kind != causes.PEER_LOST:
+        return
+    effect = newest[0]
+    if draft.now > effect.at + COLLATERAL_SECONDS:
+        return
+    for name in members(draft.state):
+        record = draft.state.tasks.get(name)
+        if record is None or record.kill_reason or record.changed_at < effect.at:
+            continue
+        if name in (effect.task, *effect.collateral):
+            continue
+        had_failed = record.held and 0 < record.failed_start == record.start - 1
+        died = record.state is TaskState.FAILED
+        if not (had_failed or died):
+            continue
+        seen = replace(record, start=record.failed_start) if had_failed and not died else record
+        if not _is_effect(seen) and _concerns(draft, effect, replace(seen, ordered_at=0.0)):
+            _count_against_agent(draft, seen)
+            _open(draft, replace(seen, ordered_at=0.0))
+            return
+
+
 def time_out(draft: Draft, late: TaskRecord, seconds: float) -> None:
     """Open an incident for a member that does not come up."""
     summary = f"{late.name} is still {late.state} {seconds:g} s after its launch"

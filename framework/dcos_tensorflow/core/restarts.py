@@ -218,12 +218,12 @@ def renew_epoch(draft: Draft) -> None:
 
 
 def late(draft: Draft) -> tuple[TaskRecord, ...]:
-    """Return the members that should run and do not yet."""
+    """Return the members that should run and do not yet; who is held was told not to."""
     state = draft.state
     records = [
         r
         for n in members(state)
-        if not is_paused(state, n) and (r := state.tasks.get(n)) is not None
+        if not is_paused(state, n) and (r := state.tasks.get(n)) is not None and not r.held
     ]
     return tuple(
         r for r in records if r.state is not TaskState.UNREACHABLE and not is_started(state, r)

@@ -54,15 +54,18 @@ def watch_ending(draft: Draft, running: Sequence[TaskRecord]) -> None:
 def watch_done(draft: Draft) -> None:
     """DONE: remove the framework, and erase the state once nothing was heard against that.
 
-    The id is kept until then: whoever finds it in the store after a crash tears down again.
+    The id is kept until then: whoever finds it in the store after a crash tears down again. Should
+    the master be heard of only after the state was erased, the framework is removed all the same.
     """
     state = draft.state
-    if not draft.job.uninstalling or state.erased:
+    if not draft.job.uninstalling:
         return
     if state.registered and not state.torn_down_at:
         if draft.now >= state.tear_down_after:
             draft.set(torn_down_at=draft.now)
             draft.act(Teardown(), "removing the framework")
+        return
+    if state.erased:
         return
     if state.torn_down_at and draft.now - state.torn_down_at < HEARD_SECONDS:
         return

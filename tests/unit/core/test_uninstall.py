@@ -81,6 +81,15 @@ def test_without_a_master_the_uninstall_gives_up_and_says_what_is_left():
     assert scheduler.store == {}
 
 
+def test_a_subscription_that_is_answered_after_the_end_is_removed_all_the_same():
+    scheduler = Scheduler(training(Strategy.PARAMETER_SERVER), room_for_one_each(1))
+    scheduler.handle(ASKED)
+    assert scheduler.store == {}
+    scheduler.cluster.subscribe()
+    scheduler.run(2)
+    assert scheduler.cluster.torn_down
+
+
 def test_a_job_that_has_succeeded_keeps_its_verdict():
     from dcos_tensorflow.core.task import TaskState
 
