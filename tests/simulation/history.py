@@ -83,7 +83,7 @@ class History:
         self.dice = random.Random(seed)
         self.lines: list[str] = []
         self.job = random_job(self.dice)
-        self.cluster = room_for(self.dice, self.job)
+        self.cluster = self.make_cluster()
         self.rules = Rules(self.job, self.cluster)
         self.scheduler = FaultyScheduler(self.dice, self.job, self.cluster, self.rules)
         self.network = RunnerNetwork(self.dice, self.cluster, self.note)
@@ -93,12 +93,20 @@ class History:
         roles = ", ".join(f"{r.count} {r.role}" for r in self.job.spec.roles if r.count)
         self.note(f"{self.job.strategy}: {roles} on {len(self.cluster.agents)} agents")
 
+    def make_cluster(self) -> Cluster:
+        """Return the machines of this history."""
+        return room_for(self.dice, self.job)
+
     def play(self) -> None:
         """Play it to its end. Raises RuleBroken."""
         self.cluster.subscribe()
         for _ in range(FAULTY_STEPS):
             self.faults.perhaps()
             self.step()
+        self.come_to_the_end()
+
+    def come_to_the_end(self) -> None:
+        """Make no more faults; the job must end well, and leave nothing behind."""
         self._calm()
         for _ in range(CALM_STEPS):
             self.step()

@@ -61,7 +61,8 @@ class Rules:
         self._check_all_have_stopped(after, going)
 
     def _check_all_have_stopped(self, after: ServiceState, going: list[TaskRecord]) -> None:
-        for name in {*after.job.restarting, *(r.name for r in going)}:
+        wanted = set(after.spec.task_names())
+        for name in {*after.job.restarting, *(r.name for r in going)} & wanted:
             task = self._known(after, name)
             if task is not None and task.runner.trains:
                 names = ", ".join(r.name for r in going)
@@ -142,8 +143,8 @@ class Rules:
         for task_id in self._cluster.finished:
             # An attempt that was given up while its agent was away decides nothing any more.
             record = state.task_by_id(task_id)
-            if self._launched_at_the_end is None and record is not None:
-                if record.name == decider(state.spec):
-                    self._launched_at_the_end = len(launched)
+            decided = record is not None and record.name == decider(state.spec)
+            if self._launched_at_the_end is None and decided:
+                self._launched_at_the_end = len(launched)
         if self._launched_at_the_end not in (None, len(launched)):
             raise RuleBroken(f"a finished job is run again: {launched[-1]}")
