@@ -1,8 +1,10 @@
 """Mustache as DC/OS' package manager renders it: every value escaped for the inside of JSON text.
 
-Called by ``cosmos`` and ``rules``. Only what package templates use: variables, sections, inverted
-sections and comments. What else Mustache has is refused by name, so that no template works here and
-fails on a cluster (facts: Cosmos, PackageDefinitionRenderer).
+Called by ``cosmos``, for this package and for any that the local DC/OS installs, and by ``rules``.
+Variables, sections, inverted sections, comments and Cosmos' ``asJson``; a section of an object
+looks its names up there first, one of a list is repeated. What else Mustache has is refused by
+name, so that no template works here and fails on a cluster (facts: Cosmos,
+PackageDefinitionRenderer). Pure.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 _TAG = re.compile(r"\{\{(\{)?\s*([#^/!&>=]?)\s*(.*?)\s*(?(1)\}\}\}|\}\})", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+_NAME = re.compile(r"\.|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+
+#: Cosmos' own section: the name within stands for a top-level text with its quotes, else for null.
+AS_JSON = "asJson"
 
 _UNSUPPORTED = {
     ">": "partials",
@@ -101,25 +106,58 @@ def names(parts: tuple[Part, ...]) -> Iterator[Variable | Section]:
 def render(template: str, values: Mapping[str, Any]) -> str:
     """Return ``template`` with ``values`` in it. Raises TemplateError.
 
-    A section follows where its value is missing, false or empty text; a zero is true. A variable
-    without a value would be empty text on a cluster, and go unnoticed: here it is an error. Values
-    are put in once: tags inside them stay as they are.
+    A section follows where its value is missing, false, empty text or an empty list; a zero is
+    true. A variable without a value would be empty text on a cluster, and go unnoticed: here it is
+    an error. Values are put in once: tags inside them stay as they are.
     """
-    return "".join(_render(parse(template), values))
+    return "".join(_render(parse(template), (values,)))
 
 
-def _render(parts: tuple[Part, ...], values: Mapping[str, Any]) -> Iterator[str]:
+#: What names are looked up in: the values, then whatever the sections around opened.
+_Scopes = tuple[Any, ...]
+
+
+def _render(parts: tuple[Part, ...], scopes: _Scopes) -> Iterator[str]:
     for part in parts:
         if isinstance(part, Text):
             yield part.text
         elif isinstance(part, Variable):
-            yield _escaped(lookup(values, part.name), part)
+            yield _escaped(_found(scopes, part.name), part)
+        elif part.name == AS_JSON:
+            yield _as_json(part, scopes)
         else:
-            value = lookup(values, part.name)
-            if isinstance(value, list | Mapping):
-                raise TemplateError(f"line {part.line}: the section {part.name} is a structure")
-            if (value not in (None, "") and value is not False) != part.inverted:
-                yield from _render(part.parts, values)
+            for inner in _opened(part, scopes):
+                yield from _render(part.parts, inner)
+
+
+def _opened(section: Section, scopes: _Scopes) -> Iterator[_Scopes]:
+    """Yield the scopes that the inside of ``section`` is rendered with, one for each time."""
+    value = _found(scopes, section.name)
+    there = value not in (None, "", []) and value is not False
+    if section.inverted:
+        if not there:
+            yield scopes
+    elif isinstance(value, list):
+        yield from ((*scopes, item) for item in value)
+    elif there:
+        yield (*scopes, value) if isinstance(value, Mapping) else scopes
+
+
+def _as_json(section: Section, scopes: _Scopes) -> str:
+    name = "".join(part.text for part in section.parts if isinstance(part, Text)).strip()
+    value = scopes[0].get(name)
+    return json.dumps(value) if isinstance(value, str) else "null"
+
+
+def _found(scopes: _Scopes, name: str) -> Any:
+    """Return the value of a name in the innermost scope that has its first part."""
+    if name == ".":
+        return scopes[-1]
+    first = name.partition(".")[0]
+    for scope in reversed(scopes):
+        if isinstance(scope, Mapping) and first in scope:
+            return lookup(scope, name)
+    return None
 
 
 def lookup(values: Mapping[str, Any], name: str) -> Any:

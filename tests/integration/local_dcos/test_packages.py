@@ -97,7 +97,7 @@ def test_a_variable_without_a_value_is_an_error_and_starts_nothing(
 ) -> None:
     add(world, tmp_path, simple('{"id": "x", "cmd": "{{service.nme}}"}'))
     error = world.cosmos("install", {"packageName": "simple"}, expect=400)
-    assert "{{service.nme}} has no value" in error["message"]
+    assert "line 1: service.nme has no value" in error["message"]
     assert world.app_ids() == []
 
 

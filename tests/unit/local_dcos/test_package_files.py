@@ -67,7 +67,9 @@ def test_an_option_of_a_wrong_type_is_named(path: tuple[str, ...]) -> None:
 
 
 def test_a_misspelt_option_is_named_with_the_nearest_one() -> None:
-    with pytest.raises(CosmosError, match="/worker/cout: there is no such option; did you mean"):
+    with pytest.raises(
+        CosmosError, match=r"/worker/cout: there is no such option; did you mean worker\.count"
+    ):
         resolved(PACKAGE.document["config"], {"worker": {"cout": 1}})
 
 

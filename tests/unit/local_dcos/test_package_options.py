@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.local.dcos.errors import CosmosError
-from dcos_tensorflow.local.dcos.package_options import defaults, merged, resolved
+from dcos_tensorflow.local.dcos.package_options import resolved
+from dcos_tensorflow.package.cosmos import defaults, merge
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -40,7 +41,7 @@ def test_the_default_of_an_object_wins_over_those_within_it() -> None:
 
 
 def test_arrays_are_replaced_as_a_whole() -> None:
-    assert merged({"a": [1, 2], "b": {"c": 1}}, {"a": [3], "b": {"d": 2}}) == {
+    assert merge({"a": [1, 2], "b": {"c": 1}}, {"a": [3], "b": {"d": 2}}) == {
         "a": [3],
         "b": {"c": 1, "d": 2},
     }
@@ -55,11 +56,11 @@ def error_of(options: dict[str, Any] | None, schema: dict[str, Any] | None = SCH
 @pytest.mark.parametrize(
     ("options", "pointer", "words"),
     [
-        ({"worker": {"count": "x"}}, "/worker/count", '"x" is not of type integer'),
-        ({"worker": {"count": -1}}, "/worker/count", "minimum"),
-        ({"service": {"nme": "x"}}, "/service/nme", "did you mean name"),
-        ({"service": {"name": 1}}, "/service/name", "1 is not of type string"),
-        ({"service": 1}, "/service", "1 is not of type object"),
+        ({"worker": {"count": "x"}}, "/worker/count", 'must be of type integer (given: "x")'),
+        ({"worker": {"count": -1}}, "/worker/count", "must be at least 0"),
+        ({"service": {"nme": "x"}}, "/service/nme", "did you mean service.name?"),
+        ({"service": {"name": 1}}, "/service/name", "must be of type string (given: 1)"),
+        ({"service": 1}, "/service", "must be of type object (given: 1)"),
     ],
 )
 def test_an_error_names_the_option(options: dict[str, Any], pointer: str, words: str) -> None:
@@ -79,7 +80,7 @@ def test_no_message_holds_a_per_cent_sign() -> None:
 
 def test_a_missing_option_is_named() -> None:
     schema = {"type": "object", "required": ["a", "b"], "properties": {"a": {"default": 1}}}
-    assert "/b: is required" in error_of({}, schema).message
+    assert "/b: is missing" in error_of({}, schema).message
 
 
 def test_a_package_without_a_schema_takes_no_options() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -31,6 +32,15 @@ from dcos_tensorflow.package.mustache import TemplateError, render
         ("{{#a}}{{#b}}both{{/b}}{{/a}}", {"a": True, "b": True}, "both"),
         ("{{#a.b}}{{a.b}}{{/a.b}}", {"a": {"b": 7}}, "7"),
         ("no tags", {}, "no tags"),
+        ("{{x}}", {"x": False}, "false"),
+        ("{{a.b-c}}", {"a": {"b-c": 1}}, "1"),
+        ("{{#a}}{{b}}{{c}}{{/a}}", {"a": {"b": 1}, "b": 2, "c": 3}, "13"),
+        ("{{#a}}{{.}};{{/a}}", {"a": ["x", 2]}, "x;2;"),
+        ("{{#a}}{{b}}{{/a}}", {"a": [{"b": 1}, {"b": 2}]}, "12"),
+        ("{{#a}}yes{{/a}}{{^a}}no{{/a}}", {"a": []}, "no"),
+        ("{{#asJson}}x{{/asJson}}", {"x": 'a"'}, '"a\\""'),
+        ("{{#asJson}}x{{/asJson}}", {"x": {"y": 1}}, "null"),
+        ("{{#asJson}}x{{/asJson}}", {}, "null"),
     ],
 )
 def test_a_template_renders(template: str, values: dict[str, Any], text: str) -> None:
@@ -43,7 +53,8 @@ def test_a_template_renders(template: str, values: dict[str, Any], text: str) ->
         ("x\n{{a}}", {}, "line 2: a has no value"),
         ("{{a}}", {"a": {"b": 1}}, "a is a structure"),
         ("{{a}}", {"a": [1]}, "a is a structure"),
-        ("{{#a}}x{{/a}}", {"a": [1]}, "a is a structure"),
+        ("{{a}}", {"a": None}, "a has no value"),
+        ("{{#a}}{{b.c}}{{/a}}", {"a": {"b": {}}, "b": {"c": 1}}, "b.c has no value"),
         ("{{#a}}x", {"a": True}, "line 1: the section a is never closed"),
         ("{{#a}}{{/b}}", {"a": True}, "not open"),
         ("{{/b}}", {}, "not open"),
@@ -58,3 +69,8 @@ def test_a_template_that_means_nothing_certain_is_refused(
 ) -> None:
     with pytest.raises(TemplateError, match=message):
         render(template, values)
+
+
+def test_text_of_json_stays_json_inside_a_text() -> None:
+    text = render('{"E": "{{x}}"}', {"x": '[["hostname", "UNIQUE"]]'})
+    assert json.loads(json.loads(text)["E"]) == [["hostname", "UNIQUE"]]

@@ -15,8 +15,8 @@ from typing import Any
 
 from dcos_tensorflow.local.dcos import package_options
 from dcos_tensorflow.local.dcos.errors import CosmosError
-from dcos_tensorflow.local.dcos.mustache import TemplateError, render
 from dcos_tensorflow.local.dcos.repositories import Package
+from dcos_tensorflow.package.cosmos import RenderError, app_of
 
 Json = dict[str, Any]
 
@@ -49,20 +49,11 @@ def rendered(package: Package, options: Json | None, app_id: str | None = None) 
     """
     schema = package.document.get("config")
     whole = package_options.resolved(schema, options)
-    values = {**whole, "resource": package.document.get("resource", {})}
     try:
-        text = render(_template(package), values)
-    except TemplateError as error:
-        raise _cannot("MarathonTemplateMustBeValid", package, str(error)) from error
-    try:
-        app = json.loads(text)
-    except ValueError as error:
-        raise _cannot("RenderedTemplateNotJson", package, f"it gives no JSON: {error}") from error
-    if not isinstance(app, dict):
-        raise _cannot("RenderedTemplateNotJsonObject", package, "it gives no JSON object")
+        app = app_of(_template(package), whole, package.document.get("resource", {}))
+    except RenderError as error:
+        raise _cannot(error.kind, package, str(error)) from error
     labels = app.get("labels", {})
-    if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
-        raise _cannot("OptionsNotAllowed", package, "its labels are not all text")
     if app_id is not None:
         app["id"] = app_id
     if not isinstance(app.get("id"), str) or not app["id"].strip("/"):

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.local.dcos import package_options, rendering
+from dcos_tensorflow.local.dcos import rendering
 from dcos_tensorflow.local.dcos.app_records import AppRecord
 from dcos_tensorflow.local.dcos.cosmos import Cosmos, refused, shown
 from dcos_tensorflow.local.dcos.errors import CosmosError, InvalidApp, MarathonError
 from dcos_tensorflow.local.dcos.marathon import Marathon
 from dcos_tensorflow.local.dcos.repositories import Package
 from dcos_tensorflow.local.dcos.uninstall import UNINSTALL_VARIABLE
+from dcos_tensorflow.package.cosmos import defaults, merge
 
 Json = dict[str, Any]
 
@@ -49,9 +50,7 @@ class ServiceChanges:
             "package": shown(package),
             "upgradesTo": self._reachable(package, "upgradesTo") if self._upgrades else [],
             "downgradesTo": self._reachable(package, "downgradesTo") if self._upgrades else [],
-            "resolvedOptions": package_options.merged(
-                package_options.defaults(schema or {}), options or {}
-            ),
+            "resolvedOptions": merge(defaults(schema or {}), options or {}),
         }
         if options is not None:
             found["userProvidedOptions"] = options
@@ -162,4 +161,4 @@ def _options(record: AppRecord, request: UpdateRequest) -> Json:
             f"No options are stored with service [{record.app_id}]; give all of them and --replace",
             {"appId": record.app_id},
         )
-    return package_options.merged(stored, request.options or {})
+    return merge(stored, request.options or {})
