@@ -32,7 +32,8 @@ is `hostname`, `@zone`, `@region` or an attribute of the agents. Operators, in a
 `CLUSTER` (a value or nothing), `GROUP_BY` (a number or nothing).
 
 An environment (`env`) is an object of texts. Where only text can be given, as in a DC/OS package,
-it is JSON text of such an object; `service.job_uris` likewise is a list or JSON text of one.
+it is JSON text of such an object; `service.job_uris` and `data` likewise are lists or JSON text of
+them.
 Variables of the scheduler's own environment reach tasks too: `TASKCFG_ALL_X` is `X` in all tasks,
 `TASKCFG_<ROLE>_X` in the tasks of one role (`PS`, `CHIEF`, `WORKER`, `GPU_WORKER`, `EVALUATOR`,
 `TENSORBOARD`). Where several give the same variable, the last of these wins: `service.env`, the
@@ -53,6 +54,10 @@ Rules that span several options:
 * GPU workers have at least one GPU each, and GPUs need the `mesos` containerizer.
 * `cluster_spec.addressing` `dns` needs ports that are not 0.
 * The longest of several waits is not shorter than the first.
+* What is kept in S3 is told in `docs/checkpoints.md`. `checkpoints.initial_uri` needs checkpoints
+  there. `s3.credentials` names where the scheduler finds the keys: one of `env` and `file`, or
+  nothing. A key itself stands nowhere in the options; what looks like one is refused.
+* No two entries of `data` are put at the same place, nor one within the other.
 
 Coming from the beta-tensorflow package, whose options files work unchanged but for this:
 
