@@ -48,6 +48,8 @@ EXIT_RUNNER_FAILED = 71
 EXIT_PORT_TAKEN = 75
 #: The start would restore another checkpoint than its gang: sysexits.h EX_DATAERR.
 EXIT_CHECKPOINT_MISMATCH = 65
+#: What a start needs could not be brought, or a newer attempt has taken the task's place in S3.
+EXIT_STORAGE = 74
 #: PreemptionCheckpointHandler saved and left (TensorFlow guide: fault tolerance).
 EXIT_CHECKPOINTED = 42
 
@@ -80,3 +82,4 @@ EXIT_CLASS_CHECKPOINTED = "checkpointed"
 EXIT_CLASS_FROZEN = "frozen"
 EXIT_CLASS_STALLED = "stalled"
 EXIT_CLASS_CHECKPOINT_MISMATCH = "checkpoint_mismatch"
+EXIT_CLASS_STORAGE = "storage"

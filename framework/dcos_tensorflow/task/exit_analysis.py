@@ -33,6 +33,7 @@ class ExitClass(str, Enum):
     FROZEN = contract.EXIT_CLASS_FROZEN
     STALLED = contract.EXIT_CLASS_STALLED
     CHECKPOINT_MISMATCH = contract.EXIT_CLASS_CHECKPOINT_MISMATCH
+    STORAGE = contract.EXIT_CLASS_STORAGE
 
 
 @dataclass(frozen=True)
@@ -300,6 +301,11 @@ def checkpoint_mismatch(wanted: Optional[int], found: Optional[int], directory: 
         "share the checkpoints (service.shared_filesystem or checkpoints.uri): tasks that restore "
         "different ones would train on with different weights",
     )
+
+
+def storage_failed(summary: str, hint: str = "") -> ExitReport:
+    """Return the report of a start that could not get its data or its checkpoint."""
+    return ExitReport(contract.EXIT_STORAGE, ExitClass.STORAGE, summary, hint)
 
 
 def _checkpoint(step: Optional[int]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.exit_analysis import ExitReport
-from dcos_tensorflow.task.lifecycle import Failure
+from dcos_tensorflow.task.lifecycle_events import Failure
 
 #: A history that is longer begins anew, and the old one stays beside it as ``.1``.
 MAX_HISTORY_BYTES = 4 << 20

@@ -9,15 +9,43 @@ status matches.
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Optional, Tuple, Union
+from dataclasses import replace
+from typing import Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exit_analysis import ExitClass, ExitReport, Verdict, analyse
+from dcos_tensorflow.task.exit_analysis import ExitClass, ExitReport, analyse
+from dcos_tensorflow.task.lifecycle_events import (
+    Condemned,
+    Event,
+    Failure,
+    Fetch,
+    Fetched,
+    Finish,
+    ForgetPeers,
+    Keep,
+    Keeping,
+    Kept,
+    Lifecycle,
+    OrderReceived,
+    PeersAnswered,
+    Phase,
+    Prepared,
+    ProcessEnded,
+    ReleaseProcess,
+    ReportFailure,
+    SendSignal,
+    StartProcess,
+    Step,
+    StopAsked,
+    WatchPeers,
+)
 from dcos_tensorflow.task.spec import Order
 
+#: What a process that was stopped has left may take so long to be kept, whatever its grace was.
+KEEP_SECONDS = 2.0
+#: How long the last checkpoint of a task that has succeeded may take.
+KEEP_AT_SUCCESS_SECONDS = 600.0
 #: Ends after which no other start in this container could do better.
 FINAL_CLASSES = (ExitClass.SUCCESS, ExitClass.JOB_UNUSABLE, ExitClass.PORT_TAKEN)
 FINAL_CODES = (
@@ -25,184 +53,6 @@ FINAL_CODES = (
     contract.EXIT_PORT_TAKEN,
     contract.EXIT_JOB_UNUSABLE,
 )
-
-
-class Phase(str, Enum):
-    """Where the task stands, as ``GET /v1/status`` says it."""
-
-    PREPARING = contract.RUNNER_PREPARING
-    WAITING = contract.RUNNER_WAITING
-    RUNNING = contract.RUNNER_RUNNING
-    STOPPING = contract.RUNNER_STOPPING
-    HELD = contract.RUNNER_HELD
-    FAILED = contract.RUNNER_FAILED
-    EXITED = contract.RUNNER_EXITED
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What holds for the whole life of a task. Times are seconds.
-
-    With ``gated`` the process is started before the peers answer, and itself waits at a gate to be
-    released: what takes long at its start, it does meanwhile. With ``hold_on_failure`` a start
-    that fails leaves the task in FAILED, where another start can be ordered; without, it ends it.
-    """
-
-    grace_seconds: float
-    wait_seconds: float
-    gated: bool = False
-    hold_on_failure: bool = False
-
-
-@dataclass(frozen=True)
-class Failure:
-    """How start number ``start`` failed; ``at`` is unix seconds."""
-
-    start: int
-    report: ExitReport
-    at: float
-
-
-@dataclass(frozen=True)
-class Lifecycle:
-    """The state of one task runner.
-
-    ``order`` is the newest that was taken; ``current`` the one whose process lives, None while
-    there is no process. ``starts`` counts the processes that were started. ``stop_reason`` is set
-    once the task is to end for good, ``condemned`` once the watchdog has given the process up.
-    ``deadline`` is when the present wait is over: for peers in WAITING, for the process' end in
-    STOPPING. Times are of one clock, in seconds. ``failure`` is the newest one.
-    """
-
-    order: Order
-    settings: Settings
-    phase: Phase = Phase.PREPARING
-    current: Optional[Order] = None
-    stop_reason: str = ""
-    condemned: Optional[Verdict] = None
-    deadline: Optional[float] = None
-    killed: bool = False
-    starts: int = 0
-    failure: Optional[Failure] = None
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Contract found and directories made: the peers may be waited for."""
-
-
-@dataclass(frozen=True)
-class PeersAnswered:
-    """Every address to wait for accepts connections, as seen for ``start`` of ``epoch``."""
-
-    start: int
-    epoch: int
-
-
-@dataclass(frozen=True)
-class ProcessEnded:
-    """The user's process number ``process`` is gone, and all that it had started.
-
-    ``process`` counts as ``Lifecycle.starts`` does. ``asked`` says that it ended because an order
-    or a stop had asked it to; ``at`` is unix seconds. A process that could not be started, or must
-    not be, has ended too.
-    """
-
-    process: int
-    report: ExitReport
-    asked: bool
-    at: float
-
-
-@dataclass(frozen=True)
-class StopAsked:
-    """The task is to end for good; ``grace_seconds`` None means the spec's."""
-
-    reason: str
-    grace_seconds: Optional[float] = None
-
-
-@dataclass(frozen=True)
-class OrderReceived:
-    """The scheduler wants this start, running or held."""
-
-    order: Order
-
-
-@dataclass(frozen=True)
-class Condemned:
-    """The watchdog gives process number ``process`` up."""
-
-    process: int
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
-class Tick:
-    """Time has passed."""
-
-
-Event = Union[Prepared, PeersAnswered, ProcessEnded, StopAsked, OrderReceived, Condemned, Tick]
-
-
-@dataclass(frozen=True)
-class WatchPeers:
-    """Look until all peers of ``order`` answer."""
-
-    order: Order
-
-
-@dataclass(frozen=True)
-class ForgetPeers:
-    """Look for no peer any more: nothing is to be started for now."""
-
-
-@dataclass(frozen=True)
-class StartProcess:
-    """Start the user's process as ``order`` says; ``process`` is its number.
-
-    ``gated`` says that it waits for a ReleaseProcess before it does anything that needs a peer.
-    """
-
-    order: Order
-    process: int
-    note: str = ""
-    gated: bool = False
-
-
-@dataclass(frozen=True)
-class ReleaseProcess:
-    """Let the process at the gate go on."""
-
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class SendSignal:
-    """Send ``number`` to the whole process group of the user."""
-
-    number: int
-    note: str
-
-
-@dataclass(frozen=True)
-class ReportFailure:
-    """Leave word of a start that failed: the task goes on."""
-
-    failure: Failure
-
-
-@dataclass(frozen=True)
-class Finish:
-    """Nothing is left to do: report and exit."""
-
-    report: ExitReport
-
-
-Action = Union[
-    WatchPeers, ForgetPeers, StartProcess, ReleaseProcess, SendSignal, ReportFailure, Finish
-]
-Step = Tuple[Lifecycle, Tuple[Action, ...]]
 
 
 class StaleOrder(Exception):
@@ -230,6 +80,10 @@ def step(state: Lifecycle, event: Event, now: float) -> Step:
         return _go(state, "") if current and state.phase is Phase.WAITING else (state, ())
     if isinstance(event, ProcessEnded):
         return _ended(state, event, now)
+    if isinstance(event, Fetched):
+        return _fetched(state, event, now)
+    if isinstance(event, Kept):
+        return _kept(state, event, now)
     if isinstance(event, StopAsked):
         return _stop(state, event, now)
     if isinstance(event, Condemned):
@@ -238,10 +92,30 @@ def step(state: Lifecycle, event: Event, now: float) -> Step:
 
 
 def _begin(state: Lifecycle, now: float) -> Step:
-    """Turn to the newest order, with no process there."""
-    state = replace(state, killed=False, deadline=None)
+    """Turn to the newest order, with no process there: first to what it needs.
+
+    Only the first order is not held before all is fetched: later the scheduler waits for it.
+    """
+    state = replace(state, killed=False, deadline=None, fetching=False)
+    if state.settings.stores and (state.order.run or not state.fetches):
+        number = state.fetches + 1
+        fetching = replace(state, phase=Phase.PREPARING, fetches=number, fetching=True)
+        return fetching, (ForgetPeers(), Fetch(state.order, number))
+    return _proceed(state, now)
+
+
+def _fetched(state: Lifecycle, event: Fetched, now: float) -> Step:
+    if not state.fetching or event.fetch != state.fetches:
+        return state, ()
+    state = replace(state, fetching=False)
+    if event.refusal is None:
+        return _proceed(state, now)
+    return _failed(state, Failure(state.order.start, event.refusal, event.at))
+
+
+def _proceed(state: Lifecycle, now: float) -> Step:
     if not state.order.run:
-        return replace(state, phase=Phase.HELD), (ForgetPeers(),)
+        return replace(state, phase=Phase.HELD, deadline=None), (ForgetPeers(),)
     deadline = now + state.settings.wait_seconds
     waiting = replace(state, phase=Phase.WAITING, deadline=deadline)
     if not state.settings.gated:
@@ -268,21 +142,60 @@ def _ended(state: Lifecycle, event: ProcessEnded, now: float) -> Step:
     ended = state.current
     if ended is None or event.process != state.starts:
         return state, ()
+    if not state.settings.stores:
+        return _after(replace(state, current=None, condemned=None), event, ended, now)
+    seconds = _keep_seconds(state, event, now)
+    keeping = replace(
+        state,
+        phase=Phase.STOPPING,
+        current=None,
+        condemned=None,
+        deadline=None,
+        keeping=Keeping(event, ended),
+    )
+    return keeping, (Keep(event.process, seconds),)
+
+
+def _keep_seconds(state: Lifecycle, event: ProcessEnded, now: float) -> float:
+    """Return how long what the process left may take: what is left of the grace, or a while."""
+    if state.deadline is not None and state.phase is Phase.STOPPING:
+        return max(state.deadline - now, KEEP_SECONDS)
+    if event.report.exit_class is ExitClass.SUCCESS and not state.stop_reason:
+        return KEEP_AT_SUCCESS_SECONDS
+    return max(state.settings.grace_seconds, KEEP_SECONDS)
+
+
+def _kept(state: Lifecycle, event: Kept, now: float) -> Step:
+    kept = state.keeping
+    if kept is None or kept.end.process != event.process:
+        return state, ()
+    return _after(replace(state, keeping=None), kept.end, kept.order, now)
+
+
+def _after(state: Lifecycle, event: ProcessEnded, ended: Order, now: float) -> Step:
+    """Go on after the end of the process of ``ended``."""
     report = event.report
-    state = replace(state, current=None, condemned=None)
     if state.stop_reason:
         return _exit(state, report)
     if event.asked:
         return _begin(state, now)
-    if report.exit_class in FINAL_CLASSES or report.exit_code in FINAL_CODES:
+    if _is_final(report):
         return _exit(state, report)
     failure = Failure(ended.start, report, event.at)
-    state = replace(state, failure=failure)
     if state.order.start > ended.start:
-        state, actions = _begin(state, now)
+        state, actions = _begin(replace(state, failure=failure), now)
         return state, (ReportFailure(failure), *actions)
-    if not state.settings.hold_on_failure:
-        return _exit(state, report)
+    return _failed(state, failure)
+
+
+def _is_final(report: ExitReport) -> bool:
+    return report.exit_class in FINAL_CLASSES or report.exit_code in FINAL_CODES
+
+
+def _failed(state: Lifecycle, failure: Failure) -> Step:
+    state = replace(state, failure=failure)
+    if not state.settings.hold_on_failure or _is_final(failure.report):
+        return _exit(state, failure.report)
     failed = replace(state, phase=Phase.FAILED, deadline=None, killed=False)
     return failed, (ForgetPeers(), ReportFailure(failure))
 
@@ -295,10 +208,19 @@ def _stop(state: Lifecycle, event: StopAsked, now: float) -> Step:
     stopping = replace(state, stop_reason=event.reason)
     if state.phase is Phase.FAILED and state.failure:
         return _exit(stopping, state.failure.report)
+    if state.keeping is not None:
+        return _hurry(stopping, event.grace_seconds)
     if state.current is None:
         ending = ProcessEnding(return_code=-signal.SIGTERM, stop_reason=event.reason)
         return _exit(stopping, analyse(ending, ()))
     return _terminate(stopping, event.grace_seconds, event.reason, now)
+
+
+def _hurry(state: Lifecycle, grace_seconds: Optional[float]) -> Step:
+    """Give what is being kept no more than the grace from now on."""
+    assert state.keeping is not None
+    grace = state.settings.grace_seconds if grace_seconds is None else grace_seconds
+    return state, (Keep(state.keeping.end.process, max(grace, KEEP_SECONDS)),)
 
 
 def _terminate(state: Lifecycle, grace_seconds: Optional[float], why: str, now: float) -> Step:
@@ -317,15 +239,27 @@ def _receive(state: Lifecycle, order: Order, now: float) -> Step:
         raise StaleOrder(f"start {order.start} is older than start {state.order.start}")
     if state.stop_reason or state.phase is Phase.EXITED:
         raise Ending("the task is ending and takes no order")
+    if state.keeping is not None:
+        return _receive_while_keeping(state, state.keeping.end, order)
     if order.start == state.order.start:
         return _receive_again(state, order, now)
     taken = replace(state, order=order)
-    if state.phase is Phase.PREPARING:
+    if state.phase is Phase.PREPARING and not state.fetching:
         return taken, ()
     if state.current is None:
         return _begin(taken, now)
     why = f"start {order.start} replaces start {state.current.start}"
     return _terminate(taken, order.grace_seconds, why, now)
+
+
+def _receive_while_keeping(state: Lifecycle, ended: ProcessEnded, order: Order) -> Step:
+    """Take an order after the end of a process, while what it left is kept."""
+    if not ended.asked and _is_final(ended.report):
+        raise Ending("the job's process has ended by itself, and the task ends with it")
+    if order.start == state.order.start:
+        _check_epoch(state, order)
+        return replace(state, order=order), ()
+    return _hurry(replace(state, order=order), order.grace_seconds)
 
 
 def _receive_again(state: Lifecycle, order: Order, now: float) -> Step:
@@ -338,18 +272,32 @@ def _receive_again(state: Lifecycle, order: Order, now: float) -> Step:
             why = f"start {order.start} is to be held"
             return _terminate(known, order.grace_seconds, why, now)
         return known, ()
+    _check_epoch(state, order)
+    taken = replace(state, order=order)
+    if state.fetching:
+        return (taken, ()) if _needs_same(state.order, order) else _begin(taken, now)
+    if state.phase is Phase.PREPARING:
+        return taken, ()
+    if state.phase is Phase.STOPPING:
+        return _terminate(taken, order.grace_seconds, "", now)
+    fetched = _needs_same(state.order, order) or not state.settings.stores
+    if fetched and order.run == state.order.run and order.cluster == state.order.cluster:
+        return taken, ()
+    return (_proceed if fetched else _begin)(taken, now)
+
+
+def _check_epoch(state: Lifecycle, order: Order) -> None:
     if order.cluster.epoch < state.order.cluster.epoch:
         raise StaleOrder(
             f"epoch {order.cluster.epoch} of start {order.start} is older than epoch "
             f"{state.order.cluster.epoch}"
         )
-    taken = replace(state, order=order)
-    if state.phase is Phase.PREPARING:
-        return taken, ()
-    if state.phase is Phase.STOPPING:
-        return _terminate(taken, order.grace_seconds, "", now)
-    same = order.run == state.order.run and order.cluster == state.order.cluster
-    return (taken, ()) if same else _begin(taken, now)
+
+
+def _needs_same(one: Order, other: Order) -> bool:
+    """Say whether what is fetched for one order will do for the other."""
+    wanted = (one.run, one.expects_restore_step, one.restore_step)
+    return wanted == (other.run, other.expects_restore_step, other.restore_step)
 
 
 def _condemn(state: Lifecycle, event: Condemned) -> Step:

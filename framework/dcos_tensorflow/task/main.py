@@ -26,7 +26,8 @@ from dcos_tensorflow.task.exit_analysis import (
 )
 from dcos_tensorflow.task.logs import BoundedOutput
 from dcos_tensorflow.task.runner import GUARD_FLAG, WRAPPER_FLAG, Runner
-from dcos_tensorflow.task.spec import RunnerSpec, SpecError, parse_spec
+from dcos_tensorflow.task.spec import RunnerSpec, parse_spec
+from dcos_tensorflow.task.spec_fields import SpecError
 
 
 def main(arguments: List[str]) -> int:
@@ -71,17 +72,17 @@ def _run(
 ) -> ExitReport:
     try:
         found = find_contract(spec.job, sandbox, spec.role)
+        runner = Runner(
+            spec,
+            found,
+            sandbox=sandbox,
+            inherited=variables,
+            self_command=self_command(),
+            stdout=stdout,
+            stderr=stderr,
+        )
     except JobUnusable as error:
         return job_unusable(str(error), error.hint)
-    runner = Runner(
-        spec,
-        found,
-        sandbox=sandbox,
-        inherited=variables,
-        self_command=self_command(),
-        stdout=stdout,
-        stderr=stderr,
-    )
     install_signals(runner)
     for note in process.shield_runner():
         runner.log(note)

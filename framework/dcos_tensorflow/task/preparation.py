@@ -68,10 +68,12 @@ class Preparation:
     def refusal(self, order: Order) -> Optional[ExitReport]:
         """Return why ``order`` must not start: it would restore another checkpoint than wanted.
 
-        What lies behind a URL is the same for all tasks, and is not compared.
+        What lies behind a URL is the same for all tasks, and is not compared; nor is what was
+        brought from S3, by its id.
         """
         directory = self.where.checkpoint_dir
-        if not order.expects_restore_step or environment.is_url(directory):
+        brought = self.spec.storage.checkpoints is not None
+        if not order.expects_restore_step or brought or environment.is_url(directory):
             return None
         found = self.checkpoint()
         step = found.step if found else None

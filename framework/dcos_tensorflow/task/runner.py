@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple, Union
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import (
@@ -25,10 +25,14 @@ from dcos_tensorflow.task import (
     strategy,
     watchdog,
 )
+from dcos_tensorflow.task import (
+    lifecycle_events as events,
+)
+from dcos_tensorflow.task.checkpoints import Checkpoint
 from dcos_tensorflow.task.contracts import Found, JobUnusable
 from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, human_line
 from dcos_tensorflow.task.guard import Guard
-from dcos_tensorflow.task.lifecycle import Lifecycle, Phase
+from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
 from dcos_tensorflow.task.logs import BoundedOutput
 from dcos_tensorflow.task.observer import Observer, own_port
 from dcos_tensorflow.task.peers import PeerWatch
@@ -36,6 +40,7 @@ from dcos_tensorflow.task.preparation import Preparation
 from dcos_tensorflow.task.process import UserProcess
 from dcos_tensorflow.task.progress_log import ProgressLog
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
+from dcos_tensorflow.task.storage_work import storage_work
 
 #: The arguments with which this program runs as its own guard or wrapper.
 GUARD_FLAG = "--guard"
@@ -55,7 +60,7 @@ class NotAnswering(Exception):
 class Request:
     """An event that somebody waits for: the loop sets ``changed`` or ``error``, then ``done``."""
 
-    def __init__(self, event: lifecycle.Event) -> None:
+    def __init__(self, event: events.Event) -> None:
         self.event = event
         self.changed = False
         self.error: Optional[Exception] = None
@@ -74,7 +79,8 @@ class _End:
 class Runner:
     """Runs one task from its first start to its end.
 
-    ``self_command`` is how this program starts itself again, for wrapper and guard.
+    ``self_command`` is how this program starts itself again, for wrapper and guard. Raises
+    JobUnusable for settings of S3 that can never work.
     """
 
     def __init__(
@@ -97,6 +103,9 @@ class Runner:
         self._stderr = stderr
         self._where = environment.directories(spec, sandbox)
         self._mark = uuid.uuid4().hex
+        # SimpleQueue.put may be called from a signal handler.
+        self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        self._storage = storage_work(spec, self._where, self.log, self._queue.put)
         self._preparation = Preparation(
             spec,
             found,
@@ -105,22 +114,21 @@ class Runner:
             wrapper_command=(self_command[0], "-u", *self_command[1:], WRAPPER_FLAG),
             mark=self._mark,
         )
-        settings = lifecycle.Settings(
+        settings = events.Settings(
             grace_seconds=spec.grace_seconds,
             wait_seconds=spec.wait_seconds,
             # Only our wrapper has a gate: scripts and commands may do anything from the start on.
             gated=found.contract == contract.CONTRACT_FUNCTION,
             hold_on_failure=spec.hold_on_failure,
+            stores=self._storage is not None,
         )
         self._state = Lifecycle(spec.first_order, settings)
         self._strategy = ""
-        # SimpleQueue.put may be called from a signal handler.
-        self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._progress = ProgressLog()
         self._peers: Optional[PeerWatch] = None
         self._process: Optional[UserProcess] = None
         self._observer: Optional[Observer] = None
-        self._not_started: Optional[lifecycle.ProcessEnded] = None
+        self._not_started: Optional[events.ProcessEnded] = None
         self._guard: Optional[Guard] = None
         self._tick_due = 0.0
         self._children_due = 0.0
@@ -135,14 +143,14 @@ class Runner:
 
     def stop(self, reason: str, grace_seconds: Optional[float] = None) -> None:
         """End the user's process and the task. Returns at once; safe in a signal handler."""
-        self._queue.put(lifecycle.StopAsked(reason, grace_seconds))
+        self._queue.put(events.StopAsked(reason, grace_seconds))
 
     def order(self, order: Order) -> bool:
         """Take an order; return whether it changed anything.
 
         Raises StaleOrder, Ending (see ``lifecycle``) or NotAnswering.
         """
-        request = Request(lifecycle.OrderReceived(order))
+        request = Request(events.OrderReceived(order))
         self._queue.put(request)
         if not request.done.wait(ANSWER_SECONDS):
             raise NotAnswering("the task runner is busy ending the process; ask again")
@@ -164,11 +172,18 @@ class Runner:
             missing_peers=peers.missing() if peers else (),
             report=self._report,
             progress=self._progress.known,
-            checkpoint=self._preparation.checkpoint(),
+            checkpoint=self._checkpoint(),
             memory_bytes=observer.memory_bytes() if observer else None,
             frozen_seconds=observer.frozen_seconds if observer else 0.0,
             dropped_log_bytes=self._stdout.dropped_bytes + self._stderr.dropped_bytes,
+            storage=self._storage.as_json() if self._storage else None,
         )
+
+    def _checkpoint(self) -> Optional[Checkpoint]:
+        """Return what a start would restore now: what is published, where that is brought."""
+        if self._storage and self._spec.storage.checkpoints:
+            return self._storage.checkpoint()
+        return self._preparation.checkpoint()
 
     def run(self) -> ExitReport:
         """Run the task to its end and return the verdict. Call it in the main thread.
@@ -177,7 +192,7 @@ class Runner:
         """
         try:
             self._prepare()
-            self._feed(lifecycle.Prepared())
+            self._feed(events.Prepared())
             while self._report is None:
                 self._next()
             return self._report
@@ -224,7 +239,7 @@ class Runner:
             self._look_around()
             # From the end of the look: one that takes long must not keep the queue waiting.
             self._tick_due = time.monotonic() + TICK_SECONDS
-            event = lifecycle.Tick()
+            event = events.Tick()
         if isinstance(event, Request):
             self._feed_request(event)
         elif isinstance(event, _End):
@@ -241,8 +256,10 @@ class Runner:
         if not self._progress.known.told:
             self._progress.read_event_step(observer.event_step())
         verdict = observer.look(self._progress.known)
+        if verdict is None and self._storage:
+            verdict = self._storage.verdict()
         if verdict:
-            self._feed(lifecycle.Condemned(self._state.starts, verdict))
+            self._feed(events.Condemned(self._state.starts, verdict))
 
     def _feed_request(self, request: Request) -> None:
         before = self._state
@@ -270,9 +287,9 @@ class Runner:
         report = self._preparation.report(ending, self._progress.lines())
         report = replace(report, result=self._progress.known.result)
         asked = end.signalled and condemned is None
-        self._feed(lifecycle.ProcessEnded(end.process, report, asked, time.time()))
+        self._feed(events.ProcessEnded(end.process, report, asked, time.time()))
 
-    def _feed(self, event: lifecycle.Event) -> None:
+    def _feed(self, event: events.Event) -> None:
         self._state, actions = lifecycle.step(self._state, event, time.monotonic())
         for action in actions:
             self._perform(action)
@@ -280,23 +297,34 @@ class Runner:
             ended, self._not_started = self._not_started, None
             self._feed(ended)
 
-    def _perform(self, action: lifecycle.Action) -> None:
-        if isinstance(action, lifecycle.WatchPeers):
+    def _perform(self, action: events.Action) -> None:
+        if isinstance(action, (events.Fetch, events.Keep)):
+            self._store(action)
+        elif isinstance(action, events.WatchPeers):
             self._watch_peers(action.order.cluster)
-        elif isinstance(action, lifecycle.ForgetPeers):
+        elif isinstance(action, events.ForgetPeers):
             self._stop_waiting("")
-        elif isinstance(action, lifecycle.StartProcess):
+        elif isinstance(action, events.StartProcess):
             self._start(action)
-        elif isinstance(action, lifecycle.ReleaseProcess):
+        elif isinstance(action, events.ReleaseProcess):
             self._release(action.note)
-        elif isinstance(action, lifecycle.SendSignal):
+        elif isinstance(action, events.SendSignal):
             self.log(action.note)
             if self._process:
                 self._process.signal_group(action.number)
-        elif isinstance(action, lifecycle.ReportFailure):
+            if self._storage and action.number == signal.SIGTERM:
+                self._storage.ends_soon()
+        elif isinstance(action, events.ReportFailure):
             self._report_failure(action.failure)
         else:
             self._finish(action.report)
+
+    def _store(self, action: Union[events.Fetch, events.Keep]) -> None:
+        assert self._storage is not None
+        if isinstance(action, events.Keep):
+            self._storage.keep(action.process, action.seconds)
+        else:
+            self._storage.fetch(action.order, action.fetch, self._started_at is not None)
 
     def _watch_peers(self, cluster: Cluster) -> None:
         if self._peers:
@@ -304,7 +332,7 @@ class Runner:
         addresses = self._addresses(cluster)
         if addresses:
             self.log(f"epoch {cluster.epoch}: waiting for {', '.join(addresses)}")
-        answered = lifecycle.PeersAnswered(self._state.order.start, cluster.epoch)
+        answered = events.PeersAnswered(self._state.order.start, cluster.epoch)
         self._peers = PeerWatch(addresses, lambda: self._queue.put(answered))
         self._peers.start()
 
@@ -326,7 +354,7 @@ class Runner:
         if self._process:
             self._process.release()
 
-    def _start(self, action: lifecycle.StartProcess) -> None:
+    def _start(self, action: events.StartProcess) -> None:
         if not action.gated:
             self._stop_waiting(action.note)
         self._progress.begin_start()
@@ -369,11 +397,13 @@ class Runner:
             directories=self._where.local(),
         )
         self._process.begin()
+        if self._storage:
+            self._storage.begin()
 
     def _end_without_process(self, number: int, report: ExitReport) -> None:
-        self._not_started = lifecycle.ProcessEnded(number, report, False, time.time())
+        self._not_started = events.ProcessEnded(number, report, False, time.time())
 
-    def _report_failure(self, failure: lifecycle.Failure) -> None:
+    def _report_failure(self, failure: events.Failure) -> None:
         name = f"start {failure.start} of {self._spec.task}"
         self.log(human_line(name, failure.report))
         exit_file.write_failure(self._sandbox, failure, self.log)
@@ -402,5 +432,7 @@ class Runner:
             # Only after an error of our own: the user's process must not outlive us.
             self._process.signal_group(signal.SIGKILL)
             self._process.close()
+        if self._storage:
+            self._storage.close()
         if self._guard:
             self._guard.dismiss()

@@ -20,7 +20,8 @@ from dcos_tensorflow.task import authentication
 from dcos_tensorflow.task.authentication import is_count
 from dcos_tensorflow.task.lifecycle import Ending, StaleOrder
 from dcos_tensorflow.task.runner import NotAnswering, Runner
-from dcos_tensorflow.task.spec import SpecError, parse_order
+from dcos_tensorflow.task.spec import parse_order
+from dcos_tensorflow.task.spec_fields import SpecError
 
 MAX_BODY_BYTES = 1024 * 1024
 #: A client that says nothing for so long is let go.

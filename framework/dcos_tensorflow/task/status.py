@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional, Tuple
 from dcos_tensorflow.task.checkpoints import Checkpoint
 from dcos_tensorflow.task.exit_analysis import ExitReport
 from dcos_tensorflow.task.exit_file import failure_as_json
-from dcos_tensorflow.task.lifecycle import Lifecycle, Phase
+from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
 from dcos_tensorflow.task.progress import Progress
 from dcos_tensorflow.task.spec import RunnerSpec
 
@@ -36,6 +36,7 @@ def document(
     memory_bytes: Optional[int],
     frozen_seconds: float,
     dropped_log_bytes: int,
+    storage: Optional[Dict[str, Any]] = None,
 ) -> Dict[str, Any]:
     """Return the status as docs/task-runner.md tells it. ``report`` is that of the task's end."""
     waits = state.phase is Phase.WAITING
@@ -65,12 +66,17 @@ def document(
         "memory_bytes": memory_bytes,
         "frozen_seconds": round(frozen_seconds, 1),
         "dropped_log_bytes": dropped_log_bytes,
+        "storage": storage,
     }
 
 
 def _sentence(state: Lifecycle, missing_peers: Tuple[str, ...]) -> str:
     if state.phase is Phase.WAITING:
         return f"Waits for {', '.join(missing_peers) or 'nobody'}"
+    if state.fetching:
+        return "Brings data and checkpoint to the sandbox"
+    if state.keeping is not None:
+        return "The process has ended; its last checkpoint is published"
     if state.phase is Phase.STOPPING:
         return f"Stopping: {_why_stopping(state)}"
     return _SENTENCES.get(state.phase, "")

@@ -10,7 +10,8 @@ from checkpoint_job import Job, step_in
 from dcos_tensorflow.task.storage.data import DataItem
 from dcos_tensorflow.task.storage.location import LocationError, S3Settings
 from dcos_tensorflow.task.storage.manifest import Writer
-from dcos_tensorflow.task.storage.task_storage import StoragePlan, TaskStorage
+from dcos_tensorflow.task.storage.plan import StoragePlan
+from dcos_tensorflow.task.storage.task_storage import TaskStorage
 from waiting import eventually
 
 
@@ -32,7 +33,7 @@ def storage(s3, sandbox, attempt: int | None = 1, **plan) -> TaskStorage:
 
 def test_a_second_attempt_goes_on_where_the_first_one_ended(s3, tmp_path):
     first = storage(s3, tmp_path / "1")
-    assert first.prepare().source == "scratch"
+    assert first.fetch().source == "scratch"
     first.begin()
     job = Job(tmp_path / "1" / "checkpoints")
     job.save(10)
@@ -40,13 +41,13 @@ def test_a_second_attempt_goes_on_where_the_first_one_ended(s3, tmp_path):
     job.save(20)
     assert first.finish(20.0)
     second = storage(s3, tmp_path / "2", attempt=2)
-    assert second.prepare().step == 20
+    assert second.fetch().step == 20
     assert step_in(tmp_path / "2" / "checkpoints") == 20
 
 
 def test_a_member_that_only_reads_never_writes(s3, tmp_path):
     member = storage(s3, tmp_path, attempt=None)
-    member.prepare()
+    member.fetch()
     member.begin()
     assert member.finish(5.0)
     assert s3.count("PUT") == 0
@@ -55,13 +56,13 @@ def test_a_member_that_only_reads_never_writes(s3, tmp_path):
 def test_data_is_there_before_the_start(s3, tmp_path):
     s3.client.put_object(Bucket="bucket", Key="mnist/x", Body=b"data")
     task = storage(s3, tmp_path, data=(DataItem("s3://bucket/mnist", "data"),))
-    task.prepare()
+    task.fetch()
     assert (tmp_path / "data" / "x").read_bytes() == b"data"
 
 
-def test_logs_are_copied_beside(s3, tmp_path):
-    task = storage(s3, tmp_path, logs_uri="s3://bucket/logs")
-    task.prepare()
+def test_summaries_are_copied_beside(s3, tmp_path):
+    task = storage(s3, tmp_path, summaries_uri="s3://bucket/logs")
+    task.fetch()
     task.begin()
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "events.out.tfevents.1").write_bytes(b"event")
@@ -70,8 +71,8 @@ def test_logs_are_copied_beside(s3, tmp_path):
 
 
 def test_the_status_is_json(s3, tmp_path):
-    task = storage(s3, tmp_path, logs_uri="s3://bucket/logs")
-    task.prepare()
+    task = storage(s3, tmp_path, summaries_uri="s3://bucket/logs")
+    task.fetch()
     task.begin()
     try:
         assert json.loads(json.dumps(task.status()))["restored"]["source"] == "scratch"

@@ -1,109 +1,14 @@
-"""Starts the packed task runner as Mesos would: a sandbox, an environment, files for its output."""
+"""Starts the packed task runner as Mesos would."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dcos_tensorflow.task.authentication import signed_headers
 from dcos_tensorflow.task.pack import build_zipapp
-from waiting import eventually
-
-DEADLINE_SECONDS = 20.0
-TOKEN = "the token of this task"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def alive(pid: int) -> bool:
-    """Say whether ``pid`` runs; a zombie does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
-
-
-class Task:
-    """One task runner and the sandbox that it works in."""
-
-    def __init__(self, sandbox: Path, process: subprocess.Popen[bytes], port: int) -> None:
-        self.sandbox = sandbox
-        self.process = process
-        self.port = port
-
-    def wait(self) -> int:
-        return self.process.wait(DEADLINE_SECONDS)
-
-    def text(self, name: str = "stdout") -> str:
-        path = self.sandbox / name
-        return path.read_text(errors="replace") if path.exists() else ""
-
-    def wait_for_text(self, text: str, name: str = "stdout") -> None:
-        eventually(
-            lambda: text in self.text(name), what=f"{text!r} in {name}: {self.text('stderr')}"
-        )
-
-    def pid_in(self, name: str) -> int:
-        """Return the pid that the job has written to a file."""
-        eventually(lambda: self.text(name).endswith("\n"), what=f"the pid in {name}")
-        return int(self.text(name))
-
-    def report(self) -> dict[str, Any]:
-        return json.loads(self.text("task-exit.json"))
-
-    def request(
-        self, method: str, path: str, body: Any = None, token: str = TOKEN, **headers: str
-    ) -> tuple[int, dict[str, Any]]:
-        data = (
-            b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        )
-        signed = {**signed_headers(token, method, path, int(time.time()), data), **headers}
-        url = f"http://127.0.0.1:{self.port}{path}"
-        request = urllib.request.Request(url, data or None, signed, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.load(error)
-
-    def order(self, start: int, run: bool = True, **fields: Any) -> tuple[int, dict[str, Any]]:
-        """Order a start, with a cluster whose epoch is the same number unless given."""
-        body = {"epoch": start, "start": start, "run": run, **fields}
-        return self.request("PUT", "/v1/cluster", body)
-
-    def status(self) -> dict[str, Any]:
-        code, document = self.request("GET", "/v1/status")
-        assert code == 200
-        return document
-
-    def wait_for_state(self, state: str, **fields: Any) -> dict[str, Any]:
-        def reached() -> dict[str, Any] | None:
-            try:
-                status = self.status()
-            except (urllib.error.URLError, ConnectionError):
-                return None
-            wanted = {"state": state, **fields}
-            return status if wanted.items() <= status.items() else None
-
-        return eventually(reached, what=f"state {state} {fields}: {self.text('stderr')}")
+from runner_process import Starter
 
 
 @pytest.fixture(scope="session")
@@ -112,55 +17,8 @@ def zipapp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def start(tmp_path: Path, zipapp: Path) -> Iterator[Callable[..., Task]]:
+def start(tmp_path: Path, zipapp: Path) -> Iterator[Starter]:
     """Return a function that starts a task; everything that it started is gone afterwards."""
-    tasks: list[Task] = []
-
-    def start_task(
-        source: str = "",
-        *,
-        python: str = sys.executable,
-        variables: dict[str, str] | None = None,
-        port: int | None = None,
-        token: str = TOKEN,
-        files: dict[str, str] | None = None,
-        **spec: Any,
-    ) -> Task:
-        sandbox = tmp_path / f"sandbox-{len(tasks)}"
-        sandbox.mkdir()
-        for name, text in {"job.py": source, **(files or {})}.items():
-            (sandbox / name).parent.mkdir(parents=True, exist_ok=True)
-            (sandbox / name).write_text(text)
-        document = {
-            "version": 1,
-            "service": "mnist",
-            "task": "worker-0",
-            "cluster": {"epoch": 1},
-            "job": {"name": "job"},
-            "grace_seconds": 10,
-            **spec,
-        }
-        port = free_port() if port is None else port
-        environment = {
-            "PATH": os.environ["PATH"],
-            "MESOS_SANDBOX": str(sandbox),
-            "TASK_RUNNER_SPEC": json.dumps(document),
-            "TASK_RUNNER_PORT": str(port),
-            "TASK_RUNNER_TOKEN": token,
-            **(variables or {}),
-        }
-        with (
-            (sandbox / "stdout").open("ab") as stdout,
-            (sandbox / "stderr").open("ab") as stderr,
-        ):
-            process = subprocess.Popen(
-                [python, str(zipapp)], env=environment, cwd=sandbox, stdout=stdout, stderr=stderr
-            )
-        tasks.append(Task(sandbox, process, port))
-        return tasks[-1]
-
-    yield start_task
-    for task in tasks:
-        if task.process.poll() is None:
-            task.process.send_signal(signal.SIGKILL)
-            task.process.wait()
+    starter = Starter(tmp_path, [str(zipapp)])
+    yield starter
+    starter.close()

@@ -9,9 +9,8 @@ import time
 import pytest
 
 from dcos_tensorflow.task.authentication import signed_headers
+from runner_process import TOKEN, free_port
 from waiting import eventually
-
-from .conftest import TOKEN, free_port
 
 WAIT = "print('ready', flush=True)\nimport time\nwhile True: time.sleep(60)\n"
 SAYS_EPOCH = "import os\nprint('epoch', os.environ['TF_EPOCH'], flush=True)\n" + WAIT

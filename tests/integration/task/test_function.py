@@ -11,9 +11,8 @@ import socket
 
 import pytest
 
+from runner_process import alive, free_port
 from waiting import eventually
-
-from .conftest import alive, free_port
 
 #: A Server that says that it was made, and a ConfigProto.
 TENSORFLOW = """\

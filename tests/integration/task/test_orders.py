@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from runner_process import alive, free_port
 from waiting import eventually, stays
-
-from .conftest import alive, free_port
 
 READY = "print('ready', flush=True)\n"
 WAIT = READY + "import time\nwhile True: time.sleep(60)\n"

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from runner_process import alive
 from waiting import eventually
-
-from .conftest import alive
 
 READY = "print('ready', flush=True)\n"
 WAIT = READY + "import time\nwhile True: time.sleep(60)\n"

@@ -8,9 +8,8 @@ import time
 
 import pytest
 
+from runner_process import alive, free_port
 from waiting import eventually, stays
-
-from .conftest import alive, free_port
 
 READY = "print('ready', flush=True)\n"
 WAIT = READY + "import time\nwhile True: time.sleep(60)\n"

@@ -7,9 +7,9 @@ import pytest
 
 from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
 from dcos_tensorflow.task.exit_analysis import ExitClass, ExitReport, Verdict, analyse
-from dcos_tensorflow.task.lifecycle import (
+from dcos_tensorflow.task.lifecycle import Ending, StaleOrder, step
+from dcos_tensorflow.task.lifecycle_events import (
     Condemned,
-    Ending,
     Finish,
     ForgetPeers,
     Lifecycle,
@@ -22,12 +22,10 @@ from dcos_tensorflow.task.lifecycle import (
     ReportFailure,
     SendSignal,
     Settings,
-    StaleOrder,
     StartProcess,
     StopAsked,
     Tick,
     WatchPeers,
-    step,
 )
 from dcos_tensorflow.task.spec import Cluster, Order
 

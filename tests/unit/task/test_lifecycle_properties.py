@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exit_analysis import ExitClass, Verdict, analyse
-from dcos_tensorflow.task.lifecycle import (
+from dcos_tensorflow.task.exit_analysis import ExitClass, Verdict, analyse, storage_failed
+from dcos_tensorflow.task.lifecycle import Ending, StaleOrder, step
+from dcos_tensorflow.task.lifecycle_events import (
     Condemned,
-    Ending,
+    Fetched,
     Finish,
+    Kept,
     Lifecycle,
     OrderReceived,
     PeersAnswered,
@@ -21,15 +23,13 @@ from dcos_tensorflow.task.lifecycle import (
     ProcessEnded,
     SendSignal,
     Settings,
-    StaleOrder,
     StartProcess,
     StopAsked,
     Tick,
-    step,
 )
 from dcos_tensorflow.task.spec import Cluster, Order
 
-KINDS = ("order", "hold", "peers", "end", "time")
+KINDS = ("order", "hold", "peers", "end", "time", "fetched", "kept")
 #: What may happen: a name, and a number that it is about. The rarer things would end most plays.
 HAPPENINGS = st.lists(
     st.tuples(st.sampled_from((*KINDS, *KINDS, "condemn", "stop")), st.integers(0, 5)),
@@ -40,8 +40,8 @@ HAPPENINGS = st.lists(
 class World:
     """Carries out what the state machine says, and checks that it may be said."""
 
-    def __init__(self, first: Order, *, gated: bool, keeps: bool) -> None:
-        self.state = Lifecycle(first, Settings(10.0, 100.0, gated, keeps))
+    def __init__(self, first: Order, *, gated: bool, keeps: bool, stores: bool = False) -> None:
+        self.state = Lifecycle(first, Settings(10.0, 100.0, gated, keeps, stores))
         self.now = 0.0
         self.alive = 0
         self.signalled = False
@@ -63,6 +63,8 @@ class World:
         assert not self.finished, "nothing happens after the end"
         if isinstance(action, StartProcess):
             assert not self.alive, "two processes never run at once"
+            assert not self.state.keeping, "what a process left is not changed while it is kept"
+            assert not self.state.fetching, "a process finds all that was to be fetched"
             assert action.order.run
             assert action.order.start not in self.failed, "no failed start begins again"
             self.alive, self.signalled = action.process, False
@@ -81,7 +83,7 @@ class World:
         if state.phase is Phase.HELD:
             assert not state.order.run
         if state.phase is Phase.STOPPING:
-            assert self.signalled
+            assert self.signalled or state.keeping
         if state.failure:
             self.failed.add(state.failure.start)
 
@@ -92,6 +94,11 @@ class World:
             self.feed(OrderReceived(Order(start, what == "order", Cluster(start + number % 2))))
         elif what == "peers":
             self.feed(PeersAnswered(order.start, order.cluster.epoch))
+        elif what == "fetched":
+            refusal = storage_failed("no answer") if number == 0 else None
+            self.feed(Fetched(self.state.fetches - number // 4, self.now, refusal))
+        elif what == "kept":
+            self.feed(Kept(self.state.starts - number // 4))
         elif what == "end" and self.alive:
             self.end([-15, 0, 1, 42, -9, 78][number])
         elif what == "time":
@@ -111,17 +118,17 @@ class World:
 
 
 @settings(max_examples=300)
-@given(HAPPENINGS, st.booleans(), st.booleans(), st.booleans())
-def test_no_history_breaks_the_rules(happenings, gated, keeps, run):
-    world = World(Order(1, run, Cluster(1)), gated=gated, keeps=keeps)
+@given(HAPPENINGS, st.booleans(), st.booleans(), st.booleans(), st.booleans())
+def test_no_history_breaks_the_rules(happenings, gated, keeps, run, stores):
+    world = World(Order(1, run, Cluster(1)), gated=gated, keeps=keeps, stores=stores)
     for what, number in happenings:
         world.happen(what, number)
 
 
 @settings(max_examples=200)
-@given(HAPPENINGS, st.booleans(), st.booleans())
-def test_a_repeated_order_is_fulfilled_in_the_end(happenings, gated, run):
-    world = World(Order(1, True, Cluster(1)), gated=gated, keeps=True)
+@given(HAPPENINGS, st.booleans(), st.booleans(), st.booleans())
+def test_a_repeated_order_is_fulfilled_in_the_end(happenings, gated, run, stores):
+    world = World(Order(1, True, Cluster(1)), gated=gated, keeps=True, stores=stores)
     for what, number in happenings:
         world.happen(what, number)
     wanted = Order(world.state.order.start + 1, run, Cluster(99))
@@ -131,6 +138,8 @@ def test_a_repeated_order_is_fulfilled_in_the_end(happenings, gated, run):
         world.feed(Tick())
         if world.alive and world.state.phase is Phase.STOPPING:
             world.end(-signal.SIGKILL)
+        world.feed(Kept(world.state.starts))
+        world.feed(Fetched(world.state.fetches, world.now))
     state = world.state
     ended = Phase.EXITED if world.finished else None
     assert state.phase in (ended, Phase.RUNNING if run else Phase.HELD)
@@ -138,9 +147,9 @@ def test_a_repeated_order_is_fulfilled_in_the_end(happenings, gated, run):
 
 
 @settings(max_examples=200)
-@given(HAPPENINGS, st.booleans(), st.booleans())
-def test_a_stop_ends_every_task_within_its_grace(happenings, gated, keeps):
-    world = World(Order(1, True, Cluster(1)), gated=gated, keeps=keeps)
+@given(HAPPENINGS, st.booleans(), st.booleans(), st.booleans())
+def test_a_stop_ends_every_task_within_its_grace(happenings, gated, keeps, stores):
+    world = World(Order(1, True, Cluster(1)), gated=gated, keeps=keeps, stores=stores)
     for what, number in happenings:
         world.happen(what, number)
     world.feed(StopAsked("at last"))
@@ -149,4 +158,5 @@ def test_a_stop_ends_every_task_within_its_grace(happenings, gated, keeps):
     if world.alive:
         assert world.state.killed
         world.end(-signal.SIGKILL)
+    world.feed(Kept(world.state.starts))
     assert world.finished == 1

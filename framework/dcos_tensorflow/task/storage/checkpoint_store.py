@@ -82,7 +82,7 @@ class OwnedPointer:
             found, etag = read_pointer(self.store, self._place)
             why = manifest.why_not(found, self._writer)
             if why:
-                raise self._lost(why)
+                raise self._lost(why, found)
             wanted = manifest.claimed(found, self._writer)
             if found == wanted or self._replace(wanted, etag):
                 self._etag = etag if found == wanted else self._etag
@@ -202,7 +202,8 @@ class OwnedPointer:
         if found.writer != wanted.writer:
             raise self._lost(
                 manifest.why_not(found, self._writer)
-                or f"{found.writer.owner} of another service publishes here"
+                or f"{found.writer.owner} of another service publishes here",
+                found,
             )
         self.pointer, self._etag = None, ""
         changed = f"{self._place.uri}/{manifest.POINTER} was changed by somebody else"
@@ -222,12 +223,10 @@ class OwnedPointer:
             "use AWS S3, or a release of the endpoint's software that knows them",
         )
 
-    def _lost(self, why: str) -> WriterLost:
-        return WriterLost(
-            Problem(
-                "lost",
-                False,
-                f"this attempt may not publish to {self._place.uri}: {why}",
-                "it trains on, but its checkpoints are not kept; give another service its own URI",
-            )
-        )
+    def _lost(self, why: str, found: Optional[Pointer]) -> WriterLost:
+        text = f"this attempt may not publish to {self._place.uri}: {why}"
+        if found is not None and found.writer.lineage == self._writer.lineage:
+            hint = "the newer attempt goes on with the training; this one ends"
+            return WriterLost(Problem("newer_attempt", False, text, hint))
+        hint = "it trains on, but its checkpoints are not kept; give another service its own URI"
+        return WriterLost(Problem("lost", False, text, hint))

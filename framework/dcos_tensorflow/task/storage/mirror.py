@@ -66,11 +66,15 @@ class Mirror:
         self._gate.limit(seconds)
         self._ending.set()
         if self._thread is not None:
-            self._thread.join(seconds + 1.0)
+            self._gate.wait_for(self._thread)
         else:
             self._last()
         self._gate.close()
         return self._board.read().lag_seconds == 0.0
+
+    def limit(self, seconds: float) -> None:
+        """Leave a ``finish`` no more than ``seconds`` from now on."""
+        self._gate.limit(seconds)
 
     def stop(self) -> None:
         """Stop without copying anything more."""

@@ -55,6 +55,14 @@ class Gate:
         deadline = time.monotonic() + seconds
         self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
 
+    def wait_for(self, thread: threading.Thread, slack: float = 1.0) -> None:
+        """Wait until ``thread`` has ended, or ``slack`` seconds after no more work may be done."""
+        over: Optional[float] = None
+        while thread.is_alive() and (over is None or time.monotonic() < over):
+            if over is None and self.closed:
+                over = time.monotonic() + slack
+            thread.join(0.05)
+
     @property
     def closed(self) -> bool:
         """Say whether no more work may be done."""

@@ -11,6 +11,8 @@ from typing import Any, Dict, Optional
 
 from dcos_tensorflow.task.storage.errors import Problem
 
+#: Data or a checkpoint are brought before a start.
+STATE_FETCHING = "fetching"
 #: Nothing to do, or not begun.
 STATE_IDLE = "idle"
 STATE_PUBLISHING = "publishing"

@@ -1,8 +1,8 @@
 """The one door for the runner: everything that a task keeps in S3, from its settings to its end.
 
-In order: ``prepare`` before each start of the user's process, ``begin`` when it starts, ``status``
-at any time, ``finish`` after its end. Only ``prepare`` raises; a task whose checkpoints cannot be
-kept trains on.
+In order: ``fetch`` before each start of the user's process, ``begin`` when it starts, ``finish``
+after its end; ``status`` and ``newest`` at any time. Only ``fetch`` raises; a task whose
+checkpoints cannot be kept trains on. ``storage_work`` calls it, on a thread of its own.
 """
 
 from __future__ import annotations
@@ -10,36 +10,43 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from dcos_tensorflow.task.storage import layout, snapshot, status
+from dcos_tensorflow.task.storage.checkpoint_store import OwnedPointer, read_pointer
 from dcos_tensorflow.task.storage.connection import Connection
-from dcos_tensorflow.task.storage.data import DataCache, DataItem, FetchedData, fetch_data
+from dcos_tensorflow.task.storage.data import FetchedData, fetch_data
+from dcos_tensorflow.task.storage.errors import (
+    Cancelled,
+    Problem,
+    StorageError,
+    WriterLost,
+    problem_error,
+    storage_error,
+)
 from dcos_tensorflow.task.storage.initial import InitialState
-from dcos_tensorflow.task.storage.location import S3Settings, parse_uri
-from dcos_tensorflow.task.storage.manifest import Writer
+from dcos_tensorflow.task.storage.location import Location, parse_uri
+from dcos_tensorflow.task.storage.manifest import Published
 from dcos_tensorflow.task.storage.mirror import Mirror, MirrorPlan
+from dcos_tensorflow.task.storage.plan import StoragePlan
 from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
-from dcos_tensorflow.task.storage.restorer import Restored, Restorer
+from dcos_tensorflow.task.storage.restorer import SOURCE_LOCAL, Restored, Restorer
 from dcos_tensorflow.task.storage.retry import Gate
+
+#: What the last checkpoint may take of the time at the end, where summaries are copied as well.
+_CHECKPOINT_SHARE = 0.8
 
 
 @dataclass(frozen=True)
-class StoragePlan:
-    """What one task keeps where. Seconds; an empty URI means that there is no such thing.
+class Wanted:
+    """What a start needs.
 
-    ``writer`` is set for the one task that publishes (the chief, else member 0); None only reads.
+    ``agreed``: all members of its gang restore the published checkpoint of ``step`` (None: there
+    was none). ``again``: a process ran in this sandbox before, so that the state there is this
+    task's own.
     """
 
-    sandbox: str
-    checkpoint_dir: str = ""
-    log_dir: str = ""
-    s3: S3Settings = S3Settings()
-    checkpoints_uri: str = ""
-    initial_uri: str = ""
-    logs_uri: str = ""
-    interval_seconds: float = 60.0
-    keep: int = 5
-    writer: Optional[Writer] = None
-    data: Tuple[DataItem, ...] = ()
-    cache: Optional[DataCache] = None
+    agreed: bool = False
+    step: Optional[int] = None
+    again: bool = False
 
 
 class TaskStorage:
@@ -48,47 +55,77 @@ class TaskStorage:
     def __init__(self, plan: StoragePlan, log: Callable[[str], None]) -> None:
         self._plan = plan
         self._connection = Connection(plan.s3, log=log)
-        self._checkpoints = parse_uri(plan.checkpoints_uri) if plan.checkpoints_uri else None
-        self._logs = parse_uri(plan.logs_uri) if plan.logs_uri else None
+        self._place = parse_uri(plan.checkpoints_uri) if plan.checkpoints_uri else None
+        self._summaries = parse_uri(plan.summaries_uri) if plan.summaries_uri else None
         for item in plan.data:
             parse_uri(item.uri)
+        self._board = status.StatusBoard()
+        self._fetching = Gate()
+        self._fetching.close()
+        self._published: Tuple[Published, ...] = ()
         self._publisher: Optional[Publisher] = None
         self._mirror: Optional[Mirror] = None
         self._restored: Optional[Restored] = None
         self._fetched: List[FetchedData] = []
 
-    def prepare(self, pinned: str = "", prefer_local: bool = False) -> Optional[Restored]:
+    def fetch(self, wanted: Wanted = Wanted()) -> Optional[Restored]:
         """Bring data and checkpoint; return what was restored, None where nothing is kept.
 
-        ``pinned`` and ``prefer_local`` are those of ``Restorer.restore``. Raises StorageError: the
-        user's process must not start then. A call that was cut goes on at the next one.
+        Raises StorageError: the user's process must not start then. A call that was cut goes on at
+        the next one. The one task that publishes takes its place here already, so that what is
+        newest cannot change any more under those who agree on it.
         """
-        plan = self._plan
-        if plan.data:
-            self._fetched = fetch_data(plan.data, plan.sandbox, self._connection, plan.cache)
-        if self._checkpoints is not None:
-            initial = InitialState(plan.initial_uri) if plan.initial_uri else None
-            restorer = Restorer(self._checkpoints, self._connection, initial)
-            self._restored = restorer.restore(plan.checkpoint_dir, pinned, prefer_local)
-            self._connection.log(f"checkpoints: {self._restored.text}")
+        self._fetching = Gate()
+        connection = replace(self._connection, gate=self._fetching, noticed=self._failed)
+        self._board.recovered(status.STATE_FETCHING)
+        try:
+            if self._place is not None:
+                self._published = self._look(connection, self._place)
+            if self._plan.data and not self._fetched:
+                plan = self._plan
+                self._fetched = fetch_data(plan.data, plan.sandbox, connection, plan.cache)
+            if self._place is not None:
+                self._restored = self._restore(connection, self._place, wanted)
+                for warning in self._restored.warnings:
+                    self._connection.log(f"checkpoints: {warning}")
+                self._connection.log(f"checkpoints: {self._restored.text}")
+        except Exception as error:
+            failure = storage_error(error, "prepare the start")
+            if not isinstance(failure, Cancelled):
+                self._board.failed(failure.problem)
+            raise failure from error
+        finally:
+            self._connection.client = connection.client
+            self._fetching.close()
+        self._board.recovered(status.STATE_IDLE)
         return self._restored
 
+    def stop_fetching(self) -> None:
+        """Give up a ``fetch`` that another thread is in."""
+        self._fetching.close()
+
     def begin(self) -> None:
-        """Begin to publish checkpoints and to copy logs, on threads of their own."""
+        """Begin to publish checkpoints and to copy summaries, on threads of their own."""
         plan = self._plan
-        if self._checkpoints is not None and plan.writer is not None:
+        if self._place is not None and plan.writer is not None:
             publish = PublishPlan(
                 plan.checkpoint_dir,
-                self._checkpoints,
+                self._place,
                 plan.writer,
                 interval_seconds=plan.interval_seconds,
                 keep=plan.keep,
             )
             self._publisher = Publisher(publish, self._own_connection())
             self._publisher.start()
-        if self._logs is not None:
-            self._mirror = Mirror(MirrorPlan(plan.log_dir, self._logs), self._own_connection())
+        if self._summaries is not None:
+            plan_of_mirror = MirrorPlan(plan.log_dir, self._summaries)
+            self._mirror = Mirror(plan_of_mirror, self._own_connection())
             self._mirror.start()
+
+    def publish_soon(self) -> None:
+        """Look for a complete checkpoint at once: the process is about to end."""
+        if self._publisher is not None:
+            self._publisher.publish_soon()
 
     def finish(self, seconds: float) -> bool:
         """Publish and copy what the ended process left, within ``seconds``; then stop.
@@ -96,32 +133,134 @@ class TaskStorage:
         Say whether all of it is in S3. Checkpoints go first: they are what cannot be had again.
         """
         complete = True
+        share = _CHECKPOINT_SHARE if self._mirror is not None else 1.0
         if self._publisher is not None:
-            complete = self._publisher.finish(seconds * (0.8 if self._mirror else 1.0))
+            complete = self._publisher.finish(seconds * share)
         if self._mirror is not None:
-            complete = self._mirror.finish(seconds * (0.2 if self._publisher else 1.0)) and complete
-        self._publisher, self._mirror = None, None
+            share = 1.0 - _CHECKPOINT_SHARE if self._publisher is not None else 1.0
+            complete = self._mirror.finish(seconds * share) and complete
         return complete
 
+    def hurry(self, seconds: float) -> None:
+        """Leave a ``finish`` that another thread is in no more than ``seconds`` from now on."""
+        if self._publisher is not None:
+            self._publisher.limit(seconds * (_CHECKPOINT_SHARE if self._mirror else 1.0))
+        if self._mirror is not None:
+            self._mirror.limit(seconds)
+
     def stop(self) -> None:
-        """Stop at once; also a ``prepare`` that another thread is in."""
-        self._connection.gate.close()
+        """Stop at once; also a ``fetch`` that another thread is in."""
+        self._fetching.close()
         for engine in (self._publisher, self._mirror):
             if engine is not None:
                 engine.stop()
 
+    def newest(self) -> "Optional[Tuple[int, str]]":
+        """Return step and id of the newest checkpoint that is known to be published.
+
+        A checkpoint without a step counts as step 0.
+        """
+        if self._publisher is not None:
+            said = self._publisher.status()
+            if said.published_id:
+                return said.published_step or 0, said.published_id
+        for line in self._published[:1]:
+            return line.step or 0, line.id
+        return None
+
+    def superseded(self) -> Optional[Problem]:
+        """Return what tells that a newer attempt of this task publishes in its place."""
+        problem = self._publisher.status().problem if self._publisher is not None else None
+        return problem if problem is not None and problem.kind == "newer_attempt" else None
+
     def status(self) -> Dict[str, Any]:
         """Return what ``GET /v1/status`` shows under ``storage``."""
-        restored = self._restored
+        restored, fetching = self._restored, self._board.read()
         return {
+            "state": fetching.state,
+            "problem": fetching.problem.as_json() if fetching.problem else None,
             "checkpoints": self._publisher.status().as_json() if self._publisher else None,
-            "logs": self._mirror.status().as_json() if self._mirror else None,
+            "summaries": self._mirror.status().as_json() if self._mirror else None,
             "restored": dict(vars(restored)) if restored else None,
             "data": [
                 {"uri": one.item.uri, "path": one.item.path, "files": one.files, "size": one.size}
                 for one in self._fetched
             ],
         }
+
+    def _look(self, connection: Connection, place: Location) -> Tuple[Published, ...]:
+        """Return what is published, newest first; who publishes takes the place for itself."""
+        store = connection.store(place.bucket)
+        if self._plan.writer is not None:
+            try:
+                return OwnedPointer(store, place, self._plan.writer).claim().published
+            except (WriterLost, Cancelled):
+                raise
+            except StorageError as error:
+                if error.problem.retryable:
+                    raise
+                # Reading may work where writing does not; the publisher tells what is wrong.
+                self._connection.log(f"checkpoints: {error.problem.text}")
+        pointer, _ = read_pointer(store, place)
+        return pointer.published if pointer else ()
+
+    def _restore(self, connection: Connection, place: Location, wanted: Wanted) -> Restored:
+        plan = self._plan
+        initial = InitialState(plan.initial_uri) if plan.initial_uri else None
+        restorer = Restorer(place, connection, initial)
+        if wanted.agreed:
+            pinned = self._agreed(place, wanted.step)
+            return restorer.restore(plan.checkpoint_dir, pinned)
+        own = wanted.again and plan.writer is not None
+        return restorer.restore(plan.checkpoint_dir, prefer_local=own)
+
+    def _agreed(self, place: Location, step: Optional[int]) -> str:
+        """Return the id of the checkpoint that all members restore; '' when there is none."""
+        if step is None:
+            if not self._published:
+                return ""
+            raise problem_error(
+                "not_agreed",
+                f"the gang was to start without a checkpoint, but {place.uri} has one",
+                "it is started again with that one",
+            )
+        for line in self._published:
+            if (line.step or 0) == step:
+                return line.id
+        raise problem_error(
+            "not_published",
+            f"the gang was to start from step {step}, which is not published in {place.uri}",
+            "it is started again with one that is",
+        )
+
+    def keep_local(self, error: StorageError, wanted: Wanted) -> Optional[Restored]:
+        """Return the state in the sandbox where a start may go on with it though ``fetch`` failed.
+
+        That is so for the task that publishes, is alone with its state, and wrote it here itself:
+        nobody can have published anything newer.
+        """
+        alone = wanted.again and not wanted.agreed and self._plan.writer is not None
+        if not alone or self._place is None or isinstance(error, WriterLost):
+            return None
+        listing = snapshot.look(self._plan.checkpoint_dir)
+        choice = layout.choose(listing, layout.Patience(ended=True))
+        if not choice.ready:
+            return None
+        size = sum(fact.size for fact in choice.files)
+        warning = f"S3 is not asked: {error.problem.summary}"
+        self._restored = Restored(
+            SOURCE_LOCAL, "", choice.step, len(choice.files), size, 0, (warning,)
+        )
+        self._connection.log(
+            f"checkpoints: {error.problem.text}; going on with the state in the sandbox"
+        )
+        return self._restored
+
+    def _failed(self, problem: Problem) -> None:
+        before = self._board.read().problem
+        self._board.failed(problem)
+        if before is None or before.kind != problem.kind:
+            self._connection.log(f"storage: {problem.text}")
 
     def _own_connection(self) -> Connection:
         """Return the connection with a gate of its own: each engine ends for itself."""

@@ -1,0 +1,155 @@
+"""What a task keeps in S3, as the runner's loop sees it: started here, told back as events.
+
+``runner`` makes one where the spec asks for it. Requests take long and may fail, so they happen on
+a thread; the loop goes on and answers. The engines are in ``task.storage``, which is imported here
+alone: a task that keeps nothing in S3 needs neither them nor boto3.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
+
+from dcos_tensorflow.task import environment
+from dcos_tensorflow.task import lifecycle_events as events
+from dcos_tensorflow.task.checkpoints import Checkpoint
+from dcos_tensorflow.task.contracts import JobUnusable
+from dcos_tensorflow.task.environment import Directories
+from dcos_tensorflow.task.exit_analysis import ExitClass, ExitReport, Verdict, storage_failed
+from dcos_tensorflow.task.spec import Order, RunnerSpec
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.task.storage.task_storage import TaskStorage, Wanted
+
+Log = Callable[[str], None]
+Tell = Callable[[events.Event], None]
+
+
+def storage_work(
+    spec: RunnerSpec, where: Directories, log: Log, tell: Tell
+) -> "Optional[StorageWork]":
+    """Return what keeps the task's state in S3; None where nothing of it is wanted.
+
+    Raises JobUnusable for settings that can never work.
+    """
+    wanted = spec.storage
+    if not (wanted.checkpoints or wanted.summaries_uri or wanted.data):
+        return None
+    from dcos_tensorflow.task.storage.location import LocationError
+    from dcos_tensorflow.task.storage.plan import plan_of
+    from dcos_tensorflow.task.storage.task_storage import TaskStorage
+
+    if wanted.checkpoints and environment.is_url(where.checkpoint_dir):
+        raise JobUnusable(
+            f"CHECKPOINT_DIR is {where.checkpoint_dir}, and checkpoints are to be published",
+            "give checkpoints.uri alone: the task then has a directory of its own",
+        )
+    try:
+        plan = plan_of(wanted, where.sandbox, where.checkpoint_dir, where.log_dir)
+        return StorageWork(TaskStorage(plan, log), log, tell)
+    except LocationError as error:
+        raise JobUnusable(str(error)) from None
+
+
+class StorageWork:
+    """Runs the steps of one ``TaskStorage`` one after the other, and tells when each is done.
+
+    All methods are the loop's, but for ``checkpoint`` and ``as_json``.
+    """
+
+    def __init__(self, storage: "TaskStorage", log: Log, tell: Tell) -> None:
+        self._storage = storage
+        self._log = log
+        self._tell = tell
+        self._steps: "queue.SimpleQueue[Optional[Callable[[], None]]]" = queue.SimpleQueue()
+        self._newest_fetch = 0
+        self._keeping: Optional[int] = None
+        self._thread = threading.Thread(target=self._work, name="storage", daemon=True)
+        self._thread.start()
+
+    def fetch(self, order: Order, number: int, ran_before: bool) -> None:
+        """Bring what ``order`` needs; then ``Fetched`` with ``number`` is told."""
+        from dcos_tensorflow.task.storage.task_storage import Wanted
+
+        agreed = order.run and order.expects_restore_step
+        wanted = Wanted(agreed, order.restore_step if agreed else None, ran_before)
+        self._newest_fetch = number
+        self._storage.stop_fetching()
+        self._steps.put(lambda: self._fetch(wanted, number))
+
+    def begin(self) -> None:
+        """Begin to publish: the process runs."""
+        self._storage.begin()
+
+    def ends_soon(self) -> None:
+        """Have what is complete already published while the process is being stopped."""
+        self._storage.publish_soon()
+
+    def keep(self, process: int, seconds: float) -> None:
+        """Publish what ``process`` left, for ``seconds``; then ``Kept`` is told.
+
+        The same again shortens the time.
+        """
+        if self._keeping == process:
+            self._storage.hurry(seconds)
+            return
+        self._keeping = process
+        self._steps.put(lambda: self._keep(process, seconds))
+
+    def close(self) -> None:
+        """Stop everything at once."""
+        self._steps.put(None)
+        self._storage.stop()
+        self._thread.join(5.0)
+
+    def checkpoint(self) -> Optional[Checkpoint]:
+        """Return the newest published checkpoint that is known; no request is made."""
+        newest = self._storage.newest()
+        return Checkpoint(*newest) if newest else None
+
+    def verdict(self) -> Optional[Verdict]:
+        """Return why the process must end: a newer attempt has taken its place."""
+        problem = self._storage.superseded()
+        return Verdict(ExitClass.STORAGE, problem.summary, problem.hint) if problem else None
+
+    def as_json(self) -> Dict[str, Any]:
+        """Return what ``GET /v1/status`` shows under ``storage``."""
+        return self._storage.status()
+
+    def _work(self) -> None:
+        step = self._steps.get()
+        while step is not None:
+            step()
+            step = self._steps.get()
+
+    def _fetch(self, wanted: "Wanted", number: int) -> None:
+        if number == self._newest_fetch:
+            refusal = self._fetched(wanted)
+            self._tell(events.Fetched(number, time.time(), refusal))
+
+    def _fetched(self, wanted: "Wanted") -> Optional[ExitReport]:
+        from dcos_tensorflow.task.storage.errors import StorageError
+
+        try:
+            try:
+                self._storage.fetch(wanted)
+            except StorageError as error:
+                if self._storage.keep_local(error, wanted) is None:
+                    return storage_failed(error.problem.summary, error.problem.hint)
+        except Exception as error:  # The loop waits for an answer whatever this was.
+            return storage_failed(f"The start cannot be prepared: {error!r}")
+        return None
+
+    def _keep(self, process: int, seconds: float) -> None:
+        try:
+            began = time.monotonic()
+            if not self._storage.finish(seconds):
+                self._log(
+                    f"storage: what the process left is not all in S3 after "
+                    f"{time.monotonic() - began:.1f} s"
+                )
+        except Exception as error:  # The task must end whatever this was.
+            self._log(f"storage: what the process left could not be kept: {error!r}")
+        self._tell(events.Kept(process))

@@ -1,0 +1,250 @@
+"""Tasks with checkpoints in S3: what they start from, what is kept of them, who may publish."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from s3_server import Fault
+
+#: Saves checkpoints as TensorFlow does: what is restored, plus ten, then at the words in a file.
+TRAIN = """
+import os, sys, time
+folder = os.environ["CHECKPOINT_DIR"]
+def restored():
+    try:
+        text = open(os.path.join(folder, "checkpoint")).read()
+    except FileNotFoundError:
+        return 0
+    return int(text.partition('"')[2].partition('"')[0].rpartition("-")[2])
+def save(step):
+    for name in (f"ckpt-{step}.data-00000-of-00001", f"ckpt-{step}.index"):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(f"{name} " * 100)
+    with open(os.path.join(folder, "checkpoint.tmp0"), "w") as file:
+        file.write(f'model_checkpoint_path: "{folder}/ckpt-{step}"\\n')
+    os.replace(os.path.join(folder, "checkpoint.tmp0"), os.path.join(folder, "checkpoint"))
+first = restored()
+print(f"restored {first}", flush=True)
+"""
+TRAIN_ON = TRAIN + "save(first + 10)\nprint('saved', flush=True)\ntime.sleep(600)\n"
+TRAIN_AND_END = TRAIN + "save(first + 10)\n"
+TRAIN_AND_FAIL = TRAIN + "save(first + 10)\nsys.exit(3)\n"
+SAVE_AT_THE_END = (
+    TRAIN
+    + """
+import signal
+def end(*_):
+    save(first + 7)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+time.sleep(600)
+"""
+)
+ONLY_RESTORE = TRAIN + "time.sleep(600)\n"
+
+
+def publish(start, source=TRAIN_AND_END, **spec):
+    """Run a task to its end, which leaves a checkpoint of step 10."""
+    assert start(source, **spec).wait() == 0
+
+
+def wait_until_published(task):
+    return task.wait_for_status(lambda status: status["checkpoint"], "a published checkpoint")
+
+
+def newest(s3):
+    body = s3.client.get_object(Bucket="bucket", Key="job/latest.json")["Body"].read()
+    return json.loads(body)["published"][0]["step"]
+
+
+def test_the_last_checkpoint_is_published_before_the_task_ends(start, s3):
+    publish(start)
+    assert newest(s3) == 10
+
+
+def test_the_next_attempt_goes_on_from_there(start, s3):
+    publish(start)
+    task = start(ONLY_RESTORE, writer=2)
+    task.wait_for_text("restored 10")
+
+
+def test_a_running_process_is_published_in_the_background(start, s3):
+    task = start(TRAIN_ON)
+    status = wait_until_published(task)
+    assert (status["checkpoint"]["step"], status["state"]) == (10, "running")
+
+
+def test_what_is_saved_at_a_stop_is_published(start, s3):
+    task = start(SAVE_AT_THE_END, checkpoints={"interval_seconds": 600})
+    task.wait_for_text("ready")
+    assert task.request("POST", "/v1/stop")[0] == 202
+    assert task.wait() == 0
+    assert newest(s3) == 7
+
+
+def test_what_a_failed_process_left_is_published(start, s3):
+    task = start(TRAIN_AND_FAIL, checkpoints={"interval_seconds": 600})
+    status = task.wait_for_state("failed")
+    assert (status["checkpoint"]["step"], newest(s3)) == (10, 10)
+
+
+def test_a_new_start_goes_on_with_the_state_in_the_sandbox(start, s3):
+    task = start(TRAIN_AND_FAIL)
+    task.wait_for_state("failed")
+    task.order(2)
+    task.wait_for_state("failed", start=2)
+    assert "restored 10" in task.text()
+    assert newest(s3) == 20
+
+
+def test_a_held_task_says_what_is_published(start, s3):
+    publish(start)
+    task = start(ONLY_RESTORE, writer=2, held=True)
+    assert task.wait_for_state("held")["checkpoint"]["step"] == 10
+
+
+def test_all_members_restore_the_agreed_step(start, s3):
+    publish(start)
+    publish(start, writer=2)
+    member = start(ONLY_RESTORE, writer=None, held=True)
+    member.wait_for_state("held")
+    member.order(2, expects_restore_step=True, restore_step=10)
+    member.wait_for_text("restored 10")
+
+
+def test_a_step_that_is_not_published_fails_the_start_without_a_charge(start, s3):
+    publish(start)
+    member = start(ONLY_RESTORE, writer=None, held=True)
+    member.wait_for_state("held")
+    member.order(2, expects_restore_step=True, restore_step=4)
+    failure = member.wait_for_state("failed")["exit"]
+    assert (failure["class"], failure["code"], failure["start"]) == ("storage", 74, 2)
+    assert "step 4" in failure["summary"]
+
+
+def test_a_gang_that_agreed_on_nothing_does_not_pass_over_what_is_there(start, s3):
+    publish(start)
+    member = start(ONLY_RESTORE, writer=None, held=True)
+    member.wait_for_state("held")
+    member.order(2, expects_restore_step=True, restore_step=None)
+    assert member.wait_for_state("failed")["exit"]["class"] == "storage"
+
+
+def test_a_reader_publishes_nothing(start, s3):
+    publish(start)
+    s3.requests.clear()
+    task = start(TRAIN_AND_END, writer=None)
+    assert task.wait() == 0
+    assert s3.count("PUT") == 0
+
+
+def test_the_status_is_answered_while_the_start_is_prepared(start, s3):
+    publish(start)
+    s3.fault = lambda request: Fault(delay=5.0) if "data/" in request.path else None
+    task = start(ONLY_RESTORE, writer=2)
+    status = task.wait_for_state("preparing", summary="Brings data and checkpoint to the sandbox")
+    assert status["storage"]["state"] == "fetching"
+
+
+def test_a_stop_ends_the_preparation(start, s3):
+    publish(start)
+    s3.fault = lambda request: Fault(status=503)
+    task = start(ONLY_RESTORE, writer=2)
+    task.wait_for_status(lambda status: status["storage"]["problem"], "a problem")
+    task.request("POST", "/v1/stop")
+    assert task.wait() == 143
+
+
+def test_a_start_whose_checkpoint_is_denied_says_what_to_do(start, s3):
+    s3.fault = lambda request: Fault(status=403, code="AccessDenied")
+    failure = start(ONLY_RESTORE).wait_for_state("failed")["exit"]
+    assert failure["class"] == "storage"
+    assert "s3:GetObject" in failure["hint"]
+
+
+def test_a_failed_start_is_tried_again_when_s3_is_back(start, s3):
+    publish(start)
+    s3.fault = lambda request: Fault(status=403, code="AccessDenied")
+    task = start(ONLY_RESTORE, writer=2)
+    task.wait_for_state("failed")
+    s3.fault = lambda request: None
+    task.order(2)
+    task.wait_for_text("restored 10")
+
+
+def test_training_goes_on_while_s3_is_away(start, s3):
+    task = start(TRAIN_ON)
+    wait_until_published(task)
+    s3.fault = lambda request: Fault(status=403, code="AccessDenied")
+    (task.sandbox / "checkpoints" / "extra").write_text("more")
+    status = task.wait_for_status(
+        lambda status: status["storage"]["checkpoints"]["state"] == "blocked", "the problem"
+    )
+    assert status["state"] == "running"
+
+
+def test_a_restart_goes_on_with_its_own_state_while_s3_is_away(start, s3):
+    task = start(TRAIN_AND_FAIL)
+    task.wait_for_state("failed")
+    s3.fault = lambda request: Fault(status=403, code="AccessDenied")
+    task.order(2)
+    task.wait_for_text("restored 10")
+
+
+def test_a_zombie_says_so_and_ends_without_a_charge(start, s3):
+    zombie = start(TRAIN_ON)
+    wait_until_published(zombie)
+    start(ONLY_RESTORE, writer=2).wait_for_text("restored 10")
+    (zombie.sandbox / "checkpoints" / "extra").write_text("more")
+    failure = zombie.wait_for_state("failed")["exit"]
+    assert failure["class"] == "storage"
+    assert "attempt 2 publishes here" in failure["summary"]
+
+
+def test_a_start_of_an_older_attempt_fails(start, s3):
+    publish(start, writer=2)
+    failure = start(ONLY_RESTORE, writer=1).wait_for_state("failed")["exit"]
+    assert (failure["class"], "attempt 2" in failure["summary"]) == ("storage", True)
+
+
+def test_given_weights_are_used_while_nothing_is_published(start, s3):
+    publish(start)
+    task = start(
+        ONLY_RESTORE,
+        lineage="other",
+        checkpoints={"uri": "s3://bucket/new", "initial_uri": "s3://bucket/job"},
+    )
+    task.wait_for_text("restored 10")
+
+
+def test_data_is_there_before_the_first_start(start, s3):
+    s3.client.put_object(Bucket="bucket", Key="mnist/x", Body=b"data")
+    task = start(
+        "print(open('data/x').read())", data=[{"uri": "s3://bucket/mnist", "path": "data"}]
+    )
+    assert task.wait() == 0
+    assert task.text() == "data\n"
+
+
+def test_summaries_are_copied(start, s3):
+    source = "open(os.environ['LOG_DIR'] + '/events.out.tfevents.1', 'w').write('event')"
+    task = start(f"import os\n{source}", summaries={"uri": "s3://bucket/logs"})
+    assert task.wait() == 0
+    assert s3.list_keys("logs/") == ["logs/events.out.tfevents.1"]
+
+
+def test_no_secret_is_shown(start, s3):
+    task = start(TRAIN_ON)
+    status = wait_until_published(task)
+    shown = json.dumps(status) + task.text("stderr")
+    assert "very/secret+key" not in shown
+
+
+@pytest.mark.parametrize("code", ["user", "crash"])
+def test_the_exit_code_stays_that_of_the_job(start, s3, code):
+    source = "raise SystemExit(3)" if code == "user" else "import os; os.kill(os.getpid(), 6)"
+    task = start(source, hold_on_failure=False)
+    assert task.wait() == {"user": 3, "crash": 134}[code]
