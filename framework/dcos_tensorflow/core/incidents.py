@@ -18,7 +18,7 @@ from dcos_tensorflow.core.causes import INVALID_OFFERS_REASON, Cause
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import Incident, JobPhase, JobState, Outcome, Verdict
 from dcos_tensorflow.core.members import decider_of, known_step, members, strategy_of
-from dcos_tensorflow.core.recovery import Loss, restart_set
+from dcos_tensorflow.core.recovery import Loss, ends_with, restart_set
 from dcos_tensorflow.core.spec import RetrySpec, ServiceSpec, Strategy, TaskRole, split_task_name
 from dcos_tensorflow.core.task import TaskRecord, TaskState
 
@@ -149,11 +149,23 @@ def _joins(draft: Draft, record: TaskRecord) -> bool:
         return False
     if incident.kind == causes.PEER_LOST and not _is_effect(record):
         return False
+    if causes.cause_of(record).charged and not _may_be_effect(draft, incident, record):
+        return False
     if record.name != incident.task and record.name not in incident.collateral:
         noted = replace(incident, collateral=(*incident.collateral, record.name))
         draft.set_job(incidents=(*draft.job.incidents[:-1], noted))
         draft.reasons.append(f"{causes.describe(record)}; it ended because {incident.task} had")
     return True
+
+
+def _may_be_effect(draft: Draft, incident: Incident, record: TaskRecord) -> bool:
+    """Say whether somebody in the incident takes this member along: else its error is its own."""
+    strategy, decider = strategy_of(draft.state), decider_of(draft.state)
+    return any(
+        ends_with(strategy, decider, lost, record.name)
+        for lost in (incident.task, *incident.collateral)
+        if lost != record.name
+    )
 
 
 def _open(draft: Draft, record: TaskRecord) -> bool:

@@ -132,7 +132,11 @@ def _is_held_back(draft: Draft) -> bool:
 def _go_on(draft: Draft) -> None:
     lost = missing(draft.state)
     if not lost:
-        begin(draft)
+        back = [n for n in scope(draft.state) if not is_held(draft.state, draft.state.tasks[n])]
+        if back:
+            draft.enter(JobPhase.STOPPING, f"{', '.join(back)} are stopped before anybody starts")
+        else:
+            begin(draft)
         return
     names = ", ".join(lost)
     draft.enter(JobPhase.PLACING, f"{names} wait for offers")

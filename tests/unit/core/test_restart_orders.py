@@ -7,10 +7,11 @@ import pytest
 from dcos_tensorflow.core import events
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.orders import FAILED_GRACE_SECONDS, order
-from dcos_tensorflow.core.spec import Strategy
+from dcos_tensorflow.core.spec import RetrySpec, Strategy
 from simulated_scheduler import (
     Scheduler,
     fail_process,
+    lose_agent_of,
     recover,
     room_for_one_each,
     started,
@@ -173,3 +174,15 @@ def test_a_member_that_nobody_can_be_asked_about_is_under_no_order_of_an_older_c
     scheduler = a_gang(PSS)
     record = scheduler.state.tasks["worker-0"]
     assert order(scheduler.state, record)["epoch"] == scheduler.state.epoch.epoch
+
+
+def test_a_member_that_is_back_during_a_back_off_is_stopped_before_anybody_starts():
+    scheduler = a_gang(retry=RetrySpec(initial_backoff_seconds=8.0), replace_after_seconds=60.0)
+    agent = lose_agent_of(scheduler, "worker-0")
+    fail_process(scheduler, "worker-1", "user_error", 1)
+    scheduler.run(3)
+    assert scheduler.state.job.phase is JobPhase.BACKING_OFF
+    scheduler.cluster.bring_back(agent)
+    scheduler.run(20)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert set(starts(scheduler).values()) == {2}
