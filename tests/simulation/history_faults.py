@@ -39,6 +39,9 @@ CONTAINER_ENDS = (
     ("Command exited with status 1", "REASON_CONTAINER_PREEMPTED", False),
 )
 
+#: So long after it froze, the master takes an agent for unreachable.
+NOTICED_SECONDS = 30.0
+
 
 class Faults:
     """Makes one fault at a time, as the dice of its history say."""
@@ -49,6 +52,7 @@ class Faults:
         self._cluster = history.cluster
         self._uninstalls = self._dice.random() < 0.07
         self._disobedient = 0
+        self._frozen: dict[str, float] = {}
         self._maintenance = 0
         self._table: tuple[tuple[int, Callable[[], None]], ...] = (
             (50, lambda: history.work(0.5)),
@@ -71,6 +75,7 @@ class Faults:
 
     def perhaps(self) -> None:
         """Perhaps one thing goes wrong, and perhaps some work gets done."""
+        self._master_notices()
         weights = [weight for weight, _ in self._table]
         fault = self._dice.choices([fault for _, fault in self._table], weights)[0]
         try:
@@ -182,6 +187,17 @@ class Faults:
         if agent.reachable and not agent.frozen:
             self._note(f"{agent.agent_id} freezes")
             agent.frozen = True
+            self._frozen[agent.agent_id] = self._cluster.now + NOTICED_SECONDS
+
+    def _master_notices(self) -> None:
+        """An agent that does not answer the master's pings becomes unreachable."""
+        for agent_id, noticed_at in list(self._frozen.items()):
+            agent = self._cluster.agents[agent_id]
+            if not agent.frozen or self._cluster.now >= noticed_at:
+                del self._frozen[agent_id]
+            if agent.frozen and agent.reachable and self._cluster.now >= noticed_at:
+                self._note(f"{agent_id} is unreachable")
+                self._cluster.lose(agent_id, frozen=True)
 
     def _runner_disobeys(self) -> None:
         alive = self._alive()

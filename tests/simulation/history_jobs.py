@@ -20,8 +20,8 @@ from simulated_mesos import Cluster
 from simulated_scheduler import small_job
 
 SMALL = Resources(cpus=1, mem=1024, disk=100)
-#: No scaling goes beyond so many workers.
-MOST_WORKERS = 4
+#: No scaling goes beyond so many workers and parameter servers.
+MOST_WORKERS, MOST_SERVERS = 4, 2
 #: In most histories failures are many and none of them is to be the job's end.
 PATIENT = RetrySpec(
     limit=1000, out_of_memory_limit=1000, fruitless_limit=1000, max_backoff_seconds=15.0
@@ -68,7 +68,8 @@ def random_job(dice: random.Random) -> Job:
 
 def room_for(dice: random.Random, job: Job) -> Cluster:
     """Return machines on which the job fits, also when it grows; not always on all but one."""
-    tasks = sum(r.count for r in job.spec.roles if r.role is not TaskRole.WORKER) + MOST_WORKERS
+    most = {TaskRole.WORKER: MOST_WORKERS, TaskRole.PS: MOST_SERVERS}
+    tasks = sum(most.get(role.role, role.count) for role in job.spec.roles)
     agents = dice.randint(1, tasks)
     slots = -(-tasks // agents)
     size = Resources(cpus=slots + 0.5, mem=1024 * slots + 500, disk=100 * slots + 100)
@@ -82,7 +83,7 @@ def other_options(dice: random.Random, spec: ServiceSpec) -> ServiceSpec:
         if role.role is TaskRole.WORKER and what == "workers":
             return replace(role, count=dice.randint(1, MOST_WORKERS))
         if role.role is TaskRole.PS and what == "servers" and role.count:
-            return replace(role, count=dice.randint(1, 2))
+            return replace(role, count=dice.randint(1, MOST_SERVERS))
         if what == "environment" and dice.random() < 0.4:
             return replace(role, env={"CHANGED": str(dice.randint(0, 9))})
         return role

@@ -7,6 +7,7 @@ from history_jobs import Job
 from dcos_tensorflow.core.actions import Accept, Acknowledge, Action, EraseState, Teardown
 from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.members import members
 from dcos_tensorflow.core.service import Decision
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import GANG_ROLES, OutcomePolicy, Strategy, split_task_name
@@ -61,7 +62,7 @@ class Rules:
         self._check_all_have_stopped(after, going)
 
     def _check_all_have_stopped(self, after: ServiceState, going: list[TaskRecord]) -> None:
-        wanted = set(after.spec.task_names())
+        wanted = set(members(after))
         for name in {*after.job.restarting, *(r.name for r in going)} & wanted:
             task = self._known(after, name)
             if task is not None and task.runner.trains:

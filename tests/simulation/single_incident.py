@@ -15,14 +15,15 @@ if __name__ == "__main__":
     _root = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(_root / "framework"), str(_root / "tests")]
 
+from history import History
+from history_faults import CONTAINER_ENDS, PROCESS_ENDS
+from history_rules import RuleBroken
+
 from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import Strategy, TaskRole, split_task_name
 from dcos_tensorflow.core.task import TaskState
-from history import History
-from history_faults import CONTAINER_ENDS, PROCESS_ENDS
-from history_rules import RuleBroken
 from simulated_mesos import Cluster
 
 IT, IT_AND_CHIEF, ALL_BUT_PS, ALL = "it", "it and chief", "all but ps", "all"
