@@ -13,6 +13,7 @@ from dcos_tensorflow.core.cluster_spec import ClusterSpec, rendered_strategy, se
 from dcos_tensorflow.core.cluster_spec import tf_config as render_tf_config
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec
+from dcos_tensorflow.core.storage import checkpoints_place
 
 
 def document(prepared: PreparedJob) -> dict[str, Any]:
@@ -30,6 +31,7 @@ def document(prepared: PreparedJob) -> dict[str, Any]:
             "command": spec.job.command,
             "checkpoint_dir": spec.job.checkpoint_dir,
             "shared_filesystem": spec.job.shared_filesystem,
+            "checkpoints": checkpoints_place(spec),
         },
         "roles": [_role(role) for role in spec.roles],
         "tasks": list(spec.task_names()),
@@ -60,7 +62,7 @@ def lines(described: Mapping[str, Any]) -> list[str]:
             ("outcome", f"decided by {', '.join(described['deciding_tasks'])}"),
             (
                 "checkpoints",
-                job["checkpoint_dir"] or job["shared_filesystem"] or "in each task's sandbox",
+                job["checkpoints"] or "in each task's sandbox",
             ),
         ],
         indent="",

@@ -21,6 +21,7 @@ from dcos_tensorflow.cli.wording import duration, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.job import Outcome
 from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.storage import checkpoints_place
 from dcos_tensorflow.task.progress import Progress, read_line, read_record
 
 log = logging.getLogger(__name__)
@@ -174,8 +175,7 @@ def places(
 
     ``cluster`` is the folder of the embedded cluster, None for any other.
     """
-    job = spec.job
-    found = {"checkpoints": job.checkpoint_dir or job.shared_filesystem or "in each task's sandbox"}
+    found = {"checkpoints": checkpoints_place(spec) or "in each task's sandbox"}
     tasks = {n: task for n, task in snapshot.job["tasks"].items() if task.get("task_id")}
     if cluster is not None:
         logs = link_sandboxes(directory, cluster, {n: t["task_id"] for n, t in tasks.items()})

@@ -21,6 +21,7 @@ from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.spec import Addressing, ServiceSpec, Uri
+from dcos_tensorflow.core.storage import checkpoints_place
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -178,7 +179,7 @@ def _for_this_machine(
         for role in spec.roles
     )
     job = spec.job
-    if not job.checkpoint_dir and not job.shared_filesystem:
+    if not checkpoints_place(spec):
         job = replace(job, checkpoint_dir=str(directory.checkpoints))
     extra = tuple(_absolute(uri, options.base_directory) for uri in job.extra_uris)
     return replace(spec, roles=roles, user="", job=replace(job, extra_uris=extra)), told

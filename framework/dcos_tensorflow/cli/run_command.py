@@ -45,6 +45,7 @@ from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.job import JobPhase, Outcome
 from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.storage import checkpoints_place
 from dcos_tensorflow.options import effective, load
 
 
@@ -202,7 +203,7 @@ def _remove_checkpoints(
 ) -> None:
     checkpoints = directory.checkpoints
     if not request.local or prepared.spec.job.checkpoint_dir != str(checkpoints):
-        other = prepared.spec.job.checkpoint_dir or prepared.spec.job.shared_filesystem
+        other = checkpoints_place(prepared.spec)
         raise UsageError(
             "--fresh removes checkpoints in the service's own folder only; this job keeps them in"
             f" {other or 'the sandboxes of its tasks'}."

@@ -16,6 +16,11 @@ from dcos_tensorflow.core.task import TaskRecord
 CHECKPOINT_DIRECTORY = "checkpoints"
 
 
+def checkpoints_place(spec: ServiceSpec) -> str:
+    """Return where the checkpoints outlive their task, for people; empty when nowhere."""
+    return spec.storage.checkpoints.uri or spec.job.checkpoint_dir or spec.job.shared_filesystem
+
+
 def directories(spec: ServiceSpec, role: TaskRole) -> dict[str, str]:
     """Return ``checkpoint_dir``, ``log_dir`` and ``shared_filesystem`` of a runner's spec.
 
