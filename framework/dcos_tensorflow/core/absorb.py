@@ -279,6 +279,8 @@ def _report(draft: Draft, event: events.RunnerReported) -> None:
     if not isinstance(end, dict) or record.terminal:
         return
     start = end.get("start")
+    if not isinstance(start, int):
+        return
     failed = start == record.start and event.report.get("state") == contract.RUNNER_FAILED
     # It had failed before it was told to stop for somebody else's failure.
     had_failed = record.held and start == record.start - 1

@@ -92,6 +92,21 @@ STALLED_SETS: Mapping[Strategy, frozenset[Who]] = {
 }
 
 
+#: Whose process ends by itself because of whose loss. In every other case a peer waits or goes on,
+#: and an error of its own is its own.
+ENDS_WITH: Mapping[Strategy, frozenset[tuple[Part, Part]]] = {
+    Strategy.PARAMETER_SERVER: frozenset({(Part.PS, Part.CHIEF)}),
+    Strategy.MULTI_WORKER: frozenset((lost, peer) for lost in Part for peer in Part),
+    Strategy.BETWEEN_GRAPH: frozenset(),
+    Strategy.INDEPENDENT: frozenset(),
+}
+
+
+def ends_with(strategy: Strategy, decider: str, lost: str, peer: str) -> bool:
+    """Say whether the process of ``peer`` ends because that of ``lost`` did."""
+    return (part_of(lost, decider), part_of(peer, decider)) in ENDS_WITH[strategy]
+
+
 def part_of(name: str, decider: str) -> Part:
     """Return what a member is to the others."""
     if name == decider:

@@ -71,6 +71,17 @@ def test_cause_and_effect_that_are_seen_in_one_moment_are_told_apart():
     assert [i[:3] for i in incidents(scheduler)] == [("ps-0", "failed", True)]
 
 
+@pytest.mark.parametrize("strategy", [PSS, SESSIONS])
+def test_an_error_of_the_job_is_no_effect_of_a_loss_that_ends_nobody_else(strategy):
+    scheduler = a_job(strategy)
+    fail(scheduler, "worker-1", "Command terminated with signal Killed")
+    fail_process(scheduler, "worker-0", "user_error", 1)
+    assert [(task, charged) for task, _, charged, _ in incidents(scheduler)] == [
+        ("worker-1", False),
+        ("worker-0", True),
+    ]
+
+
 def test_a_failure_long_after_another_is_an_incident_of_its_own():
     scheduler = a_job(SESSIONS)
     fail_process(scheduler, "worker-0", "user_error", 1)
