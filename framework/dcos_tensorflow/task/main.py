@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, List, Mapping, Optional
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import exit_file, guard, process, server, wrapper
+from dcos_tensorflow.task import bundle, exit_file, guard, process, server, wrapper
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
 from dcos_tensorflow.task.exit_analysis import (
     ExitReport,
@@ -71,6 +71,8 @@ def _run(
     stderr: BoundedOutput,
 ) -> ExitReport:
     try:
+        if spec.storage.is_used:
+            bundle.activate(sandbox)
         found = find_contract(spec.job, sandbox, spec.role)
         runner = Runner(
             spec,
@@ -81,7 +83,7 @@ def _run(
             stdout=stdout,
             stderr=stderr,
         )
-    except JobUnusable as error:
+    except (JobUnusable, bundle.BundleError) as error:
         return job_unusable(str(error), error.hint)
     install_signals(runner)
     for note in process.shield_runner():

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.task.pack import build_zipapp
 from runner_process import Starter, Task
 from s3_server import KEY_ID, SECRET_KEY, S3Server
 
-FRAMEWORK = str(Path(__file__).resolve().parents[3] / "framework")
+
+@pytest.fixture(scope="session")
+def zipapp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_zipapp(tmp_path_factory.mktemp("zipapp") / "task-runner.pyz", storage=True)
 
 
 @pytest.fixture(scope="session")
@@ -32,9 +36,9 @@ def s3(server: S3Server) -> Iterator[S3Server]:
 
 
 @pytest.fixture
-def start(tmp_path: Path, s3: S3Server) -> Iterator[Callable[..., Task]]:
+def start(tmp_path: Path, zipapp: Path, s3: S3Server) -> Iterator[Callable[..., Task]]:
     """Return a function that starts a task of the service; ``writer`` is its attempt, or None."""
-    starter = Starter(tmp_path, ["-m", "dcos_tensorflow.task"])
+    starter = Starter(tmp_path, [str(zipapp)])
 
     def start_task(
         source: str = "", *, writer: int | None = 1, lineage: str = "service", **spec: Any
@@ -50,7 +54,6 @@ def start(tmp_path: Path, s3: S3Server) -> Iterator[Callable[..., Task]]:
             owner = f"chief-0__{writer}"
             checkpoints["writer"] = {"lineage": lineage, "generation": writer, "owner": owner}
         variables = {
-            "PYTHONPATH": FRAMEWORK,
             "AWS_ACCESS_KEY_ID": KEY_ID,
             "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
             "AWS_EC2_METADATA_DISABLED": "true",

@@ -248,3 +248,9 @@ def test_the_exit_code_stays_that_of_the_job(start, s3, code):
     source = "raise SystemExit(3)" if code == "user" else "import os; os.kill(os.getpid(), 6)"
     task = start(source, hold_on_failure=False)
     assert task.wait() == {"user": 3, "crash": 134}[code]
+
+
+def test_the_runner_brings_boto3_along(start, s3):
+    task = start(TRAIN_AND_END)
+    assert task.wait() == 0
+    assert len(list(task.sandbox.glob(".task-runner/libraries-*/boto3"))) == 1
