@@ -1,0 +1,102 @@
+"""A job that keeps things in S3: its tasks get the keys and the runner that brings boto3."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.storage_spec import (
+    CredentialsReference,
+    LogShippingSpec,
+    S3Spec,
+    StorageSpec,
+)
+from dcos_tensorflow.options import OptionsError
+from dcos_tensorflow.scheduler.scheduler import Scheduler, SchedulerError
+from s3_server import KEY_ID, SECRET_KEY, S3Server
+from scheduled_jobs import command_job, done, running, wait_until
+
+Made = Callable[..., Scheduler]
+
+
+@pytest.fixture
+def server() -> Iterator[S3Server]:
+    server = S3Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    file = tmp_path / "keys"
+    file.write_text(
+        f"[default]\naws_access_key_id = {KEY_ID}\naws_secret_access_key = {SECRET_KEY}\n"
+    )
+    return file
+
+
+def in_s3(job: ServiceSpec, server: S3Server, keys: Path) -> ServiceSpec:
+    storage = StorageSpec(
+        logs=LogShippingSpec("s3://bucket/logs"),
+        s3=S3Spec(
+            endpoint_url=server.url,
+            region="us-east-1",
+            credentials=CredentialsReference(file=str(keys)),
+        ),
+    )
+    return dataclasses.replace(job, storage=storage)
+
+
+def test_tasks_get_the_keys_and_the_runner_with_boto3(
+    schedule: Made,
+    server: S3Server,
+    keys: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    command = (
+        f'printenv AWS_SECRET_ACCESS_KEY > {seen}/"$TASK_NAME"; '
+        f'cp "$MESOS_SANDBOX/task-runner.pyz" {seen}/"$TASK_NAME.pyz"'
+    )
+    scheduler = schedule(in_s3(command_job(command), server, keys))
+    wait_until(scheduler, done)
+    assert (seen / "worker-0").read_text() == (seen / "worker-1").read_text() == f"{SECRET_KEY}\n"
+    with zipfile.ZipFile(seen / "worker-0.pyz") as runner:
+        assert "libraries/boto3/__init__.py" in runner.namelist()
+    scheduler.stop()
+    stored = b"".join(file.read_bytes() for file in tmp_path.glob("state.db*"))
+    assert b"worker-0" in stored
+    assert SECRET_KEY.encode() not in stored
+    assert SECRET_KEY not in caplog.text
+
+
+def test_a_job_without_its_keys_is_not_begun(
+    schedule: Made, server: S3Server, tmp_path: Path
+) -> None:
+    with pytest.raises(SchedulerError) as refused:
+        schedule(in_s3(command_job("true"), server, tmp_path / "missing"))
+    assert str(refused.value).startswith(f"s3.credentials: {tmp_path}/missing cannot be read")
+
+
+def test_options_with_keys_that_cannot_be_read_are_refused(schedule: Made, tmp_path: Path) -> None:
+    scheduler = schedule(command_job("sleep 60", workers=1))
+    wait_until(scheduler, running)
+    changed = {
+        "service": {"name": "job", "job_cmd": "sleep 60"},
+        "logs": {"uri": "s3://bucket/logs"},
+        "s3": {"credentials": {"env": "NO_SUCH_"}},
+    }
+    with pytest.raises(OptionsError) as refused:
+        scheduler.change_configuration(changed)
+    assert str(refused.value.problems[0]) == (
+        "s3.credentials: the variables NO_SUCH_* have no ACCESS_KEY_ID and no SECRET_ACCESS_KEY"
+    )
