@@ -56,6 +56,9 @@ def _worked_out(spec: ServiceSpec, role: TaskRole) -> str:
 
 def _launched_with(role: RoleSpec) -> dict[str, Any]:
     plain: dict[str, Any] = records.to_plain(role)
+    if role.container is not None and not role.container.host_directories:
+        # As before there were any.
+        del plain["container"]["host_directories"]
     return {name: value for name, value in plain.items() if name not in _NOT_LAUNCHED_WITH}
 
 

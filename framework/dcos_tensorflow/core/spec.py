@@ -110,11 +110,15 @@ class Containerizer(StrEnum):
 
 @dataclass(frozen=True)
 class Container:
-    """A container image and who runs it."""
+    """A container image and who runs it.
+
+    ``host_directories`` of the agent are in the container too, under the same path, to be written.
+    """
 
     image: str
     containerizer: Containerizer = Containerizer.MESOS
     force_pull: bool = False
+    host_directories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

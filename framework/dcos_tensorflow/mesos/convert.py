@@ -249,6 +249,14 @@ def _uri(uri: Uri) -> dict[str, Any]:
 
 
 def _container(container: Container, launch: LaunchTask) -> dict[str, Any]:
+    volumes = [
+        {"container_path": path, "host_path": path, "mode": "RW"}
+        for path in container.host_directories
+    ]
+    return {**_image(container, launch), **({"volumes": volumes} if volumes else {})}
+
+
+def _image(container: Container, launch: LaunchTask) -> dict[str, Any]:
     if container.containerizer is Containerizer.MESOS:
         docker = {"name": container.image}
         image = {"type": "DOCKER", "docker": docker, "cached": not container.force_pull}

@@ -12,6 +12,7 @@ from typing import Any
 from dcos_tensorflow.core.contract import CONTRACT_COMMAND
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import (
+    TRAINING_ROLES,
     Addressing,
     Container,
     Containerizer,
@@ -182,11 +183,22 @@ def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
         port=port_of(options, group) or None,
         constraints=parse_placement(given.placement_constraint),
         env={**_common_env(options), **options.service.env, **given.env},
-        container=Container(image, Containerizer(options.service.containerizer)) if image else None,
+        container=_container(options, role, image) if image else None,
         python=given.python or options.service.python,
         disk_type="ROOT" if isinstance(given, TensorBoard) else given.disk_type,
         min_count=given.min_count if isinstance(given, Worker | GpuWorker) else None,
         retry_limit=given.retry_limit,
+    )
+
+
+def _container(options: Options, role: TaskRole, image: str) -> Container:
+    """Return the container of a role; who reads data sees the agent's cache of it."""
+    cache = options.data_cache.directory
+    reads_data = role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
+    return Container(
+        image,
+        Containerizer(options.service.containerizer),
+        host_directories=(cache,) if cache and options.data and reads_data else (),
     )
 
 

@@ -70,9 +70,9 @@ class DataCache(Section):
     directory: HostDirectory = Field(
         "",
         title="Directory",
-        description="Directory on every agent in which tasks share fetched data; they must be "
-        "able to write there. Tasks with a container image see it only where the agent mounts it. "
-        "Empty: each task fetches its own.",
+        description="Directory on every agent in which tasks share fetched data. It must be there "
+        "and tasks must be able to write to it; in their containers it has the same path. Empty: "
+        "each task fetches its own.",
     )
     max_bytes: CacheBytes = Field(
         0,

@@ -315,6 +315,13 @@ class TestTaskInfo:
         image = {"type": "DOCKER", "docker": {"name": "tf:2"}, "cached": False}
         assert info["container"] == {"type": "MESOS", "mesos": {"image": image}}
 
+    def test_a_directory_of_the_agent_is_mounted_where_it_is(self):
+        container = Container("tf:2", host_directories=("/c",))
+        info = task_info(launch(resources=Resources(), container=container), [])
+        assert info["container"]["volumes"] == [
+            {"container_path": "/c", "host_path": "/c", "mode": "RW"}
+        ]
+
     def test_an_image_is_run_by_docker_with_secrets_as_plain_values(self):
         container = Container("tf:2", Containerizer.DOCKER)
         info = task_info(

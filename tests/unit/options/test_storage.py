@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.spec import ServiceSpec, TaskRole
 from dcos_tensorflow.core.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
@@ -112,6 +112,17 @@ def test_another_shared_filesystem_keeps_the_summaries(build: Build) -> None:
     shared = {"shared_filesystem": "hdfs://default/run"}
     spec = build({"service": shared, "checkpoints": {"uri": "s3://bucket/run"}})
     assert spec.storage.summaries_uri == ""
+
+
+def test_containers_of_tasks_that_read_data_see_the_agents_cache(build: Build) -> None:
+    spec = build(
+        {
+            "data": [{"uri": "s3://bucket/a", "path": "a"}],
+            "data_cache": {"directory": "/var/cache/data"},
+        }
+    )
+    seen = {role.role: role.container.host_directories for role in spec.roles if role.container}
+    assert seen == {TaskRole.PS: (), TaskRole.WORKER: ("/var/cache/data",)}
 
 
 @pytest.mark.parametrize(
