@@ -1,7 +1,7 @@
 """The ASGI application: paths, methods and statuses; what is shown comes from ``api.views``.
 
-Made by ``scheduler.Scheduler`` with itself as the ``StateSource``; served by ``api.server``. Paths,
-bodies and codes are the DC/OS SDK's (its ``http/endpoints``), with more beside them (docs/api.md).
+Made by ``scheduler.Scheduler`` with itself as the ``StateSource``; served by ``api.server``. Paths
+are those of ``api.operations``: the DC/OS SDK's, with more beside them (docs/api.md).
 Every answer is one view of one state; nothing is kept between requests.
 """
 
@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from dcos_tensorflow.api import verbs
+from dcos_tensorflow.api import openapi, verbs
 from dcos_tensorflow.api.access import is_allowed, is_foreign
 from dcos_tensorflow.api.answers import (
     BadRequest,
@@ -30,6 +30,7 @@ from dcos_tensorflow.api.answers import (
 )
 from dcos_tensorflow.api.artifacts import is_artifact_name
 from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_text
+from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.api.redaction import redact_text, secret_values
 from dcos_tensorflow.api.source import StateSource
 from dcos_tensorflow.api.verbs import PLAN_VERBS, POD_VERBS, Reply
@@ -53,6 +54,9 @@ log = logging.getLogger(__name__)
 _MAX_BODY_BYTES = 65536
 #: No value of the state store may be larger: larger options could not be kept.
 _MAX_OPTIONS_BYTES = 1_000_000
+
+#: What errors name, for whoever has mistyped one.
+_VERBS = [f"{found.method} {found.path}" for found in OPERATIONS if found.is_verb]
 
 View = Callable[[ServiceState, Request], Any]
 Verb = Callable[[ServiceState, Request, bytes], Reply]
@@ -82,79 +86,84 @@ class _Api:
         self._source = source
         self._token = token
         self._metrics = metrics
-        self._verbs: list[str] = []
 
     def routes(self) -> list[Route]:
-        """Return every route; the verbs among them are what errors name."""
-        show, options = self._show, self._source.configuration
-        stored = self._source.configurations
-        routes = [
-            show("/v1/plans", lambda s, r: plans.plan_names(s)),
-            self._route("/v1/plans/{plan}", self._guarded(self._plan)),
-            self._route("/v1/plan", self._guarded(self._plan)),
-            show("/v1/pod", lambda s, r: pods.pod_names(s)),
-            show("/v1/pod/status", lambda s, r: pods.pods_status(s)),
-            show("/v1/pod/{name}/status", lambda s, r: pods.pod_status(s, _part(r, "name"))),
-            show("/v1/pod/{name}/info", lambda s, r: pods.pod_info(s, _part(r, "name"))),
-            show("/v1/endpoints", lambda s, r: endpoints.endpoint_names(s)),
-            show("/v1/endpoints/{name}", lambda s, r: endpoints.endpoint(s, _part(r, "name"))),
-            show("/v1/state/frameworkId", lambda s, r: configurations.framework_id(s)),
-            show("/v1/state/properties", lambda s, r: list(configurations.properties(s))),
-            show(
-                "/v1/state/properties/{name}",
-                lambda s, r: configurations.property_value(s, _part(r, "name")),
-            ),
-            show("/v1/configurations", lambda s, r: configurations.configuration_ids(s, stored())),
-            show("/v1/configurations/targetId", lambda s, r: configurations.target_id(s)),
-            show("/v1/configurations/target", lambda s, r: configurations.target(s, options())),
-            show(
-                "/v1/configurations/{id}",
-                lambda s, r: configurations.configuration(s, options(), stored(), _part(r, "id")),
-            ),
-            show("/v2/debug/offers", lambda s, r: offers.offers(s)),
-            show("/v1/debug/offers", lambda s, r: offers.offers(s)),
-            show("/v1/debug/plans", lambda s, r: debug.debug_plans(s, *_selection(r))),
-            show("/v1/debug/taskStatuses", lambda s, r: debug.task_statuses(s, *_selection(r))),
-            show("/v1/cluster", lambda s, r: cluster.cluster(s)),
-            show("/v1/cluster/{name}", lambda s, r: cluster.cluster_of_task(s, _part(r, "name"))),
-            show("/v1/job", lambda s, r: job.job(s)),
-            show("/v1/why", lambda s, r: job.why(s)),
-            show(
-                "/v1/metrics",
-                lambda s, r: dropwizard_body(s, self._metrics.counts()),
-            ),
-            self._route("/v1/metrics/prometheus", self._guarded(self._prometheus)),
-            self._route("/v1/health", self._caught(self._health)),
-            self._route("/v1/artifacts/{name}", self._caught(self._artifact)),
-        ]
-        return [*routes, *self._verb_routes()]
-
-    def _verb_routes(self) -> list[Route]:
-        verb = self._verb
+        """Return the route of every operation. Raises ValueError when table and code differ."""
+        endpoints = {**self._views(), **self._others(), **self._orders()}
+        unknown = {operation.id for operation in OPERATIONS} ^ set(endpoints)
+        if unknown:
+            raise ValueError(f"operations and endpoints differ in {', '.join(sorted(unknown))}")
         return [
-            *(verb(f"/v1/plans/{{plan}}/{word}", _plan_verb(word)) for word in PLAN_VERBS),
-            *(verb(f"/v1/plan/{word}", _plan_verb(word)) for word in PLAN_VERBS),
-            *(verb(f"/v1/pod/{{name}}/{word}", _pod_verb(word)) for word in POD_VERBS),
-            verb("/v1/job/stop", lambda s, r, b: verbs.stop(s, self._why(s, b))),
-            verb("/v1/job/update", self._update, _MAX_OPTIONS_BYTES),
-            verb(
-                "/v1/job/rollback",
-                lambda s, r, b: verbs.rollback(s, self._source.configurations(), b),
-            ),
-            verb("/v1/uninstall", lambda s, r, b: verbs.uninstall(s, self._why(s, b))),
-            self._route("/v1/state/refresh", self._answering(_refresh), "PUT"),
+            Route(operation.path, endpoints[operation.id], methods=[operation.method])
+            for operation in OPERATIONS
         ]
 
-    def _route(self, path: str, endpoint: Endpoint, method: str = "GET") -> Route:
-        if method != "GET":
-            self._verbs.append(f"{method} {path}")
-        return Route(path, endpoint, methods=[method])
+    def _views(self) -> dict[str, Endpoint]:
+        """Return what shows a part of the state, by the operation's id."""
+        options, stored = self._source.configuration, self._source.configurations
+        views: dict[str, View] = {
+            "plans": lambda s, r: plans.plan_names(s),
+            "pods": lambda s, r: pods.pod_names(s),
+            "pods_status": lambda s, r: pods.pods_status(s),
+            "pod_status": lambda s, r: pods.pod_status(s, _part(r, "name")),
+            "pod_info": lambda s, r: pods.pod_info(s, _part(r, "name")),
+            "endpoints": lambda s, r: endpoints.endpoint_names(s),
+            "endpoint": lambda s, r: endpoints.endpoint(s, _part(r, "name")),
+            "framework_id": lambda s, r: configurations.framework_id(s),
+            "properties": lambda s, r: list(configurations.properties(s)),
+            "property": lambda s, r: configurations.property_value(s, _part(r, "name")),
+            "configurations": lambda s, r: configurations.configuration_ids(s, stored()),
+            "target_id": lambda s, r: configurations.target_id(s),
+            "target": lambda s, r: configurations.target(s, options()),
+            "configuration": lambda s, r: configurations.configuration(
+                s, options(), stored(), _part(r, "id")
+            ),
+            "offers": lambda s, r: offers.offers(s),
+            "offers_v1": lambda s, r: offers.offers(s),
+            "debug_plans": lambda s, r: debug.debug_plans(s, *_selection(r)),
+            "debug_task_statuses": lambda s, r: debug.task_statuses(s, *_selection(r)),
+            "cluster": lambda s, r: cluster.cluster(s),
+            "cluster_of_task": lambda s, r: cluster.cluster_of_task(s, _part(r, "name")),
+            "job": lambda s, r: job.job(s),
+            "why": lambda s, r: job.why(s),
+            "metrics": lambda s, r: dropwizard_body(s, self._metrics.counts()),
+        }
+        return {name: self._show(view) for name, view in views.items()}
 
-    def _show(self, path: str, view: View) -> Route:
+    def _others(self) -> dict[str, Endpoint]:
+        """Return what answers in a way of its own, by the operation's id."""
+        return {
+            "plan": self._guarded(self._plan),
+            "deploy_plan": self._guarded(self._plan),
+            "prometheus": self._guarded(self._prometheus),
+            "health": self._caught(self._health),
+            "artifact": self._caught(self._artifact),
+            "openapi": self._caught(self._openapi),
+        }
+
+    def _orders(self) -> dict[str, Endpoint]:
+        """Return the verbs, by the operation's id."""
+        found: dict[str, Endpoint] = {
+            "stop": self._answering(lambda s, r, b: verbs.stop(s, self._why(s, b))),
+            "update": self._answering(self._update, _MAX_OPTIONS_BYTES),
+            "rollback": self._answering(
+                lambda s, r, b: verbs.rollback(s, self._source.configurations(), b)
+            ),
+            "uninstall": self._answering(lambda s, r, b: verbs.uninstall(s, self._why(s, b))),
+            "refresh": self._answering(_refresh),
+        }
+        for word in PLAN_VERBS:
+            found[f"plan_{word}"] = self._answering(_plan_verb(word))
+            found[f"deploy_plan_{word}"] = self._answering(_plan_verb(word))
+        for word in POD_VERBS:
+            found[f"pod_{word}"] = self._answering(_pod_verb(word))
+        return found
+
+    def _show(self, view: View) -> Endpoint:
         def answer(state: ServiceState, request: Request) -> Response:
             return json_answer(view(state, request), secrets=self._secrets(state))
 
-        return self._route(path, self._guarded(answer))
+        return self._guarded(answer)
 
     def _secrets(self, state: ServiceState) -> frozenset[str]:
         own = {self._token} if self._token else set()
@@ -223,8 +232,10 @@ class _Api:
             path, media_type="application/octet-stream", stat_result=path.stat(), filename=name
         )
 
-    def _verb(self, path: str, verb: Verb, most_bytes: int = _MAX_BODY_BYTES) -> Route:
-        return self._route(path, self._answering(verb, most_bytes), "POST")
+    def _openapi(self, request: Request) -> Response:
+        if not is_allowed(request, self._token):
+            return _unauthorized()
+        return Response(openapi.text(), media_type="application/json")
 
     def _answering(
         self, verb: Verb, most_bytes: int = _MAX_BODY_BYTES
@@ -274,7 +285,7 @@ class _Api:
         headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
         what = "no such path" if status == 404 else "this path has no such method"
         message = f"{what}: {request.method} {request.url.path}"
-        return json_answer({"message": message, "verbs": self._verbs}, status, headers=headers)
+        return json_answer({"message": message, "verbs": _VERBS}, status, headers=headers)
 
 
 def _part(request: Request, name: str) -> str:

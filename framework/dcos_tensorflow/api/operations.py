@@ -1,0 +1,372 @@
+"""Every path of the HTTP API: what it is for, what it takes, what it answers. One table.
+
+``api.app`` serves exactly these, and ``api.openapi`` describes them; neither has a path of its own.
+What several operations have in common (401, 403, 500, 503) is added by ``openapi``. Pure data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dcos_tensorflow.api.verbs import PLAN_VERBS, POD_VERBS
+from dcos_tensorflow.api.views.health import Health
+
+#: Answers that are no JSON: the media type in the place of a schema's name.
+TEXT = "text/plain"
+BYTES = "application/octet-stream"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a status means, and the name of its body's schema in ``api.schemas``.
+
+    A name with a slash is a media type; no name is no body.
+    """
+
+    meaning: str
+    schema: str = ""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One method of one path. ``id`` is what ``api.app`` finds its endpoint by.
+
+    ``query`` are the names of the parameters in the query and what they mean, ``body`` the schema
+    of what may be sent. ``is_open`` says that it is answered without the token. ``needs_state``
+    says that it is answered 503 while this scheduler has no state to show.
+    """
+
+    id: str
+    method: str
+    path: str
+    tag: str
+    summary: str
+    answers: Mapping[int, Answer]
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+    body_is_required: bool = False
+    is_open: bool = False
+    needs_state: bool = True
+
+    @property
+    def is_verb(self) -> bool:
+        """Say whether it orders something; the others only show."""
+        return self.method != "GET"
+
+
+_NOT_FOUND = Answer("there is none of this name: the text `Element not found`", TEXT)
+_NONSENSE = Answer("the request makes no sense; the message says why", "Message")
+_SELECTION = {
+    "plan": "only this plan",
+    "phase": "only this phase of the plan, by name or id",
+    "step": "only this step of the phase, by name or id",
+}
+_PLAN = {
+    200: Answer("the plan is complete", "Plan"),
+    202: Answer("the plan is in progress", "Plan"),
+    417: Answer("the plan has errors", "Plan"),
+}
+
+
+def _show(
+    identifier: str,
+    path: str,
+    tag: str,
+    summary: str,
+    schema: str,
+    *,
+    query: Mapping[str, str] | None = None,
+) -> Operation:
+    answers = {200: Answer("as it is now", schema)}
+    if "{" in path:
+        answers[404] = _NOT_FOUND
+    return Operation(identifier, "GET", path, tag, summary, answers, query or {})
+
+
+_SHOWN = (
+    _show("plans", "/v1/plans", "plans", "The names of all plans", "Names"),
+    Operation(
+        "plan",
+        "GET",
+        "/v1/plans/{plan}",
+        "plans",
+        "A plan with its phases and steps",
+        {**_PLAN, 404: _NOT_FOUND},
+    ),
+    Operation(
+        "deploy_plan",
+        "GET",
+        "/v1/plan",
+        "plans",
+        "The plan `deploy`; older than `/v1/plans`",
+        _PLAN,
+    ),
+    _show("pods", "/v1/pod", "pods", "The names of all tasks, launched or not", "Names"),
+    _show("pods_status", "/v1/pod/status", "pods", "All tasks by role", "PodsStatus"),
+    _show("pod_status", "/v1/pod/{name}/status", "pods", "Id and state of a task", "PodInstance"),
+    _show(
+        "pod_info",
+        "/v1/pod/{name}/info",
+        "pods",
+        "TaskInfo and TaskStatus of a task, without command and environment",
+        "TaskInfos",
+    ),
+    _show("endpoints", "/v1/endpoints", "endpoints", "The roles that listen", "Names"),
+    _show(
+        "endpoint",
+        "/v1/endpoints/{name}",
+        "endpoints",
+        "Where the live tasks of a role listen",
+        "Endpoint",
+    ),
+    Operation(
+        "framework_id",
+        "GET",
+        "/v1/state/frameworkId",
+        "state",
+        "The framework id, in a list",
+        {
+            200: Answer("as it is now", "Names"),
+            404: Answer("not registered yet, or not any more: `Element not found`", TEXT),
+        },
+    ),
+    _show("properties", "/v1/state/properties", "state", "The names of all properties", "Names"),
+    _show("property", "/v1/state/properties/{name}", "state", "The value of a property", "Any"),
+    _show(
+        "configurations",
+        "/v1/configurations",
+        "configurations",
+        "The ids of all configurations that are kept, the target's first",
+        "Names",
+    ),
+    _show("target_id", "/v1/configurations/targetId", "configurations", "The target's id", "Names"),
+    _show(
+        "target",
+        "/v1/configurations/target",
+        "configurations",
+        "The target: its outline, the whole spec, the options as they were given",
+        "Configuration",
+    ),
+    Operation(
+        "configuration",
+        "GET",
+        "/v1/configurations/{id}",
+        "configurations",
+        "A configuration by its id",
+        {
+            200: Answer("the configuration", "Configuration"),
+            400: Answer("that is no UUID", "Message"),
+            404: _NOT_FOUND,
+        },
+    ),
+    _show(
+        "offers",
+        "/v2/debug/offers",
+        "debug",
+        "What became of the newest 100 offers, and why",
+        "Offers",
+    ),
+    _show("offers_v1", "/v1/debug/offers", "debug", "The same as `/v2/debug/offers`", "Offers"),
+    _show(
+        "debug_plans",
+        "/v1/debug/plans",
+        "debug",
+        "Outline of the plans and counts of steps",
+        "DebugPlans",
+        query=_SELECTION,
+    ),
+    _show(
+        "debug_task_statuses",
+        "/v1/debug/taskStatuses",
+        "debug",
+        "Mesos state of each task, by plan, phase and step",
+        "TaskStatuses",
+        query=_SELECTION,
+    ),
+    _show(
+        "cluster",
+        "/v1/cluster",
+        "job",
+        "The ClusterSpec of the current epoch, and what each task is told of it",
+        "Cluster",
+    ),
+    _show(
+        "cluster_of_task",
+        "/v1/cluster/{name}",
+        "job",
+        "What one task is told of the ClusterSpec",
+        "TaskOfCluster",
+    ),
+    _show("job", "/v1/job", "job", "Where the job stands, how it ended, each task's part", "Job"),
+    _show("why", "/v1/why", "job", "Why the job is not further: per task, per offer", "Why"),
+    _show("metrics", "/v1/metrics", "metrics", "All metrics as Dropwizard's JSON", "Metrics"),
+    _show(
+        "prometheus", "/v1/metrics/prometheus", "metrics", "All metrics as Prometheus' text", TEXT
+    ),
+    Operation(
+        "health",
+        "GET",
+        "/v1/health",
+        "state",
+        "The health: the HTTP status is the number",
+        {
+            int(health): Answer(
+                health.name.lower().replace("_", " "),
+                "" if health in (204, 205) else "Health",
+            )
+            for health in sorted(Health)
+        },
+        query={"verbose": "give the reasons too; they need the token"},
+        is_open=True,
+        needs_state=False,
+    ),
+    Operation(
+        "artifact",
+        "GET",
+        "/v1/artifacts/{name}",
+        "artifacts",
+        "A file that tasks fetch",
+        {200: Answer("the file", BYTES), 404: _NOT_FOUND},
+        is_open=True,
+        needs_state=False,
+    ),
+    Operation(
+        "openapi",
+        "GET",
+        "/v1/openapi.json",
+        "state",
+        "This document",
+        {200: Answer("an OpenAPI 3.1 document", "Any")},
+        needs_state=False,
+    ),
+)
+
+_PLAN_SUMMARIES = {
+    "start": "Resume {}; one that is complete starts its tasks again",
+    "stop": "Pause {} and take back what was forced and approved in it",
+    "continue": "Resume {}; approves of a canary",
+    "interrupt": "Pause {}",
+    "forceComplete": "Take {} for complete",
+    "restart": "Start the tasks of {} again",
+}
+_POD_SUMMARIES = {
+    "restart": "Start a task's process anew in its container",
+    "replace": "Give a task a new container, on another agent where there is one",
+    "pause": "Stop a task's process and keep its container",
+    "resume": "Start a paused task's process again",
+}
+_VERB_PARAMETERS = {
+    "phase": "only this phase, by name or id",
+    "step": "only this step of the phase",
+}
+
+
+def _plan_verb(word: str, path: str, identifier: str, what: str) -> Operation:
+    return Operation(
+        identifier,
+        "POST",
+        path,
+        "plans",
+        _PLAN_SUMMARIES[word].format(what),
+        {
+            200: Answer("received; it is carried out afterwards", "Received"),
+            208: Answer("it is so already", "Message"),
+            400: _NONSENSE,
+            404: _NOT_FOUND,
+            409: Answer("it cannot be done; the message says why", "Message"),
+        },
+        query=_VERB_PARAMETERS,
+        body="NoParameters" if word == "start" else "",
+    )
+
+
+def _pod_verb(word: str) -> Operation:
+    return Operation(
+        f"pod_{word}",
+        "POST",
+        f"/v1/pod/{{name}}/{word}",
+        "pods",
+        _POD_SUMMARIES[word],
+        {
+            200: Answer("received, or so already", "PodAnswer"),
+            **({400: _NONSENSE} if word in ("pause", "resume") else {}),
+            404: Answer(
+                "no such task: the text `Element not found`, or which of the body's names are none",
+                "NoSuchTasks",
+            ),
+            409: Answer("it cannot be done; the message says why", "Message"),
+        },
+        body="Names" if word in ("pause", "resume") else "",
+    )
+
+
+def _end(identifier: str, path: str, summary: str) -> Operation:
+    return Operation(
+        identifier,
+        "POST",
+        path,
+        "job",
+        summary,
+        {
+            200: Answer("received; it is carried out afterwards", "Received"),
+            208: Answer("it is so already", "Message"),
+            400: _NONSENSE,
+        },
+        body="Reason",
+    )
+
+
+_CHANGED = {
+    200: Answer(
+        "received: the id of the new target, the tasks that get a new container", "Changed"
+    ),
+    208: Answer("it is the target already", "Unchanged"),
+    417: Answer("the running service cannot become that; nothing changes", "Message"),
+}
+
+_VERBS = (
+    *(
+        _plan_verb(word, f"/v1/plans/{{plan}}/{word}", f"plan_{word}", "a plan")
+        for word in PLAN_VERBS
+    ),
+    *(
+        _plan_verb(word, f"/v1/plan/{word}", f"deploy_plan_{word}", "the plan `deploy`")
+        for word in PLAN_VERBS
+    ),
+    *(_pod_verb(word) for word in POD_VERBS),
+    _end("stop", "/v1/job/stop", "End the job"),
+    Operation(
+        "update",
+        "POST",
+        "/v1/job/update",
+        "job",
+        "Go over to other options: the body is the whole options document",
+        {**_CHANGED, 400: Answer("the options are wrong; nothing changes", "Problems")},
+        body="Options",
+        body_is_required=True,
+    ),
+    Operation(
+        "rollback",
+        "POST",
+        "/v1/job/rollback",
+        "job",
+        "Go back to a configuration of before; without a body to the only other one",
+        {**_CHANGED, 400: _NONSENSE, 404: _NOT_FOUND},
+        body="WantedConfiguration",
+    ),
+    _end(
+        "uninstall", "/v1/uninstall", "End everything, leave nothing behind; cannot be taken back"
+    ),
+    Operation(
+        "refresh",
+        "PUT",
+        "/v1/state/refresh",
+        "state",
+        "Refresh the cache of the state, of which there is none",
+        {409: Answer("there is no cache", "Message")},
+    ),
+)
+
+#: All operations; where two paths fit a request the first one is meant.
+OPERATIONS: tuple[Operation, ...] = (*_SHOWN, *_VERBS)
