@@ -231,7 +231,8 @@ class Service(Section):
         title="Shared Filesystem",
         description="Where all tasks read and write summaries and checkpoints, e.g. "
         "gs://your/directory or hdfs://default/your/directory. Handed to the job unchanged as its "
-        "log_dir. Empty: the job's checkpoint directory.",
+        "log_dir; for s3://bucket/prefix that is a directory on the task's machine instead, which "
+        "is copied there. Empty: the job's checkpoint directory.",
     )
     hdfs: Hdfs = group(Hdfs, "HDFS settings.")
     gcs_key: SecretText = Field(

@@ -69,16 +69,18 @@ def contents() -> Dict[str, Union[str, bytes]]:
 def activate(sandbox: str) -> str:
     """Make boto3 importable in this process and return which one, in words. Raises BundleError.
 
-    Outside of a zipapp, and in one without the bundle, it is that of this Python, if there is any.
+    Outside of a zipapp, in one without the bundle, and where the bundle needs a newer Python, it is
+    that of this Python, if there is any.
     """
     archive = _archive()
     index = _index(archive) if archive else None
-    if archive and index:
+    own = importlib.util.find_spec("boto3") is not None
+    if archive and index and (_runs_here(index) or not own):
         folder = _unpacked(archive, index, sandbox)
         if folder not in sys.path:
             sys.path.insert(0, folder)
         return f"boto3 {index['versions']['boto3']}, which the task runner brings along"
-    if importlib.util.find_spec("boto3") is None:
+    if not own:
         raise BundleError(
             "this Python has no boto3, and this task runner brings none along",
             "install boto3 (1.36 or newer) beside TensorFlow in the task's image or environment",
@@ -100,14 +102,21 @@ def _index(archive: str) -> Optional[Dict[str, Any]]:
     return index
 
 
+def _needed(index: Dict[str, Any]) -> Tuple[int, ...]:
+    return tuple(index["requires_python"])
+
+
+def _runs_here(index: Dict[str, Any]) -> bool:
+    return sys.version_info[:2] >= _needed(index)
+
+
 def _unpacked(archive: str, index: Dict[str, Any], sandbox: str) -> str:
     """Return the folder with the libraries, unpacked if it was not there. Never half of it."""
-    needed: List[int] = index["requires_python"]
-    if sys.version_info[: len(needed)] < tuple(needed):
-        has, wants = (".".join(map(str, v)) for v in (sys.version_info[:2], needed))
+    if not _runs_here(index):
+        has, wants = (".".join(map(str, v)) for v in (sys.version_info[:2], _needed(index)))
         raise BundleError(
             f"S3 needs Python {wants} or newer in the task, and {sys.executable} is Python {has}",
-            "use an image or environment of a newer Python, or checkpoints without S3",
+            "use an image or environment of a newer Python, or one with a boto3 of its own",
         )
     top = os.path.join(sandbox, _UNPACKED)
     folder = os.path.join(top, f"libraries-{index['digest']}")

@@ -132,6 +132,17 @@ def test_a_python_that_is_too_old_is_refused_by_name(runner, tmp_path):
     assert hint.startswith("use an image or environment of a newer Python")
 
 
+def test_a_python_that_is_too_old_may_have_a_boto3_of_its_own(runner, tmp_path):
+    (tmp_path / "boto3.py").touch()
+    ended = run(
+        "import sys; sys.path[:0] = sys.argv[1:]; sys.version_info = (3, 9, 1)\n"
+        "from dcos_tensorflow.task import bundle; print(bundle.activate(sys.argv[2]))",
+        runner,
+        tmp_path,
+    )
+    assert ended.stdout == f"boto3 of {sys.executable}\n"
+
+
 def test_a_sandbox_that_cannot_be_written_to_is_told(runner, tmp_path):
     (tmp_path / ".task-runner").write_text("a file")
     told, hint = refusal(runner, tmp_path)
