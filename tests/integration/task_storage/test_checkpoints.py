@@ -48,7 +48,8 @@ ONLY_RESTORE = TRAIN + "time.sleep(600)\n"
 
 def publish(start, source=TRAIN_AND_END, **spec):
     """Run a task to its end, which leaves a checkpoint of step 10."""
-    assert start(source, **spec).wait() == 0
+    task = start(source, **spec)
+    assert task.wait() == 0, task.text("stderr")
 
 
 def wait_until_published(task):
