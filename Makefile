@@ -53,7 +53,7 @@ unit: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGUMENTS)
 
 simulate: $(VENV)/.installed
-	$(BIN)/python tests/simulation/history.py --seeds $(SEEDS)
+	$(BIN)/python tests/simulation/simulate.py $(SEEDS)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

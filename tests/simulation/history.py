@@ -1,17 +1,14 @@
 """One random history of one service: a seed decides every fault, and every rule is checked.
 
 ``python tests/simulation/history.py SEED`` prints the history of a seed in readable form;
-``make simulate SEEDS=10000`` plays many. ``history_faults`` are what goes wrong, ``history_rules``
-what must hold all the same, ``history_jobs`` what is run.
+``make simulate SEEDS=10000`` plays many (``simulate``). ``history_faults`` are what goes wrong,
+``history_rules`` what must hold all the same, ``history_jobs`` what is run.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import sys
-import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -271,40 +268,15 @@ class History:
             raise RuleBroken(f"the job ended as {job.verdict}")
 
 
-def first_broken_rule(seed: int) -> str:
-    """Play a seed; return which rule it breaks, empty when none."""
-    try:
-        History(seed).play()
-    except (RuleBroken, AssertionError) as broken:
-        return f"{type(broken).__name__}: {broken}"
-    return ""
-
-
-def play_many(count: int, first: int = 0) -> dict[int, str]:
-    """Play ``count`` seeds on all cores; return those that break a rule, and which."""
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        seeds = range(first, first + count)
-        found = pool.map(first_broken_rule, seeds, chunksize=20)
-        return {seed: broken for seed, broken in zip(seeds, found, strict=True) if broken}
-
-
 def main(arguments: list[str]) -> int:
-    """Print one seed's history, or play ``--seeds N`` of them and name those that break a rule."""
-    if arguments[0] != "--seeds":
-        history = History(int(arguments[0]))
-        try:
-            history.play()
-        except (RuleBroken, AssertionError) as broken:
-            history.lines.append(f"RULE BROKEN: {broken}")
-        print("\n".join(history.lines))
-        return 0
-    began, count = time.monotonic(), int(arguments[1])
-    broken_seeds = play_many(count, *map(int, arguments[2:]))
-    for seed, broken in broken_seeds.items():
-        print(f"seed {seed}: {broken[:300]}")
-    seconds = time.monotonic() - began
-    print(f"{count} histories in {seconds:.0f} s, {len(broken_seeds)} with a broken rule")
-    return 1 if broken_seeds else 0
+    """Print one seed's history."""
+    history = History(int(arguments[0]))
+    try:
+        history.play()
+    except (RuleBroken, AssertionError) as broken:
+        history.lines.append(f"RULE BROKEN: {broken}")
+    print("\n".join(history.lines))
+    return 0
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ class RunnerNetwork:
         self._orders: list[_Message] = []
         self._reports: list[_Message] = []
         self.faulty = True
+        #: Seconds that a message takes, one as often as the other.
+        self.delays = (0.0, 0.0, 0.5, 4.0)
 
     def poll(self, state: ServiceState) -> None:
         """Ask every runner, and send its order to whoever is not under it."""
@@ -90,4 +92,4 @@ class RunnerNetwork:
         return self.faulty and self._dice.random() < 0.15
 
     def _delay(self) -> float:
-        return self._dice.choice([0.0, 0.0, 0.5, 4.0]) if self.faulty else 0.0
+        return self._dice.choice(self.delays) if self.faulty else 0.0

@@ -23,7 +23,7 @@ from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import Strategy, TaskRole, split_task_name
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.task import TaskRecord, TaskState
 from simulated_mesos import Cluster
 
 IT, IT_AND_CHIEF, ALL_BUT_PS, ALL = "it", "it and chief", "all but ps", "all"
@@ -72,6 +72,8 @@ class SingleIncident(History):
 
     def play(self) -> None:
         """Play it to its end. Raises RuleBroken."""
+        # A runner that is not heard of for long would lose its container: a second incident.
+        self.network.delays = (0.0, 0.0, 0.2, 0.5)
         self.cluster.subscribe()
         self._run_until_quiet("the gang did not come up")
         victim = self.dice.choice(sorted(self.scheduler.state.tasks))
@@ -178,7 +180,7 @@ class SingleIncident(History):
         chief = decider(self.job.spec)
         part = 2 if victim == chief else 1 if role is TaskRole.PS else 0
         row = table[self.job.strategy][part]
-        everybody = {n for n in before_names(self) if not n.startswith("evaluator")}
+        everybody = {n for n in self.job.spec.task_names() if not n.startswith("evaluator")}
         servers = {n for n in everybody if n.startswith("ps")}
         return {
             IT: {victim},
@@ -188,13 +190,8 @@ class SingleIncident(History):
         }[row]
 
 
-def before_names(history: History) -> tuple[str, ...]:
-    """Return all tasks of a history's job."""
-    return history.job.spec.task_names()
-
-
-def _address(record: object) -> str:
-    return f"{record.address}:{record.ports[0]}"  # type: ignore[attr-defined]
+def _address(record: TaskRecord) -> str:
+    return f"{record.address}:{record.ports[0]}"
 
 
 if __name__ == "__main__":

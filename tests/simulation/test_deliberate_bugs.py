@@ -1,4 +1,4 @@
-"""The simulation finds bugs: three that others have made, put into the scheduler on purpose."""
+"""The simulation finds bugs: some that others have made, put into the scheduler on purpose."""
 
 from __future__ import annotations
 
@@ -9,23 +9,20 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from history import FaultyScheduler, History, RuleBroken
+from history import FaultyScheduler, History
+from simulate import broken_rule
+from single_incident import SingleIncident
 
-from dcos_tensorflow.core import advance, offer_use
+from dcos_tensorflow.core import absorb, advance, incidents, offer_use, restarts
 from dcos_tensorflow.core.actions import Accept, Acknowledge
 from simulated_mesos import Cluster
 
 SEEDS = 1000
 
 
-def first_broken_seed() -> int | None:
+def first_broken_seed(kind: type[History] = History) -> int | None:
     """Return the first seed whose history breaks a rule, or the model itself."""
-    for seed in range(SEEDS):
-        try:
-            History(seed).play()
-        except (RuleBroken, AssertionError):
-            return seed
-    return None
+    return next((seed for seed in range(SEEDS) if broken_rule(kind, seed)), None)
 
 
 def test_acknowledging_before_the_commit_is_found(monkeypatch):
@@ -63,4 +60,40 @@ def test_not_fencing_an_old_attempt_is_found(monkeypatch, what):
         monkeypatch.setattr(advance, "_kill_strays", lambda draft: None)
     else:
         monkeypatch.setattr(offer_use, "_old_attempts_may_live", lambda draft: False)
+    assert first_broken_seed() is not None
+
+
+def test_starting_before_everybody_has_stopped_is_found(monkeypatch):
+    monkeypatch.setattr(restarts, "is_held", lambda state, record: record.held)
+    assert first_broken_seed() is not None
+
+
+def test_restarting_only_whoever_has_failed_is_found(monkeypatch):
+    def only_the_lost(strategy, decider, members, losses):
+        return tuple(name for name in members if name in losses)
+
+    monkeypatch.setattr(incidents, "restart_set", only_the_lost)
+    assert first_broken_seed(SingleIncident) is not None
+
+
+def test_restarting_everybody_is_found(monkeypatch):
+    monkeypatch.setattr(
+        incidents, "restart_set", lambda strategy, decider, members, losses: tuple(members)
+    )
+    assert first_broken_seed(SingleIncident) is not None
+
+
+def test_charging_for_peers_that_died_of_a_failure_is_found(monkeypatch):
+    monkeypatch.setattr(incidents, "_joins", lambda draft, record: False)
+    monkeypatch.setattr(incidents, "_is_effect", lambda record: False)
+    assert first_broken_seed() is not None
+
+
+def test_losing_a_cause_that_is_seen_after_its_effect_is_found(monkeypatch):
+    monkeypatch.setattr(incidents, "see_cause", lambda draft: None)
+    assert first_broken_seed(SingleIncident) is not None
+
+
+def test_forgetting_who_comes_back_after_it_was_given_up_is_found(monkeypatch):
+    monkeypatch.setattr(absorb, "_was_given_up", lambda draft, record: False)
     assert first_broken_seed() is not None

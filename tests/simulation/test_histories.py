@@ -10,34 +10,51 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from history import History, RuleBroken
+from history import History
+from history_rules import RuleBroken
+from simulate import broken_rule, play_many
+from single_incident import SingleIncident
 
-#: ``make simulate SEEDS=10000`` plays more; a block of seeds is one test.
+#: ``make simulate SEEDS=10000`` plays more.
 SEEDS = int(os.environ.get("SEEDS", "300"))
-BLOCK = 50
+
+
+def story(seed: int, kind: type[History]) -> str:
+    """Return the history of a seed in readable form."""
+    history = kind(seed)
+    try:
+        history.play()
+    except (RuleBroken, AssertionError) as broken:
+        history.lines.append(f"RULE BROKEN: {broken}")
+    return "\n".join(history.lines)
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
-def test_no_history_breaks_a_rule(first):
-    for seed in range(first, min(first + BLOCK, SEEDS)):
-        history = History(seed)
-        try:
-            history.play()
-        except RuleBroken as broken:
-            story = "\n".join(history.lines)
-            pytest.fail(f"seed {seed}: {broken}\n{story}")
+def test_no_history_breaks_a_rule():
+    broken = play_many(SEEDS)
+    for seed, what in broken.items():
+        kind = SingleIncident if what.startswith("single") else History
+        pytest.fail(f"seed {seed}: {what}; {len(broken)} of {SEEDS} broken\n{story(seed, kind)}")
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_one_failure_restarts_exactly_whom_it_must_and_costs_what_it_should(first):
+    for seed in range(first, first + 20):
+        broken = broken_rule(SingleIncident, seed)
+        assert not broken, f"seed {seed}: {broken}\n{story(seed, SingleIncident)}"
 
 
 def test_the_faults_happen_at_all():
-    crashes, restarts, lost = 0, 0, 0
+    crashes = waits = restarts = lost = charged = 0
     for seed in range(30):
         history = History(seed)
         history.play()
         crashes += history.scheduler.crashes
+        waits += history.scheduler.waits
         restarts += history.scheduler.state.job.restarts
+        charged += history.rules.charged
         lost += sum("lost:" in line for line in history.lines)
-    assert min(crashes, restarts, lost) > 20
+    assert min(crashes, waits, restarts, lost, charged) > 10
 
 
 def test_the_same_seed_is_the_same_history():
