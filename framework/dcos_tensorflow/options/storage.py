@@ -72,6 +72,12 @@ def storage_notes(options: Options) -> list[str]:
             for name in ("interval_seconds", "keep")
             if name in options.checkpoints.model_fields_set
         ]
+    several = options.chief.count + options.worker.count + options.gpu_worker.count > 1
+    if spec.checkpoints.uri and several and options.service.strategy == "independent":
+        found.append(
+            "checkpoints.uri: with service.strategy independent only the checkpoints of the first "
+            "task that trains are kept there."
+        )
     if options.data_cache.directory and not options.data:
         found.append("data_cache.directory: has no effect without data.")
     if spec.is_used and spec.s3.credentials is None:

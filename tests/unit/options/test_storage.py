@@ -346,6 +346,15 @@ def test_no_key_is_ever_shown(
             "checkpoints.keep: has no effect: checkpoints are not kept in S3.",
         ),
         (
+            {
+                "service": {"strategy": "independent"},
+                "parameter_server": {"count": 0},
+                "checkpoints": {"uri": "s3://bucket"},
+            },
+            "checkpoints.uri: with service.strategy independent only the checkpoints of the first "
+            "task that trains are kept there.",
+        ),
+        (
             {"data_cache": {"directory": "/cache"}},
             "data_cache.directory: has no effect without data.",
         ),
