@@ -15,7 +15,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +131,7 @@ class Training:
         """Wait until the job is in this phase; return /v1/job."""
         return self.says(lambda job: job["phase"] == phase, f"the phase {phase}")
 
-    def says(self, condition, what: str) -> Json:
+    def says(self, condition: Callable[[Json], object], what: str) -> Json:
         """Wait until /v1/job fits; return it."""
         __tracebackhide__ = True
         found: Json = {}
@@ -316,7 +316,7 @@ class ServedTraining(Training):
     @property
     def api(self) -> str:
         assert self.leader is not None, "no scheduler was started"
-        return self.leader.api
+        return str(self.leader.api)
 
     def close(self) -> None:
         for one in self.started:
