@@ -137,7 +137,7 @@ def describe(record: TaskRecord) -> str:
     """Return one sentence that says how this attempt, or the start in it, ended."""
     where = f" on {record.hostname}" if record.hostname else ""
     if record.process_failed:
-        detail = record.exit_summary or f"exit code {record.exit_code}"
-        return f"{record.name} failed{where}: {detail}"
+        detail = f": {record.exit_summary}" if record.exit_summary else ""
+        return f"{record.name} failed{where} with exit code {record.exit_code}{detail}"
     detail = record.message or record.reason or "no reason given"
     return f"{record.name} {record.state}{where}: {detail}"

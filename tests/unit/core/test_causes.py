@@ -119,8 +119,9 @@ def test_every_class_that_a_runner_may_name_is_known_or_the_users_error():
 
 
 def test_a_failed_start_tells_its_own_summary():
-    record = ended(TaskState.RUNNING, failed_start=1, exit_summary="ValueError: no data")
-    assert describe(record) == "worker-0 failed on h: ValueError: no data"
+    end = {"failed_start": 1, "exit_code": 1, "exit_summary": "ValueError: no data"}
+    record = ended(TaskState.RUNNING, **end)
+    assert describe(record) == "worker-0 failed on h with exit code 1: ValueError: no data"
 
 
 def test_the_exit_code_is_read_from_the_executors_message():
