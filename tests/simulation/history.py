@@ -48,9 +48,16 @@ class FaultyScheduler(Scheduler):
         self.dice = dice
         self.rules = rules
         self.faulty = True
+        self.crash_chance = 0.0
         self.crashes = 0
         self.waits = 0
         super().__init__(job.spec, cluster)
+
+    def handle(self, event: events.Event) -> Decision:
+        """Handle an event; the end of a task is where a crash costs most."""
+        finished = isinstance(event, events.TaskUpdate) and event.state is TaskState.FINISHED
+        self.crash_chance = 0.1 if finished else 0.005
+        return super().handle(event)
 
     def before_commit(self) -> None:
         self._perhaps_crash()
@@ -68,7 +75,7 @@ class FaultyScheduler(Scheduler):
         self.rules.check_action(self.state, self.store, action)
 
     def _perhaps_crash(self) -> None:
-        if self.faulty and self.dice.random() < 0.005:
+        if self.faulty and self.dice.random() < self.crash_chance:
             self.crashes += 1
             raise Crash
 

@@ -26,19 +26,14 @@ def first_broken_seed(kind: type[History] = History) -> int | None:
 
 
 def test_acknowledging_before_the_commit_is_found(monkeypatch):
-    original = FaultyScheduler.before_commit
+    original = FaultyScheduler.handle
 
-    def acknowledge_first(self):
-        for event in self.acknowledged_early:
+    def acknowledge_first(self, event):
+        if getattr(event, "uuid", ""):
             self.cluster.perform(Acknowledge(event.agent_id, event.task_id, event.uuid))
-        original(self)
+        return original(self, event)
 
-    def handle(self, event):
-        self.acknowledged_early = [event] if getattr(event, "uuid", "") else []
-        return super(FaultyScheduler, self).handle(event)
-
-    monkeypatch.setattr(FaultyScheduler, "before_commit", acknowledge_first)
-    monkeypatch.setattr(FaultyScheduler, "handle", handle, raising=False)
+    monkeypatch.setattr(FaultyScheduler, "handle", acknowledge_first)
     assert first_broken_seed() is not None
 
 
