@@ -5,6 +5,8 @@ Raised anywhere in this room; ``main`` prints the message on stderr and exits wi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 EXIT_FAILED = 1
 #: Wrong options, flags or settings; click uses the same.
 EXIT_USAGE = 2
@@ -16,6 +18,24 @@ EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 #: An error of ours: sysexits.h EX_SOFTWARE.
 EXIT_SOFTWARE = 70
+#: 128 + SIGPIPE.
+EXIT_PIPE = 141
+
+#: What each code means, of all commands; docs/cli.md has the same table. ``run``, ``status
+#: --follow`` and ``scheduler --exit-when-done`` also end with the code of a failed job's process.
+EXIT_CODES: Mapping[int, str] = {
+    0: "done; of a job: it succeeded",
+    EXIT_FAILED: "it could not be done, or nothing changed; the message says why",
+    EXIT_USAGE: "the options, flags or settings are wrong",
+    EXIT_LOCKED: "another process has the service, or the state store fails",
+    9: "the API that tasks fetch from could not be served",
+    11: "the service is being uninstalled, and its scheduler was started without --uninstall",
+    EXIT_SOFTWARE: "a mistake of dcos-tensorflow; the message says where the details are",
+    78: "the job as given can never run, e.g. its module is not in the archive",
+    EXIT_INTERRUPTED: "Ctrl-C; of a job: it was stopped",
+    EXIT_PIPE: "whoever read the output has gone",
+    EXIT_TERMINATED: "SIGTERM ended the command, the job goes on",
+}
 
 
 class CliError(Exception):

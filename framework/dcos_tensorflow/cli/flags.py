@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from dcos_tensorflow.cli.completion import service_names
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -29,7 +31,10 @@ def json_flag(function: F) -> F:
 def name_flag(function: F) -> F:
     """Add ``--name``, the SDK's flag for the service that is meant."""
     return click.option(
-        "--name", metavar="SERVICE", help="The service that is meant, where there is more than one."
+        "--name",
+        metavar="SERVICE",
+        shell_complete=service_names,
+        help="The service that is meant, where there is more than one.",
     )(function)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -19,8 +18,10 @@ from typing import Any
 import click
 
 from dcos_tensorflow import __version__
+from dcos_tensorflow.cli.completion import COMPLETION_VARIABLE, completion, service_names
 from dcos_tensorflow.cli.errors import (
     EXIT_INTERRUPTED,
+    EXIT_PIPE,
     EXIT_SOFTWARE,
     EXIT_USAGE,
     CliError,
@@ -71,13 +72,15 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except SystemExit:
+    except SystemExit as ended:
+        if COMPLETION_VARIABLE in os.environ:
+            return int(ended.code or 0)
         # click's way to end when whoever read our output has gone; it exits with 1 by itself.
-        return 128 + signal.SIGPIPE
+        return EXIT_PIPE
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain once more while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        return EXIT_PIPE
     except Exception as error:
         return _crashed(error)
 
@@ -309,6 +312,7 @@ def package() -> None:
     metavar="STATE",
     help="State store in place of the ZooKeeper of DC/OS: zk://HOST:PORT,...",
 )
+@json_flag
 def render(
     options_file: Path,
     *,
@@ -318,8 +322,9 @@ def render(
     app_id: str,
     master: str,
     state: str,
+    as_json: bool,
 ) -> int:
-    """Print the Marathon app that the package makes of these options."""
+    """Print the Marathon app that the package makes of these options, as JSON in any case."""
     from dcos_tensorflow.cli.package_command import RenderRequest, render
 
     return render(
@@ -406,7 +411,7 @@ def down(work_dir: Path | None, as_json: bool) -> int:
 
 
 @cli.command()
-@click.argument("service", required=False)
+@click.argument("service", required=False, shell_complete=service_names)
 @click.option("--follow", "-f", is_flag=True, help="Show progress until the job ends.")
 @work_dir_flag
 @json_flag
@@ -418,7 +423,7 @@ def status(service: str | None, follow: bool, work_dir: Path | None, as_json: bo
 
 
 @cli.command()
-@click.argument("service", required=False)
+@click.argument("service", required=False, shell_complete=service_names)
 @work_dir_flag
 @json_flag
 def why(service: str | None, work_dir: Path | None, as_json: bool) -> int:
@@ -429,7 +434,7 @@ def why(service: str | None, work_dir: Path | None, as_json: bool) -> int:
 
 
 @cli.command()
-@click.argument("service", required=False)
+@click.argument("service", required=False, shell_complete=service_names)
 @work_dir_flag
 @json_flag
 def cluster(service: str | None, work_dir: Path | None, as_json: bool) -> int:
@@ -440,7 +445,7 @@ def cluster(service: str | None, work_dir: Path | None, as_json: bool) -> int:
 
 
 @cli.command()
-@click.argument("service")
+@click.argument("service", shell_complete=service_names)
 @click.option("--wait/--no-wait", default=True, help="Wait until the job has ended.")
 @click.option(
     "--timeout",
@@ -461,7 +466,7 @@ def stop(service: str, wait: bool, timeout: float, work_dir: Path | None, as_jso
     )
 
 
-for _command in (plan, pod, update, uninstall):
+for _command in (plan, pod, update, uninstall, completion):
     cli.add_command(_command)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from dcos_tensorflow.cli.completion import plan_names, service_names
 from dcos_tensorflow.cli.flags import json_flag, name_flag, overrides_flag, work_dir_flag
 from dcos_tensorflow.cli.work_directory import work_directory
 
@@ -53,18 +54,19 @@ def plan() -> None:
 
 @plan.command(name="list")
 @_service
-def plan_list(name: str | None, work_dir: Path | None) -> int:
-    """Show the names of all plans."""
+@json_flag
+def plan_list(name: str | None, work_dir: Path | None, as_json: bool) -> int:
+    """Show the names of all plans, as JSON in any case."""
     from dcos_tensorflow.cli import steering
 
-    return steering.plan_list(_asked(work_dir, name))
+    return steering.plan_list(_asked(work_dir, name, as_json))
 
 
 _REASONS = click.option("--reasons", is_flag=True, help="Say why each step is not complete.")
 
 
 @plan.command(name="status")
-@click.argument("plan_name", metavar="PLAN")
+@click.argument("plan_name", metavar="PLAN", shell_complete=plan_names)
 @_REASONS
 @_service
 @json_flag
@@ -99,7 +101,7 @@ def _add_plan_verb(command: str, word: str, parts: int, meaning: str) -> None:
     for argument in ("step", "phase")[2 - parts :]:
         required = command == "force-complete"
         verb = click.argument(argument, required=required)(verb)
-    verb = click.argument("plan_name", metavar="PLAN")(verb)
+    verb = click.argument("plan_name", metavar="PLAN", shell_complete=plan_names)(verb)
     plan.command(name=command, help=meaning)(verb)
 
 
@@ -121,11 +123,12 @@ def pod() -> None:
 
 @pod.command(name="list")
 @_service
-def pod_list(name: str | None, work_dir: Path | None) -> int:
-    """Show the names of all pod instances."""
+@json_flag
+def pod_list(name: str | None, work_dir: Path | None, as_json: bool) -> int:
+    """Show the names of all pod instances, as JSON in any case."""
     from dcos_tensorflow.cli import steering
 
-    return steering.pod_list(_asked(work_dir, name))
+    return steering.pod_list(_asked(work_dir, name, as_json))
 
 
 @pod.command(name="status")
@@ -142,21 +145,27 @@ def pod_status(pod_name: str | None, name: str | None, work_dir: Path | None, as
 @pod.command(name="info")
 @click.argument("pod_name", metavar="POD")
 @_service
-def pod_info(pod_name: str, name: str | None, work_dir: Path | None) -> int:
-    """Show what Mesos knows of a pod."""
+@json_flag
+def pod_info(pod_name: str, name: str | None, work_dir: Path | None, as_json: bool) -> int:
+    """Show what Mesos knows of a pod, as JSON in any case."""
     from dcos_tensorflow.cli import steering
 
-    return steering.pod_info(_asked(work_dir, name), pod_name)
+    return steering.pod_info(_asked(work_dir, name, as_json), pod_name)
 
 
 def _add_pod_verb(word: str, meaning: str, *, takes_tasks: bool) -> None:
     @_service
+    @json_flag
     def verb(
-        pod_name: str, name: str | None, work_dir: Path | None, tasks: tuple[str, ...] = ()
+        pod_name: str,
+        name: str | None,
+        work_dir: Path | None,
+        as_json: bool,
+        tasks: tuple[str, ...] = (),
     ) -> int:
         from dcos_tensorflow.cli import steering
 
-        return steering.pod_verb(_asked(work_dir, name), pod_name, word, tasks)
+        return steering.pod_verb(_asked(work_dir, name, as_json), pod_name, word, tasks)
 
     if takes_tasks:
         verb = click.option("-t", "--tasks", multiple=True, help="Only this task of the pod.")(verb)
@@ -215,11 +224,12 @@ def update_rollback(
 
 @update.command(name="configurations")
 @_service
-def update_configurations(name: str | None, work_dir: Path | None) -> int:
-    """Show the ids of all configurations, the target's first."""
+@json_flag
+def update_configurations(name: str | None, work_dir: Path | None, as_json: bool) -> int:
+    """Show the ids of all configurations, the target's first, as JSON in any case."""
     from dcos_tensorflow.cli import steering
 
-    return steering.update_configurations(_asked(work_dir, name))
+    return steering.update_configurations(_asked(work_dir, name, as_json))
 
 
 @update.command(name="status")
@@ -264,7 +274,7 @@ for _command, _word, _parts, _meaning in (
 
 
 @click.command()
-@click.argument("service")
+@click.argument("service", shell_complete=service_names)
 @click.option("--wait/--no-wait", default=True, help="Wait until nothing is left.")
 @click.option(
     "--timeout",

@@ -81,6 +81,9 @@ def stop(work: WorkDirectory, name: str, *, wait: bool, seconds: float, as_json:
     except SchedulerAway as away:
         verdict = _stop_without_scheduler(work, directory, service, away, seconds)
         return _stopped(service, verdict, as_json=as_json)
+    if not wait and as_json:
+        show_json({"service": service, "outcome": None})
+        return 0
     if not wait:
         say(f"{service} is being stopped.")
         return 0

@@ -215,7 +215,10 @@ def uninstall(asked: Asked, *, yes: bool, wait: bool, seconds: float) -> int:
             f"End every task of {service}, and forget it? This cannot be taken back.", abort=True
         )
     answer = client.ask("POST", "/v1/uninstall", json.dumps({"why": "from the command line"}))
-    answer.expected()
+    body = answer.expected()
+    if not wait and asked.as_json:
+        show_json({"service": service, "uninstalled": False, **body})
+        return 0
     if not wait:
         say(f"{service} is being uninstalled; see dcos-tensorflow plan status deploy.")
         return 0

@@ -1,0 +1,164 @@
+"""Every command that prints something prints one JSON document with --json."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.server import ApiServer
+from dcos_tensorflow.cli.main import cli, run_command_line
+from dcos_tensorflow.cli.registry import Registration, register
+from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.core.controls import Controls
+from dcos_tensorflow.core.events import Event
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.spec import ServiceSpec
+from sample_states import a_record, a_spec, a_state
+
+SERVICE = "tensorflow"
+OPTIONS = {"service": {"name": SERVICE, "job_cmd": "true", "python": "/usr/bin/python3"}}
+
+#: Commands that print no answer: a daemon's log, a script for a shell.
+NO_ANSWER = {"scheduler", "completion"}
+#: Commands that start or end processes; tests/integration/cli and end_to_end read their JSON.
+WITH_PROCESSES = {"run", "local up", "local down"}
+
+#: command -> its arguments; OPTIONS is the path of an options file.
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "validate": ("OPTIONS",),
+    "package render": ("--options", "OPTIONS", "--artifact-url", "https://example.org/1"),
+    "local status": (),
+    "status": (SERVICE,),
+    "why": (SERVICE,),
+    "cluster": (SERVICE,),
+    "stop": (SERVICE, "--no-wait"),
+    "plan list": (),
+    "plan status": ("deploy",),
+    "plan start": ("deploy",),
+    "plan stop": ("deploy",),
+    "plan pause": ("deploy",),
+    "plan resume": ("deploy",),
+    "plan force-restart": ("deploy",),
+    "plan force-complete": ("deploy", "tensorboard", "tensorboard-0:[node]"),
+    "pod list": (),
+    "pod status": (),
+    "pod info": ("worker-0",),
+    "pod restart": ("worker-0",),
+    "pod replace": ("worker-0",),
+    "pod pause": ("worker-0",),
+    "pod resume": ("worker-0",),
+    "update start": ("--options", "OPTIONS"),
+    "update rollback": (),
+    "update configurations": (),
+    "update status": (),
+    "update pause": (),
+    "update resume": (),
+    "update force-restart": (),
+    "update force-complete": ("tensorboard", "tensorboard-0:[node]"),
+    "uninstall": (SERVICE, "--yes", "--no-wait"),
+}
+
+
+def leaves(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for name, below in command.commands.items():
+            yield from leaves(below, (*path, name))
+    else:
+        yield " ".join(path), command
+
+
+COMMANDS = dict(leaves(cli))
+
+
+class Source:
+    """A service that is being deployed, and takes every order."""
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        self._paused = ("deploy",) if command in ("plan resume", "update resume") else ()
+        self.events: list[Event] = []
+
+    def state(self) -> ServiceState | None:
+        records = [a_record(name) for name in ("ps-0", "worker-0")]
+        held = ("worker-0",) if self._command == "pod resume" else ()
+        controls = Controls(paused=self._paused, paused_tasks=held)
+        return a_state(JobPhase.PLACING, records, controls=controls)
+
+    def leader(self) -> str:
+        return ""
+
+    def submit(self, event: Event) -> None:
+        self.events.append(event)
+
+    def configuration(self) -> Mapping[str, Any]:
+        return OPTIONS
+
+    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+        return a_spec(kill_grace_seconds=33.0)
+
+    def configurations(self) -> Mapping[str, ServiceSpec]:
+        other = a_spec(kill_grace_seconds=77.0)
+        return {configuration_id(other): other}
+
+    def artifact(self, name: str) -> Path | None:
+        return None
+
+
+@pytest.fixture
+def work(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A work directory with one service, whose API answers."""
+    monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path))
+    (tmp_path / "OPTIONS").write_text(json.dumps(OPTIONS))
+    server = ApiServer(create_app(Source(command)))
+    directory = WorkDirectory(tmp_path).service(SERVICE)
+    directory.prepare()
+    register(directory, Registration(SERVICE, os.getpid(), server.start()))
+    yield tmp_path
+    server.stop()
+
+
+def test_every_command_has_the_flag() -> None:
+    without = {
+        name
+        for name, command in COMMANDS.items()
+        if not any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert without == NO_ANSWER
+
+
+def test_every_command_is_tried() -> None:
+    assert set(ARGUMENTS) | NO_ANSWER | WITH_PROCESSES == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", ARGUMENTS)
+def test_standard_output_is_one_json_document(
+    command: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        str(work / "OPTIONS") if word == "OPTIONS" else word for word in ARGUMENTS[command]
+    ]
+    code = run_command_line([*command.split(), *arguments, "--json"])
+    said = capsys.readouterr()
+    json.loads(said.out)
+    # No cluster runs here: that is the answer, and its exit code.
+    assert (code, said.err) == (int(command == "local status"), "")
+
+
+@pytest.mark.parametrize("command", ["plan pause"])
+def test_what_cannot_be_done_is_told_on_standard_error(
+    command: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run_command_line([*command.split(), "no-such-plan", "--json"])
+    said = capsys.readouterr()
+    assert (code, said.out) == (1, "")
+    assert "does not exist" in said.err
