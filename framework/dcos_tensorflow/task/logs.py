@@ -12,7 +12,7 @@ import re
 import stat
 import threading
 from collections import deque
-from typing import Deque, List, Optional
+from typing import Callable, Deque, List, Optional
 
 COPY_BYTES = 1 << 20
 #: How far behind a progress file is read; of what is older only the newest counts anyway.
@@ -29,11 +29,12 @@ class BoundedOutput:
     on, ``keep`` of them) and cut to nothing: it cannot be renamed, because Mesos and its executor
     hold it open. A pipe or a terminal is only written to; its reader bounds it. Output that can no
     longer be written (disk full, reader gone) is dropped and counted, because training must not
-    stop for it. ``max_bytes`` 0 means no bound.
+    stop for it. ``max_bytes`` 0 means no bound. ``copy_to`` gets the same bytes, all of them.
     """
 
     def __init__(self, descriptor: int, max_bytes: int, keep: int) -> None:
         self.dropped_bytes = 0
+        self.copy_to: Optional[Callable[[bytes], None]] = None
         self._descriptor = descriptor
         self._max_bytes = max_bytes
         self._keep = keep
@@ -43,6 +44,8 @@ class BoundedOutput:
 
     def write(self, data: bytes) -> None:
         """Pass ``data`` on."""
+        if self.copy_to is not None:
+            self.copy_to(data)
         with self._lock:
             while data:
                 size = self._next_piece(data)

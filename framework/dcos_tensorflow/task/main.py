@@ -12,12 +12,13 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, Callable, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Optional
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import bundle, exit_file, guard, process, server, wrapper
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
 from dcos_tensorflow.task.exit_analysis import (
+    ExitClass,
     ExitReport,
     human_line,
     job_unusable,
@@ -28,6 +29,15 @@ from dcos_tensorflow.task.logs import BoundedOutput
 from dcos_tensorflow.task.runner import GUARD_FLAG, WRAPPER_FLAG, Runner
 from dcos_tensorflow.task.spec import RunnerSpec, parse_spec
 from dcos_tensorflow.task.spec_fields import SpecError
+from dcos_tensorflow.task.storage_work import log_shipper
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.task.log_shipping.shipper import Shipper
+
+#: How long the last output may take to be shipped at the end of a task, and of one that was told
+#: to stop: Mesos kills that one soon.
+SHIP_SECONDS = 60.0
+SHIP_WHEN_STOPPED_SECONDS = 2.0
 
 
 def main(arguments: List[str]) -> int:
@@ -59,8 +69,38 @@ def run_task(variables: Mapping[str, str]) -> int:
         )
     stdout = BoundedOutput(1, spec.log_max_bytes, spec.log_keep)
     stderr = BoundedOutput(2, spec.log_max_bytes, spec.log_keep)
-    report = _run(spec, sandbox, variables, stdout, stderr)
-    return _end(spec.task, sandbox, stderr, report)
+    try:
+        shipper = _ship_logs(spec, sandbox, stdout, stderr)
+        report = _run(spec, sandbox, variables, stdout, stderr, shipper=shipper)
+    except (JobUnusable, bundle.BundleError) as error:
+        shipper, report = None, job_unusable(str(error), error.hint)
+    code = _end(spec.task, sandbox, stderr, report)
+    if shipper is not None:
+        asked = report.exit_class is ExitClass.INTERRUPTED
+        shipper.finish(SHIP_WHEN_STOPPED_SECONDS if asked else SHIP_SECONDS)
+    return code
+
+
+def _ship_logs(
+    spec: RunnerSpec, sandbox: str, stdout: BoundedOutput, stderr: BoundedOutput
+) -> "Optional[Shipper]":
+    """Copy what is written from now on to where ``logs`` says, if it does.
+
+    Raises JobUnusable and BundleError.
+    """
+    if spec.storage.is_used:
+        bundle.activate(sandbox)
+
+    def log(text: str) -> None:
+        stderr.write(f"task-runner: {text}\n".encode("utf-8", "replace"))
+
+    shipper = log_shipper(spec, sandbox, log)
+    if shipper is not None:
+        spool = shipper.spool
+        stdout.copy_to = lambda data: spool.append("stdout", data)
+        stderr.copy_to = lambda data: spool.append("stderr", data)
+        shipper.start()
+    return shipper
 
 
 def _run(
@@ -69,10 +109,10 @@ def _run(
     variables: Mapping[str, str],
     stdout: BoundedOutput,
     stderr: BoundedOutput,
+    *,
+    shipper: "Optional[Shipper]",
 ) -> ExitReport:
     try:
-        if spec.storage.is_used:
-            bundle.activate(sandbox)
         found = find_contract(spec.job, sandbox, spec.role)
         runner = Runner(
             spec,
@@ -82,8 +122,9 @@ def _run(
             self_command=self_command(),
             stdout=stdout,
             stderr=stderr,
+            shipper=shipper,
         )
-    except (JobUnusable, bundle.BundleError) as error:
+    except JobUnusable as error:
         return job_unusable(str(error), error.hint)
     install_signals(runner)
     for note in process.shield_runner():

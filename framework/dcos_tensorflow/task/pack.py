@@ -70,7 +70,9 @@ def _contents() -> Dict[str, str]:
 
 
 def _storage_contents() -> Dict[str, str]:
+    here = Path(__file__).resolve().parent
     return {
-        f"dcos_tensorflow/task/storage/{source.name}": source.read_text("utf-8")
-        for source in (Path(__file__).resolve().parent / "storage").glob("*.py")
+        f"dcos_tensorflow/task/{folder}/{source.name}": source.read_text("utf-8")
+        for folder in ("storage", "log_shipping")
+        for source in (here / folder).glob("*.py")
     }

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Set, Tuple, Union
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import (
@@ -41,6 +41,9 @@ from dcos_tensorflow.task.process import UserProcess
 from dcos_tensorflow.task.progress_log import ProgressLog
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
 from dcos_tensorflow.task.storage_work import storage_work
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.task.log_shipping.shipper import Shipper
 
 #: The arguments with which this program runs as its own guard or wrapper.
 GUARD_FLAG = "--guard"
@@ -93,6 +96,7 @@ class Runner:
         self_command: List[str],
         stdout: BoundedOutput,
         stderr: BoundedOutput,
+        shipper: "Optional[Shipper]" = None,
     ) -> None:
         self._spec = spec
         self._found = found
@@ -101,6 +105,7 @@ class Runner:
         self._self_command = self_command
         self._stdout = stdout
         self._stderr = stderr
+        self._shipper = shipper
         self._where = environment.directories(spec, sandbox)
         self._mark = uuid.uuid4().hex
         # SimpleQueue.put may be called from a signal handler.
@@ -176,8 +181,14 @@ class Runner:
             memory_bytes=observer.memory_bytes() if observer else None,
             frozen_seconds=observer.frozen_seconds if observer else 0.0,
             dropped_log_bytes=self._stdout.dropped_bytes + self._stderr.dropped_bytes,
-            storage=self._storage.as_json() if self._storage else None,
+            storage=self._kept_in_s3(),
         )
+
+    def _kept_in_s3(self) -> Optional[Dict[str, Any]]:
+        if not self._storage and not self._shipper:
+            return None
+        logs = self._shipper.status() if self._shipper else None
+        return {**(self._storage.as_json() if self._storage else {}), "logs": logs}
 
     def _checkpoint(self) -> Optional[Checkpoint]:
         """Return what a start would restore now: what is published, where that is brought."""
@@ -358,6 +369,8 @@ class Runner:
         if not action.gated:
             self._stop_waiting(action.note)
         self._progress.begin_start()
+        if self._shipper:
+            self._shipper.spool.begin_start(action.order.start)
         refusal = self._preparation.refusal(action.order)
         if refusal:
             self._end_without_process(action.process, refusal)

@@ -21,6 +21,7 @@ from dcos_tensorflow.task.exit_analysis import ExitClass, ExitReport, Verdict, s
 from dcos_tensorflow.task.spec import Order, RunnerSpec
 
 if TYPE_CHECKING:
+    from dcos_tensorflow.task.log_shipping.shipper import Shipper
     from dcos_tensorflow.task.storage.task_storage import TaskStorage, Wanted
 
 Log = Callable[[str], None]
@@ -51,6 +52,36 @@ def storage_work(
         return StorageWork(TaskStorage(plan, log), log, tell)
     except LocationError as error:
         raise JobUnusable(str(error)) from None
+
+
+def log_shipper(spec: RunnerSpec, sandbox: str, log: Log) -> "Optional[Shipper]":
+    """Return what copies the task's output; None where that is not wanted.
+
+    Raises JobUnusable for settings that can never work.
+    """
+    wanted = spec.storage.logs
+    if wanted is None:
+        return None
+    from dcos_tensorflow.task.log_shipping.shipper import Shipper, ShippingPlan, folder_in
+    from dcos_tensorflow.task.storage.location import LocationError
+    from dcos_tensorflow.task.storage.plan import settings_of
+
+    source = f"{spec.service.strip('/')}/{spec.task}/{spec.attempt}"
+    try:
+        plan = ShippingPlan(
+            folder=folder_in(sandbox),
+            source=source,
+            settings=settings_of(spec.storage.s3, sandbox),
+            uri="" if wanted.log_group else wanted.uri,
+            log_group=wanted.log_group,
+            region=wanted.region,
+            endpoint_url=wanted.endpoint_url,
+            interval_seconds=wanted.interval_seconds,
+            roll_bytes=wanted.roll_bytes,
+        )
+        return Shipper(plan, log)
+    except (LocationError, OSError) as error:
+        raise JobUnusable(f"The task's output cannot be shipped: {error}") from None
 
 
 class StorageWork:
