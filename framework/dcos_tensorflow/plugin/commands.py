@@ -74,7 +74,10 @@ def plan_verb(cluster: Cluster, given: argparse.Namespace) -> None:
     found = answer.json()
     if not isinstance(found, dict) or "message" not in found:
         raise CommandError(f"{what} could not be {done}: {answer.text}")
-    print(f"{what} has been {done}.")
+    if given.json:
+        _show(answer)
+    else:
+        print(f"{what} has been {done}.")
 
 
 def pod_list(cluster: Cluster, _: argparse.Namespace) -> None:
@@ -110,7 +113,11 @@ def endpoints(cluster: Cluster, given: argparse.Namespace) -> None:
         _show(_found(cluster.scheduler("GET", "endpoints")))
         return
     path = f"endpoints/{_quoted(given.endpoint)}"
-    print(_found(cluster.scheduler("GET", path), given.endpoint).text)
+    answer = _found(cluster.scheduler("GET", path), given.endpoint)
+    if given.json:
+        _show(answer)
+    else:
+        print(answer.text)
 
 
 def debug_get(cluster: Cluster, given: argparse.Namespace) -> None:
@@ -152,7 +159,7 @@ def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
     if not addresses:
         raise CommandError("TensorBoard does not run yet; 'why' says what it waits for.")
     url = f"http://{addresses[0]}"
-    print(url)
+    print(json.dumps({"url": url}) if given.json else url)
     if given.open and not webbrowser.open(url):
         raise CommandError(f"No browser could be opened; the address is {url}.")
 
@@ -165,9 +172,14 @@ def describe(cluster: Cluster, _: argparse.Namespace) -> None:
     print(json.dumps(found["resolvedOptions"], indent=2, sort_keys=True, ensure_ascii=False))
 
 
-def package_versions(cluster: Cluster, _: argparse.Namespace) -> None:
+def package_versions(cluster: Cluster, given: argparse.Namespace) -> None:
     """Print the version of the package, and those it can be changed to."""
     found = _described(cluster)
+    if given.json:
+        version = found.get("package", {}).get("version")
+        ways = {way: found.get(way) or [] for way in ("downgradesTo", "upgradesTo")}
+        print(json.dumps({"version": version, **ways}, indent=2))
+        return
     print(f"Current package version is: {found.get('package', {}).get('version')}")
     for kind in ("downgrade", "upgrade"):
         versions = found.get(f"{kind}sTo") or []
@@ -189,6 +201,9 @@ def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
     answer = cluster.package_manager("update", body)
     if answer.status != 200:
         raise CommandError(_refusal(cluster, answer))
+    if given.json:
+        _show(answer)
+        return
     print(
         f"Update started. Please use `dcos tensorflow --name={cluster.service} update status` to"
         " view progress."

@@ -37,9 +37,13 @@ class Task(NamedTuple):
 
 
 class _Printer:
-    """Prints lines whole, each with its task's name in front and in a colour of its own."""
+    """Prints lines whole, each with its task's name in front and in a colour of its own.
 
-    def __init__(self, pods: Sequence[str]) -> None:
+    With ``as_json`` each is a JSON object of its own, for programs that read line by line.
+    """
+
+    def __init__(self, pods: Sequence[str], as_json: bool = False) -> None:
+        self._as_json = as_json
         self._lock = threading.Lock()
         self._width = max((len(pod) for pod in pods), default=0) if len(pods) > 1 else 0
         self._places = {pod: place for place, pod in enumerate(sorted(pods))}
@@ -52,15 +56,16 @@ class _Printer:
         if head and self._coloured:
             colour = _COLOURS[self._places.get(pod, 0) % len(_COLOURS)]
             head = f"\x1b[{colour}m{head}\x1b[0m"
+        whole = json.dumps({"task": pod, "line": text}) if self._as_json else head + text
         with self._lock:
             self.last = time.monotonic()
-            print(head + text, flush=True)
+            print(whole, flush=True)
 
 
 def logs(cluster: Cluster, given: argparse.Namespace) -> None:
     """Print the last lines of the tasks that were named, or of all, and follow them if asked."""
     tasks = _chosen(_tasks(cluster), given.tasks)
-    printer = _Printer([task.pod for task in tasks])
+    printer = _Printer([task.pod for task in tasks], given.json)
     if given.follow:
         _follow(cluster, given, printer)
         return

@@ -77,7 +77,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     _pod(_below(tree.add_parser("pod", help="look at pods, restart and replace them")))
     _update(_below(tree.add_parser("update", help="change the options of the service")))
     _debug(_below(tree.add_parser("debug", help="look inside the scheduler")))
-    _json(_add(tree, "why", "why the job is not further", commands.why))
+    _add(tree, "why", "why the job is not further", commands.why)
     _add(tree, "options", "the options that the scheduler works with", commands.options)
     board = _add(tree, "tensorboard", "where TensorBoard is", commands.tensorboard)
     board.add_argument("--open", action="store_true", help="open it in a browser")
@@ -93,7 +93,7 @@ def parser(program: str) -> argparse.ArgumentParser:
 def _plan(tree: Any) -> None:
     _add(tree, "list", "all plans", commands.plan_list)
     for name in ("status", "show"):
-        status = _json(_add(tree, name, "one plan", commands.plan_status))
+        status = _add(tree, name, "one plan", commands.plan_status)
         status.add_argument("plan")
     start = _add(tree, "start", "start a plan", commands.plan_start)
     start.add_argument("plan")
@@ -125,7 +125,7 @@ def _parts(verb: argparse.ArgumentParser, name: str) -> None:
 
 def _pod(tree: Any) -> None:
     _add(tree, "list", "all pod instances", commands.pod_list)
-    status = _json(_add(tree, "status", "the tasks of pods", commands.pod_status))
+    status = _add(tree, "status", "the tasks of pods", commands.pod_status)
     status.add_argument("pod", nargs="?")
     _add(tree, "info", "all that is known of a pod", commands.pod_info).add_argument("pod")
     for name in ("restart", "replace"):
@@ -140,7 +140,7 @@ def _update(tree: Any) -> None:
     start.add_argument("--package-version", metavar="VERSION")
     start.add_argument("--replace", action="store_true", help="forget the options in force")
     for name in ("status", "show"):
-        _json(_add(tree, name, "how far it is", commands.plan_status)).set_defaults(plan="deploy")
+        _add(tree, name, "how far it is", commands.plan_status).set_defaults(plan="deploy")
     for name in ("pause", "resume", "force-restart", "force-complete"):
         verb = _add(tree, name, f"{name} the update", commands.plan_verb)
         verb.set_defaults(verb=name, plan="deploy")
@@ -187,6 +187,7 @@ def _add(
 ) -> argparse.ArgumentParser:
     added: argparse.ArgumentParser = tree.add_parser(name, help=meaning)
     added.set_defaults(command=command)
+    added.add_argument("--json", action="store_true", help="answer in JSON")
     return added
 
 
@@ -194,11 +195,6 @@ def _get(tree: Any, name: str, path: str, method: str = "GET") -> argparse.Argum
     added = _add(tree, name, f"{method} {path}", commands.debug_get)
     added.set_defaults(path=path, method=method)
     return added
-
-
-def _json(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    command.add_argument("--json", action="store_true", help="answer in JSON")
-    return command
 
 
 if __name__ == "__main__":
