@@ -67,6 +67,7 @@ class Faults:
             (3, self._process_becomes_slow),
             (3, self._pod_command),
             (2, self._plan_command),
+            (3, self._unreachable_is_replaced),
             (2, self._options_change),
             (1, self._maintenance_is_announced),
             (1, self._accept_has_no_answer),
@@ -230,6 +231,17 @@ class Faults:
             self._names(), k=self._dice.choice([1, 1, 2]) % len(self._names())
         )
         self._pod(self._dice.choice(list(events.PodVerb)), *names)
+
+    def _unreachable_is_replaced(self) -> None:
+        """Somebody does not wait for an agent, and the agent comes back at that moment."""
+        records = self._history.scheduler.state.live_tasks
+        away = [r for r in records if r.state is TaskState.UNREACHABLE]
+        if away:
+            record = self._dice.choice(away)
+            self._pod(events.PodVerb.REPLACE, record.name)
+            if self._dice.random() < 0.5:
+                self._note(f"{record.agent_id} is back")
+                self._cluster.bring_back(record.agent_id)
 
     def _plan_command(self) -> None:
         verbs = [v for v in events.PlanVerb if v is not events.PlanVerb.FORCE_COMPLETE]

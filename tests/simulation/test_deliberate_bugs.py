@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).parent))
 
 from history import FaultyScheduler, History
 from simulate import broken_rule
 from single_incident import SingleIncident
 
-from dcos_tensorflow.core import absorb, advance, incidents, offer_use, restarts
+from dcos_tensorflow.core import absorb, advance, incidents, restarts
 from dcos_tensorflow.core.actions import Accept, Acknowledge
 from simulated_mesos import Cluster
 
@@ -49,12 +47,8 @@ def test_sending_an_accept_again_is_found(monkeypatch):
     assert first_broken_seed() is not None
 
 
-@pytest.mark.parametrize("what", ["killed", "waited for"])
-def test_not_fencing_an_old_attempt_is_found(monkeypatch, what):
-    if what == "killed":
-        monkeypatch.setattr(advance, "_kill_strays", lambda draft: None)
-    else:
-        monkeypatch.setattr(offer_use, "_old_attempts_may_live", lambda draft: False)
+def test_not_fencing_an_old_attempt_is_found(monkeypatch):
+    monkeypatch.setattr(advance, "_kill_strays", lambda draft: None)
     assert first_broken_seed() is not None
 
 
@@ -76,12 +70,6 @@ def test_restarting_everybody_is_found(monkeypatch):
         incidents, "restart_set", lambda strategy, decider, members, losses: tuple(members)
     )
     assert first_broken_seed(SingleIncident) is not None
-
-
-def test_charging_for_peers_that_died_of_a_failure_is_found(monkeypatch):
-    monkeypatch.setattr(incidents, "_joins", lambda draft, record: False)
-    monkeypatch.setattr(incidents, "_is_effect", lambda record: False)
-    assert first_broken_seed() is not None
 
 
 def test_losing_a_cause_that_is_seen_after_its_effect_is_found(monkeypatch):
