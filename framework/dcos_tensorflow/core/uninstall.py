@@ -38,41 +38,49 @@ def request(draft: Draft, event: events.UninstallRequested) -> None:
 
 
 def watch_ending(draft: Draft, running: Sequence[TaskRecord]) -> None:
-    """ENDING: leave when nothing runs any more, or when waiting for it has lasted long enough."""
+    """ENDING: leave when nothing runs any more, or when waiting for it has lasted long enough.
+
+    Whoever sees DONE may leave: by then the framework is removed, and the state is erased with it.
+    """
     limit = draft.state.spec.uninstall_give_up_seconds
     overdue = draft.now - draft.job.phase_since >= limit
     unheard = bool(draft.state.framework_id) and not draft.state.registered
-    if not overdue and (running or unheard):
+    if draft.state.torn_down_at:
+        running, unheard = (), False
+    if (not overdue and (running or unheard)) or not _is_torn_down(draft):
         return
     left = [f"{r.name} on {r.hostname}" for r in draft.state.live_tasks]
-    if not draft.state.registered and draft.state.framework_id:
+    if not draft.state.torn_down_at and draft.state.framework_id:
         left.append(f"the framework {draft.state.framework_id}, which no master was told to remove")
     end = f"uninstalled; given up: {', '.join(left)}" if left else "uninstalled"
     draft.enter(JobPhase.DONE, end, given_up=tuple(left))
 
 
-def watch_done(draft: Draft) -> None:
-    """DONE: remove the framework, and erase the state once nothing was heard against that.
+def _is_torn_down(draft: Draft) -> bool:
+    """Remove the framework; say whether nothing was heard against that, or nobody can be told.
 
-    The id is kept until then: whoever finds it in the store after a crash tears down again. Should
-    the master be heard of only after the state was erased, the framework is removed all the same.
+    The id is kept until then: whoever finds it in the store after a crash tears down again.
     """
     state = draft.state
+    if state.torn_down_at:
+        return draft.now - state.torn_down_at >= HEARD_SECONDS
+    if not state.registered:
+        return True
+    if draft.now >= state.tear_down_after:
+        draft.set(torn_down_at=draft.now)
+        draft.act(Teardown(), "removing the framework")
+    return False
+
+
+def watch_done(draft: Draft) -> None:
+    """DONE: erase the state. Should the master be heard of only now, the framework is removed."""
     if not draft.job.uninstalling:
         return
-    if state.registered and not state.torn_down_at:
-        if draft.now >= state.tear_down_after:
-            draft.set(torn_down_at=draft.now)
-            draft.act(Teardown(), "removing the framework")
-        return
-    if state.erased:
-        return
-    if state.torn_down_at and draft.now - state.torn_down_at < HEARD_SECONDS:
-        return
-    if state.framework_id and not state.torn_down_at and not draft.job.given_up:
-        return
-    draft.set(erased=True)
-    draft.act(EraseState(), "erasing the state")
+    if draft.state.registered and not draft.state.torn_down_at:
+        _is_torn_down(draft)
+    if not draft.state.erased:
+        draft.set(erased=True)
+        draft.act(EraseState(), "erasing the state")
 
 
 def teardown_failed(draft: Draft) -> None:
