@@ -16,8 +16,10 @@ STEPS_PER_CALL = 20
 CALLS_PER_ROUND = 6
 BATCH = 64
 LEARNING_RATE = 0.3
-# Everything lands on the chief's disk; by default each parameter server writes on its own.
-ON_CHIEF = tf.train.CheckpointOptions(experimental_io_device="/job:chief")
+# Everything lands on the chief's disk; by default each parameter server writes on its own. The
+# whole device: with the job alone, the number of the variable's parameter server would be taken.
+CHIEF = "/job:chief/replica:0/task:0/cpu:0"
+ON_CHIEF = tf.train.CheckpointOptions(experimental_io_device=CHIEF)
 
 
 def main():
@@ -112,7 +114,7 @@ def finish(model, test, manager):
     exported.predict = predict
     path = os.path.join(manager.directory, "model")
     tf.saved_model.save(
-        exported, path, options=tf.saved_model.SaveOptions(experimental_io_device="/job:chief")
+        exported, path, options=tf.saved_model.SaveOptions(experimental_io_device=CHIEF)
     )
     print(f"test accuracy {accuracy:.4f}", flush=True)
     print(

@@ -191,9 +191,18 @@ RULES: Tuple[Rule, ...] = (
         r"|MergeV2Checkpoints.*(?:did not exist|No such file)",
         ExitClass.USER_ERROR,
         "A checkpoint was written in parts to the private disks of several tasks",
-        'save on the chief: tf.train.CheckpointOptions(experimental_io_device="/job:chief") on '
-        "save and restore, or with compat.v1 a Saver(sharded=False) made under "
-        'tf.device("/job:worker/task:0/cpu:0"); or set service.shared_filesystem',
+        "save on the chief: "
+        'tf.train.CheckpointOptions(experimental_io_device="/job:chief/replica:0/task:0/cpu:0") '
+        "on save and restore, or with compat.v1 a Saver(sharded=False) made under "
+        'tf.device("/job:chief/task:0/cpu:0") (worker, where there is no chief); or set '
+        "service.shared_filesystem",
+    ),
+    _rule(
+        r"Cannot assign a device for operation (?:Restore|Save|MergeV2)\w*:.*/task:[1-9]",
+        ExitClass.USER_ERROR,
+        "A checkpoint is to be read or written on a device that does not exist",
+        'name the whole device: experimental_io_device="/job:chief/replica:0/task:0/cpu:0"; '
+        "the job alone takes the task's number from the parameter server of each variable",
     ),
     _rule(
         r"ResourceExhaustedError|\bOOM when allocating|std::bad_alloc|^MemoryError\b",

@@ -62,6 +62,12 @@ def test_a_lost_peer_is_not_the_jobs_fault(line):
             "{{function_node}} path /sb/ckpt-1_temp/part-00000-of-00001 did not exist",
             "experimental_io_device",
         ),
+        (
+            "tensorflow.python.framework.errors_impl.InvalidArgumentError: Cannot assign a device "
+            "for operation RestoreV2: {{node RestoreV2}} was explicitly assigned to "
+            "/job:chief/replica:0/task:1/device:CPU:0 but available devices are [ /job:ps",
+            "name the whole device",
+        ),
     ],
 )
 def test_known_failures_are_told_with_what_helps(line, named):
