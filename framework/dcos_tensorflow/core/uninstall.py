@@ -79,7 +79,7 @@ def watch_done(draft: Draft) -> None:
     if draft.state.registered and not draft.state.torn_down_at:
         _is_torn_down(draft)
     if not draft.state.erased:
-        draft.set(erased=True)
+        draft.set(erased=True, framework_id="")
         draft.act(EraseState(), "erasing the state")
 
 
