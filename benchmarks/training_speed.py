@@ -1,0 +1,189 @@
+"""How much slower a training is while its checkpoints are published to S3.
+
+Read it so: steps per second of the same training with and without ``checkpoints.uri``, in turn,
+each run by the task runner; ``ratio`` is with over without in the same round (1: nothing is lost),
+and the last line is the median of all rounds. The training saves equally often in both. ``runner``
+is the CPU of the task runner as a share of what the training used: the most that publishing can
+cost where no core is left over. The S3 server runs on this machine, at the lowest priority.
+
+    python benchmarks/training_speed.py --python .venvs/tensorflow-2.21.0/bin/python
+        [--rounds 5] [--seconds 60] [--megabytes 100] [--save-seconds 20]
+
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "framework"))
+
+from dcos_tensorflow.task.pack import build_zipapp  # noqa: E402
+
+BUCKET = "bench"
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "benchmark",
+    "AWS_SECRET_ACCESS_KEY": "benchmark",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+WARM_UP_SECONDS = 5
+
+JOB = """
+import json, os, time
+import tensorflow as tf
+
+seconds, megabytes, save_seconds = {seconds}, {megabytes}, {save_seconds}
+variable = tf.Variable(tf.random.normal([megabytes * 250, 1000]))
+small = tf.Variable(tf.random.normal([500, 500]))
+checkpoint = tf.train.Checkpoint(variable=variable, small=small)
+manager = tf.train.CheckpointManager(checkpoint, os.environ["CHECKPOINT_DIR"], max_to_keep=2)
+
+@tf.function
+def step():
+    rows = variable[:500]
+    small.assign(tf.tanh(tf.matmul(rows[:, :500], small)))
+    variable[:500].assign(rows * 0.999)
+
+def runner_cpu():
+    fields = open("/proc/%d/stat" % os.getppid()).read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+def run(until):
+    steps = saved = 0
+    began = last = time.monotonic()
+    while time.monotonic() < began + until:
+        step()
+        steps += 1
+        if time.monotonic() >= last + save_seconds:
+            manager.save()
+            last = time.monotonic()
+    return steps, time.monotonic() - began
+
+run({warm_up})
+cpu, theirs = time.process_time(), runner_cpu()
+steps, took = run(seconds)
+with open("measured.json", "w") as file:
+    json.dump([steps / took, time.process_time() - cpu, runner_cpu() - theirs], file)
+"""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Steps per second, and the share of CPU that the runner took beside the training."""
+
+    speed: float
+    runner: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure what publishing costs a training.")
+    parser.add_argument("--python", default=str(ROOT / ".venvs/tensorflow-2.21.0/bin/python"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--megabytes", type=int, default=100)
+    parser.add_argument("--save-seconds", type=float, default=20.0)
+    arguments = parser.parse_args()
+    ratios = []
+    print(f"{'round':>5} {'without':>10} {'with':>10} {'ratio':>7} {'runner':>7}")
+    with tempfile.TemporaryDirectory(prefix="training-speed-") as folder:
+        runner = build_zipapp(Path(folder) / "task-runner.pyz", storage=True)
+        for number in range(arguments.rounds):
+            found = {}
+            # Whoever goes first finds other caches: the order changes.
+            for publishes in (False, True) if number % 2 else (True, False):
+                sandbox = Path(folder) / f"{number}-{publishes}"
+                with s3_server() as url:
+                    found[publishes] = measure(runner, sandbox, url if publishes else "", arguments)
+            ratios.append(found[True].speed / found[False].speed)
+            print(
+                f"{number + 1:>5} {found[False].speed:>10.1f} {found[True].speed:>10.1f} "
+                f"{ratios[-1]:>7.3f} {found[True].runner:>7.1%}",
+                flush=True,
+            )
+    print(f"median ratio {statistics.median(ratios):.3f}")
+
+
+def measure(runner: Path, sandbox: Path, url: str, arguments: argparse.Namespace) -> Measured:
+    """Run the training once; publish where there is a ``url``."""
+    sandbox.mkdir()
+    values = {
+        "seconds": arguments.seconds,
+        "megabytes": arguments.megabytes,
+        "save_seconds": arguments.save_seconds,
+        "warm_up": WARM_UP_SECONDS,
+    }
+    (sandbox / "job.py").write_text(JOB.format(**values))
+    spec = {
+        "version": 1,
+        "service": "benchmark",
+        "task": "chief-0",
+        "cluster": {"epoch": 1},
+        "job": {"name": "job"},
+        "cpus": os.cpu_count(),
+    }
+    if url:
+        writer = {"lineage": "benchmark", "generation": 1, "owner": "chief-0__1"}
+        place = {"uri": f"s3://{BUCKET}/job", "interval_seconds": 5, "keep": 2, "writer": writer}
+        spec.update(checkpoints=place, s3={"endpoint_url": url, "region": "us-east-1"})
+    environment = {
+        **os.environ,
+        **KEYS,
+        "MESOS_SANDBOX": str(sandbox),
+        "TASK_RUNNER_SPEC": json.dumps(spec),
+    }
+    ended = subprocess.run(
+        [arguments.python, str(runner)],
+        check=False,
+        cwd=sandbox,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    if ended.returncode:
+        raise SystemExit(ended.stderr.decode(errors="replace")[-3000:])
+    if url and b"checkpoints: published" not in ended.stderr:
+        raise SystemExit("nothing was published: train for longer")
+    speed, training, of_runner = json.loads((sandbox / "measured.json").read_text())
+    return Measured(speed, of_runner / max(training, 0.01))
+
+
+@contextlib.contextmanager
+def s3_server() -> Iterator[str]:
+    """Yield the URL of a moto server with an empty bucket."""
+    code = (
+        "import os\n"
+        "from moto.server import create_backend_app\n"
+        "from werkzeug.serving import make_server, WSGIRequestHandler\n"
+        "os.nice(19)\n"
+        "WSGIRequestHandler.log = lambda *a, **k: None\n"
+        "s = make_server('127.0.0.1', 0, create_backend_app('s3'), True)\n"
+        "print(s.server_port, flush=True)\n"
+        "s.serve_forever()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ, **KEYS}
+    ) as server:
+        try:
+            assert server.stdout is not None
+            url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+            request = urllib.request.Request(f"{url}/{BUCKET}", method="PUT")
+            with urllib.request.urlopen(request):
+                pass
+            yield url
+        finally:
+            server.kill()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""Real training whose checkpoints are in S3, and everything else is lost, again and again.
+
+``LOSSES=20`` plays the long version; a seed in ``LOSSES_SEED`` plays the same moments again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import NEWEST, OLD, CommandLine
+from s3_server import KEY_ID, SECRET_KEY, S3Server
+from waiting import eventually
+
+pytestmark = [pytest.mark.tensorflow]
+
+LOSSES = int(os.environ.get("LOSSES", "2"))
+SEED = int(os.environ.get("LOSSES_SEED", "1"))
+TRAINER = Path(__file__).parent / "s3_trainer.py"
+#: Generous: an unhurried machine needs a tenth of it.
+DEADLINE = float(os.environ.get("LOSSES_DEADLINE", "180"))
+INTERVAL_SECONDS = 1.0
+#: How long after the interval a small checkpoint may need on a busy machine.
+UPLOAD_SECONDS = 5.0
+SMALL = {"cpus": 0.5, "mem": 1024, "disk": 100}
+JOBS = {
+    "parameter_server": {
+        "chief": {"count": 1, **SMALL},
+        "parameter_server": {"count": 2, **SMALL},
+        "worker": {"count": 1, **SMALL},
+    },
+    "multi_worker": {"parameter_server": {"count": 0}, "worker": {"count": 2, **SMALL}},
+    "independent": {"parameter_server": {"count": 0}, "worker": {"count": 1, **SMALL}},
+}
+
+
+@pytest.fixture
+def s3() -> Iterator[S3Server]:
+    server = S3Server()
+    # All of moto's servers in a process share what they hold.
+    server.empty()
+    yield server
+    server.close()
+
+
+class Training:
+    """One job and one bucket, and a new cluster for each life of it."""
+
+    def __init__(self, s3: S3Server, folder: Path, strategy: str) -> None:
+        self.s3 = s3
+        self.folder = folder
+        self.strategy = strategy
+        self.marks = folder / "marks"
+        self.marks.mkdir()
+        self.keys = folder / "keys"
+        self.keys.write_text(
+            f"[default]\naws_access_key_id = {KEY_ID}\naws_secret_access_key = {SECRET_KEY}\n"
+        )
+        self.lives = 0
+        self.running: list[tuple[CommandLine, subprocess.Popen[str]]] = []
+
+    def begin(self, environment: str, **checkpoints: object) -> None:
+        """A new cluster, and the job on it: nothing of an earlier one is known to them."""
+        self.lives += 1
+        home = CommandLine(self.folder / f"home-{self.lives}")
+        options = self.folder / f"job-{self.lives}.json"
+        options.write_text(json.dumps(self.options(environment, **checkpoints)))
+        up = home("local", "up", "--agents", "2", "--cpus", "4", "--mem", "6000", "--gpus", "0")
+        assert up.code == 0, up.out
+        self.running.append((home, home.start("run", options, "--yes")))
+
+    def options(self, environment: str, **checkpoints: object) -> dict[str, object]:
+        python = f"{environment}/bin/python"
+        return {
+            "service": {
+                "name": "training",
+                "job_cmd": f"{python} {TRAINER} {self.marks}",
+                "python": environment,
+                "strategy": self.strategy,
+                "kill_grace_seconds": 5,
+            },
+            "checkpoints": {
+                "uri": "s3://bucket/job",
+                "interval_seconds": INTERVAL_SECONDS,
+                "keep": 3,
+                **checkpoints,
+            },
+            "s3": {
+                "endpoint_url": self.s3.url,
+                "region": "us-east-1",
+                "credentials": {"file": str(self.keys)},
+            },
+            **JOBS[self.strategy],
+        }
+
+    def lose_everything(self) -> float:
+        """Kill each process of the cluster at once; return when that was."""
+        home, run = self.running.pop()
+        at = time.time()
+        while found := processes_of(home.home, run.pid):
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        run.communicate()
+        return at
+
+    def end(self) -> str:
+        """Let the job finish; return what its command has printed."""
+        (self.marks / "finish").write_text(str(self.newest_save() + 50))
+        _, run = self.running[-1]
+        out, _ = run.communicate(timeout=DEADLINE)
+        assert run.returncode == 0, out[-4000:]
+        self.lose_everything()
+        return out
+
+    def close(self) -> None:
+        while self.running:
+            self.lose_everything()
+
+    def saves(self) -> list[tuple[float, int]]:
+        file = self.marks / "saves"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [(float(at), int(step)) for at, step in map(str.split, lines)]
+
+    def newest_save(self) -> int:
+        return self.saves()[-1][1] if self.saves() else 0
+
+    def restored(self) -> list[tuple[str, int]]:
+        file = self.marks / "restored"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [(task, int(step)) for task, step in map(str.split, lines)]
+
+    def published(self) -> int:
+        if "job/latest.json" not in self.s3.list_keys("job/latest"):
+            return 0
+        body = self.s3.client.get_object(Bucket="bucket", Key="job/latest.json")["Body"].read()
+        published = json.loads(body)["published"]
+        return published[0]["step"] if published else 0
+
+
+def processes_of(home: Path, *roots: int) -> list[int]:
+    """Return the processes that have ``home`` in their environment, and all below them."""
+    mark = str(home).encode()
+    parents, found = {}, set(roots)
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                parents[int(entry.name)] = int(parent)
+                if mark in (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes():
+                    found.add(int(entry.name))
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return sorted(found & set(parents))
+
+
+@pytest.fixture
+def training(s3: S3Server, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Training]:
+    made = Training(s3, tmp_path, request.param)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("training", ["parameter_server", "multi_worker"], indirect=True)
+@pytest.mark.timeout(200 + 120 * LOSSES)
+def test_a_training_survives_the_loss_of_everything(training, tensorflow):
+    dice = random.Random(SEED)
+    members = 1 if training.strategy == "parameter_server" else 2
+    steps, lost_at, due = 0, 0.0, 0
+    for _ in range(LOSSES):
+        training.begin(tensorflow(NEWEST))
+        before = len(training.restored())
+        eventually(
+            lambda before=before: len(training.restored()) >= before + members,
+            seconds=DEADLINE,
+            what="what is restored",
+        )
+        begun = {step for _, step in training.restored()[before:]}
+        # All members go on from the same checkpoint, and from one that is new enough.
+        assert len(begun) == 1
+        assert begun.pop() >= due
+        steps = training.published()
+        eventually(
+            lambda steps=steps: training.published() > steps,
+            seconds=DEADLINE,
+            what="a newer checkpoint",
+        )
+        moment = time.monotonic() + dice.uniform(0.0, 2 * INTERVAL_SECONDS)
+        eventually(lambda moment=moment: time.monotonic() >= moment, what="the moment")
+        lost_at = training.lose_everything()
+        sure = lost_at - INTERVAL_SECONDS - UPLOAD_SECONDS
+        saved = [step for at, step in training.saves() if at < sure]
+        due = max([due, *saved])
+    training.begin(tensorflow(NEWEST))
+    before = len(training.restored())
+    eventually(
+        lambda: len(training.restored()) >= before + members,
+        seconds=DEADLINE,
+        what="what is restored",
+    )
+    assert training.restored()[-1][1] >= due > 0
+    training.end()
+    assert training.published() == training.newest_save()
+
+
+@pytest.mark.parametrize("training", ["independent"], indirect=True)
+@pytest.mark.timeout(500)
+def test_checkpoints_of_an_old_tensorflow_are_restored_by_a_new_one(training, tensorflow):
+    training.begin(tensorflow(OLD))
+    eventually(lambda: training.published() > 0, seconds=DEADLINE, what="a checkpoint")
+    training.lose_everything()
+    published = training.published()
+    training.begin(tensorflow(NEWEST))
+    eventually(lambda: len(training.restored()) == 2, seconds=DEADLINE, what="what is restored")
+    assert training.restored()[-1][1] == published > 0
+    training.end()
+
+
+@pytest.mark.parametrize("training", ["independent"], indirect=True)
+@pytest.mark.timeout(500)
+def test_a_training_begins_from_given_weights(training, tensorflow):
+    training.begin(tensorflow(NEWEST))
+    eventually(lambda: training.published() > 0, seconds=DEADLINE, what="a checkpoint")
+    training.lose_everything()
+    published = training.published()
+    training.begin(tensorflow(NEWEST), uri="s3://bucket/other", initial_uri="s3://bucket/job")
+    eventually(lambda: len(training.restored()) == 2, seconds=DEADLINE, what="what is restored")
+    assert training.restored()[-1][1] == published > 0
