@@ -15,6 +15,7 @@ from dcos_tensorflow.task.log_shipping.cloudwatch_sink import CloudWatchSink
 from dcos_tensorflow.task.log_shipping.shipper import Shipper, ShippingPlan
 from dcos_tensorflow.task.log_shipping.spool import Spool
 from dcos_tensorflow.task.storage.connection import Connection
+from dcos_tensorflow.task.storage.errors import StorageError
 from dcos_tensorflow.task.storage.location import S3Settings
 from dcos_tensorflow.task.storage.retry import Backoff, Gate, Retrier
 from s3_server import KEY_ID, SECRET_KEY, Fault
@@ -232,3 +233,42 @@ def test_a_part_that_was_cut_goes_on_where_it_stopped(log_client, tmp_path):
     sink.ship(part)
     assert len(calls) == 4
     assert messages(log_client, "cut", "stream") == [f"line {n}" for n in range(25_000)]
+
+
+def shipped_part(folder, text):
+    spool = Spool(str(folder), 1 << 20)
+    spool.append("stdout", text)
+    spool.close()
+    return spool.next_part()
+
+
+def test_a_group_that_somebody_removed_is_made_again(log_client, tmp_path):
+    retrier = Retrier(Gate(), Backoff(0.001, 0.01, 1))
+    sink = CloudWatchSink(log_client, retrier, "removed", "stream", lambda seconds: None)
+    sink.ship(shipped_part(tmp_path / "1", b"before\n"))
+    log_client.delete_log_group(logGroupName="removed")
+    after = shipped_part(tmp_path / "2", b"after\n")
+    with pytest.raises(StorageError):
+        sink.ship(after)
+    sink.ship(after)
+    assert messages(log_client, "removed", "stream") == ["after"]
+
+
+def test_refused_events_are_told_and_not_sent_again(log_client, tmp_path):
+    calls = []
+
+    class Refusing:
+        def __getattr__(self, name):
+            return getattr(log_client, name)
+
+        def put_log_events(self, **request):
+            calls.append(request)
+            return {"rejectedLogEventsInfo": {"tooNewLogEventStartIndex": 0}}
+
+    retrier = Retrier(Gate(), Backoff(0.001, 0.01, 1))
+    sink = CloudWatchSink(Refusing(), retrier, "refused", "stream", lambda seconds: None)
+    part = shipped_part(tmp_path, b"line\n")
+    with pytest.raises(StorageError, match="clock"):
+        sink.ship(part)
+    sink.ship(part)
+    assert len(calls) == 1

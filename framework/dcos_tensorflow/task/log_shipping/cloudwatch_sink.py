@@ -54,23 +54,28 @@ class CloudWatchSink:
 
         Raises StorageError.
         """
-        self._make_stream()
         if self._path != part.path:
             self._path, self._sent = part.path, 0
-        for number, batch in enumerate(batches(events(part.read(), part.marks))):
-            if number < self._sent:
-                continue
-            self._put(batch)
-            self._sent = number + 1
-            self._pause(SECONDS_BETWEEN_REQUESTS)
+        try:
+            self._make_stream()
+            for number, batch in enumerate(batches(events(part.read(), part.marks))):
+                if number >= self._sent:
+                    self._put(batch, number)
+                    self._pause(SECONDS_BETWEEN_REQUESTS)
+        except StorageError:
+            # Somebody may have removed the group; it is made again then.
+            self._made = False
+            raise
 
-    def _put(self, batch: List[Event]) -> None:
+    def _put(self, batch: List[Event], number: int) -> None:
         answer = self._retrier.call(
             f"write to log stream {self._stream} of {self._group}",
             lambda: self._client.put_log_events(
                 logGroupName=self._group, logStreamName=self._stream, logEvents=batch
             ),
         )
+        # Those that were refused would be refused again.
+        self._sent = number + 1
         if answer.get("rejectedLogEventsInfo"):
             raise problem_error(
                 "clock_skew",
