@@ -63,6 +63,7 @@ lint: $(VENV)/.installed
 	$(BIN)/python -m dcos_tensorflow.options.schema --check
 	$(BIN)/python -m dcos_tensorflow.package.template --check
 	$(BIN)/python -m dcos_tensorflow.cli.settings_schema --check
+	$(BIN)/python -m dcos_tensorflow.api.openapi --check
 	$(BIN)/python tests/unit/core/golden/tf_config/generate.py --check
 
 format: $(VENV)/.installed
@@ -71,11 +72,13 @@ format: $(VENV)/.installed
 	$(BIN)/python -m dcos_tensorflow.options.schema
 	$(BIN)/python -m dcos_tensorflow.package.template
 	$(BIN)/python -m dcos_tensorflow.cli.settings_schema
+	$(BIN)/python -m dcos_tensorflow.api.openapi
 
 schemas: $(VENV)/.installed
 	$(BIN)/python -m dcos_tensorflow.options.schema
 	$(BIN)/python -m dcos_tensorflow.package.template
 	$(BIN)/python -m dcos_tensorflow.cli.settings_schema
+	$(BIN)/python -m dcos_tensorflow.api.openapi
 
 bench: $(VENV)/.installed
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
