@@ -6,6 +6,7 @@ at the whole state.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from dcos_tensorflow.core import contract, events, requests, uninstall
@@ -151,8 +152,15 @@ def _offers(draft: Draft, event: events.OffersReceived) -> None:
             leaving[offer.agent_id] = offer.unavailable_from
         else:
             leaving.pop(offer.agent_id, None)
-    if leaving != draft.job.leaving:
-        draft.set_job(leaving=leaving)
+    told = [o.agent_id for o in event.offers if o.unavailable_from is not None]
+    _note_leaving(draft, leaving, told)
+
+
+def _note_leaving(draft: Draft, leaving: dict[str, float], told: Iterable[str]) -> None:
+    known = {k: v for k, v in draft.job.leaving_told.items() if k in leaving}
+    known.update(dict.fromkeys(told, draft.now))
+    if leaving != draft.job.leaving or known != draft.job.leaving_told:
+        draft.set_job(leaving=leaving, leaving_told=known)
 
 
 def _inverse_offers(draft: Draft, event: events.InverseOffersReceived) -> None:
@@ -167,8 +175,7 @@ def _inverse_offers(draft: Draft, event: events.InverseOffersReceived) -> None:
             leaving[agent_id] = offer.start
     known = {o.inverse_offer_id: o.agent_id for o in event.offers}
     draft.set(inverse_offers={**draft.state.inverse_offers, **known})
-    if leaving != draft.job.leaving:
-        draft.set_job(leaving=leaving)
+    _note_leaving(draft, leaving, [o.agent_id or agent for o in event.offers for agent in ours])
     draft.act(
         AcceptInverse(tuple(known)),
         f"agreed to leave {len(event.offers)} agents before their maintenance",

@@ -107,7 +107,8 @@ class JobState:
     one restores (None: there is no checkpoint). ``strategy_seen`` is what a task runner recognised
     in the job's code.
     ``agent_failures`` are the times of recent failures by agent, ``leaving`` the starts of
-    maintenance by agent. ``replacing`` are members whose containers are given up on purpose.
+    maintenance by agent, ``leaving_told`` when that was last said. ``replacing`` are members whose
+    containers are given up on purpose.
     ``canary`` is the configuration that one task was sent ahead to.
     ``uninstalling`` cannot be taken back; ``given_up`` is what an uninstall could not reach.
     """
@@ -136,6 +137,7 @@ class JobState:
     strategy_seen: str = ""
     agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     leaving: Mapping[str, float] = field(default_factory=dict)
+    leaving_told: Mapping[str, float] = field(default_factory=dict)
     replacing: tuple[str, ...] = ()
     canary: str = ""
     uninstalling: bool = False

@@ -53,6 +53,10 @@ def restart_on_request(draft: Draft, names: Iterable[str], *, replace: bool) -> 
 #: agent is avoided while others have room.
 AVOIDED_AFTER = 3
 
+#: A maintenance that we have agreed to is spoken of again within this time: the driver has the
+#: master ask again after ten minutes.
+TOLD_AGAIN_SECONDS = 700.0
+
 _STEERABLE = frozenset(
     {
         JobPhase.RUNNING,
@@ -65,9 +69,16 @@ _STEERABLE = frozenset(
 
 
 def is_leaving(draft: Draft, agent_id: str) -> bool:
-    """Say whether an agent's maintenance is so near that nothing of ours should be there."""
+    """Say whether an agent's maintenance is so near that nothing of ours should be there.
+
+    Nobody says that a maintenance was cancelled which we have agreed to: the master only stops
+    asking for the agent again.
+    """
     start = draft.job.leaving.get(agent_id)
-    return start is not None and draft.now >= start - draft.state.spec.maintenance_lead_seconds
+    told = draft.job.leaving_told.get(agent_id, 0.0)
+    if start is None or draft.now - told > TOLD_AGAIN_SECONDS:
+        return False
+    return draft.now >= start - draft.state.spec.maintenance_lead_seconds
 
 
 def _restart(draft: Draft, names: Iterable[str], why: str) -> None:

@@ -168,3 +168,14 @@ def test_who_must_know_of_a_move_is_told_and_nobody_else(name):
     recover(scheduler, 10)
     restarted = {n for n, count in starts(scheduler).items() if count > 1}
     assert restarted == {"chief-0"}
+
+
+def test_a_maintenance_that_nobody_speaks_of_any_more_moves_nobody():
+    """A cancelled one is not taken back: the master stops asking for the agent again."""
+    scheduler = started(training(PSS), room_for_one_each(8))
+    before = {name: r.task_id for name, r in scheduler.state.tasks.items()}
+    agent, soon = scheduler.state.tasks["worker-1"].agent_id, scheduler.cluster.now + 1500
+    asked = events.InverseOffer("i1", agent, soon, None)
+    scheduler.handle(events.InverseOffersReceived((asked,)))
+    scheduler.run(1600, tick=10.0)
+    assert {name: r.task_id for name, r in scheduler.state.tasks.items()} == before
