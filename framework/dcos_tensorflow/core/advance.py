@@ -13,6 +13,7 @@ from dcos_tensorflow.core import incidents, outcome, planned_changes, restarts, 
 from dcos_tensorflow.core.actions import Kill
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import WATCHED_PHASES, JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.launch import KILL_MARGIN_SECONDS
 from dcos_tensorflow.core.members import has_container, is_down, is_held, is_wanted, members
 from dcos_tensorflow.core.spec import GANG_ROLES
 from dcos_tensorflow.core.task import TaskRecord, TaskState
@@ -190,10 +191,11 @@ def _kill_unwanted(draft: Draft) -> None:
         why = _why_not(draft, record)
         if record.state is TaskState.UNREACHABLE or not why:
             continue
-        if draft.now - record.killed_at < grace + KILL_RETRY_SECONDS:
+        limit = grace + KILL_MARGIN_SECONDS
+        if draft.now - record.killed_at < limit + KILL_RETRY_SECONDS:
             continue
         draft.put(replace(record, kill_reason=why, killed_at=draft.now))
-        draft.act(Kill(record.task_id, record.agent_id, grace), f"killing {record.name}: {why}")
+        draft.act(Kill(record.task_id, record.agent_id, limit), f"killing {record.name}: {why}")
 
 
 def _kill_strays(draft: Draft) -> None:

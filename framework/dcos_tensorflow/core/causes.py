@@ -77,6 +77,7 @@ EXIT_CLASSES: dict[str, Cause] = {
     contract.EXIT_CLASS_FROZEN: Cause("frozen", charged=False, agents_fault=True),
     contract.EXIT_CLASS_STALLED: Cause("stalled", charged=True),
     contract.EXIT_CLASS_CHECKPOINT_MISMATCH: Cause("checkpoints differ", charged=True),
+    contract.EXIT_CLASS_STORAGE: Cause("storage", charged=False),
 }
 
 #: Exit codes of the task runner and of TensorFlow that have a meaning of their own.
@@ -84,6 +85,7 @@ EXIT_CODES: dict[int, Cause] = {
     contract.EXIT_JOB_UNUSABLE: Cause("job unusable", charged=True, permanent=True),
     contract.EXIT_PORT_TAKEN: Cause(PORT_TAKEN, charged=False),
     contract.EXIT_CHECKPOINTED: Cause("checkpointed and left", charged=False),
+    contract.EXIT_STORAGE: Cause("storage", charged=False),
 }
 
 _EXIT_STATUS = re.compile(r"exited with status (\d+)")

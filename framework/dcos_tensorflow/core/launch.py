@@ -26,6 +26,10 @@ WAIT_SECONDS = 300
 #: The same where only a command line is known: whether it opens TensorFlow's port, nobody knows.
 COMMAND_WAIT_SECONDS = 30
 
+#: The runner escalates by itself after the grace, and then keeps the last checkpoint and the logs:
+#: the agent's own SIGKILL is only the backstop.
+KILL_MARGIN_SECONDS = 8.0
+
 #: Where the fetcher puts the runner, whatever its URI is called.
 RUNNER_FILE = "task-runner.pyz"
 
@@ -167,8 +171,7 @@ def launch_task(
         uris=_uris(spec, settings),
         container=role.container,
         user=spec.user,
-        # The runner escalates by itself after the grace; the agent's own is only the backstop.
-        kill_grace_seconds=spec.kill_grace_seconds + 5.0,
+        kill_grace_seconds=spec.kill_grace_seconds + KILL_MARGIN_SECONDS,
         labels={
             contract.LABEL_FRAMEWORK_ID: framework_id,
             contract.LABEL_SERVICE: spec.name,
