@@ -49,12 +49,12 @@ def main(arguments: Sequence[str]) -> int:
             python = options.environments / f"tensorflow-{version}" / "bin" / "python"
             measurement = Measurement(training, own, version, python, place, say)
             results += measurement.run()
-    text = table.markdown(results)
-    print(text)
-    if options.json:
-        options.json.write_text(table.document(results))
-    if options.write:
-        table.write_into(PAGE, text)
+            # After each part: whoever stops the program keeps what was measured.
+            if options.json:
+                options.json.write_text(table.document(results))
+            if options.write:
+                table.write_into(PAGE, table.markdown(results))
+    print(table.markdown(results))
     wrong = [result for result in results if not result.as_it_should_be]
     for result in wrong:
         case = result.case
