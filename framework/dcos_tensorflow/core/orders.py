@@ -18,7 +18,7 @@ from dcos_tensorflow.core.strategy import recovery_strategy
 from dcos_tensorflow.core.task import TaskRecord
 
 #: Who is stopped because a peer failed has nothing to save: TensorFlow's sessions are broken.
-FAILED_GRACE_SECONDS = 0.5
+FAILED_GRACE_SECONDS = 0.1
 
 
 def order(state: ServiceState, record: TaskRecord) -> Mapping[str, Any] | None:
