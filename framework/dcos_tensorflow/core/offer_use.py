@@ -79,7 +79,7 @@ def use_offers(draft: Draft) -> None:
         _want_nothing(draft)
         return
     _ask_for_offers(draft)
-    if draft.state.offers and not ((gang or joining) and _old_attempts_may_live(draft)):
+    if draft.state.offers and not _old_attempts_may_live(draft):
         _consider(draft, gang, (*sidecars, *joining))
     _hold_no_longer(draft, bool(gang))
 
