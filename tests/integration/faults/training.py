@@ -15,6 +15,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def job_options(folder: Path, **sections: Mapping[str, Any]) -> Json:
     return options
 
 
-class Training:
+class Training(ABC):
     """The job: its API, its processes, its steps."""
 
     def __init__(self, folder: Path, cluster: EmbeddedCluster, options: Json) -> None:
@@ -84,8 +85,9 @@ class Training:
     # What its user asks.
 
     @property
+    @abstractmethod
     def api(self) -> str:
-        raise NotImplementedError
+        """Where the service's API listens."""
 
     def ask(self, path: str, body: Any = None) -> tuple[int, Any]:
         """GET a path, or POST a body to it; return status and JSON, 0 where there is no answer."""
