@@ -20,8 +20,9 @@ from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, make_folder
 from dcos_tensorflow.core.spec import ServiceSpec
 from dcos_tensorflow.local import daemon
+from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.daemon import ClusterStatus, DaemonError
+from dcos_tensorflow.local.daemon import ClusterStatus
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def running(directory: Path) -> ClusterStatus | None:
         return None
     try:
         found = daemon.status(directory)
-    except DaemonError as error:
+    except BackgroundProcessError as error:
         raise CliError(sentence(str(error))) from error
     if found is not None and not found.answering:
         raise CliError(
@@ -61,7 +62,7 @@ def up(directory: Path, configs: Sequence[AgentConfig], port: int = 0) -> Cluste
     make_folder(directory)
     try:
         return daemon.up(directory, configs, port=port)
-    except DaemonError as error:
+    except BackgroundProcessError as error:
         raise CliError(sentence(str(error))) from error
 
 
@@ -69,7 +70,7 @@ def down(directory: Path) -> bool:
     """End the cluster and all its tasks; False when none ran. Raises CliError."""
     try:
         return daemon.down(directory)
-    except DaemonError as error:
+    except BackgroundProcessError as error:
         raise CliError(sentence(str(error))) from error
 
 

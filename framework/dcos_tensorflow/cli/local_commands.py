@@ -19,11 +19,12 @@ from dcos_tensorflow.cli.machine import AgentWishes, agents
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.wording import megabytes, sentence, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus
 from dcos_tensorflow.local.dcos import daemon as dcos_daemon
 from dcos_tensorflow.local.dcos.cluster_calls import Login
-from dcos_tensorflow.local.dcos.daemon import DcosError, DcosStatus
+from dcos_tensorflow.local.dcos.daemon import DcosStatus
 from dcos_tensorflow.local.dcos.local_dcos import DcosConfig
 
 _TIMEOUT = 5.0
@@ -68,7 +69,7 @@ def up(
             dcos_daemon.up(_dcos_config(work, status, dcos, login))
         else:
             dcos_daemon.follow(_dcos_folder(work), status.master)
-    except DcosError as error:
+    except BackgroundProcessError as error:
         raise CliError(sentence(str(error))) from error
     if as_json:
         show_json({**_document(status, work), "started": not already})
@@ -127,7 +128,7 @@ def down(work: WorkDirectory, *, as_json: bool) -> int:
     """End the cluster and its tasks, the local DC/OS and its apps first. Raises CliError."""
     try:
         dcos_daemon.down(_dcos_folder(work))
-    except DcosError as error:
+    except BackgroundProcessError as error:
         raise CliError(sentence(str(error))) from error
     ended = embedded.down(work.local)
     if as_json:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dcos_tensorflow.local.daemon import DaemonError, serve
+from dcos_tensorflow.local.background_process import BackgroundProcessError
+from dcos_tensorflow.local.daemon import serve
 
 
 def main(arguments: list[str]) -> int:
@@ -15,7 +16,7 @@ def main(arguments: list[str]) -> int:
         return 64
     try:
         serve(Path(arguments[1]))
-    except (DaemonError, OSError) as error:
+    except (BackgroundProcessError, OSError) as error:
         print(f"the embedded cluster cannot start: {error}", file=sys.stderr)
         return 1
     return 0

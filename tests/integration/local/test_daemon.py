@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.local import daemon, http_faults
+from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.daemon import DaemonError, spread
+from dcos_tensorflow.local.daemon import spread
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
@@ -85,7 +86,7 @@ def test_up_says_why_the_cluster_cannot_start(state_dir: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(DaemonError, match="Address already in use"):
+        with pytest.raises(BackgroundProcessError, match="Address already in use"):
             daemon.up(state_dir, spread(1), port=taken.getsockname()[1])
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.cli.main import run_command_line
+from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.dcos import daemon
-from dcos_tensorflow.local.dcos.daemon import DcosError
 from dcos_tensorflow.local.dcos.local_dcos import DcosConfig
 from dcos_tensorflow.local.process_tree import start_time
 from waiting import eventually
@@ -117,7 +117,7 @@ def test_it_follows_the_master_with_everything_else_as_it_was(config: DcosConfig
 def test_a_start_that_fails_tells_why(config: DcosConfig) -> None:
     config.folder.mkdir()
     (config.folder / "dcos.json").write_text("{")
-    with pytest.raises(DcosError, match=r"dcos\.json cannot be read"):
+    with pytest.raises(BackgroundProcessError, match=r"dcos\.json cannot be read"):
         daemon.up(config)
 
 

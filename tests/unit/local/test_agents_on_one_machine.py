@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.daemon import DaemonError, disjoint, spread
+from dcos_tensorflow.local.daemon import disjoint, spread
 
 
 def test_agents_have_addresses_and_ports_of_their_own() -> None:
@@ -26,7 +27,7 @@ def test_equal_default_ranges_are_made_disjoint() -> None:
 
 def test_overlapping_ranges_that_were_chosen_are_refused() -> None:
     agents = [AgentConfig(ports=(31000, 32000)), AgentConfig(ports=(32000, 33000))]
-    with pytest.raises(DaemonError, match="port 32000"):
+    with pytest.raises(BackgroundProcessError, match="port 32000"):
         disjoint(agents)
 
 
