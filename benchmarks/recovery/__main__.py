@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="recovery-", dir=options.work_dir))
     for version in options.tensorflow:
         for strategy, training in TRAININGS.items():
-            own = tuple(case for case in cases if case.strategy == strategy) * options.repeat
+            own = tuple(case for case in cases if case.strategy == strategy)
             if not own:
                 continue
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
             place = folder / version / strategy
             place.mkdir(parents=True)
             python = options.environments / f"tensorflow-{version}" / "bin" / "python"
-            measurement = Measurement(training, own, version, python, place, say)
+            measurement = Measurement(training, own, version, python, place, say, options.repeat)
             results += measurement.run()
             # After each part: whoever stops the program keeps what was measured.
             if options.json:
@@ -79,7 +79,12 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--tensorflow", nargs="+", default=VERSIONS, metavar="VERSION")
     parser.add_argument("--environments", type=Path, default=ROOT / ".venvs")
-    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        help="play each process death so often, by hand and as a service; the table shows medians",
+    )
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.name}")
     parser.add_argument("--work-dir", type=Path, help="where sandboxes and logs are made")
