@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dcos_tensorflow.core.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import Container, Uri
 from dcos_tensorflow.core.storage_spec import CredentialsReference
@@ -18,7 +19,9 @@ class LaunchTask:
     """One task of an ACCEPT, complete but for the wire format.
 
     ``secret_env`` is sent as Mesos secrets of type VALUE, so that it shows in no task listing.
-    ``credentials`` is where the scheduler finds what it adds to that when it sends the launch.
+    ``credentials`` is where the scheduler finds what it adds to that when it sends the launch, and
+    ``secret_values`` what it adds for the sources of ``secrets`` that it reads itself; the others
+    are Mesos' to find.
     """
 
     task_id: str
@@ -30,6 +33,10 @@ class LaunchTask:
     env: Mapping[str, str]
     secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
     credentials: CredentialsReference | None = None
+    secrets: tuple[TaskSecret, ...] = ()
+    secret_values: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    rlimits: tuple[ResourceLimit, ...] = ()
+    shm_size: int = 0
     uris: tuple[Uri, ...] = ()
     container: Container | None = None
     user: str = ""

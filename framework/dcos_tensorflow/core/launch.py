@@ -39,15 +39,20 @@ def task_token(token_key: str, task_id: str) -> str:
     return hmac.new(bytes.fromhex(token_key), task_id.encode(), hashlib.sha256).hexdigest()
 
 
-def launch_command(python: str) -> str:
+def launch_command(python: str, sandbox_env: Mapping[str, str] | None = None) -> str:
     """Return the shell command that starts the runner.
 
     ``python`` is an interpreter, a virtual environment's directory, or empty for ``python3``.
     Which of the two a path is only the machine knows that runs the task, so the shell looks there.
+    Where the sandbox is, too: ``sandbox_env`` has paths below it, by the variables that name them.
     """
     wanted = shlex.quote(python) if python else "python3"
+    exports = "".join(
+        f'export {name}="${{MESOS_SANDBOX:-$PWD}}"{shlex.quote(f"/{path}" if path else "")}; '
+        for name, path in sorted((sandbox_env or {}).items())
+    )
     return (
-        f"python={wanted}; "
+        f"{exports}python={wanted}; "
         'if [ -d "$python" ]; then python="$python/bin/python"; fi; '
         'if ! command -v "$python" >/dev/null 2>&1; then '
         f'echo "no Python at $python on this machine: see the option service.python" >&2; '
@@ -116,6 +121,7 @@ def _environment(
     rendered = cluster_spec.runner_cluster(spec, cluster, record.name)
     tf_config = rendered["distribute"]["tf_config"]
     env = {
+        **storage.env(spec, role.role),
         **role.env,
         contract.SERVICE_NAME: spec.name,
         contract.TASK_NAME: record.name,
@@ -164,13 +170,18 @@ def launch_task(
         agent_id=record.agent_id,
         resources=role.resources,
         ports=record.ports,
-        command=launch_command(role.python),
+        command=launch_command(
+            role.python, {**role.sandbox_env, **storage.sandbox_env(spec, role)}
+        ),
         env=_environment(spec, role, record, cluster, instance),
         secret_env={contract.RUNNER_TOKEN_VARIABLE: token},
         credentials=storage.credentials(spec, record.role),
+        secrets=(*role.secrets, *storage.secrets(spec, record.role)),
+        rlimits=role.rlimits,
+        shm_size=role.shm_size,
         uris=_uris(spec, settings),
         container=role.container,
-        user=spec.user,
+        user=role.user or spec.user,
         kill_grace_seconds=spec.kill_grace_seconds + KILL_MARGIN_SECONDS,
         labels={
             contract.LABEL_FRAMEWORK_ID: framework_id,

@@ -17,6 +17,8 @@ from dcos_tensorflow.core.storage_spec import StorageSpec
 #: Fields of a RoleSpec that no container of the role is launched with: they decide about places and
 #: retries, and hold for the next placement or failure without any restart.
 _NOT_LAUNCHED_WITH = frozenset({"count", "min_count", "constraints", "retry_limit"})
+#: Fields that came later: absent while nothing is set, as what was launched before has it.
+_CAME_LATER = frozenset({"user", "secrets", "rlimits", "shm_size", "sandbox_env"})
 
 
 def fingerprint(spec: ServiceSpec, role: TaskRole) -> str:
@@ -37,7 +39,7 @@ def _worked_out(spec: ServiceSpec, role: TaskRole) -> str:
     found = next((r for r in spec.roles if r.role is role), None)
     if found is None:
         raise ValueError(f"the service has no role {role}")
-    storage = records.to_plain(spec.storage)
+    storage = _storage(spec.storage)
     plain = {
         "role": _launched_with(found),
         "job": records.to_plain(spec.job),
@@ -48,10 +50,19 @@ def _worked_out(spec: ServiceSpec, role: TaskRole) -> str:
         "log_max_bytes": spec.log_max_bytes,
         "log_keep": spec.log_keep,
         # Absent while nothing of it is set: what was launched before there was S3 stays as it is.
-        **({"storage": storage} if storage != records.to_plain(StorageSpec()) else {}),
+        **({"storage": storage} if storage != _storage(StorageSpec()) else {}),
     }
     text = json.dumps(_numbers_alike(plain), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _storage(storage: StorageSpec) -> dict[str, Any]:
+    plain: dict[str, Any] = records.to_plain(storage)
+    credentials = plain["s3"]["credentials"]
+    if credentials is not None and not credentials["secret"]:
+        # As before there were any.
+        del credentials["secret"]
+    return plain
 
 
 def _launched_with(role: RoleSpec) -> dict[str, Any]:
@@ -59,7 +70,14 @@ def _launched_with(role: RoleSpec) -> dict[str, Any]:
     if role.container is not None and not role.container.host_directories:
         # As before there were any.
         del plain["container"]["host_directories"]
-    return {name: value for name, value in plain.items() if name not in _NOT_LAUNCHED_WITH}
+    for secret in plain["secrets"]:
+        # Where an option stands is no part of what it says.
+        del secret["option"]
+    return {
+        name: value
+        for name, value in plain.items()
+        if name not in _NOT_LAUNCHED_WITH and (value or name not in _CAME_LATER)
+    }
 
 
 def _numbers_alike(plain: Any) -> Any:

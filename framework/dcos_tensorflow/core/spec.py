@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from dcos_tensorflow.core.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.storage_spec import StorageSpec
 
@@ -130,6 +131,8 @@ class RoleSpec:
     ``container`` is None on bare metal. ``min_count`` is how few of them the job goes on with when
     the others find no place; None means all are needed. ``retry_limit`` is how many charged
     failures tasks of this role may have within the window; None means the job's limit.
+    ``user`` empty means that of the service, ``shm_size`` (MB) 0 what the agent gives.
+    ``sandbox_env`` are variables that name something in the sandbox, as paths below it.
     """
 
     role: TaskRole
@@ -143,6 +146,11 @@ class RoleSpec:
     disk_type: str = "ROOT"
     min_count: int | None = None
     retry_limit: int | None = None
+    user: str = ""
+    secrets: tuple[TaskSecret, ...] = ()
+    rlimits: tuple[ResourceLimit, ...] = ()
+    shm_size: int = 0
+    sandbox_env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 from dcos_tensorflow.core.cluster_spec import decider, rendered_strategy
-from dcos_tensorflow.core.spec import TRAINING_ROLES, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.core.container_spec import TaskSecret
+from dcos_tensorflow.core.spec import TRAINING_ROLES, RoleSpec, ServiceSpec, Strategy, TaskRole
 from dcos_tensorflow.core.storage_spec import CredentialsReference
 from dcos_tensorflow.core.task import TaskRecord
 
 #: In the sandbox: where a task has its checkpoints, unless all machines share a directory.
 CHECKPOINT_DIRECTORY = "checkpoints"
+#: In TensorBoard's sandbox: the copy of the log directory that it shows.
+SHOWN_DIRECTORY = "logs"
+#: In the sandbox: a credentials file of AWS that is a secret.
+CREDENTIALS_FILE = ".secrets/aws-credentials"
+#: What boto3 finds that file and its profile by (boto3 guide, "Credentials").
+_CREDENTIALS_VARIABLE, _PROFILE_VARIABLE = "AWS_SHARED_CREDENTIALS_FILE", "AWS_PROFILE"
 
 
 def checkpoints_place(spec: ServiceSpec) -> str:
@@ -27,7 +34,6 @@ def directories(spec: ServiceSpec, role: TaskRole) -> dict[str, str]:
     TensorFlow has no S3 of its own since 2.6, so what is in S3 is a directory in the sandbox to
     the task, and its runner brings it there and back. The log directory is that of the
     checkpoints then: a job that knows its ``log_dir`` alone keeps its checkpoints in it.
-    TensorBoard reads S3 by itself.
     """
     job, storage = spec.job, spec.storage
     shared = "" if storage.summaries_uri else job.shared_filesystem
@@ -35,16 +41,16 @@ def directories(spec: ServiceSpec, role: TaskRole) -> dict[str, str]:
         checkpoints = CHECKPOINT_DIRECTORY
     else:
         checkpoints = job.checkpoint_dir or shared or CHECKPOINT_DIRECTORY
-    reads_s3 = storage.summaries_uri if role is TaskRole.TENSORBOARD else ""
+    is_copy = role is TaskRole.TENSORBOARD and bool(storage.summaries_uri)
     return {
         "checkpoint_dir": checkpoints,
-        "log_dir": reads_s3 or shared or checkpoints,
+        "log_dir": SHOWN_DIRECTORY if is_copy else shared or checkpoints,
         "shared_filesystem": shared,
     }
 
 
 def sections(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[str, Any]:
-    """Return ``checkpoints``, ``summaries``, ``data``, ``data_cache``, ``logs`` and ``s3``.
+    """Return ``checkpoints``, ``summaries``, ``shown``, ``data``, ``data_cache``, ``logs``, ``s3``.
 
     What a task has no part in is null or empty. ``lineage`` tells the writers of this job from
     those of any other.
@@ -55,6 +61,7 @@ def sections(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[str, A
     return {
         "checkpoints": _checkpoints(spec, record, lineage),
         "summaries": _summaries(spec, record),
+        "shown": _shown(spec, record),
         "data": [{"uri": d.uri, "path": d.path} for d in storage.data if reads_data],
         "data_cache": {
             "directory": storage.data_cache.directory,
@@ -81,7 +88,34 @@ def sections(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[str, A
 
 
 def credentials(spec: ServiceSpec, role: TaskRole) -> CredentialsReference | None:
-    """Return where the credentials of a role's tasks are; None when they are given none."""
+    """Return where the scheduler finds the credentials of a role's tasks; None: nowhere."""
+    found = _credentials(spec, role)
+    return None if found is None or found.secret else found
+
+
+def secrets(spec: ServiceSpec, role: TaskRole) -> tuple[TaskSecret, ...]:
+    """Return the secret that is the credentials of a role's tasks, if it is one."""
+    found = _credentials(spec, role)
+    if found is None or not found.secret:
+        return ()
+    return (TaskSecret(found.secret, file=CREDENTIALS_FILE, option="s3.credentials.secret"),)
+
+
+def sandbox_env(spec: ServiceSpec, role: RoleSpec) -> dict[str, str]:
+    """Return the variable that names such a secret's file, as a path below the sandbox."""
+    wanted = secrets(spec, role.role) and _CREDENTIALS_VARIABLE not in role.env
+    return {_CREDENTIALS_VARIABLE: CREDENTIALS_FILE} if wanted else {}
+
+
+def env(spec: ServiceSpec, role: TaskRole) -> dict[str, str]:
+    """Return the variable that names the profile in such a secret's file."""
+    found = _credentials(spec, role)
+    if found is None or not found.secret or found.profile == "default":
+        return {}
+    return {_PROFILE_VARIABLE: found.profile}
+
+
+def _credentials(spec: ServiceSpec, role: TaskRole) -> CredentialsReference | None:
     storage = spec.storage
     # Parameter servers keep nothing in S3 by themselves, but for their output.
     used = storage.is_used if role is not TaskRole.PS else bool(storage.logs.uri)
@@ -106,6 +140,7 @@ def _checkpoints(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[st
         "interval_seconds": wanted.interval_seconds,
         "keep": wanted.keep,
         "writer": writer if writes else None,
+        "follow": record.role is TaskRole.EVALUATOR,
     }
 
 
@@ -113,3 +148,8 @@ def _summaries(spec: ServiceSpec, record: TaskRecord) -> dict[str, Any] | None:
     uri = spec.storage.summaries_uri
     writes = record.role is TaskRole.EVALUATOR or record.name == decider(spec)
     return {"uri": uri} if uri and writes else None
+
+
+def _shown(spec: ServiceSpec, record: TaskRecord) -> dict[str, Any] | None:
+    uri = spec.storage.summaries_uri
+    return {"uri": uri} if uri and record.role is TaskRole.TENSORBOARD else None

@@ -13,16 +13,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CredentialsReference:
-    """Where the scheduler finds the tasks' S3 credentials: one of the two, never both.
+    """Where the tasks' S3 credentials are: one of the three.
 
     ``env`` is the prefix of variables in the scheduler's own environment: ``TRAINING_`` stands for
     ``TRAINING_ACCESS_KEY_ID`` and its like. ``file`` is a file on the scheduler's machine, of which
-    ``profile`` is read where it has profiles.
+    ``profile`` is read where it has profiles. ``secret`` is the source of such a file as
+    ``container_spec.TaskSecret`` has it: tasks get the file itself, and read the profile.
     """
 
     env: str = ""
     file: str = ""
     profile: str = "default"
+    secret: str = ""
 
     def __str__(self) -> str:
         """Return where they are looked for, for messages."""

@@ -16,6 +16,7 @@ from dcos_tensorflow.core.events import InverseOffer, TaskUpdate
 from dcos_tensorflow.core.offers import AttributeValue, Offer
 from dcos_tensorflow.core.spec import Container, Containerizer, ServiceSpec, Uri
 from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.mesos.container_info import secret_variables, with_wishes
 from dcos_tensorflow.mesos.offered_resources import (
     ConversionError,
     OfferedResources,
@@ -200,6 +201,9 @@ def _task_info(launch: LaunchTask, resources: list[dict[str, Any]]) -> dict[str,
     }
     if launch.container is not None:
         info["container"] = _container(launch.container, launch)
+    container = with_wishes(info.get("container"), launch)
+    if container is not None:
+        info["container"] = container
     if launch.labels:
         info["labels"] = {
             "labels": [{"key": key, "value": value} for key, value in launch.labels.items()]
@@ -226,6 +230,7 @@ def _command(launch: LaunchTask) -> dict[str, Any]:
             variables.append({"name": name, "type": "SECRET", "secret": secret})
         else:
             variables.append({"name": name, "value": value})
+    variables += secret_variables(launch)
     command: dict[str, Any] = {"shell": True, "value": launch.command}
     if variables:
         command["environment"] = {"variables": variables}

@@ -1,0 +1,103 @@
+"""What a launch asks of its container, in Mesos' JSON: secrets, limits, shared memory.
+
+Called by ``convert``. Pure; the shapes are those of mesos/v1/mesos.proto (Secret, Volume.Source,
+RLimitInfo, LinuxInfo). What a kind of container cannot have is refused by name with
+ConversionError, never left out.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from dcos_tensorflow.core.actions import LaunchTask
+from dcos_tensorflow.core.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.spec import Containerizer
+from dcos_tensorflow.mesos.offered_resources import ConversionError
+
+#: LinuxInfo.shm_size only holds for a container with shared memory of its own.
+_OWN_SHARED_MEMORY = "PRIVATE"
+
+
+def secret_variables(launch: LaunchTask) -> list[dict[str, Any]]:
+    """Return the variables whose values are secrets, for a CommandInfo's environment."""
+    return [
+        {"name": one.env, "type": "SECRET", "secret": _secret(one, launch.secret_values)}
+        for one in launch.secrets
+        if one.env
+    ]
+
+
+def with_wishes(container: Mapping[str, Any] | None, launch: LaunchTask) -> dict[str, Any] | None:
+    """Return a ContainerInfo with what the launch asks for; None when neither is there.
+
+    Raises ConversionError for secrets in a container of Docker's engine: Mesos resolves them in its
+    own containers alone (Mesos documentation, "Secrets").
+    """
+    docker = launch.container is not None and (
+        launch.container.containerizer is Containerizer.DOCKER
+    )
+    if docker and launch.secrets:
+        raise ConversionError(
+            f"task {launch.task_id}: secrets need the Mesos containerizer, not Docker's engine"
+        )
+    wishes: dict[str, Any] = {}
+    files = [_volume(one, launch.secret_values) for one in launch.secrets if one.file]
+    if files:
+        wishes["volumes"] = [*(container or {}).get("volumes", ()), *files]
+    if docker:
+        return _for_docker(container, launch)
+    if launch.rlimits:
+        wishes["rlimit_info"] = {"rlimits": [_limit(one) for one in launch.rlimits]}
+    if launch.shm_size:
+        wishes["linux_info"] = {
+            **(container or {}).get("linux_info", {}),
+            "ipc_mode": _OWN_SHARED_MEMORY,
+            "shm_size": launch.shm_size,
+        }
+    if not wishes:
+        return None if container is None else dict(container)
+    return {"type": "MESOS", **(container or {}), **wishes}
+
+
+def _secret(wanted: TaskSecret, values: Mapping[str, bytes]) -> dict[str, Any]:
+    if wanted.source in values:
+        data = base64.b64encode(values[wanted.source]).decode("ascii")
+        return {"type": "VALUE", "value": {"data": data}}
+    if not wanted.in_store:
+        raise ConversionError(f"{wanted.option}: nothing was read from {wanted.source}")
+    return {"type": "REFERENCE", "reference": {"name": wanted.source}}
+
+
+def _volume(wanted: TaskSecret, values: Mapping[str, bytes]) -> dict[str, Any]:
+    return {
+        "container_path": wanted.file,
+        "mode": "RO",
+        "source": {"type": "SECRET", "secret": _secret(wanted, values)},
+    }
+
+
+def _limit(wanted: ResourceLimit) -> dict[str, Any]:
+    limit: dict[str, Any] = {"type": wanted.name.replace("RLIMIT_", "RLMT_")}
+    if wanted.soft is not None and wanted.hard is not None:
+        limit |= {"soft": wanted.soft, "hard": wanted.hard}
+    return limit
+
+
+def _for_docker(container: Mapping[str, Any] | None, launch: LaunchTask) -> dict[str, Any]:
+    """Docker's engine is told by parameters of ``docker run``."""
+    parameters = [
+        {
+            "key": "ulimit",
+            "value": f"{one.name.removeprefix('RLIMIT_').lower()}="
+            f"{-1 if one.soft is None else one.soft}:{-1 if one.hard is None else one.hard}",
+        }
+        for one in launch.rlimits
+    ]
+    if launch.shm_size:
+        parameters.append({"key": "shm-size", "value": f"{launch.shm_size}m"})
+    found = dict(container or {})
+    if parameters:
+        found["docker"] = {**found["docker"], "parameters": parameters}
+    return found
