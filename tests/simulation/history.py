@@ -83,6 +83,9 @@ class FaultyScheduler(Scheduler):
 class History:
     """A seed, played."""
 
+    #: Seconds between two looks of the scheduler, one as often as the other.
+    pauses = (0.2, 1.0, 1.0, 5.0)
+
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
         self.lines: list[str] = []
@@ -125,7 +128,7 @@ class History:
 
     def step(self) -> None:
         """Time passes; the scheduler handles what has arrived, in order unless the dice say no."""
-        self.cluster.advance(self.dice.choice([0.2, 1.0, 1.0, 5.0]))
+        self.cluster.advance(self.dice.choice(self.pauses))
         self._train()
         if self.cluster.now < self.away_until:
             return
@@ -231,7 +234,8 @@ class History:
                 self.note(f"lost: {event.task_id} {event.state}")
             elif luck < 0.10:
                 arrived += [event, event]
-            elif luck < 0.15:
+            elif luck < 0.15 and not isinstance(event, events.Registered):
+                # SUBSCRIBED is the first record of a stream: nothing overtakes it.
                 self.cluster.outbox.append(event)
             else:
                 arrived.append(event)

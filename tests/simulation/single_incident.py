@@ -61,6 +61,9 @@ QUIET_STEPS = 8
 class SingleIncident(History):
     """A seed, played: one failure, by one of three ways, of one task."""
 
+    #: Runners are asked twice a second, silent ones every two seconds (``runner_client``).
+    pauses = (0.2, 1.0, 1.0, 2.0)
+
     @staticmethod
     def _healed() -> bool:
         return True

@@ -31,7 +31,12 @@ class Draft:
         return self.state.job
 
     def waited(self, since: float) -> float:
-        """Return the seconds since then for which somebody could have answered us."""
+        """Return the seconds since then for which somebody could have answered us.
+
+        Without a subscription nobody is late: no update can come, and nothing can be killed.
+        """
+        if not self.state.registered:
+            return 0.0
         return self.now - max(since, self.state.registered_at)
 
     def set(self, **changes: Any) -> None:

@@ -1,0 +1,39 @@
+"""Nobody is late who could not be heard: while there is no master, and after a pause of our own."""
+
+from __future__ import annotations
+
+from dcos_tensorflow.core import events
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.spec import Strategy
+from simulated_scheduler import fail_process, room_for_one_each, started, task_ids, training
+
+
+def a_gang_that_is_being_stopped():
+    gang = started(training(Strategy.MULTI_WORKER, ps=0), room_for_one_each(8))
+    gang.cluster.runner("worker-0").stop_seconds = 1.5
+    fail_process(gang, "worker-1", "interrupted", 137)
+    assert gang.state.job.phase is JobPhase.STOPPING
+    return gang
+
+
+def test_a_scheduler_that_has_not_yet_registered_gives_no_container_up():
+    gang = a_gang_that_is_being_stopped()
+    before = task_ids(gang)
+    gang.cluster.now += 600
+    gang.restart()
+    gang.handle(events.Tick())
+    gang.run(10)
+    assert task_ids(gang) == before
+    assert gang.state.job.phase is JobPhase.RUNNING
+
+
+def test_while_there_is_no_master_nobody_is_late():
+    gang = a_gang_that_is_being_stopped()
+    before = task_ids(gang)
+    gang.handle(events.Disconnected("it fell"))
+    gang.cluster.now += 600
+    gang.handle(events.Tick())
+    gang.cluster.subscribe()
+    gang.run(10)
+    assert task_ids(gang) == before
+    assert gang.state.job.phase is JobPhase.RUNNING
