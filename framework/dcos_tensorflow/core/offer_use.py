@@ -202,9 +202,19 @@ def _wanted_again(draft: Draft) -> tuple[TaskRequest, ...]:
     if job.phase is not JobPhase.RUNNING or not job.absent:
         return ()
     grows = draft.now - job.phase_since >= draft.state.spec.gang.grow_seconds
-    joining = () if controls.holds("update") else job.joining
-    due = job.absent if grows else joining
-    return tuple(_request(draft, name) for name in due if not controls.forced(name))
+    held = job.joining if controls.holds("update") else ()
+    due = job.absent if grows else job.joining
+    return tuple(
+        _request(draft, name)
+        for name in due
+        if name not in held and not controls.forced(name) and not _may_still_run(draft, name)
+    )
+
+
+def _may_still_run(draft: Draft, name: str) -> bool:
+    """Say whether the attempt before has not ended: who left and is wanted again may still stop."""
+    record = draft.state.tasks.get(name)
+    return has_container(record) or may_return(draft.state, record, draft.now)
 
 
 def _old_attempts_may_live(draft: Draft) -> bool:

@@ -12,6 +12,7 @@ from dcos_tensorflow.core.spec import Strategy, TaskRole, UpdateStrategy
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,
+    fail,
     fail_process,
     room_for_one_each,
     started,
@@ -236,6 +237,38 @@ def test_more_members_than_there_is_room_for_wait_and_the_others_train_on():
     settle(scheduler, 60)
     assert scheduler.cluster.runner("worker-1").state == "running"
     assert scheduler.cluster.runner("chief-0").state == "running"
+
+
+def test_a_worker_that_left_and_is_wanted_again_joins_when_its_old_attempt_has_ended():
+    scheduler = a_gang()
+    old = scheduler.state.tasks["worker-1"]
+    frozen = scheduler.cluster.agents[old.agent_id]
+    frozen.frozen = True
+    change(scheduler, count=1)
+    settle(scheduler)
+    change(scheduler, count=2)
+    settle(scheduler)
+    assert task_ids(scheduler)["worker-1"] == old.task_id
+    scheduler.cluster.bring_back(frozen.agent_id)
+    settle(scheduler, 60)
+    assert not scheduler.cluster.tasks[old.task_id].alive
+    assert scheduler.cluster.runner("worker-1").state == "running"
+    assert scheduler.cluster.double_starts == []
+
+
+def test_what_a_paused_update_holds_back_joins_when_it_is_resumed():
+    scheduler = a_gang(update_strategy=UpdateStrategy.SERIAL)
+    change(scheduler, count=3, env={"MODE": "other"})
+    scheduler.handle(events.PlanCommand("update", events.PlanVerb.PAUSE))
+    settle(scheduler)
+    # Who is launched anew has the new options: nothing is outdated after that.
+    fail(scheduler, "worker-1", "Command terminated with signal Killed")
+    settle(scheduler, 400)
+    assert "worker-2" not in scheduler.state.tasks
+    assert "worker-2" not in scheduler.state.epoch.addresses
+    scheduler.handle(events.PlanCommand("update", events.PlanVerb.RESUME))
+    settle(scheduler)
+    assert "worker-2" in scheduler.state.epoch.addresses
 
 
 # Single tasks.
