@@ -134,13 +134,16 @@ def _change_members(draft: Draft) -> None:
 
 
 def _pause_or_resume(draft: Draft) -> None:
-    gang = _gang(draft)
-    pausing = [r.name for r in gang if not r.held and is_paused(draft.state, r.name)]
-    resuming = [r.name for r in gang if r.held and not is_paused(draft.state, r.name)]
-    if pausing:
-        restarts.stop(draft, pausing, f"{', '.join(pausing)} are paused", planned=True)
-    elif resuming:
-        restarts.stop(draft, resuming, f"{', '.join(resuming)} are resumed", planned=True)
+    tasks = draft.state.tasks
+    # Who cannot be reached may return, and must not train on with those who stopped together.
+    gang = [r for n in members(draft.state) if (r := tasks.get(n)) and not r.terminal]
+    pausing = [r for r in gang if not r.held and is_paused(draft.state, r.name)]
+    resuming = [r for r in gang if r.held and not is_paused(draft.state, r.name)]
+    for concerned, what in ((pausing, "paused"), (resuming, "resumed")):
+        if any(has_container(r) for r in concerned):
+            names = [r.name for r in concerned]
+            restarts.stop(draft, names, f"{', '.join(names)} are {what}", planned=True)
+            return
 
 
 def _update(draft: Draft) -> None:

@@ -86,3 +86,28 @@ def test_a_paused_evaluator_that_is_launched_anew_is_not_started():
     scheduler.handle(events.PodCommand(events.PodVerb.RESUME, ("evaluator-0",)))
     scheduler.run(5)
     assert scheduler.cluster.runner("evaluator-0").state == "running"
+
+
+def test_whoever_cannot_be_reached_stops_with_the_gang_that_is_paused():
+    spec = training(Strategy.MULTI_WORKER, ps=0, replace_after_seconds=300.0)
+    scheduler = started(spec, room_for_one_each(10))
+    agent = lose_agent_of(scheduler, "worker-0")
+    scheduler.handle(events.PodCommand(events.PodVerb.PAUSE, ("worker-1",)))
+    scheduler.run(10)
+    scheduler.cluster.bring_back(agent)
+    scheduler.run(10)
+    assert scheduler.cluster.runner("worker-0").state == "held"
+
+
+def test_a_gang_whose_pause_ends_while_a_member_is_away_starts_as_one():
+    spec = training(Strategy.MULTI_WORKER, ps=0, replace_after_seconds=300.0)
+    scheduler = started(spec, room_for_one_each(10))
+    agent = lose_agent_of(scheduler, "worker-0")
+    scheduler.handle(events.PodCommand(events.PodVerb.PAUSE, ("worker-1",)))
+    scheduler.run(10)
+    scheduler.handle(events.PodCommand(events.PodVerb.RESUME, ("worker-1",)))
+    scheduler.run(10)
+    scheduler.cluster.bring_back(agent)
+    scheduler.run(20)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert len({r.ordered_at for r in scheduler.state.tasks.values()}) == 1
