@@ -97,7 +97,9 @@ def _starting(draft: Draft) -> None:
     if late:
         _timed_out(draft, list(late))
         return
-    count = len(members(draft.state))
+    if restarts.out_of_sight(draft):
+        return
+    count = sum(1 for n in members(draft.state) if n in draft.state.tasks)
     draft.enter(
         JobPhase.RUNNING,
         f"all {count} tasks of the gang run",
@@ -113,10 +115,17 @@ def _concerned(draft: Draft) -> list[TaskRecord]:
 
 def _timed_out(draft: Draft, late: list[TaskRecord]) -> bool:
     limit = draft.state.spec.gang.start_seconds
-    if not late or draft.waited(draft.job.phase_since) <= limit:
+    overdue = [r for r in late if draft.waited(_late_since(draft, r)) > limit]
+    if not overdue:
         return False
-    incidents.time_out(draft, min(late, key=lambda r: r.name), limit)
+    incidents.time_out(draft, min(overdue, key=lambda r: r.name), limit)
     return True
+
+
+def _late_since(draft: Draft, record: TaskRecord) -> float:
+    """Return since when a member could have come up: not while its agent was away."""
+    runs = record.state is TaskState.RUNNING
+    return max(draft.job.phase_since, record.changed_at if runs else 0.0)
 
 
 def _finishing(draft: Draft) -> None:

@@ -26,6 +26,7 @@ from dcos_tensorflow.core.members import (
     missing,
     scope,
 )
+from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.task import TaskRecord, TaskState
 
 #: A runner that has not stopped its process so long after the grace does not work: its container
@@ -224,11 +225,30 @@ def renew_epoch(draft: Draft) -> None:
 def late(draft: Draft) -> tuple[TaskRecord, ...]:
     """Return the members that should run and do not yet; who is held was told not to."""
     state = draft.state
-    records = [
+    return tuple(
+        r
+        for r in _wanted_to_run(state)
+        if r.state is not TaskState.UNREACHABLE and not is_started(state, r)
+    )
+
+
+def out_of_sight(draft: Draft) -> tuple[TaskRecord, ...]:
+    """Return the members that became unreachable before they were seen to run.
+
+    They may return without having heard of their start: until then nobody says that all run.
+    """
+    state = draft.state
+    return tuple(
+        r
+        for r in _wanted_to_run(state)
+        if r.state is TaskState.UNREACHABLE
+        and not orders.is_started(r, state.reports.get(r.task_id, {}))
+    )
+
+
+def _wanted_to_run(state: ServiceState) -> list[TaskRecord]:
+    return [
         r
         for n in members(state)
         if not is_paused(state, n) and (r := state.tasks.get(n)) is not None and not r.held
     ]
-    return tuple(
-        r for r in records if r.state is not TaskState.UNREACHABLE and not is_started(state, r)
-    )

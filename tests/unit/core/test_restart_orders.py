@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dcos_tensorflow.core import events
+from dcos_tensorflow.core.causes import START_TIMED_OUT
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.orders import FAILED_GRACE_SECONDS, order
-from dcos_tensorflow.core.spec import RetrySpec, Strategy
+from dcos_tensorflow.core.spec import GangSpec, RetrySpec, Strategy
 from simulated_scheduler import (
     Scheduler,
     fail_process,
@@ -186,3 +187,37 @@ def test_a_member_that_is_back_during_a_back_off_is_stopped_before_anybody_start
     scheduler.run(20)
     assert scheduler.state.job.phase is JobPhase.RUNNING
     assert set(starts(scheduler).values()) == {2}
+
+
+def a_member_that_is_cut_off_before_it_has_heard_of_its_start(**changes):
+    retry = RetrySpec(initial_backoff_seconds=8.0)
+    scheduler = a_gang(PSS, retry=retry, replace_after_seconds=300.0, **changes)
+    runner = scheduler.cluster.runner("worker-0")
+    fail_process(scheduler, "worker-0", "user_error", 1)
+    scheduler.run(3)
+    runner.obeys = False
+    scheduler.run(20)
+    assert scheduler.state.job.phase is JobPhase.STARTING
+    return scheduler, runner, lose_agent_of(scheduler, "worker-0")
+
+
+def test_the_gang_does_not_run_while_a_member_is_away_that_may_not_have_started():
+    scheduler, runner, agent = a_member_that_is_cut_off_before_it_has_heard_of_its_start()
+    scheduler.run(10)
+    assert scheduler.state.job.phase is not JobPhase.RUNNING
+    runner.obeys = True
+    scheduler.cluster.bring_back(agent)
+    scheduler.run(10)
+    assert runner.state == "running"
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_member_that_comes_back_has_its_whole_time_to_start():
+    gang = GangSpec(start_seconds=60.0)
+    scheduler, _, agent = a_member_that_is_cut_off_before_it_has_heard_of_its_start(gang=gang)
+    scheduler.run(100)
+    scheduler.cluster.bring_back(agent)
+    scheduler.run(3)
+    assert START_TIMED_OUT not in [i.kind for i in scheduler.state.job.incidents]
+    scheduler.run(70)
+    assert START_TIMED_OUT in [i.kind for i in scheduler.state.job.incidents]
