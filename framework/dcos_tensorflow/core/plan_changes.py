@@ -61,11 +61,30 @@ def _recovering(state: ServiceState, name: str) -> Standing:
 def is_updating(state: ServiceState) -> bool:
     """Say whether tasks are to go over to the target configuration, or are on their way there."""
     job = state.job
-    if update_order.outdated(state):
+    if update_order.outdated(state) or _membership_waits(state):
         return True
     # Those that go over have no container for a while, and without one they are not outdated.
     replacing = job.planned and bool(job.replacing) and job.phase in RESTARTING_PHASES
     return replacing and job.verdict is None and update_order.canary_is_out(state)
+
+
+def _membership_waits(state: ServiceState) -> bool:
+    """Say whether members would join or leave, were the update not paused.
+
+    Then there is a plan to resume, even where every task runs with the target's options.
+    """
+    if state.epoch is None or state.job.verdict is not None:
+        return False
+    wanted = {*members.members(state), *state.job.joining}
+    return state.controls.holds(UPDATE) and wanted != set(state.epoch.addresses)
+
+
+def _joins_later(state: ServiceState, role: RoleSpec, name: str) -> bool:
+    """Say whether a member was added to the options that the paused update keeps from joining."""
+    if state.epoch is None or role.role not in GANG_ROLES or not state.controls.holds(UPDATE):
+        return False
+    done_without = set(state.job.absent) - set(state.job.joining)
+    return name not in state.epoch.addresses and name not in done_without
 
 
 def update_plan(state: ServiceState, plan: str = UPDATE) -> Plan:
@@ -99,6 +118,8 @@ def _updating(
     if name not in outdated:
         if name in state.job.restarting:
             return on_its_way(state, name)
+        if _joins_later(state, role, name):
+            return Status.WAITING, "the update is paused: it joins when that is resumed"
         return deployed_standing(state, name)
     record = state.tasks[name]
     if step_key(UPDATE, str(role.role), step_name(name)) in state.controls.completed:

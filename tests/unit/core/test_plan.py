@@ -515,6 +515,18 @@ class TestUpdate:
         plan = plans(updating(controls=controls))["update"]
         assert statuses(plan)["worker-0"] is Status.COMPLETE
 
+    def test_it_exists_while_its_pause_keeps_a_member_from_joining(self) -> None:
+        grown = a_state(
+            JobPhase.RUNNING,
+            gang(),
+            spec=a_spec(roles=(a_role(TaskRole.PS, 1), a_role(TaskRole.WORKER, 3))),
+            job={"deployed": True},
+            controls=Controls(paused=("update",)),
+        )
+        grown = replace(grown, epoch=running().epoch)
+
+        assert statuses(plans(grown)["update"])["worker-2"] is Status.WAITING
+
 
 class TestDecommission:
     def scaled_in(self, **changes: Any) -> ServiceState:
