@@ -80,6 +80,8 @@ class Cluster:
         }
         self.tasks: dict[str, RunningTask] = {}
         self.offers: dict[str, Offer] = {}
+        #: Somebody is subscribed: without a scheduler there are no offers.
+        self.connected = False
         self.suppressed = False
         self.outbox: list[events.Event] = []
         self.launch_history: list[str] = []
@@ -127,16 +129,21 @@ class Cluster:
         self.offers.clear()
         for agent in self.agents.values():
             agent.filtered_until = 0.0
-        self.suppressed = False
+        self.connected, self.suppressed = True, False
         self.outbox = [e for e in self.outbox if isinstance(e, events.EvidenceFound)]
         self.outbox.append(events.Registered("framework-1", "127.0.0.1:5050"))
+
+    def disconnect(self) -> None:
+        """The scheduler's connection ends: the master takes back what it has offered."""
+        self.connected = False
+        self.offers.clear()
 
     # What happens by itself.
 
     def advance(self, seconds: float) -> None:
         """Let time pass: offers go out, unacknowledged updates go out again."""
         self.now += seconds
-        if not self.suppressed and not self.torn_down:
+        if self.connected and not self.suppressed and not self.torn_down:
             self.make_offers()
         for task in self.tasks.values():
             if task.alive and not self.agents[task.launch.agent_id].frozen:

@@ -21,7 +21,7 @@ from history_rules import RuleBroken, Rules
 from runner_network import RunnerNetwork
 
 from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import Action, Exit
+from dcos_tensorflow.core.actions import Action, EraseState, Exit
 from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.job import JobPhase, Outcome
 from dcos_tensorflow.core.members import members
@@ -51,6 +51,8 @@ class FaultyScheduler(Scheduler):
         self.crash_chance = 0.0
         self.crashes = 0
         self.waits = 0
+        #: The state that was erased held a framework id.
+        self.knew_framework = False
         super().__init__(job.spec, cluster)
 
     def handle(self, event: events.Event) -> Decision:
@@ -68,6 +70,8 @@ class FaultyScheduler(Scheduler):
 
     def after_commit(self, before: ServiceState, decision: Decision) -> None:
         self.rules.check_decision(before, decision)
+        if any(isinstance(action, EraseState) for action in decision.actions):
+            self.knew_framework = bool(before.framework_id)
         self._perhaps_crash()
 
     def before_action(self, action: Action) -> None:
@@ -148,6 +152,7 @@ class History:
         """The scheduler process is gone; somebody starts it again."""
         self.note("the scheduler is killed")
         self.away_until = self.cluster.now + self.dice.choice([0.0, 0.0, 3.0, 30.0])
+        self.cluster.disconnect()
         self.network.scheduler_is_gone()
 
     def handle(self, event: events.Event) -> None:
@@ -266,7 +271,9 @@ class History:
         states = {r.state for r in self.scheduler.state.tasks.values()}
         if not states <= TERMINAL_STATES and not job.given_up:
             raise RuleBroken(f"records that never ended: {states}")
-        if job.uninstalling and not self.cluster.torn_down:
+        if job.uninstalling and not self.cluster.torn_down and self.scheduler.knew_framework:
+            # Of one whose id nobody has heard yet only the master knows: when nobody has subscribed
+            # for its failover timeout, it removes it.
             raise RuleBroken("the framework was not removed")
 
     def _check_outcome(self) -> None:

@@ -96,7 +96,8 @@ class Faults:
                 if not agent.reachable or agent.frozen:
                     self._cluster.bring_back(agent.agent_id)
             self._history.step()
-            self._cluster.subscribe()
+            if not self._history.away_until:
+                self._cluster.subscribe()
             self._history.step()
             for number in range(self._maintenance):
                 self._history.handle(events.InverseOfferRescinded(f"i{number}"))
@@ -155,6 +156,8 @@ class Faults:
         self._cluster.report(task_id, TaskState.FAILED, message, reason)
 
     def _subscription_breaks(self) -> None:
+        if self._history.away_until:
+            return
         self._note("the subscription breaks")
         self._history.handle(events.Disconnected("fault"))
         if self._dice.random() < 0.5:
