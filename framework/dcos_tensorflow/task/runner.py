@@ -106,6 +106,7 @@ class Runner:
         self._stdout = stdout
         self._stderr = stderr
         self._shipper = shipper
+        self._shows = found.contract == contract.CONTRACT_TENSORBOARD
         self._where = environment.directories(spec, sandbox)
         self._mark = uuid.uuid4().hex
         # SimpleQueue.put may be called from a signal handler.
@@ -348,7 +349,7 @@ class Runner:
         self._peers.start()
 
     def _addresses(self, cluster: Cluster) -> Tuple[str, ...]:
-        if self._found.contract == contract.CONTRACT_TENSORBOARD:
+        if self._shows:
             return ()
         if self._found.contract == contract.CONTRACT_FUNCTION and cluster.server:
             return cluster.server.wait_for
@@ -407,7 +408,8 @@ class Runner:
             watchdog.Limits(self._spec.stall_seconds, self._spec.freeze_seconds),
             port=own_port(self._found, cluster),
             in_shell=self._found.contract == contract.CONTRACT_COMMAND,
-            directories=self._where.local(),
+            # TensorBoard reads what others write: that is no progress of its own.
+            directories=() if self._shows else self._where.local(),
         )
         self._process.begin()
         if self._storage:

@@ -44,7 +44,8 @@ class CheckpointPlace:
     """Where checkpoints are published. Seconds.
 
     ``writer`` None: this task restores and publishes nothing. ``initial_uri`` is what is restored
-    while nothing is published; empty for nothing.
+    while nothing is published; empty for nothing. With ``follow`` each newer one is brought while
+    the process runs.
     """
 
     uri: str
@@ -52,6 +53,7 @@ class CheckpointPlace:
     interval_seconds: float = 60.0
     keep: int = 5
     writer: Optional[CheckpointWriter] = None
+    follow: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,13 @@ class LogPlace:
 class Storage:
     """Everything that this task keeps in S3 or gets from there.
 
-    ``summaries_uri`` is where the task's log directory is copied; empty for nowhere.
+    ``summaries_uri`` is where the task's log directory is copied to, ``shown_uri`` where it is
+    copied from, for TensorBoard; empty for nowhere.
     """
 
     checkpoints: Optional[CheckpointPlace] = None
     summaries_uri: str = ""
+    shown_uri: str = ""
     data: Tuple[DataSource, ...] = ()
     data_cache: Optional[DataCachePlace] = None
     logs: Optional[LogPlace] = None
@@ -107,19 +111,26 @@ class Storage:
     @property
     def is_used(self) -> bool:
         """Say whether this task needs boto3."""
-        return bool(self.checkpoints or self.summaries_uri or self.data or self.logs)
+        return bool(self.checkpoints or self.copies_logs or self.data or self.logs)
+
+    @property
+    def copies_logs(self) -> bool:
+        """Say whether the task's log directory is copied, in whichever direction."""
+        return bool(self.summaries_uri or self.shown_uri)
 
 
 def storage(fields: Fields) -> Storage:
     """Return what the document says of S3; nothing where it says nothing. Raises SpecError."""
     checkpoints = fields.optional_part("checkpoints")
     summaries = fields.optional_part("summaries")
+    shown = fields.optional_part("shown")
     cache = fields.optional_part("data_cache")
     logs = fields.optional_part("logs")
     s3 = fields.optional_part("s3")
     return Storage(
         checkpoints=_checkpoints(checkpoints) if checkpoints else None,
         summaries_uri=_uri(summaries, "uri") if summaries else "",
+        shown_uri=_uri(shown, "uri") if shown else "",
         data=tuple(_data(part) for part in fields.parts("data")),
         data_cache=_cache(cache) if cache else None,
         logs=_logs(logs) if logs else None,
@@ -135,6 +146,7 @@ def _checkpoints(fields: Fields) -> CheckpointPlace:
         interval_seconds=_some(fields, "interval_seconds", 60.0),
         keep=_at_least_one(fields, "keep", 5),
         writer=_writer(writer) if writer else None,
+        follow=fields.boolean("follow", False),
     )
 
 

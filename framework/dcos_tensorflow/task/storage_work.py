@@ -36,7 +36,7 @@ def storage_work(
     Raises JobUnusable for settings that can never work.
     """
     wanted = spec.storage
-    if not (wanted.checkpoints or wanted.summaries_uri or wanted.data):
+    if not (wanted.checkpoints or wanted.copies_logs or wanted.data):
         return None
     from dcos_tensorflow.task.storage.location import LocationError
     from dcos_tensorflow.task.storage.plan import plan_of

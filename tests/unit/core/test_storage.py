@@ -101,9 +101,15 @@ def test_an_evaluator_restores_and_copies_its_summaries() -> None:
     assert storage.data
 
 
-def test_tensorboard_reads_the_summaries_in_s3() -> None:
+def test_an_evaluator_alone_gets_newer_checkpoints_while_it_runs() -> None:
+    spec = with_role(TaskRole.EVALUATOR)
+    assert told("evaluator-0", spec).storage.checkpoints.follow
+    assert not told("worker-0", spec).storage.checkpoints.follow
+
+
+def test_tensorboard_shows_a_copy_of_the_summaries_in_s3() -> None:
     spec = told("tensorboard-0", with_role(TaskRole.TENSORBOARD))
-    assert spec.log_dir == "s3://bucket/run/logs"
+    assert (spec.log_dir, spec.storage.shown_uri) == ("logs", "s3://bucket/run/logs")
     assert spec.storage.checkpoints is None
     assert not spec.storage.data
 

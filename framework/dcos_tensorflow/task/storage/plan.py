@@ -20,6 +20,8 @@ class StoragePlan:
     """What one task keeps where. Seconds; an empty URI means that there is no such thing.
 
     ``writer`` is set for the one task that publishes (the chief, else member 0); None only reads.
+    ``follow`` is the evaluator: newer checkpoints come while it runs. ``shown_uri`` is what
+    TensorBoard shows.
     """
 
     sandbox: str
@@ -29,9 +31,11 @@ class StoragePlan:
     checkpoints_uri: str = ""
     initial_uri: str = ""
     summaries_uri: str = ""
+    shown_uri: str = ""
     interval_seconds: float = 60.0
     keep: int = 5
     writer: Optional[Writer] = None
+    follow: bool = False
     data: Tuple[DataItem, ...] = ()
     cache: Optional[DataCache] = None
 
@@ -44,6 +48,7 @@ def plan_of(storage: Storage, sandbox: str, checkpoint_dir: str, log_dir: str) -
         log_dir=log_dir,
         s3=settings_of(storage.s3, sandbox),
         summaries_uri=storage.summaries_uri,
+        shown_uri=storage.shown_uri,
         data=tuple(DataItem(item.uri, item.path) for item in storage.data),
     )
     cache, place = storage.data_cache, storage.checkpoints
@@ -57,6 +62,7 @@ def plan_of(storage: Storage, sandbox: str, checkpoint_dir: str, log_dir: str) -
             initial_uri=place.initial_uri,
             interval_seconds=place.interval_seconds,
             keep=place.keep,
+            follow=place.follow,
             writer=Writer(writer.lineage, writer.generation, writer.owner) if writer else None,
         )
     return StoragePlan(**fields)

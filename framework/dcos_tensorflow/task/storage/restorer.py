@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import posixpath
 import shutil
-from dataclasses import dataclass, replace
-from typing import List, Optional, Sequence, Tuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from dcos_tensorflow.task.storage import download, layout, snapshot, state_file
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
@@ -28,6 +28,9 @@ from dcos_tensorflow.task.storage.manifest import Manifest, Published
 
 RESTORE_PREFIX = f"{layout.STAGING_PREFIX}restore-"
 
+#: What names or opens the other files of a checkpoint comes after them.
+_LAST = {"saved_model.pb": 1, state_file.STATE_FILE: 2}
+
 SOURCE_PUBLISHED = "published"
 SOURCE_LOCAL = "local"
 SOURCE_INITIAL = "initial"
@@ -39,6 +42,7 @@ class Restored:
     """What the directory holds now, and where it is from.
 
     ``id`` is that of a published checkpoint, else ''. ``bytes_fetched`` came over the network now.
+    ``paths`` are the files of a published or given checkpoint.
     """
 
     source: str
@@ -48,6 +52,11 @@ class Restored:
     size: int = 0
     bytes_fetched: int = 0
     warnings: Tuple[str, ...] = ()
+    paths: Tuple[str, ...] = field(default=(), repr=False)
+
+    def as_json(self) -> Dict[str, Any]:
+        """Return what the status shows: of ``paths`` only how many."""
+        return {name: value for name, value in vars(self).items() if name != "paths"}
 
     @property
     def text(self) -> str:
@@ -77,6 +86,16 @@ class Restorer:
         """Return the published checkpoints, newest first. Raises StorageError."""
         pointer, _ = read_pointer(self._connection.store(self._place.bucket), self._place)
         return pointer.published if pointer else ()
+
+    def add(self, directory: str, line: Published) -> Restored:
+        """Bring a checkpoint beside what ``directory`` holds; its state file comes last.
+
+        A process may read there all the while. Raises StorageError.
+        """
+        try:
+            return self._restore_one(directory, line, beside=True)
+        except OSError as error:
+            raise storage_error(error, "bring a checkpoint") from error
 
     def restore(self, directory: str, pinned: str = "", prefer_local: bool = False) -> Restored:
         """Make ``directory`` equal to a checkpoint, and return which one it was.
@@ -117,10 +136,10 @@ class Restorer:
             )
         if self._initial is not None:
             return self._from_initial(directory, self._initial)
-        _install(directory, "", ())
+        _remove_others(directory)
         return Restored(SOURCE_SCRATCH)
 
-    def _restore_one(self, directory: str, line: Published) -> Restored:
+    def _restore_one(self, directory: str, line: Published, *, beside: bool = False) -> Restored:
         store = self._connection.store(self._place.bucket)
         made = read_manifest(store, line)
         staging = self._staging(directory, line.id)
@@ -131,14 +150,24 @@ class Restorer:
         except DamagedCheckpoint:
             shutil.rmtree(staging, ignore_errors=True)
             raise
-        _install(directory, staging, [entry.path for entry in made.files])
+        paths = tuple(entry.path for entry in made.files)
+        if not beside:
+            _remove_others(directory)
+        _install(directory, staging, paths)
         return Restored(
-            SOURCE_PUBLISHED, line.id, made.step, len(made.files), made.size, fetch.bytes_fetched
+            SOURCE_PUBLISHED,
+            line.id,
+            made.step,
+            len(made.files),
+            made.size,
+            fetch.bytes_fetched,
+            paths=paths,
         )
 
     def _from_initial(self, directory: str, initial: InitialState) -> Restored:
         staging = self._staging(directory, "initial")
         fetched = initial.fetch(staging, self._connection)
+        _remove_others(directory)
         _install(directory, staging, fetched.paths)
         return Restored(
             SOURCE_INITIAL,
@@ -147,6 +176,7 @@ class Restorer:
             size=fetched.size,
             bytes_fetched=fetched.size,
             warnings=fetched.warnings,
+            paths=tuple(fetched.paths),
         )
 
     def _local(self, directory: str, lines: Sequence[Published]) -> Optional[Restored]:
@@ -201,21 +231,18 @@ def _link_private(source: str, target: str) -> None:
 
 
 def _install(directory: str, staging: str, paths: Sequence[str]) -> None:
-    """Make the files of ``staging`` those of ``directory``; the state files last.
+    """Move the files of ``staging`` into ``directory``; those that make others visible last.
 
     A crash in between leaves a directory without state file, which the next restore makes whole.
     """
-    states = [path for path in paths if posixpath.basename(path) == state_file.STATE_FILE]
-    _remove_others(directory, staging)
-    for path in [*(path for path in paths if path not in states), *states]:
+    for path in sorted(paths, key=lambda path: _LAST.get(posixpath.basename(path), 0)):
         target = os.path.join(directory, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.replace(os.path.join(staging, path), target)
-    if staging:
-        shutil.rmtree(staging, ignore_errors=True)
+    shutil.rmtree(staging, ignore_errors=True)
 
 
-def _remove_others(directory: str, staging: str) -> None:
+def _remove_others(directory: str) -> None:
     """Remove the files of other checkpoints, state files first; keep event files."""
     found: List[Tuple[bool, str]] = []
     for folder, folders, names in os.walk(directory):

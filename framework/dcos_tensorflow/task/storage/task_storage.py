@@ -22,8 +22,10 @@ from dcos_tensorflow.task.storage.errors import (
     problem_error,
     storage_error,
 )
+from dcos_tensorflow.task.storage.follower import CheckpointFollower, FollowPlan
 from dcos_tensorflow.task.storage.initial import InitialState
 from dcos_tensorflow.task.storage.location import Location, parse_uri
+from dcos_tensorflow.task.storage.log_copy import CopyPlan, LogCopy
 from dcos_tensorflow.task.storage.manifest import Published
 from dcos_tensorflow.task.storage.mirror import Mirror, MirrorPlan
 from dcos_tensorflow.task.storage.plan import StoragePlan
@@ -57,6 +59,7 @@ class TaskStorage:
         self._connection = Connection(plan.s3, log=log)
         self._place = parse_uri(plan.checkpoints_uri) if plan.checkpoints_uri else None
         self._summaries = parse_uri(plan.summaries_uri) if plan.summaries_uri else None
+        self._shown = parse_uri(plan.shown_uri) if plan.shown_uri else None
         for item in plan.data:
             parse_uri(item.uri)
         self._board = status.StatusBoard()
@@ -65,6 +68,8 @@ class TaskStorage:
         self._published: Tuple[Published, ...] = ()
         self._publisher: Optional[Publisher] = None
         self._mirror: Optional[Mirror] = None
+        self._follower: Optional[CheckpointFollower] = None
+        self._copy: Optional[LogCopy] = None
         self._restored: Optional[Restored] = None
         self._fetched: List[FetchedData] = []
 
@@ -75,6 +80,7 @@ class TaskStorage:
         the next one. The one task that publishes takes its place here already, so that what is
         newest cannot change any more under those who agree on it.
         """
+        self._stop_bringing()
         self._fetching = Gate()
         connection = replace(self._connection, gate=self._fetching, noticed=self._failed)
         self._board.recovered(status.STATE_FETCHING)
@@ -105,8 +111,19 @@ class TaskStorage:
         self._fetching.close()
 
     def begin(self) -> None:
-        """Begin to publish checkpoints and to copy summaries, on threads of their own."""
+        """Begin to publish checkpoints and to copy summaries, on threads of their own.
+
+        Or to bring them, for the tasks that read what others make while they run.
+        """
         plan = self._plan
+        if self._place is not None and plan.follow:
+            self._follower = CheckpointFollower(
+                FollowPlan(plan.checkpoint_dir, self._place), self._own_connection(), self._restored
+            )
+            self._follower.start()
+        if self._shown is not None:
+            self._copy = LogCopy(CopyPlan(plan.log_dir, self._shown), self._own_connection())
+            self._copy.start()
         if self._place is not None and plan.writer is not None:
             publish = PublishPlan(
                 plan.checkpoint_dir,
@@ -132,6 +149,7 @@ class TaskStorage:
 
         Say whether all of it is in S3. Checkpoints go first: they are what cannot be had again.
         """
+        self._stop_bringing()
         complete = True
         share = _CHECKPOINT_SHARE if self._mirror is not None else 1.0
         if self._publisher is not None:
@@ -151,7 +169,13 @@ class TaskStorage:
     def stop(self) -> None:
         """Stop at once; also a ``fetch`` that another thread is in."""
         self._fetching.close()
+        self._stop_bringing()
         for engine in (self._publisher, self._mirror):
+            if engine is not None:
+                engine.stop()
+
+    def _stop_bringing(self) -> None:
+        for engine in (self._follower, self._copy):
             if engine is not None:
                 engine.stop()
 
@@ -164,6 +188,10 @@ class TaskStorage:
             said = self._publisher.status()
             if said.published_id:
                 return said.published_step or 0, said.published_id
+        if self._follower is not None:
+            here = self._follower.status()
+            if here.published_id:
+                return here.published_step or 0, here.published_id
         for line in self._published[:1]:
             return line.step or 0, line.id
         return None
@@ -181,7 +209,9 @@ class TaskStorage:
             "problem": fetching.problem.as_json() if fetching.problem else None,
             "checkpoints": self._publisher.status().as_json() if self._publisher else None,
             "summaries": self._mirror.status().as_json() if self._mirror else None,
-            "restored": dict(vars(restored)) if restored else None,
+            "followed": self._follower.status().as_json() if self._follower else None,
+            "shown": self._copy.status().as_json() if self._copy else None,
+            "restored": restored.as_json() if restored else None,
             "data": [
                 {"uri": one.item.uri, "path": one.item.path, "files": one.files, "size": one.size}
                 for one in self._fetched

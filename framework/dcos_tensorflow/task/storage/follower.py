@@ -1,0 +1,133 @@
+"""Brings each newly published checkpoint into a directory while a process reads it there.
+
+The evaluator's runner makes one when the process starts. Like TensorFlow itself it adds the files
+of a checkpoint first, then replaces the ``checkpoint`` state file that names it, and removes older
+ones last; a reader that was just about to open one still finds it. What the process writes there
+itself is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass, replace
+from typing import FrozenSet, List, Optional
+
+from dcos_tensorflow.task.storage import status
+from dcos_tensorflow.task.storage.connection import Connection
+from dcos_tensorflow.task.storage.errors import (
+    Cancelled,
+    DamagedCheckpoint,
+    storage_error,
+)
+from dcos_tensorflow.task.storage.location import Location
+from dcos_tensorflow.task.storage.manifest import Published
+from dcos_tensorflow.task.storage.repeating import Repeating
+from dcos_tensorflow.task.storage.restorer import Restored, Restorer
+
+#: So many checkpoints stay: a reader may be at one for as long as it takes to publish two more.
+KEPT = 3
+
+
+@dataclass(frozen=True)
+class FollowPlan:
+    """What to follow, where to, and how often to look."""
+
+    directory: str
+    place: Location
+    interval_seconds: float = 5.0
+
+
+class CheckpointFollower:
+    """Follows one place. ``start`` and ``stop``, or ``follow_once`` without the thread.
+
+    ``restored`` is what the directory holds at the beginning.
+    """
+
+    def __init__(
+        self, plan: FollowPlan, connection: Connection, restored: Optional[Restored] = None
+    ) -> None:
+        self._plan = plan
+        self._board = status.StatusBoard()
+        self._connection = replace(connection, noticed=self._board.failed)
+        self._restorer = Restorer(plan.place, self._connection)
+        self._here: List[FrozenSet[str]] = []
+        self._seen = restored.id if restored else ""
+        self._repeating = Repeating(
+            "follower", plan.interval_seconds, self.follow_once, connection.gate
+        )
+        if restored is not None and restored.paths:
+            self._here.append(frozenset(restored.paths))
+            self._board.change(published_id=restored.id, published_step=restored.step)
+
+    def status(self) -> status.SyncStatus:
+        """Return which checkpoint is here, as ``published_*``; from any thread."""
+        return self._board.read()
+
+    def start(self) -> None:
+        """Begin to follow. Returns at once."""
+        self._repeating.start()
+
+    def stop(self) -> None:
+        """Stop at once."""
+        self._repeating.stop()
+        if self._board.read().problem is None:
+            self._board.change(state=status.STATE_STOPPED)
+
+    def follow_once(self) -> bool:
+        """Bring the newest checkpoint if it is not here; say whether it came. Raises nothing."""
+        try:
+            newest = self._newest()
+            if newest is None or newest.id == self._seen:
+                self._board.unpublished(None)
+                self._board.recovered(status.STATE_IDLE)
+                return False
+            self._board.unpublished(time.monotonic())
+            self._board.change(state=status.STATE_FETCHING)
+            came = self._bring(newest)
+            self._board.recovered(status.STATE_IDLE)
+            return came
+        except Cancelled:
+            return False
+        except Exception as error:  # The process must go on whatever this was.
+            problem = storage_error(error, "follow the checkpoints").problem
+            if self._board.read().problem is None:
+                self._connection.log(f"checkpoints: {problem.text}; the task goes on without it")
+            self._board.failed(problem)
+            return False
+
+    def _newest(self) -> Optional[Published]:
+        return next(iter(self._restorer.published()), None)
+
+    def _bring(self, line: Published) -> bool:
+        try:
+            brought = self._restorer.add(self._plan.directory, line)
+        except DamagedCheckpoint as damaged:
+            if line.id not in [known.id for known in self._restorer.published()]:
+                # It was removed while it came: there is a newer one.
+                return False
+            self._seen = line.id
+            warning = f"checkpoint {line.id} is damaged: {damaged.problem.summary}"
+            self._board.change(warning=warning)
+            self._connection.log(f"checkpoints: {warning}; the next one is waited for")
+            return False
+        self._seen = line.id
+        self._board.add_bytes(brought.bytes_fetched)
+        self._board.change(
+            published_id=line.id, published_step=line.step, published_at=time.time(), warning=""
+        )
+        self._board.unpublished(None)
+        self._here.insert(0, frozenset(brought.paths))
+        self._connection.log(f"checkpoints: {brought.text}")
+        self._remove_old()
+        return True
+
+    def _remove_old(self) -> None:
+        """Remove the files that only checkpoints of long ago have."""
+        kept: FrozenSet[str] = frozenset().union(*self._here[:KEPT])
+        old: FrozenSet[str] = frozenset().union(*self._here[KEPT:])
+        del self._here[KEPT:]
+        for path in old - kept:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(self._plan.directory, path))
