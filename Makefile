@@ -5,6 +5,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TENSORFLOW ?= 2.21.0
 OLD_TENSORFLOW ?= 2.15.1
 SEEDS ?= 300
+# Most tests wait for processes: two at a time take little more than half the time.
+TEST_PROCESSES ?= 2
 PYTEST_ARGUMENTS ?=
 
 VENV := .venv
@@ -47,7 +49,8 @@ demo: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed
 	  --set service.python=$(CURDIR)/$(TENSORFLOW_VENV)
 
 test: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed system-packages
-	SEEDS=$(SEEDS) $(BIN)/python -m pytest $(PYTEST_ARGUMENTS)
+	SEEDS=$(SEEDS) $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadgroup \
+	  --no-loadscope-reorder $(PYTEST_ARGUMENTS)
 
 unit: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGUMENTS)
