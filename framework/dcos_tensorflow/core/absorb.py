@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dcos_tensorflow.core import contract, events, requests, uninstall
+from dcos_tensorflow.core import contract, events, reconciliation, requests, uninstall
 from dcos_tensorflow.core.actions import AcceptInverse, Acknowledge, Exit, Resubscribe
 from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.draft import Draft
@@ -196,21 +196,17 @@ def _forget_offers(draft: Draft, offer_ids: tuple[str, ...]) -> None:
     draft.set(offers=left, offers_version=draft.state.offers_version + 1)
 
 
-def _answered(draft: Draft, task_id: str) -> None:
-    reconciliation = draft.state.reconciliation
-    if task_id in reconciliation.waiting:
-        waiting = reconciliation.waiting - {task_id}
-        draft.set(reconciliation=replace(reconciliation, waiting=waiting))
-
-
 def _update(draft: Draft, event: events.TaskUpdate) -> None:
     if event.uuid:
         draft.acknowledgements.append(Acknowledge(event.agent_id, event.task_id, event.uuid))
-    _answered(draft, event.task_id)
     record = draft.state.task_by_id(event.task_id)
     if record is None or _was_given_up(draft, record):
+        reconciliation.answered(draft, event.task_id)
         _stray(draft, event)
         return
+    if reconciliation.wants_explanation(draft, record, event):
+        return
+    reconciliation.answered(draft, event.task_id)
     after = record.advance(
         event.state,
         draft.now,
@@ -269,11 +265,9 @@ def _call_failed(draft: Draft, event: events.CallFailed) -> None:
             )
         return
     # The master may have launched them: ask, and never send the ACCEPT again (rule 4).
-    reconciliation = draft.state.reconciliation
-    waiting = reconciliation.waiting | {r.task_id for r in records}
-    draft.set(
-        reconciliation=replace(reconciliation, waiting=waiting, next_at=draft.now + 1.0, round=0)
-    )
+    owed = draft.state.reconciliation
+    waiting = owed.waiting | {r.task_id for r in records}
+    draft.set(reconciliation=replace(owed, waiting=waiting, next_at=draft.now + 1.0, round=0))
 
 
 def _report(draft: Draft, event: events.RunnerReported) -> None:
@@ -359,14 +353,8 @@ def _agent_failed(draft: Draft, event: events.AgentFailed) -> None:
     if gone:
         _forget_offers(draft, gone)
     # The event itself proves nothing about tasks (Mesos: no order is guaranteed): ask.
-    reconciliation = draft.state.reconciliation
+    owed = draft.state.reconciliation
     doubtful = {r.task_id for r in draft.state.live_tasks if r.agent_id == event.agent_id}
     if doubtful:
-        draft.set(
-            reconciliation=replace(
-                reconciliation,
-                waiting=reconciliation.waiting | doubtful,
-                next_at=draft.now + 1.0,
-                round=0,
-            )
-        )
+        waiting = owed.waiting | doubtful
+        draft.set(reconciliation=replace(owed, waiting=waiting, next_at=draft.now + 1.0, round=0))

@@ -63,17 +63,18 @@ def see_cause(draft: Draft) -> None:
     if not newest or newest[0].kind != causes.PEER_LOST:
         return
     effect = newest[0]
-    if draft.now > effect.at + COLLATERAL_SECONDS:
+    if not _is_open(draft, effect):
         return
     for name in members(draft.state):
         record = draft.state.tasks.get(name)
-        if record is None or record.kill_reason or record.changed_at < effect.at:
+        if record is None or record.changed_at < effect.at:
             continue
         if name in (effect.task, *effect.collateral):
             continue
         had_failed = record.held and 0 < record.failed_start == record.start - 1
+        # Whom we kill ends as KILLED.
         died = record.state is TaskState.FAILED
-        if not (had_failed or died):
+        if not (had_failed or died) or (record.kill_reason and not died):
             continue
         seen = replace(record, start=record.failed_start) if had_failed and not died else record
         if not _is_effect(seen) and _concerns(draft, effect, replace(seen, ordered_at=0.0)):
@@ -192,7 +193,21 @@ def _open(draft: Draft, record: TaskRecord) -> bool:
 
 def _concerns(draft: Draft, incident: Incident, record: TaskRecord) -> bool:
     began = max(record.launched_at, record.ordered_at)
-    return draft.now <= incident.at + COLLATERAL_SECONDS and began <= incident.at
+    return _is_open(draft, incident) and began <= incident.at
+
+
+def _is_open(draft: Draft, incident: Incident) -> bool:
+    """Say whether a failure that is seen now may be the incident's.
+
+    The cause of an effect can come late, its update being lost: whoever ended of it has not been
+    started again for as long.
+    """
+    if draft.now <= incident.at + COLLATERAL_SECONDS:
+        return True
+    record = draft.state.tasks.get(incident.task)
+    if incident.kind != causes.PEER_LOST or record is None or record.task_id != incident.task_id:
+        return False
+    return record.terminal or (record.held and 0 < record.failed_start == record.start - 1)
 
 
 def _note(draft: Draft, incident: Incident, cause: Cause, record: TaskRecord) -> bool:

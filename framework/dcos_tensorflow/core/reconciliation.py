@@ -2,7 +2,8 @@
 
 Called by ``core.service.step`` after the job was advanced. Mesos' own advice (docs,
 "Task Reconciliation"): explicit until every task has answered, with truncated exponential back-off;
-implicit, which finds tasks that we do not know; both again from time to time.
+implicit, which finds tasks that we do not know; both again from time to time. ``core.absorb`` asks
+what an answer is worth.
 """
 
 from __future__ import annotations
@@ -12,13 +13,20 @@ from dataclasses import replace
 from dcos_tensorflow.core.actions import Reconcile
 from dcos_tensorflow.core.backoff import spread
 from dcos_tensorflow.core.draft import Draft
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.events import TaskUpdate
+from dcos_tensorflow.core.job import WATCHED_PHASES
+from dcos_tensorflow.core.task import TaskRecord, TaskState
 
 FIRST_WAIT_SECONDS = 5.0
 MAX_WAIT_SECONDS = 300.0
 PERIOD_SECONDS = 900.0
 #: A launch that nobody spoke of for so long is asked about.
 LAUNCH_SILENCE_SECONDS = 30.0
+#: The update that says how a task failed is waited for so long. Its agent sends it at once after a
+#: subscription, and again after 10 s and 20 s (recorded: unacked_retry).
+EXPLANATION_SECONDS = 60.0
+#: What every answer gives as its reason; why a task ended is in the task's own update only.
+ANSWER_REASON = "REASON_RECONCILIATION"
 #: Tasks per call: large reconciliations are spread over several (reference: scale notes).
 CHUNK = 1000
 
@@ -50,6 +58,46 @@ def doubt(draft: Draft, task_ids: frozenset[str]) -> None:
                 state, waiting=state.waiting | task_ids, next_at=draft.now, round=0
             )
         )
+
+
+def answered(draft: Draft, task_id: str) -> None:
+    """Note that the master has spoken of a task."""
+    state = draft.state.reconciliation
+    if task_id in state.waiting or task_id in state.unexplained:
+        unexplained = {k: v for k, v in state.unexplained.items() if k != task_id}
+        draft.set(
+            reconciliation=replace(
+                state, waiting=state.waiting - {task_id}, unexplained=unexplained
+            )
+        )
+
+
+def wants_explanation(draft: Draft, record: TaskRecord, update: TaskUpdate) -> bool:
+    """Say whether to wait for the update that says how this task failed, and note that.
+
+    An answer names the state only. Until the task's own update is acknowledged its agent sends it
+    again, so it is lost only together with the agent.
+    """
+    told = update.state is TaskState.FAILED and update.reason == ANSWER_REASON
+    watched = draft.job.phase in WATCHED_PHASES and not record.kill_reason
+    if not told or not watched or record.terminal:
+        return False
+    state = draft.state.reconciliation
+    since = state.unexplained.get(record.task_id, draft.now)
+    if draft.waited(since) >= EXPLANATION_SECONDS:
+        return False
+    if record.task_id not in state.unexplained:
+        draft.reasons.append(f"{record.name} has failed, and how is still to be told")
+        draft.set(
+            reconciliation=replace(
+                state,
+                waiting=state.waiting | {record.task_id},
+                unexplained={**state.unexplained, record.task_id: since},
+                next_at=draft.now + FIRST_WAIT_SECONDS,
+                round=0,
+            )
+        )
+    return True
 
 
 def _doubt_silent_launches(draft: Draft) -> None:

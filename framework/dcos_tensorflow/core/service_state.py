@@ -74,9 +74,14 @@ class LaunchSettings:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """Which tasks still owe an answer to explicit reconciliation, and when to ask again."""
+    """Which tasks still owe an answer to explicit reconciliation, and when to ask again.
+
+    ``unexplained`` are those that have failed, as an answer says (task id -> since when): the
+    update that says how is still to come.
+    """
 
     waiting: frozenset[str] = frozenset()
+    unexplained: Mapping[str, float] = field(default_factory=dict)
     next_at: float = 0.0
     round: int = 0
     implicit_at: float = 0.0
