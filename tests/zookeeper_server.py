@@ -98,6 +98,12 @@ class ZooKeeperServer:
             self.kill()
         return self.start()
 
+    def restart_empty(self) -> ZooKeeperServer:
+        """Kill it and start one that knows nothing on the same port."""
+        self.kill()
+        shutil.rmtree(self.folder / "data")
+        return self.start()
+
     def close(self) -> None:
         """End the server and remove its whole folder."""
         self.kill()

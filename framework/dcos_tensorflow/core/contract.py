@@ -22,6 +22,11 @@ TASK_NAME = "TASK_NAME"
 SERVICE_NAME = "SERVICE_NAME"
 PROGRESS_FILE = "PROGRESS_FILE"
 
+# Kerberos, as the published package's tasks know it; the keytab is a secret in the sandbox.
+KERBEROS_VARIABLE = "SECURITY_KERBEROS_"
+KERBEROS_KEYTAB_VARIABLE = "SECURITY_KERBEROS_KEYTAB"
+KERBEROS_KEYTAB_FILE = ".secrets/keytab"
+
 # The runner's HTTP interface. Every request carries TOKEN_HEADER: the hex HMAC-SHA256 of
 # "<METHOD> <path>\n<unix seconds>\n<body>" under the task's token, and the seconds in TIME_HEADER.
 STATUS_PATH = "/v1/status"

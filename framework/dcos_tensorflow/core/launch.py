@@ -137,6 +137,12 @@ def _environment(
     return env
 
 
+def _sandbox_environment(spec: ServiceSpec, role: RoleSpec) -> dict[str, str]:
+    """Return the variables that name files of the sandbox; one that the user has set is theirs."""
+    named = {**role.sandbox_env, **storage.sandbox_env(spec, role)}
+    return {name: path for name, path in named.items() if name not in role.env}
+
+
 def _uris(spec: ServiceSpec, settings: LaunchSettings) -> tuple[Uri, ...]:
     packed = settings.storage_runner if spec.storage.is_used else settings.runner
     runner = Uri(
@@ -170,9 +176,7 @@ def launch_task(
         agent_id=record.agent_id,
         resources=role.resources,
         ports=record.ports,
-        command=launch_command(
-            role.python, {**role.sandbox_env, **storage.sandbox_env(spec, role)}
-        ),
+        command=launch_command(role.python, _sandbox_environment(spec, role)),
         env=_environment(spec, role, record, cluster, instance),
         secret_env={contract.RUNNER_TOKEN_VARIABLE: token},
         credentials=storage.credentials(spec, record.role),

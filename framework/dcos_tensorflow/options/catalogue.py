@@ -14,7 +14,7 @@ from typing import Any
 
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.section import Section
-from dcos_tensorflow.options.values import Allowed, Secret
+from dcos_tensorflow.options.values import Allowed, HiddenWhenWrong, Secret
 
 #: Names that other systems and older files have for an option of ours.
 _KNOWN_AS = {
@@ -36,6 +36,9 @@ _KNOWN_AS = {
     "cmd": "job_cmd",
     "virtual_network": "virtual_network_enabled",
     "environment": "env",
+    "secret": "secrets",
+    "ulimits": "rlimits",
+    "shm": "shm_size",
 }
 
 Path = tuple[str, ...]
@@ -50,6 +53,7 @@ class Option:
     allowed: str
     secret: bool
     nullable: bool
+    hidden_when_wrong: bool
 
     @property
     def name(self) -> str:
@@ -68,6 +72,14 @@ class Option:
             if "properties" in schema.get("items", {}):
                 return tuple(schema["items"]["properties"])
         return ()
+
+    def part(self, name: str) -> Mapping[str, Any]:
+        """Return the JSON Schema of a name in each element of such a list; empty for no name."""
+        for schema in self.schema.get("anyOf", ()):
+            found: Mapping[str, Any] = schema.get("items", {}).get("properties", {})
+            if name in found:
+                return found[name]  # type: ignore[no-any-return]
+        return {}
 
     @property
     def is_text(self) -> bool:
@@ -142,6 +154,7 @@ def _options(model: type[Section], schema: Mapping[str, Any], path: Path) -> Ite
             words or allowed_by(below),
             any(isinstance(m, Secret) for m in field.metadata),
             field.default is None,
+            any(isinstance(m, HiddenWhenWrong) for m in field.metadata),
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dcos_tensorflow.options.containers import container_findings
 from dcos_tensorflow.options.document import shown
 from dcos_tensorflow.options.environment_checks import environment_findings
 from dcos_tensorflow.options.errors import Finding
@@ -53,6 +54,7 @@ def findings(options: Options) -> Iterator[Finding]:
     yield from _times(options)
     yield from _environments(options)
     yield from storage_findings(options)
+    yield from container_findings(options)
 
 
 def role_options(options: Options, group: str) -> RoleOptions:
@@ -94,12 +96,6 @@ def _unsupported(options: Options) -> Iterator[Finding]:
     service = options.service
     refused = (
         (
-            "service.service_account_secret",
-            bool(service.service_account_secret),
-            "logging in to DC/OS with a service account is not supported yet",
-            "empty text",
-        ),
-        (
             "service.virtual_network_enabled",
             service.virtual_network_enabled,
             "virtual networks are not supported yet",
@@ -114,16 +110,9 @@ def _unsupported(options: Options) -> Iterator[Finding]:
         (
             "service.gcs_key",
             bool(service.gcs_key),
-            "a key in the options would be stored in plain text; put its file on the agents or "
-            "into the image and name it in service.env as GOOGLE_APPLICATION_CREDENTIALS",
+            "a key in the options would be stored in plain text; set service.use_gcs_key_secret, "
+            "and service.gcs_key_secret to the secret or the file that holds it",
             "empty text",
-        ),
-        (
-            "service.use_gcs_key_secret",
-            service.use_gcs_key_secret,
-            "DC/OS secrets are not supported yet; put the key's file on the agents or into the "
-            "image and name it in service.env as GOOGLE_APPLICATION_CREDENTIALS",
-            "false",
         ),
     )
     for path, is_set, message, allowed in refused:

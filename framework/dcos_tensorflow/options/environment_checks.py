@@ -14,7 +14,7 @@ from dcos_tensorflow.options.document import text_flaw
 from dcos_tensorflow.options.errors import HIDDEN, Finding
 
 #: Set for every task by the service; an own value would break the cluster or the job contract.
-_RESERVED_VARIABLES = {
+RESERVED_VARIABLES = {
     contract.TF_CONFIG: "it is made from the roles and their counts",
     contract.TF_EPOCH: "it is the number of the ClusterSpec",
     contract.LOG_DIR: "it follows from service.shared_filesystem and checkpoints.uri",
@@ -47,10 +47,10 @@ def environment_findings(path: str, env: dict[str, str]) -> Iterator[Finding]:
                 looked_at,
                 "",
             )
-        elif name in _RESERVED_VARIABLES:
+        elif name in RESERVED_VARIABLES:
             yield Finding(
                 where,
-                f"{name} is set by the service: {_RESERVED_VARIABLES[name]}",
+                f"{name} is set by the service: {RESERVED_VARIABLES[name]}",
                 "any other name",
                 looked_at,
                 "",

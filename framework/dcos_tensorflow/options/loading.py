@@ -215,7 +215,8 @@ def _shown(value: object, path: _Path, option: catalogue.Option) -> str:
     in_environment = option.is_environment and (
         isinstance(value, str) if path == option.path else is_secret(path[-1])
     )
-    return "(hidden)" if option.secret or in_environment else document.shown(value)
+    hidden = option.secret or option.hidden_when_wrong or in_environment
+    return "(hidden)" if hidden else document.shown(value)
 
 
 def _at(values: Any, path: _Path) -> Any:
@@ -263,16 +264,23 @@ def _part_problem(detail: ErrorDetails, option: catalogue.Option) -> OptionProbl
     wanted = ", ".join(option.parts)
     if detail["type"] == "option":
         context = detail.get("ctx", {})
-        return OptionProblem(
-            name, context["message"], document.shown(value), "", context["suggestion"]
-        )
+        # What stands where a secret's place belongs may be the secret itself.
+        hidden = option.hidden_when_wrong
+        shown = "(hidden)" if hidden else document.shown(value)
+        return OptionProblem(name, context["message"], shown, "", context["suggestion"])
     if detail["type"] == "missing":
         return OptionProblem(name, "is missing", "", f"an object with {wanted}")
     if detail["type"] == "extra_forbidden":
         near = get_close_matches(below[-1], option.parts, n=1)
         return OptionProblem(name, "unknown option", "", wanted, near[0] if near else "")
-    kind = "text" if len(below) > 1 else f"an object with {wanted}"
-    return OptionProblem(name, f"must be {kind}, not {document.kind_of(value)}")
+    if len(below) == 1:
+        message = f"must be an object with {wanted}, not {document.kind_of(value)}"
+        return OptionProblem(name, message)
+    allowed = catalogue.allowed_by(option.part(below[1]))
+    if allowed == "text":
+        return OptionProblem(name, f"must be text, not {document.kind_of(value)}")
+    message = "is not a value that it can have"
+    return OptionProblem(name, message, document.shown(value), allowed)
 
 
 def _unknown(path: _Path) -> OptionProblem:

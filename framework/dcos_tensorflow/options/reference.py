@@ -33,7 +33,7 @@ is `hostname`, `@zone`, `@region` or an attribute of the agents. Operators, in a
 
 An environment (`env`) is an object of texts. Where only text can be given, as in a DC/OS package,
 it is JSON text of such an object; `service.job_uris` and `data` likewise are lists or JSON text of
-them.
+them. So are `secrets` and `rlimits`.
 Variables of the scheduler's own environment reach tasks too: `TASKCFG_ALL_X` is `X` in all tasks,
 `TASKCFG_<ROLE>_X` in the tasks of one role (`PS`, `CHIEF`, `WORKER`, `GPU_WORKER`, `EVALUATOR`,
 `TENSORBOARD`). Where several give the same variable, the last of these wins: `service.env`, the
@@ -55,18 +55,19 @@ Rules that span several options:
 * `cluster_spec.addressing` `dns` needs ports that are not 0.
 * The longest of several waits is not shorter than the first.
 * What is kept in S3 is told in `docs/checkpoints.md`. `checkpoints.initial_uri` needs checkpoints
-  there. `s3.credentials` names where the scheduler finds the keys: one of `env` and `file`, or
-  nothing. A key itself stands nowhere in the options; what looks like one is refused.
+  there. `s3.credentials` names where the keys are: one of `env`, `file` and `secret`, or nothing. A
+  key itself stands nowhere in the options; what looks like one is refused.
+* What secrets are, where they come from and where tasks find them is told in `docs/secrets.md`. Each
+  has a `source` and either `env` or `file`; they need the `mesos` containerizer.
+* A limit in `rlimits` has both `soft` and `hard`, or neither, which is no limit.
 * No two entries of `data` are put at the same place, nor one within the other.
 
 Coming from the beta-tensorflow package, whose options files work unchanged but for this:
 
 * A name that the package did not know, which it passed over in silence, is an error.
 * Without `job_url` and `job_name` the package ran an example of its own; here that is an error.
-* `gcs_key`, `use_gcs_key_secret`, `service_account_secret`, `virtual_network_enabled` and
-  `mesos_api_version` `V0` are refused for now, with a message that says what to do instead.
-* `disk_type` `MOUNT` is taken as `ROOT`, and a Kerberos keytab is not fetched; `validate` tells
-  you where that applies.
+* `gcs_key` and `mesos_api_version` `V0` are refused, with a message that says what to do instead.
+* `disk_type` `MOUNT` is taken as `ROOT`; `validate` tells you where that applies.
 """
 
 _TABLE_HEAD = "| option | default | allowed | meaning |\n|---|---|---|---|\n"

@@ -7,6 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic.config import JsonDict
 
+from dcos_tensorflow.options.container_values import (
+    ProcessLimits,
+    Secrets,
+    SharedMemoryIfGiven,
+)
 from dcos_tensorflow.options.section import Section
 from dcos_tensorflow.options.values import (
     Count,
@@ -123,6 +128,40 @@ def _python(what: str) -> Any:
     )
 
 
+def _user(what: str) -> Any:
+    return Field(
+        "",
+        title="User",
+        description=f"User that each {what} runs as; wins over service.user. Empty: that user.",
+    )
+
+
+def _secrets(what: str) -> Any:
+    return Field(
+        default=[],
+        title="Secrets",
+        description=f"Secrets of each {what}, beside those of service.secrets: a list of objects "
+        "with source and either env or file. They win over those of the same variable or file.",
+    )
+
+
+def _rlimits(what: str) -> Any:
+    return Field(
+        default=[],
+        title="Process limits",
+        description=f"Limits of the processes of each {what}: a list of objects with name, soft "
+        "and hard. They win over those of the same name in service.rlimits.",
+    )
+
+
+def _shm_size(what: str) -> Any:
+    return Field(
+        None,
+        title="Shared memory size (MB)",
+        description=f"Size of /dev/shm of each {what}, in MB. Left out: service.shm_size.",
+    )
+
+
 class ParameterServer(Section):
     """Options of the ps tasks."""
 
@@ -136,6 +175,10 @@ class ParameterServer(Section):
     retry_limit: RetryLimitIfGiven = _retry_limit("parameter servers")
     env: Environment = _env("parameter server")
     python: Line = _python("parameter server")
+    user: Line = _user("parameter server")
+    secrets: Secrets = _secrets("parameter server")
+    rlimits: ProcessLimits = _rlimits("parameter server")
+    shm_size: SharedMemoryIfGiven = _shm_size("parameter server")
 
 
 class Chief(Section):
@@ -152,6 +195,10 @@ class Chief(Section):
     retry_limit: RetryLimitIfGiven = _retry_limit("the chief")
     env: Environment = _env("chief")
     python: Line = _python("chief")
+    user: Line = _user("chief")
+    secrets: Secrets = _secrets("chief")
+    rlimits: ProcessLimits = _rlimits("chief")
+    shm_size: SharedMemoryIfGiven = _shm_size("chief")
 
 
 class Worker(Section):
@@ -168,6 +215,10 @@ class Worker(Section):
     retry_limit: RetryLimitIfGiven = _retry_limit("workers")
     env: Environment = _env("worker")
     python: Line = _python("worker")
+    user: Line = _user("worker")
+    secrets: Secrets = _secrets("worker")
+    rlimits: ProcessLimits = _rlimits("worker")
+    shm_size: SharedMemoryIfGiven = _shm_size("worker")
 
 
 class GpuWorker(Section):
@@ -189,6 +240,10 @@ class GpuWorker(Section):
     retry_limit: RetryLimitIfGiven = _retry_limit("GPU workers")
     env: Environment = _env("GPU worker")
     python: Line = _python("GPU worker")
+    user: Line = _user("GPU worker")
+    secrets: Secrets = _secrets("GPU worker")
+    rlimits: ProcessLimits = _rlimits("GPU worker")
+    shm_size: SharedMemoryIfGiven = _shm_size("GPU worker")
 
 
 class Evaluator(Section):
@@ -205,6 +260,10 @@ class Evaluator(Section):
     retry_limit: RetryLimitIfGiven = _sidecar_retry_limit("the evaluator")
     env: Environment = _env("evaluator")
     python: Line = _python("evaluator")
+    user: Line = _user("evaluator")
+    secrets: Secrets = _secrets("evaluator")
+    rlimits: ProcessLimits = _rlimits("evaluator")
+    shm_size: SharedMemoryIfGiven = _shm_size("evaluator")
 
 
 class TensorBoard(Section):
@@ -221,3 +280,7 @@ class TensorBoard(Section):
     retry_limit: RetryLimitIfGiven = _sidecar_retry_limit("TensorBoard")
     env: Environment = _env("TensorBoard")
     python: Line = _python("TensorBoard")
+    user: Line = _user("TensorBoard")
+    secrets: Secrets = _secrets("TensorBoard")
+    rlimits: ProcessLimits = _rlimits("TensorBoard")
+    shm_size: SharedMemoryIfGiven = _shm_size("TensorBoard")

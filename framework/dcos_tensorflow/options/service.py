@@ -27,7 +27,8 @@ from dcos_tensorflow.core.spec import (
     UpdateStrategy,
     Uri,
 )
-from dcos_tensorflow.options import catalogue
+from dcos_tensorflow.options import catalogue, data_access
+from dcos_tensorflow.options.containers import limits_of, secrets_of, shared_memory_of
 from dcos_tensorflow.options.cross_checks import (
     GANG_GROUPS,
     count_of,
@@ -139,16 +140,12 @@ def notes(options: Options) -> tuple[str, ...]:
             "service.use_tensorboard: without service.shared_filesystem or checkpoints.uri "
             "TensorBoard sees only its own sandbox."
         )
-    if service.security.kerberos.enabled and service.security.kerberos.keytab_secret:
-        found.append(
-            "service.security.kerberos.keytab_secret: tasks get the secret's path, not the "
-            "keytab; bring that in the image or by service.job_uris."
-        )
     environments = {"service": service.env} | {
         group: role_options(options, group).env for group in GROUP_OF_ROLE.values()
     }
     found += [
-        f"{group}.env.{name}: looks like a secret, and is stored and passed in plain text."
+        f"{group}.env.{name}: looks like a secret, and is stored and passed in plain text; "
+        f"{group}.secrets is the place for one."
         for group, env in environments.items()
         for name in env
         if is_secret(name)
@@ -182,12 +179,17 @@ def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
         ),
         port=port_of(options, group) or None,
         constraints=parse_placement(given.placement_constraint),
-        env={**_common_env(options), **options.service.env, **given.env},
+        env={**data_access.environment(options), **options.service.env, **given.env},
         container=_container(options, role, image) if image else None,
         python=given.python or options.service.python,
         disk_type="ROOT" if isinstance(given, TensorBoard) else given.disk_type,
         min_count=given.min_count if isinstance(given, Worker | GpuWorker) else None,
         retry_limit=given.retry_limit,
+        user=given.user,
+        secrets=secrets_of(options, group),
+        rlimits=limits_of(options, group),
+        shm_size=shared_memory_of(options, group),
+        sandbox_env=data_access.sandbox_environment(options),
     )
 
 
@@ -221,33 +223,7 @@ def _job_spec(options: Options) -> JobSpec:
 
 
 def _extra_uris(options: Options) -> list[Uri]:
-    uris = [Uri(uri.strip()) for uri in options.service.job_uris]
-    config = options.service.hdfs.config_uri.strip().rstrip("/")
-    if config:
-        uris += [
-            Uri(f"{config}/{name}", extract=False) for name in ("core-site.xml", "hdfs-site.xml")
-        ]
-    return uris
-
-
-def _common_env(options: Options) -> dict[str, str]:
-    """Return what the published package hands to its tasks for HDFS and Kerberos."""
-    env = {}
-    if options.service.hdfs.config_uri.strip():
-        env["HDFS_ENABLED"] = "true"
-    kerberos = options.service.security.kerberos
-    if kerberos.enabled:
-        values = {
-            "ENABLED": "true",
-            "PRIMARY": kerberos.primary,
-            "REALM": kerberos.realm,
-            "KDC_HOSTNAME": kerberos.kdc.hostname,
-            "KDC_PORT": str(kerberos.kdc.port),
-            "KEYTAB_SECRET": kerberos.keytab_secret,
-            "DEBUG": "true" if kerberos.debug else None,
-        }
-        env |= {f"SECURITY_KERBEROS_{name}": value for name, value in values.items() if value}
-    return env
+    return [Uri(uri.strip()) for uri in options.service.job_uris] + data_access.uris(options)
 
 
 def with_task_environment(

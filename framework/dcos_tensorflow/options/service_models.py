@@ -6,6 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from dcos_tensorflow.options.container_values import (
+    ProcessLimits,
+    Secrets,
+    SharedMemory,
+    Source,
+    SourceIfGiven,
+)
 from dcos_tensorflow.options.section import Section, group
 from dcos_tensorflow.options.values import (
     Command,
@@ -37,23 +44,23 @@ class KeyDistributionCenter(Section):
 
 
 class Kerberos(Section):
-    """Kerberos, handed to the tasks as SECURITY_KERBEROS_* variables."""
+    """Kerberos, handed to the tasks as SECURITY_KERBEROS_* variables and files."""
 
     enabled: bool = Field(
         False,
-        description="Pass the Kerberos settings to every task, as SECURITY_KERBEROS_* environment "
-        "variables. The image or the job runs kinit.",
+        description="Give every task the Kerberos settings: SECURITY_KERBEROS_* variables, a "
+        "krb5.conf and, where the image has kinit and there is a keytab, a ticket, kept fresh.",
     )
     kdc: KeyDistributionCenter = group(KeyDistributionCenter, "The Kerberos KDC.")
     primary: Line = Field(
         "tensorflow", description="Primary of the tasks' principal <primary>@<realm>."
     )
     realm: LineIfGiven = Field(None, description="Realm of the tasks' principal.")
-    keytab_secret: LineIfGiven = Field(
+    keytab_secret: SourceIfGiven = Field(
         None,
-        description="DC/OS secret store path of the keytab. Tasks get the path in "
-        "SECURITY_KERBEROS_KEYTAB_SECRET; the keytab itself must be in the image or come by "
-        "service.job_uris.",
+        description="Secret store path of the keytab, file:/path on the scheduler's machine, or "
+        "env:NAME of its environment. Tasks find the keytab in the file that KRB5_CLIENT_KTNAME "
+        "and SECURITY_KERBEROS_KEYTAB name.",
     )
     debug: bool = Field(False, description="Ask for Kerberos' debug output.")
 
@@ -71,8 +78,8 @@ class Hdfs(Section):
         "",
         title="HDFS Configuration Directory URI",
         description="URI of the directory that holds core-site.xml and hdfs-site.xml. Both are "
-        "fetched into every task's sandbox, and HDFS_ENABLED=true is set. The Hadoop client must "
-        "be in the image.",
+        "fetched into every task's sandbox, which HADOOP_CONF_DIR names, and HDFS_ENABLED=true is "
+        "set. The Hadoop client must be in the image.",
     )
 
 
@@ -90,8 +97,8 @@ class Service(Section):
     )
     service_account_secret: Line = Field(
         "",
-        description="Secret store path of the service account's credentials. Not supported yet: "
-        "refused when set.",
+        description="Secret store path of the service account's credentials. DC/OS hands them to "
+        "the scheduler, which logs in with them and renews its login.",
     )
     virtual_network_enabled: bool = Field(
         False, description="Join a virtual network. Not supported yet: refused when true."
@@ -239,13 +246,19 @@ class Service(Section):
         "",
         title="GCS Key",
         description="JSON key of a Google Cloud Storage service account. Refused when set: it "
-        "would be stored in plain text. Put the key's file on the agents or into the image and "
-        "name it in service.env as GOOGLE_APPLICATION_CREDENTIALS.",
+        "would be stored in plain text. service.use_gcs_key_secret takes it from a secret.",
         repr=False,
     )
     use_gcs_key_secret: bool = Field(
         False,
-        description="Use the DC/OS secret gcs_key. Not supported yet: refused when true.",
+        description="Give every task the key in service.gcs_key_secret as a file, which "
+        "GOOGLE_APPLICATION_CREDENTIALS names.",
+    )
+    gcs_key_secret: Source = Field(
+        "gcs_key",
+        title="GCS key secret",
+        description="Where that key is: secret store path, file:/path on the scheduler's machine, "
+        "or env:NAME of its environment.",
     )
     use_tensorboard: bool = Field(
         False,
@@ -286,6 +299,24 @@ class Service(Section):
         title="Environment",
         description="Environment variables of every task. Stored and shown as they are: no place "
         "for secrets.",
+    )
+    secrets: Secrets = Field(
+        default=[],
+        title="Secrets",
+        description="Secrets of every task: a list of objects with source (a path of the cluster's "
+        "secret store, file:/path on the scheduler's machine, or env:NAME of its environment) and "
+        "either env (a variable) or file (below the sandbox). They are never stored or shown.",
+    )
+    rlimits: ProcessLimits = Field(
+        default=[],
+        title="Process limits",
+        description="Limits of every task's processes: a list of objects with name (such as "
+        "RLIMIT_NOFILE), soft and hard. Without the two there is no limit.",
+    )
+    shm_size: SharedMemory = Field(
+        0,
+        title="Shared memory size (MB)",
+        description="Size of every task's own /dev/shm, in MB. 0: what the agents give.",
     )
     region: Line = Field(
         "",

@@ -45,8 +45,8 @@ def storage_spec(options: Options) -> StorageSpec:
             region=s3.region,
             path_style=_PATH_STYLE[s3.addressing_style],
             ca_file=s3.ca_file,
-            credentials=CredentialsReference(given.env, given.file, given.profile)
-            if given.env or given.file
+            credentials=CredentialsReference(given.env, given.file, given.profile, given.secret)
+            if given.env or given.file or given.secret
             else None,
         ),
     )

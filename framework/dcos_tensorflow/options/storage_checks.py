@@ -57,14 +57,6 @@ def _initial(options: Options) -> Iterator[Finding]:
 
 def _credentials(options: Options) -> Iterator[Finding]:
     given, prefix = options.s3.credentials, "s3.credentials"
-    if given.secret:
-        yield Finding(
-            f"{prefix}.secret",
-            "DC/OS secrets are not supported yet; name variables of the scheduler in "
-            f"{prefix}.env or a file on its machine in {prefix}.file",
-            "empty text",
-            (f"{prefix}.secret",),
-        )
     if given.env and given.file:
         yield Finding(
             f"{prefix}.file",
@@ -72,6 +64,14 @@ def _credentials(options: Options) -> Iterator[Finding]:
             "credentials are in one of them",
             f"either {prefix}.env or {prefix}.file",
             (f"{prefix}.env", f"{prefix}.file"),
+        )
+    if given.secret and (given.env or given.file):
+        other = f"{prefix}.env" if given.env else f"{prefix}.file"
+        yield Finding(
+            f"{prefix}.secret",
+            f"both {other} and {prefix}.secret are set, and the credentials are in one of them",
+            f"either {other} or {prefix}.secret",
+            (f"{prefix}.secret", other),
         )
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from dcos_tensorflow.options.container_values import SourceIfAny
 from dcos_tensorflow.options.section import Section, group
 from dcos_tensorflow.options.storage_values import (
     CacheBytes,
@@ -139,11 +140,12 @@ class Credentials(Section):
     profile: Line = Field(
         "default", title="Profile", description="Profile of such a credentials file."
     )
-    secret: Line = Field(
+    secret: SourceIfAny = Field(
         "",
         title="Secret",
-        description="DC/OS secret store path of the credentials. Not supported yet: refused when "
-        "set.",
+        description="A secret that is a credentials file of AWS: a path of the cluster's secret "
+        "store, file:/path on the scheduler's machine, or env:NAME of its environment. Tasks get "
+        "it as a file, and boto3 reads the profile in it.",
     )
 
 

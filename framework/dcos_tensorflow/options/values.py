@@ -44,6 +44,11 @@ class Secret:
     """Marks an option whose value is never shown."""
 
 
+@dataclass(frozen=True)
+class HiddenWhenWrong:
+    """Marks an option that names where a secret is: what it is not may be the secret itself."""
+
+
 def problem(message: str, suggestion: str = "") -> PydanticCustomError:
     """Return the error that a validator raises to say ``message`` in its own words."""
     # The message is data: braces in it must not be taken for a template.
@@ -59,7 +64,7 @@ def whole(value: object) -> object:
     return value
 
 
-def _given(value: object) -> object:
+def given(value: object) -> object:
     """Refuse null: what has no value is left out."""
     if value is None:
         raise problem("must not be null; leave it out")
@@ -275,9 +280,9 @@ Port = Annotated[
     BeforeValidator(whole),
     Allowed("a whole number from 1 to 65535, or 0 for any port"),
 ]
-CountIfGiven = Annotated[Count | None, BeforeValidator(_given)]
+CountIfGiven = Annotated[Count | None, BeforeValidator(given)]
 RetryLimit = Annotated[int, Field(ge=0, le=MAXIMUM_COUNT), BeforeValidator(whole)]
-RetryLimitIfGiven = Annotated[RetryLimit | None, BeforeValidator(_given)]
+RetryLimitIfGiven = Annotated[RetryLimit | None, BeforeValidator(given)]
 BackoffFactor = Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)]
 LogBytes = Annotated[int, Field(ge=10_000, le=1_000_000_000_000), BeforeValidator(whole)]
 LogKeep = Annotated[int, Field(ge=0, le=1000), BeforeValidator(whole)]
@@ -286,12 +291,12 @@ SomeSeconds = Annotated[float, Field(gt=0, le=MAXIMUM_SECONDS, allow_inf_nan=Fal
 Line = Annotated[str, AfterValidator(single_line)]
 PortIfGiven = Annotated[
     Port | None,
-    BeforeValidator(_given),
+    BeforeValidator(given),
     Allowed("a whole number from 1 to 65535, or 0 for any port"),
 ]
 KdcPort = Annotated[int, Field(ge=1, le=65535), BeforeValidator(whole)]
-KdcPortIfGiven = Annotated[KdcPort | None, BeforeValidator(_given)]
-LineIfGiven = Annotated[Line | None, BeforeValidator(_given)]
+KdcPortIfGiven = Annotated[KdcPort | None, BeforeValidator(given)]
+LineIfGiven = Annotated[Line | None, BeforeValidator(given)]
 Placement = Annotated[
     str, AfterValidator(_placement), Allowed(f"placement constraints such as {EXAMPLE}")
 ]

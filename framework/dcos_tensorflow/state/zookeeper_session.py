@@ -41,6 +41,9 @@ logger = logging.getLogger(__name__)
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_logger.setLevel(logging.WARNING)
 
+#: How many sessions long a connection must be lost until its history counts no more.
+_SESSIONS_OUT_OF_TOUCH = 2
+
 #: Requests on their way at a time: enough to hide the round trip, few enough that a server under
 #: load answers each in time.
 PIPELINE_DEPTH = 1_000
@@ -82,6 +85,10 @@ class ZooKeeperSession:
     """A connection to ``place`` that reconnects by itself, and a new session after a lost one.
 
     ``on_session_lost`` is called from kazoo's thread when the servers have ended the session.
+    Servers that were set up anew, or restored from an older copy, know less than this client has
+    seen; ZooKeeper turns such a client away without a word, for ever. So after a long loss of the
+    connection it no longer says what it has seen: the servers then answer that they do not know the
+    session.
     Raises StateUnavailable when no server answers within ``timeout_seconds``.
     """
 
@@ -98,6 +105,8 @@ class ZooKeeperSession:
         self.closed = threading.Event()
         self._on_session_lost = on_session_lost
         self._connected = threading.Event()
+        self._out_of_touch_seconds = _SESSIONS_OUT_OF_TOUCH * session_seconds
+        self._out_of_touch: threading.Timer | None = None
         self._client = KazooClient(
             hosts=place.host_list,
             timeout=session_seconds,
@@ -179,6 +188,7 @@ class ZooKeeperSession:
         if self.closed.is_set():
             return
         self.closed.set()
+        self._in_touch()
         try:
             self._client.stop()
         except (KazooException, OSError) as error:
@@ -187,12 +197,27 @@ class ZooKeeperSession:
             self._client.close()
 
     def _state_changed(self, state: str) -> None:
+        self._in_touch()
         if state == KazooState.CONNECTED:
             self._connected.set()
             return
         self._connected.clear()
-        if state == KazooState.LOST and not self.closed.is_set():
+        if self.closed.is_set():
+            return
+        self._out_of_touch = threading.Timer(self._out_of_touch_seconds, self._forget_history)
+        self._out_of_touch.daemon = True
+        self._out_of_touch.start()
+        if state == KazooState.LOST:
             self._on_session_lost()
+
+    def _in_touch(self) -> None:
+        if self._out_of_touch is not None:
+            self._out_of_touch.cancel()
+            self._out_of_touch = None
+
+    def _forget_history(self) -> None:
+        logger.info("ZooKeeper (%s) has not answered for a session's time", self.place)
+        self._client.last_zxid = 0
 
     def _wait_for_connection(self, until: float) -> None:
         if self.closed.is_set():

@@ -70,6 +70,19 @@ def test_values_and_leadership_outlive_a_killed_and_restarted_server(
     assert losses == []
 
 
+def test_a_server_that_was_set_up_anew_ends_the_leadership(
+    own_zookeeper: ZooKeeperServer, own_backend: Backend
+) -> None:
+    losses: list[str] = []
+    store = own_backend.store(zookeeper_session_seconds=1.0, timeout_seconds=5.0)
+    leadership = store.lead("leader", 5, losses.append)
+    store.commit([Write("Epoch", b"1")])
+    own_zookeeper.restart_empty()
+    eventually(lambda: not leadership.held, seconds=30)
+    assert len(losses) == 1
+    assert store.load() == {}
+
+
 def test_calls_fail_within_the_time_limit_while_no_server_runs(
     own_zookeeper: ZooKeeperServer, own_backend: Backend
 ) -> None:

@@ -406,11 +406,6 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         "service.security.kerberos.realm: is needed because service.security.kerberos.enabled is "
         "true (given: nothing)",
     ),
-    "service account secrets come later": (
-        {"service": {"service_account_secret": "tensorflow/sa"}},
-        "service.service_account_secret: logging in to DC/OS with a service account is not "
-        'supported yet (given: "tensorflow/sa"; allowed: empty text)',
-    ),
     "virtual networks come later": (
         {"service": {"virtual_network_enabled": True}},
         "service.virtual_network_enabled: virtual networks are not supported yet (given: true; "
@@ -420,11 +415,46 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         {"service": {"mesos_api_version": "V0"}},
         'service.mesos_api_version: only Mesos\' HTTP API is supported (given: "V0"; allowed: V1)',
     ),
-    "DC/OS secrets come later": (
-        {"service": {"use_gcs_key_secret": True}},
-        "service.use_gcs_key_secret: DC/OS secrets are not supported yet; put the key's file on "
-        "the agents or into the image and name it in service.env as "
-        "GOOGLE_APPLICATION_CREDENTIALS (given: true; allowed: false)",
+    "Docker's engine knows no secrets": (
+        {
+            "service": {"containerizer": "docker", "use_gcs_key_secret": True},
+            "worker": {"secrets": [{"source": "a", "env": "A"}]},
+        },
+        "service.containerizer: the docker containerizer knows no secrets, and there are some in "
+        'worker.secrets, service.gcs_key_secret (given: "docker"; allowed: mesos)',
+    ),
+    "a secret is in one place": (
+        {"service": {"secrets": [{"source": "a", "env": "A", "file": "a"}]}},
+        "service.secrets.0: both env and file are set, and a secret is in one of them",
+    ),
+    "a secret is somewhere": (
+        {"service": {"secrets": [{"source": "a"}]}},
+        "service.secrets.0: neither env nor file is set, and a secret is in one of them",
+    ),
+    "two secrets are not in one variable": (
+        {"chief": {"secrets": [{"source": "a", "env": "A"}, {"source": "b", "env": "A"}]}},
+        "chief.secrets.1: A is that of chief.secrets.0 too (allowed: a place of its own)",
+    ),
+    "a secret does not replace what the service sets": (
+        {"service": {"secrets": [{"source": "a", "env": "TF_CONFIG"}]}},
+        "service.secrets.0.env: TF_CONFIG is set by the service: it is made from the roles and "
+        "their counts (allowed: any other name)",
+    ),
+    "a variable is a secret or none": (
+        {"worker": {"secrets": [{"source": "a", "env": "A"}], "env": {"A": "x"}}},
+        "worker.secrets.0.env: A is set in worker.env too (given: A; allowed: one of them)",
+    ),
+    "a limit has both ends": (
+        {"service": {"rlimits": [{"name": "RLIMIT_CORE", "soft": 1}]}},
+        "service.rlimits.0: hard is missing: a limit has both, and neither is no limit",
+    ),
+    "a soft limit is not above the hard one": (
+        {"worker": {"rlimits": [{"name": "RLIMIT_CORE", "soft": 2, "hard": 1}]}},
+        "worker.rlimits.0: soft is 2, above hard, which is 1 (allowed: soft at most hard)",
+    ),
+    "a limit stands there once": (
+        {"worker": {"rlimits": [{"name": "RLIMIT_CORE"}, {"name": "RLIMIT_CORE"}]}},
+        "worker.rlimits.1: RLIMIT_CORE is that of worker.rlimits.0 too (allowed: each name once)",
     ),
 }
 

@@ -187,11 +187,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "worker.env.AWS_SECRET_ACCESS_KEY: a key here would be stored and shown to everyone; "
         "s3.credentials names where keys are (allowed: any other name)",
     ),
-    "a secret": (
-        {"s3": {"credentials": {"secret": "tensorflow/s3"}}},
-        "s3.credentials.secret: DC/OS secrets are not supported yet; name variables of the "
-        "scheduler in s3.credentials.env or a file on its machine in s3.credentials.file "
-        '(given: "tensorflow/s3"; allowed: empty text)',
+    "a secret beside a file": (
+        {"s3": {"credentials": {"secret": "tensorflow/s3", "file": "/etc/aws"}}},
+        "s3.credentials.secret: both s3.credentials.file and s3.credentials.secret are set, and "
+        "the credentials are in one of them (given: (hidden); allowed: either s3.credentials.file "
+        "or s3.credentials.secret)",
     ),
     "two places for credentials": (
         {"s3": {"credentials": {"env": "AWS_", "file": "/etc/aws"}}},
