@@ -1,8 +1,8 @@
 """A model of the task runner for histories under a virtual clock (docs/task-runner.md).
 
 Every live task of ``simulated_mesos.Cluster`` has one. It takes orders as the real one does: a
-newer start replaces an older, ``run`` false holds the process, a failed start stays failed, and a
-process that is stopped may take its time.
+newer start replaces an older, ``run`` false holds it until the same start is let go, a failed start
+stays failed, and a process that is stopped may take its time.
 """
 
 from __future__ import annotations
@@ -82,10 +82,13 @@ class Runner:
         if start < self.start or not self.obeys:
             return
         newer = start > self.start
+        if not newer and self.run and not run:
+            # It was made before the order that has let this start go.
+            return
         if not newer and self.state == contract.RUNNER_FAILED:
             return
         self.start, self.run, self.order_taken = start, run, order
-        if self.trains and (newer or not run):
+        if self.trains and newer:
             self._stop(order)
         elif newer:
             self.state = contract.RUNNER_HELD

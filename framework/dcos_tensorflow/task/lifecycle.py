@@ -237,6 +237,9 @@ def _terminate(state: Lifecycle, grace_seconds: Optional[float], why: str, now: 
 def _receive(state: Lifecycle, order: Order, now: float) -> Step:
     if order.start < state.order.start:
         raise StaleOrder(f"start {order.start} is older than start {state.order.start}")
+    if order.start == state.order.start and state.order.run and not order.run:
+        # Whoever wants it stopped wants a newer start: this order was made before the other.
+        raise StaleOrder(f"start {order.start} was let go: it is not held any more")
     if state.stop_reason or state.phase is Phase.EXITED:
         raise Ending("the task is ending and takes no order")
     if state.keeping is not None:
@@ -263,15 +266,11 @@ def _receive_while_keeping(state: Lifecycle, ended: ProcessEnded, order: Order) 
 
 
 def _receive_again(state: Lifecycle, order: Order, now: float) -> Step:
-    """Take an order for the start that is wanted already: it may let it go or hold it."""
+    """Take an order for the start that is wanted already: it may let it go."""
     began = state.current is not None and state.current.start == order.start
     if state.phase is Phase.FAILED or (began and state.phase is not Phase.STOPPING):
         # Its cluster counts no more: it began, or has failed, with the one it had.
-        known = replace(state, order=replace(state.order, run=order.run))
-        if began and not order.run:
-            why = f"start {order.start} is to be held"
-            return _terminate(known, order.grace_seconds, why, now)
-        return known, ()
+        return replace(state, order=replace(state.order, run=order.run)), ()
     _check_epoch(state, order)
     taken = replace(state, order=order)
     if state.fetching:

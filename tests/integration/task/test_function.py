@@ -143,14 +143,14 @@ def test_a_function_at_its_gate_that_is_killed_ends_the_task(start_function):
     assert task.wait() == 137
 
 
-def test_a_function_at_its_gate_can_be_held_and_let_go(start_function):
+def test_a_function_at_its_gate_can_be_stopped_and_its_next_start_let_go(start_function):
     port = free_port()
     task = start_function(port)
     task.wait_for_text("tensorflow is imported")
-    task.order(1, run=False, **function_cluster(port))
+    task.order(2, run=False, **function_cluster(port))
     pid = task.wait_for_state("held", starts=1)["pid"]
     assert pid is None
-    task.order(1, **function_cluster(port))
+    task.order(2, **function_cluster(port))
     task.wait_for_state("waiting", starts=2)
     with listen(port):
         assert task.wait() == 0

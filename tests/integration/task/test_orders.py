@@ -71,15 +71,23 @@ def test_a_task_held_at_launch_starts_nothing_until_it_is_let_go(start):
     task.wait_for_state("running", start=1, epoch=7, starts=1)
 
 
-def test_a_running_start_is_held_and_let_go(start):
+def test_a_process_is_stopped_and_the_next_start_held_and_let_go(start):
     task = running(start)
     pid = task.status()["pid"]
-    task.order(1, run=False)
-    status = task.wait_for_state("held", start=1, run=False)
+    task.order(2, run=False)
+    status = task.wait_for_state("held", start=2, run=False)
     assert not alive(pid)
     assert (status["exit"], status["pid"], status["memory_bytes"]) == (None, None, None)
-    task.order(1)
-    task.wait_for_state("running", start=1, starts=2)
+    task.order(2)
+    task.wait_for_state("running", start=2, starts=2)
+
+
+def test_a_hold_that_comes_after_the_start_was_let_go_changes_nothing(start):
+    task = running(start)
+    pid = task.status()["pid"]
+    code, answer = task.order(1, run=False)
+    assert (code, answer["error"]) == (409, "start 1 was let go: it is not held any more")
+    assert (task.status()["state"], task.status()["pid"]) == ("running", pid)
 
 
 def test_the_same_order_twice_starts_one_process(start):
@@ -116,11 +124,11 @@ def test_a_start_that_waits_goes_over_to_newer_addresses(start):
     task.wait_for_state("running", start=1, epoch=3, starts=1)
 
 
-def test_a_start_that_waits_can_be_held(start):
+def test_while_a_start_waits_the_next_one_can_be_held(start):
     address = f"127.0.0.3:{free_port()}"
     task = start(STARTS, cluster={"epoch": 1, **peers(address)})
     task.wait_for_state("waiting")
-    task.order(1, run=False, **peers(address))
+    task.order(2, run=False, **peers(address))
     task.wait_for_state("held", waiting_for=[])
     with socket.socket() as peer:
         peer.bind(("127.0.0.3", int(address.rpartition(":")[2])))
@@ -139,8 +147,8 @@ def test_an_order_takes_the_place_of_one_that_is_on_its_way(start):
 def test_a_start_is_held_while_the_one_before_is_stopped(start):
     task = running(start, IGNORES_SIGTERM)
     task.order(2)
-    task.order(2, run=False, grace_seconds=0.1)
-    task.wait_for_state("held", start=2, starts=1)
+    task.order(3, run=False, grace_seconds=0.1)
+    task.wait_for_state("held", start=3, starts=1)
 
 
 def test_orders_during_the_preparation_are_taken(start):
@@ -180,7 +188,7 @@ child = subprocess.Popen([sys.executable, "-c", "import signal, time, os\\n"
 """
     task = running(start, source + WAIT)
     grandchild = task.pid_in("deep")
-    task.order(1, run=False)
+    task.order(2, run=False)
     task.wait_for_state("held")
     assert not alive(grandchild)
 
@@ -270,7 +278,7 @@ def test_a_task_that_is_ending_takes_no_order(start):
 
 def test_nothing_survives_a_runner_that_is_killed_while_held(start):
     task = running(start)
-    task.order(1, run=False)
+    task.order(2, run=False)
     task.wait_for_state("held")
     children = Path(f"/proc/{task.process.pid}/task/{task.process.pid}/children")
     left = [int(pid) for pid in children.read_text().split()]

@@ -67,7 +67,7 @@ def phase_after(*events, **settings):
 
 RUNNING = ((0, Prepared()), (1, PeersAnswered(1, 1)))
 FAILED = (*RUNNING, (2, ended(1, 3)))
-HELD = (*RUNNING, (2, hold(ONE)), (3, stopped(1)))
+HELD = (*RUNNING, (2, hold(TWO)), (3, stopped(1)))
 
 
 def test_first_the_peers_are_waited_for():
@@ -126,10 +126,12 @@ def test_a_failed_start_is_never_started_again_under_its_own_number():
     assert step(before, order(ONE, cluster=Cluster(7)), 3) == (before, ())
 
 
-def test_a_failed_start_stays_failed_when_it_is_held_and_let_go():
-    held, actions = play(*FAILED, (3, hold(ONE)))
-    assert (held.phase, held.order.run, actions) == (Phase.FAILED, False, ())
-    assert phase_after(*FAILED, (3, hold(ONE)), (4, OrderReceived(ONE))) is Phase.FAILED
+def test_a_start_that_failed_while_it_was_held_stays_failed_when_it_is_let_go():
+    held = replace(ONE, run=False)
+    before, _ = play((0, Prepared()), first=held)
+    failed = replace(before, phase=Phase.FAILED)
+    after, actions = step(failed, OrderReceived(ONE), 3)
+    assert (after.phase, after.order.run, actions) == (Phase.FAILED, True, ())
 
 
 def test_after_a_failure_a_new_start_begins():
@@ -241,7 +243,7 @@ def test_the_first_order_can_change_the_cluster_while_the_sandbox_is_prepared():
 
 
 def test_a_start_can_be_held_and_replaced_while_the_sandbox_is_prepared():
-    assert phase_after((0, hold(ONE)), (1, Prepared())) is Phase.HELD
+    assert phase_after((0, hold(TWO)), (1, Prepared())) is Phase.HELD
     assert play((0, OrderReceived(TWO)), (1, Prepared()))[1] == (WatchPeers(TWO),)
 
 
@@ -261,14 +263,14 @@ def test_the_same_order_again_does_not_wait_anew():
     assert step(before, OrderReceived(ONE), 50) == (before, ())
 
 
-def test_a_start_that_waits_can_be_held_and_let_go():
-    state, actions = play((0, Prepared()), (1, hold(ONE)))
+def test_while_a_start_waits_the_next_one_can_be_held_and_let_go():
+    state, actions = play((0, Prepared()), (1, hold(TWO)))
     assert (state.phase, state.deadline, actions) == (Phase.HELD, None, (ForgetPeers(),))
-    assert play((0, Prepared()), (1, hold(ONE)), (2, OrderReceived(ONE)))[1] == (WatchPeers(ONE),)
+    assert play((0, Prepared()), (1, hold(TWO)), (2, OrderReceived(TWO)))[1] == (WatchPeers(TWO),)
 
 
 def test_no_answer_of_peers_and_no_time_starts_what_is_held():
-    events = ((0, Prepared()), (1, hold(ONE)), (2, PeersAnswered(1, 1)), (999, Tick()))
+    events = ((0, Prepared()), (1, hold(TWO)), (2, PeersAnswered(1, 1)), (999, Tick()))
     assert play(*events)[0].starts == 0
 
 
@@ -280,25 +282,47 @@ def test_a_task_held_at_launch_starts_nothing_until_it_is_let_go():
     assert (start.order.start, start.order.cluster.epoch, start.process) == (1, 4, 1)
 
 
-def test_a_running_start_that_is_held_is_stopped_and_stays_stopped():
-    assert phase_after(*RUNNING, (2, hold(ONE))) is Phase.STOPPING
+@pytest.mark.parametrize(
+    "events",
+    [
+        (),
+        RUNNING,
+        FAILED,
+        (*HELD, (4, OrderReceived(TWO)), (5, PeersAnswered(2, 2))),
+        (*RUNNING, (2, hold(TWO)), (3, OrderReceived(TWO))),
+    ],
+    ids=["preparing", "running", "failed", "let go", "let go while it is stopped"],
+)
+def test_a_hold_that_comes_after_the_start_was_let_go_is_refused(events):
+    state, _ = play(*events)
+    with pytest.raises(StaleOrder):
+        step(state, hold(state.order), 9)
+
+
+def test_a_hold_that_comes_twice_changes_nothing():
+    before, _ = play(*HELD)
+    assert step(before, hold(TWO), 9) == (before, ())
+
+
+def test_a_process_whose_next_start_is_held_is_stopped_and_stays_stopped():
+    assert phase_after(*RUNNING, (2, hold(TWO))) is Phase.STOPPING
     state, _ = play(*HELD)
     assert (state.phase, state.failure) == (Phase.HELD, None)
 
 
 def test_a_held_start_that_is_let_go_starts_with_the_newest_cluster():
-    events = (*HELD, (4, order(ONE, cluster=Cluster(6))), (5, PeersAnswered(1, 6)))
+    events = (*HELD, (4, order(TWO, cluster=Cluster(6))), (5, PeersAnswered(2, 6)))
     (start,) = play(*events)[1]
     assert (start.order.cluster.epoch, start.process) == (6, 2)
 
 
 def test_a_start_that_is_let_go_while_it_is_stopped_starts_again_after_that():
-    events = (*RUNNING, (2, hold(ONE)), (3, OrderReceived(ONE)), (4, stopped(1)))
-    assert play(*events)[1] == (WatchPeers(ONE),)
+    events = (*RUNNING, (2, hold(TWO)), (3, OrderReceived(TWO)), (4, stopped(1)))
+    assert play(*events)[1] == (WatchPeers(TWO),)
 
 
 def test_a_new_start_can_be_held_while_the_old_one_is_stopped():
-    events = (*RUNNING, (2, OrderReceived(TWO)), (3, hold(TWO)), (4, stopped(1)))
+    events = (*RUNNING, (2, OrderReceived(TWO)), (3, hold(THREE)), (4, stopped(1)))
     assert phase_after(*events) is Phase.HELD
 
 
@@ -338,8 +362,10 @@ def test_a_process_that_fails_by_itself_just_before_it_is_replaced_has_failed():
     assert (state.failure.start, state.phase) == (1, Phase.WAITING)
 
 
-def test_a_process_that_fails_by_itself_just_before_it_is_held_has_failed():
-    assert phase_after(*RUNNING, (2, hold(ONE)), (3, ended(1, 1))) is Phase.FAILED
+def test_a_process_that_fails_by_itself_just_before_the_next_start_is_held_has_failed():
+    state, actions = play(*RUNNING, (2, hold(TWO)), (3, ended(1, 1)))
+    assert actions == (ReportFailure(state.failure), ForgetPeers())
+    assert (state.failure.start, state.phase) == (1, Phase.HELD)
 
 
 def test_a_process_that_succeeds_by_itself_just_before_it_is_replaced_has_succeeded():

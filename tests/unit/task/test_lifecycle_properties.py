@@ -57,6 +57,8 @@ class World:
             return
         for action in actions:
             self.perform(action)
+        if before.order.run and before.order.start == self.state.order.start:
+            assert self.state.order.run, "who was let go is held again with a newer start only"
         self.check()
 
     def perform(self, action: object) -> None:
