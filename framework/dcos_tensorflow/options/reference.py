@@ -57,8 +57,8 @@ Rules that span several options:
 * What is kept in S3 is told in `docs/checkpoints.md`. `checkpoints.initial_uri` needs checkpoints
   there. `s3.credentials` names where the keys are: one of `env`, `file` and `secret`, or nothing. A
   key itself stands nowhere in the options; what looks like one is refused.
-* What secrets are, where they come from and where tasks find them is told in `docs/secrets.md`. Each
-  has a `source` and either `env` or `file`; they need the `mesos` containerizer.
+* Where secrets come from and where tasks find them is told in `docs/secrets.md`. Each has a
+  `source` and either `env` or `file`; they need the `mesos` containerizer.
 * A limit in `rlimits` has both `soft` and `hard`, or neither, which is no limit.
 * No two entries of `data` are put at the same place, nor one within the other.
 
