@@ -183,6 +183,8 @@ class Cluster:
         task = self.tasks.get(record.task_id)
         if task is None or not task.alive or task.state is TaskState.LAUNCHING:
             return None
+        if self._container_address(record.task_id) not in ("", record.address):
+            return None
         agent = self.agents[record.agent_id]
         return task.runner if agent.reachable and not agent.frozen else None
 
@@ -234,11 +236,18 @@ class Cluster:
             message=message,
             reason=reason,
             uuid=f"u{next(self._numbers)}",
+            container_address=self._container_address(task_id),
         )
         task.unacknowledged.append(update)
         if len(task.unacknowledged) == 1:
             task.retry_at = self.now + 10.0
             self.outbox.append(update)
+
+    def _container_address(self, task_id: str) -> str:
+        """Return the address that a container has of its own, and no other has had before."""
+        if self.tasks[task_id].launch.host_ports:
+            return ""
+        return f"9.0.0.{self.launch_history.index(task_id) + 1}"
 
     def run_everything(self) -> None:
         """Every launched task reaches RUNNING."""
@@ -280,7 +289,8 @@ class Cluster:
     def _launch(self, agent: Agent, launch: LaunchTask) -> None:
         assert launch.task_id not in self.tasks, f"{launch.task_id} is used twice"
         assert launch.resources.fits_in(agent.free), f"{launch.name} over-commits {agent.agent_id}"
-        assert all(p in agent.ports for p in launch.ports), f"{launch.name} takes foreign ports"
+        foreign = [p for p in launch.host_ports if p not in agent.ports]
+        assert not foreign, f"{launch.name} takes foreign ports"
         twins = [
             t
             for t in self.alive()
@@ -289,14 +299,14 @@ class Cluster:
         if twins:
             self.double_starts.append(f"{launch.task_id} beside {twins}")
         agent.free = agent.free - launch.resources
-        agent.ports = agent.ports.without(launch.ports)
+        agent.ports = agent.ports.without(launch.host_ports)
         self.tasks[launch.task_id] = RunningTask(launch, TaskState.LAUNCHING, Runner.of(launch))
         self.launch_history.append(launch.task_id)
 
     def _release(self, launch: LaunchTask) -> None:
         agent = self.agents[launch.agent_id]
         agent.free = agent.free + launch.resources
-        agent.ports = agent.ports + PortRanges.of((p, p) for p in launch.ports)
+        agent.ports = agent.ports + PortRanges.of((p, p) for p in launch.host_ports)
         agent.filtered_until = 0.0
 
     def _return(self, offer_ids: tuple[str, ...], seconds: float) -> None:

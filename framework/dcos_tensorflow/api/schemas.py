@@ -109,7 +109,7 @@ SCHEMAS: dict[str, Schema] = {
         }
     ),
     "TaskInfos": _list(_object({"info": {"type": "object"}, "status": {"type": "object"}})),
-    "Endpoint": _object({"address": _TEXTS, "dns": _TEXTS}),
+    "Endpoint": _object({"address": _TEXTS, "dns": _TEXTS}, {"vip": _TEXT}),
     "Configuration": _object(
         {
             "name": _TEXT,

@@ -164,6 +164,11 @@ def _for_this_machine(
             "cluster_spec.addressing: dns needs the names that DC/OS gives to tasks, and the"
             " embedded cluster gives none; use offer."
         )
+    if spec.network is not None:
+        raise UsageError(
+            f"service.virtual_network_enabled: true asks for the network {spec.network.name}, and"
+            " the embedded cluster has no container networks; use false."
+        )
     told = []
     given = options.service.model_fields_set
     images = [f"service.{name}" for name in _CONTAINER_OPTIONS if name in given]

@@ -207,6 +207,7 @@ def _update(draft: Draft, event: events.TaskUpdate) -> None:
     if reconciliation.wants_explanation(draft, record, event):
         return
     reconciliation.answered(draft, event.task_id)
+    record = _reached(draft, record, event.container_address)
     after = record.advance(
         event.state,
         draft.now,
@@ -218,6 +219,16 @@ def _update(draft: Draft, event: events.TaskUpdate) -> None:
         return
     draft.put(after)
     draft.reasons.append(f"{record.name} is {after.state}" + _because(after))
+
+
+def _reached(draft: Draft, record: TaskRecord, address: str) -> TaskRecord:
+    """Return the record with the address of its container, where it has one of its own."""
+    if record.address or not address:
+        return record
+    known = replace(record, address=address)
+    draft.put(known)
+    draft.reasons.append(f"{record.name} has the address {address}")
+    return known
 
 
 def _was_given_up(draft: Draft, record: TaskRecord) -> bool:

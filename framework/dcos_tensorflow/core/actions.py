@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dcos_tensorflow.core.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.addresses import Vip
 from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import Container, Uri
+from dcos_tensorflow.core.spec import Container, NetworkAddresses, Uri, VirtualNetwork
 from dcos_tensorflow.core.storage_spec import CredentialsReference
 
 
@@ -22,6 +23,8 @@ class LaunchTask:
     ``credentials`` is where the scheduler finds what it adds to that when it sends the launch, and
     ``secret_values`` what it adds for the sources of ``secrets`` that it reads itself; the others
     are Mesos' to find.
+    ``ports`` are where it listens: ports of the offer, unless ``network`` gives it an address of
+    its own. ``vip`` is the virtual address of the first of them.
     """
 
     task_id: str
@@ -37,6 +40,15 @@ class LaunchTask:
     secret_values: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     rlimits: tuple[ResourceLimit, ...] = ()
     shm_size: int = 0
+    network: VirtualNetwork | None = None
+    vip: Vip | None = None
+
+    @property
+    def host_ports(self) -> tuple[int, ...]:
+        """Return the ports of the agent that it takes: none where it has its own address."""
+        network = self.network
+        own = network is not None and network.addresses is NetworkAddresses.CONTAINER
+        return () if own else self.ports
     uris: tuple[Uri, ...] = ()
     container: Container | None = None
     user: str = ""

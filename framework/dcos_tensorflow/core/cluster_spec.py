@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dcos_tensorflow.core import contract as job_contract
+from dcos_tensorflow.core.addresses import dns_name
 from dcos_tensorflow.core.spec import (
     GANG_ROLES,
     TRAINING_ROLES,
@@ -132,9 +133,10 @@ def illegal_mix(spec: ServiceSpec) -> str | None:
 def address_of(spec: ServiceSpec, role_spec: RoleSpec, index: int, host: str, port: int) -> str:
     """Return the ``host:port`` by which peers reach a task.
 
-    ``host`` and ``port`` come from the accepted offer. With DNS addressing the name is the one
-    that DC/OS gives the task, ``<task>.<service without slashes>.<domain>``, and the port is the
-    configured one, so that the address outlives any move.
+    ``host`` and ``port`` come from the accepted offer, or are those of the task's own container
+    (``core.addresses``); ``host`` is empty until that is known. With DNS addressing the name is the
+    one that DC/OS gives the task, ``<task>.<service without slashes>.<domain>``, and the port is
+    the configured one, so that the address outlives any move.
     Raises ValueError when DNS addressing is asked for and the role has no configured port.
     """
     if spec.addressing is Addressing.OFFER:
@@ -143,8 +145,7 @@ def address_of(spec: ServiceSpec, role_spec: RoleSpec, index: int, host: str, po
         raise ValueError(
             f"cluster_spec.addressing dns needs a port for {role_spec.role}; none is configured"
         )
-    service = spec.name.replace("/", "")
-    return f"{role_spec.role}-{index}.{service}.{spec.dns_domain}:{role_spec.port}"
+    return f"{dns_name(spec, f'{role_spec.role}-{index}')}:{role_spec.port}"
 
 
 def decider(spec: ServiceSpec) -> str:

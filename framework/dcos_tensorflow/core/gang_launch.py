@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from dcos_tensorflow.core import addresses
 from dcos_tensorflow.core.actions import Accept
 from dcos_tensorflow.core.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.draft import Draft
@@ -66,6 +67,8 @@ def launch(draft: Draft, result: Placement) -> None:
 
 def _must_be_held(draft: Draft, gang: Sequence[str]) -> bool:
     """Say whether the processes of what is launched wait to be told to start."""
+    if addresses.are_learned(draft.state.spec):
+        return True
     whole = set(gang) >= set(members(draft.state)) and not draft.state.controls.paused_tasks
     return not whole or must_agree(draft.state.spec, draft.job.strategy_seen)
 
@@ -138,6 +141,8 @@ def _forget_what_was_said_of_earlier_attempts(draft: Draft) -> None:
 def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> TaskRecord:
     state = draft.state
     role, index = split_task_name(assignment.task)
+    role_spec = state.spec.role(role)
+    own = state.spec.has_own_addresses() and role_spec is not None
     unique = uuid.uuid5(uuid.NAMESPACE_OID, f"{state.instance}/{assignment.task}/{attempt}")
     return TaskRecord(
         name=assignment.task,
@@ -149,8 +154,8 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> T
         epoch=0,
         agent_id=assignment.agent_id,
         hostname=assignment.hostname,
-        address=assignment.address,
-        ports=assignment.ports,
+        address="" if own else assignment.address,
+        ports=addresses.own_ports(role_spec) if own and role_spec else assignment.ports,
         launched_at=draft.now,
         changed_at=draft.now,
         failures=_sidecar_failures(state.tasks.get(assignment.task), role),

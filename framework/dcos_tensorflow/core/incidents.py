@@ -85,7 +85,8 @@ def see_cause(draft: Draft) -> None:
 
 def time_out(draft: Draft, late: TaskRecord, seconds: float) -> None:
     """Open an incident for a member that does not come up."""
-    summary = f"{late.name} is still {late.state} {seconds:g} s after its launch"
+    known = "" if late.address else ", and Mesos has told no address of its container"
+    summary = f"{late.name} is still {late.state} {seconds:g} s after its launch{known}"
     incident = Incident(
         late.name, late.task_id, draft.now, causes.START_TIMED_OUT, summary, charged=True
     )

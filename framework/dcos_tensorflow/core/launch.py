@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.core import cluster_spec, contract, storage
+from dcos_tensorflow.core import addresses, cluster_spec, contract, storage
 from dcos_tensorflow.core.actions import LaunchTask
 from dcos_tensorflow.core.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.service_state import LaunchSettings
@@ -193,4 +193,6 @@ def launch_task(
             contract.LABEL_TASK: record.name,
             contract.LABEL_EPOCH: str(record.epoch),
         },
+        network=spec.network,
+        vip=addresses.vip(spec, record.role),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.core import restarts, sidecars
+from dcos_tensorflow.core import addresses, restarts, sidecars
 from dcos_tensorflow.core.actions import Revive, Suppress
 from dcos_tensorflow.core.backoff import spread
 from dcos_tensorflow.core.causes import INVALID_OFFERS_REASON, PORT_TAKEN
@@ -98,13 +98,14 @@ def _request(draft: Draft, name: str) -> TaskRequest:
     was_taken = any(i.kind == PORT_TAKEN and i.task == name for i in draft.job.incidents)
     before = draft.state.tasks.get(name)
     preferred = before.ports[0] if before is not None else role.port
-    by_name = spec.addressing is Addressing.DNS and task_role in GANG_ROLES
+    own = spec.has_own_addresses()
+    by_name = not own and spec.addressing is Addressing.DNS and task_role in GANG_ROLES
     request = TaskRequest(
         name=name,
         role=task_role,
         resources=role.resources,
-        port_count=PORTS_PER_TASK,
-        preferred_port=None if was_taken else preferred or None,
+        port_count=0 if own else PORTS_PER_TASK,
+        preferred_port=None if was_taken or own else preferred or None,
         required_port=role.port if by_name else None,
         constraints=role.constraints,
         region=spec.region,
@@ -121,11 +122,14 @@ def _keeps_its_place(draft: Draft, before: TaskRecord) -> bool:
     """Say whether a task is wanted at its old address: for some seconds, where a move costs more.
 
     Sessions never find a peer that has moved, and a ParameterServerStrategy chief would have to
-    restart to find it; MultiWorkerMirrored members all restart anyway.
+    restart to find it; MultiWorkerMirrored members all restart anyway. A container with an address
+    of its own has another one after each launch.
     """
     if strategy_of(draft.state) not in (Strategy.PARAMETER_SERVER, Strategy.BETWEEN_GRAPH):
         return False
     if before.role not in GANG_ROLES or before.kill_reason or not before.terminal:
+        return False
+    if draft.state.spec.has_own_addresses():
         return False
     if before.reason in _LEFT_BEHIND or before.agent_id in _avoided(draft):
         return False
@@ -237,7 +241,8 @@ def _old_attempts_may_live(draft: Draft) -> bool:
 
 def _wanted_sidecars(draft: Draft, *, with_gang: bool) -> tuple[TaskRequest, ...]:
     """Return requests for sidecars: beside a gang that is placed now, or that runs."""
-    first = with_gang and draft.state.epoch is None
+    # Beside a gang whose addresses are not known yet, a sidecar could not be told them.
+    first = with_gang and draft.state.epoch is None and not addresses.are_learned(draft.state.spec)
     if not first and draft.job.phase not in (JobPhase.STARTING, JobPhase.RUNNING):
         return ()
     return tuple(

@@ -19,6 +19,8 @@ STARTING_STATES = frozenset({TaskState.LAUNCHING, TaskState.STAGING, TaskState.S
 
 def where(record: TaskRecord) -> str:
     """Return where a task has its container."""
+    if not record.address:
+        return f"on {record.hostname}, whose container's address Mesos has not told yet"
     port = f":{record.ports[0]}" if record.ports else ""
     return f"on {record.hostname} at {record.address}{port}"
 

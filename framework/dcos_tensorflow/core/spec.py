@@ -69,6 +69,24 @@ class Addressing(StrEnum):
     DNS = "dns"
 
 
+class NetworkAddresses(StrEnum):
+    """Where a task on a virtual network listens: at its container's address, or the agent's."""
+
+    #: Each container has an address of its own; nothing is taken of the agent's ports.
+    CONTAINER = "container"
+    #: Ports of the agent are passed on to the container, each to the same number.
+    HOST = "host"
+
+
+@dataclass(frozen=True)
+class VirtualNetwork:
+    """A network that containers join by its name (CNI), with labels for its plugin."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    addresses: NetworkAddresses = NetworkAddresses.CONTAINER
+
+
 class ConstraintOperator(StrEnum):
     """Marathon's placement operators (Marathon docs, "Constraints"; SDK docs, "Placement")."""
 
@@ -250,6 +268,7 @@ class ServiceSpec:
     log_max_bytes: int = 20_000_000
     log_keep: int = 2
     storage: StorageSpec = StorageSpec()
+    network: VirtualNetwork | None = None
 
     @functools.cached_property
     def remembered(self) -> dict[str, str]:
@@ -263,6 +282,10 @@ class ServiceSpec:
     def task_names(self) -> tuple[str, ...]:
         """Return the names of all tasks, in the order of ``roles``."""
         return tuple(f"{r.role}-{index}" for r in self.roles for index in range(r.count))
+
+    def has_own_addresses(self) -> bool:
+        """Say whether every task has an address of its own, which is known once it is launched."""
+        return self.network is not None and self.network.addresses is NetworkAddresses.CONTAINER
 
     def wants_gpus(self) -> bool:
         """Say whether any task asks for a GPU: only then is GPU_RESOURCES sent to Mesos."""

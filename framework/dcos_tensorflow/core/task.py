@@ -80,8 +80,10 @@ class TaskRecord:
     """One attempt of one task.
 
     ``ports`` are the ports taken from the offer: the first is the gRPC port, the last the task
-    runner's. ``epoch`` is the ClusterSpec it was launched with. ``kill_reason`` is set when we
-    asked Mesos to kill it (and says why); ``killed_at`` when that call was last sent.
+    runner's. Where the container has an address of its own they are its own, and ``address`` is
+    empty until Mesos has told it. ``epoch`` is the ClusterSpec it was launched with.
+    ``kill_reason`` is set when we asked Mesos to kill it (and says why); ``killed_at`` when that
+    call was last sent.
     ``failures`` counts the failures of a sidecar.
 
     In one attempt the user's process may be started many times (docs/task-runner.md): ``start`` is

@@ -264,7 +264,9 @@ def container_unsupported(container: Mapping[str, Any] | None) -> str | None:
     if image:
         name = image.get("docker", image.get("appc", {})).get("name", "")
         return f"{NOT_SUPPORTED}: container images ('{name}')"
-    for field in ("volumes", "network_infos", "linux_info", "tty_info", "rlimit_info"):
+    for network in container.get("network_infos", ()):
+        return f"{NOT_SUPPORTED}: container networks ('{network.get('name', '')}')"
+    for field in ("volumes", "linux_info", "tty_info", "rlimit_info"):
         if container.get(field):
             return f"{NOT_SUPPORTED}: 'container.{field}'"
     return None

@@ -16,6 +16,7 @@ from dcos_tensorflow.core.events import InverseOffer, TaskUpdate
 from dcos_tensorflow.core.offers import AttributeValue, Offer
 from dcos_tensorflow.core.spec import Container, Containerizer, ServiceSpec, Uri
 from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.mesos.addressing import discovery, joined
 from dcos_tensorflow.mesos.container_info import secret_variables, with_wishes
 from dcos_tensorflow.mesos.offered_resources import (
     ConversionError,
@@ -182,7 +183,7 @@ def task_infos(launches: Sequence[LaunchTask], raw_offers: Sequence[Json]) -> li
     infos = []
     for launch in launches:
         try:
-            resources, left = left.take(launch.resources, launch.ports)
+            resources, left = left.take(launch.resources, launch.host_ports)
         except ConversionError as error:
             raise ConversionError(f"task {launch.task_id}: {error}") from error
         infos.append(_task_info(launch, resources))
@@ -197,11 +198,11 @@ def _task_info(launch: LaunchTask, resources: list[dict[str, Any]]) -> dict[str,
         "resources": resources,
         "command": _command(launch),
         "kill_policy": {"grace_period": duration(launch.kill_grace_seconds)},
-        "discovery": _discovery(launch),
+        "discovery": discovery(launch),
     }
     if launch.container is not None:
         info["container"] = _container(launch.container, launch)
-    container = with_wishes(info.get("container"), launch)
+    container = with_wishes(joined(info.get("container"), launch), launch)
     if container is not None:
         info["container"] = container
     if launch.labels:
@@ -278,22 +279,6 @@ def _image(container: Container, launch: LaunchTask) -> dict[str, Any]:
             "force_pull_image": container.force_pull,
         },
     }
-
-
-def _discovery(launch: LaunchTask) -> dict[str, Any]:
-    discovery: dict[str, Any] = {"visibility": "CLUSTER", "name": launch.name}
-    if launch.ports:
-        # The first port is the gRPC server's, the last the task runner's (core.task.TaskRecord).
-        names = [f"port-{index}" for index in range(len(launch.ports))]
-        names[-1] = "runner"
-        names[0] = "grpc"
-        discovery["ports"] = {
-            "ports": [
-                {"number": number, "name": name, "protocol": "tcp"}
-                for number, name in zip(launch.ports, names, strict=True)
-            ]
-        }
-    return discovery
 
 
 def _value(identifier: Json) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dcos_tensorflow.api.answers import ElementNotFound
+from dcos_tensorflow.core import addresses
 from dcos_tensorflow.core.plan import roles_in_start_order
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import GANG_ROLES, TaskRole
@@ -19,23 +22,22 @@ def endpoint_names(state: ServiceState) -> list[str]:
     ]
 
 
-def endpoint(state: ServiceState, name: str) -> dict[str, list[str]]:
-    """Return the addresses and DNS names of a role's live tasks. Raises ElementNotFound."""
+def endpoint(state: ServiceState, name: str) -> dict[str, Any]:
+    """Return addresses and names of a role's live tasks, and its VIP. Raises ElementNotFound."""
     if name not in endpoint_names(state):
         raise ElementNotFound(name)
     records = sorted(
         (r for r in state.live_tasks if r.role == name and r.ports), key=lambda r: r.index
     )
-    return {
-        "address": [f"{_host(record)}:{record.ports[0]}" for record in records],
-        "dns": [f"{_dns_name(state, record)}:{record.ports[0]}" for record in records],
+    found: dict[str, Any] = {
+        "address": [f"{_host(r)}:{r.ports[0]}" for r in records if r.address],
+        "dns": [f"{addresses.dns_name(state.spec, r.name)}:{r.ports[0]}" for r in records],
     }
+    virtual = addresses.vip(state.spec, TaskRole(name))
+    if virtual is not None:
+        found["vip"] = addresses.vip_name(state.spec, virtual)
+    return found
 
 
 def _host(record: TaskRecord) -> str:
     return f"[{record.address}]" if ":" in record.address else record.address
-
-
-def _dns_name(state: ServiceState, record: TaskRecord) -> str:
-    """Return the name that DC/OS gives a task: service names lose their slashes in it."""
-    return f"{record.name}.{state.spec.name.replace('/', '')}.{state.spec.dns_domain}"

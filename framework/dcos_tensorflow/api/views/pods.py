@@ -135,7 +135,7 @@ def _resources(
             if amount:
                 scalar = {"value": float(amount)}
                 found.append({"name": name, "type": "SCALAR", "scalar": scalar, "role": mesos_role})
-    if record.ports:
+    if record.ports and not state.spec.has_own_addresses():
         ranges = {"range": [{"begin": port, "end": port} for port in record.ports]}
         found.append({"name": "ports", "type": "RANGES", "ranges": ranges, "role": mesos_role})
     return found

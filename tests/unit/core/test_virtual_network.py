@@ -1,0 +1,155 @@
+"""Tasks on a virtual network: their addresses are their containers', known once launched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dcos_tensorflow.core import addresses
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.launch_fingerprint import fingerprint
+from dcos_tensorflow.core.plan import plans
+from dcos_tensorflow.core.resources import PortRanges, Resources
+from dcos_tensorflow.core.spec import (
+    Addressing,
+    NetworkAddresses,
+    RoleSpec,
+    ServiceSpec,
+    TaskRole,
+    VirtualNetwork,
+)
+from dcos_tensorflow.core.task import TaskState
+from simulated_mesos import Cluster
+from simulated_scheduler import Scheduler, fail, recover, small_job, started, with_evaluator
+
+OVERLAY = VirtualNetwork("dcos", {"team": "vision"})
+
+
+def on_overlay(**changes: object) -> ServiceSpec:
+    return small_job(network=OVERLAY, **changes)
+
+
+def launched(spec: ServiceSpec) -> Scheduler:
+    """Return a scheduler whose tasks are launched and have not been heard of."""
+    scheduler = Scheduler(spec, Cluster())
+    scheduler.cluster.subscribe()
+    scheduler.run(2)
+    return scheduler
+
+
+def test_no_port_of_an_agent_is_taken():
+    cluster = Cluster()
+    for agent in cluster.agents.values():
+        agent.ports = PortRanges()
+    assert started(on_overlay(), cluster).state.job.phase is JobPhase.RUNNING
+
+
+def test_tasks_of_one_agent_listen_on_the_same_port():
+    cluster = Cluster(agents=1, resources=Resources(cpus=8, mem=16384, disk=10000))
+    scheduler = started(on_overlay(), cluster)
+    assert {r.ports for r in scheduler.state.tasks.values()} == {(2222, addresses.RUNNER_PORT)}
+
+
+def test_a_configured_port_is_listened_on():
+    role = RoleSpec(TaskRole.WORKER, 1, Resources(cpus=1, mem=512), port=4444)
+    assert addresses.own_ports(role)[0] == 4444
+
+
+def test_the_runners_port_is_never_that_of_tensorflow():
+    role = RoleSpec(TaskRole.WORKER, 1, Resources(cpus=1, mem=512), port=addresses.RUNNER_PORT)
+    assert len(set(addresses.own_ports(role))) == 2
+
+
+def test_the_cluster_spec_holds_the_addresses_that_mesos_has_told():
+    scheduler = started(on_overlay())
+    assert scheduler.state.epoch is not None
+    assert sorted(scheduler.state.epoch.addresses.values()) == [
+        "9.0.0.1:2222",
+        "9.0.0.2:2222",
+        "9.0.0.3:2222",
+    ]
+
+
+def test_no_process_starts_before_all_addresses_are_known():
+    scheduler = launched(on_overlay())
+    cluster = scheduler.cluster
+    for task_id in [cluster.id_of("ps-0"), cluster.id_of("worker-0")]:
+        cluster.report(task_id, TaskState.RUNNING)
+    scheduler.run(5)
+    assert [cluster.runner(name).starts for name in ("ps-0", "worker-0")] == [(), ()]
+
+
+def test_every_process_starts_with_all_addresses():
+    scheduler = started(on_overlay())
+    for name in ("ps-0", "worker-0", "worker-1"):
+        assert scheduler.cluster.runner(name).epoch == scheduler.state.epoch.epoch
+
+
+def test_by_dns_name_processes_start_with_the_scheduler_away():
+    roles = tuple(replace(role, port=2222) for role in small_job().roles)
+    scheduler = launched(on_overlay(roles=roles, addressing=Addressing.DNS))
+    assert not any(record.held for record in scheduler.state.tasks.values())
+
+
+def test_by_dns_name_the_cluster_spec_is_known_before_the_launch():
+    roles = tuple(replace(role, port=2222) for role in small_job().roles)
+    scheduler = launched(on_overlay(roles=roles, addressing=Addressing.DNS))
+    assert scheduler.state.epoch.addresses["ps-0"] == (
+        "ps-0.mnist.autoip.dcos.thisdcos.directory:2222"
+    )
+
+
+def test_an_address_outlives_the_scheduler():
+    scheduler = started(on_overlay())
+    before = {name: record.address for name, record in scheduler.state.tasks.items()}
+    scheduler.restart()
+    assert {name: record.address for name, record in scheduler.state.tasks.items()} == before
+
+
+def test_a_task_that_is_launched_again_has_another_address_and_the_job_goes_on():
+    scheduler = started(on_overlay())
+    before = scheduler.state.tasks["worker-1"].address
+    fail(scheduler, "worker-1")
+    recover(scheduler)
+    after = scheduler.state.tasks["worker-1"].address
+    assert after not in ("", before)
+    assert scheduler.state.epoch.addresses["worker-1"] == f"{after}:2222"
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_an_evaluator_is_launched_once_the_addresses_are_known():
+    spec = replace(with_evaluator(), network=OVERLAY)
+    scheduler = launched(spec)
+    assert "evaluator-0" not in scheduler.state.tasks
+    scheduler.cluster.run_everything()
+    scheduler.run(10)
+    assert "evaluator-0" in scheduler.state.tasks
+
+
+def test_a_task_without_an_address_says_so():
+    scheduler = launched(on_overlay())
+    deploy = plans(scheduler.state)["deploy"]
+    messages = [step.message for phase in deploy.phases for step in phase.steps]
+    assert "whose container's address Mesos has not told yet" in str(messages)
+
+
+def test_with_the_agents_addresses_ports_are_taken_from_the_offer():
+    network = replace(OVERLAY, addresses=NetworkAddresses.HOST)
+    scheduler = started(small_job(network=network))
+    assert all(r.ports[0] >= 31000 for r in scheduler.state.tasks.values())
+
+
+def test_with_the_agents_addresses_the_cluster_spec_is_that_of_the_offers():
+    network = replace(OVERLAY, addresses=NetworkAddresses.HOST)
+    scheduler = started(small_job(network=network))
+    assert not any(a.startswith("9.") for a in scheduler.state.epoch.addresses.values())
+
+
+@pytest.mark.parametrize(
+    "network",
+    [None, VirtualNetwork("other"), replace(OVERLAY, addresses=NetworkAddresses.HOST)],
+)
+def test_another_network_is_another_container(network):
+    other = replace(on_overlay(), network=network)
+    assert fingerprint(other, TaskRole.WORKER) != fingerprint(on_overlay(), TaskRole.WORKER)
