@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -84,6 +85,18 @@ class S3Server:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+    def options(self, folder: Path) -> dict[str, object]:
+        """Return the options' section ``s3`` for this server; the keys are put into ``folder``."""
+        keys = folder / "keys"
+        keys.write_text(
+            f"[default]\naws_access_key_id = {KEY_ID}\naws_secret_access_key = {SECRET_KEY}\n"
+        )
+        return {
+            "endpoint_url": self.url,
+            "region": "us-east-1",
+            "credentials": {"file": str(keys)},
+        }
 
     def list_keys(self, prefix: str = "") -> list[str]:
         pages = self.client.get_paginator("list_objects_v2").paginate(

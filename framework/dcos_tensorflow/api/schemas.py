@@ -230,6 +230,22 @@ SCHEMAS: dict[str, Schema] = {
                     }
                 )
             ),
+            "storage": _map(
+                _list(
+                    _object(
+                        {
+                            "part": _TEXT,
+                            "about": _TEXT,
+                            "state": _TEXT,
+                            "kind": _TEXT,
+                            "summary": _TEXT,
+                            "hint": _TEXT,
+                            "since": _or_null("number"),
+                            "why": _TEXT,
+                        }
+                    )
+                )
+            ),
             "offers": _object(
                 {
                     "held": _list(

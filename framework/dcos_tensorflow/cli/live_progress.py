@@ -49,6 +49,8 @@ class LiveProgress:
 def render(snapshot: Snapshot, now: float) -> RenderableType:
     """Return the view: a heading, the tasks, the newest failure."""
     parts: list[RenderableType] = [_heading(snapshot, now), _tasks(snapshot.tasks)]
+    for problem in snapshot.storage_problems[:_MAX_ROWS]:
+        parts.append(Text(f"{problem.task}: {problem.text}", style="yellow", overflow="fold"))
     incidents = snapshot.job.get("incidents") or []
     if incidents:
         last = incidents[-1]["summary"]

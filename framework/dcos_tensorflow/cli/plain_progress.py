@@ -24,6 +24,7 @@ class PlainProgress:
         self._incidents: set[str] = set()
         self._standing: dict[str, tuple[str, int]] = {}
         self._told: dict[str, tuple[str, float]] = {}
+        self._storage: frozenset[tuple[str, tuple[str, str]]] = frozenset()
 
     def lines(self, snapshot: Snapshot, now: float) -> list[str]:
         """Return what is new since the last call, with the time of day in front."""
@@ -31,6 +32,7 @@ class PlainProgress:
         why = str(snapshot.job.get("why", ""))
         for task in snapshot.tasks:
             found += self._task(task, why, now)
+        found += self._problems(snapshot)
         stamp = datetime.fromtimestamp(now).strftime("%H:%M:%S")
         return [f"{stamp} {line}" for line in found]
 
@@ -45,6 +47,14 @@ class PlainProgress:
             self._phase = phase
             found.append(f"{phase[0]}: {phase[1]}" if phase[1] else phase[0])
         return found
+
+    def _problems(self, snapshot: Snapshot) -> list[str]:
+        """Tell what keeps tasks from S3, once, and when that is over."""
+        problems = {(p.task, p.kind): p.text for p in snapshot.storage_problems}
+        before, self._storage = self._storage, frozenset(problems)
+        found = [f"{key[0]}: {text}" for key, text in problems.items() if key not in before]
+        mended = sorted({task for task, _ in before} - {task for task, _ in self._storage})
+        return [*found, *(f"{task}: S3 answers again" for task in mended)]
 
     def _task(self, task: TaskLine, why: str, now: float) -> list[str]:
         standing = (task.doing, task.attempt)

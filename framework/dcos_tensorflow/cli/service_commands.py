@@ -49,6 +49,9 @@ def why(work: WorkDirectory, name: str | None, *, as_json: bool) -> int:
     if not found["registered"]:
         say("The scheduler is not registered with a Mesos master.")
     say_lines(table([(task, str(each["why"])) for task, each in found["tasks"].items()]))
+    say_lines(
+        table([(task, p["why"]) for task, problems in found["storage"].items() for p in problems])
+    )
     seen: set[str] = set()
     for verdict in found["offers"]["handed_back"]:
         line = f"offer of {verdict['offer']['hostname']}: {'; '.join(verdict['explanation'])}"
@@ -207,5 +210,6 @@ def _status_lines(snapshot: Snapshot, registration: registry.Registration) -> li
     return [
         f"{snapshot.service} is {snapshot.phase}: {snapshot.job['why']}",
         *table(rows),
+        *table([(problem.task, problem.text) for problem in snapshot.storage_problems]),
         f"  scheduler pid {registration.pid}, API http://{registration.api}",
     ]

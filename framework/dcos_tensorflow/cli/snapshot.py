@@ -46,6 +46,15 @@ class TaskLine:
 
 
 @dataclass(frozen=True)
+class StorageProblem:
+    """What keeps a task from S3, as a sentence; of the same ``kind`` it is the same problem."""
+
+    task: str
+    kind: tuple[str, str]
+    text: str
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """The documents ``/v1/job`` and ``/v1/why`` of one moment."""
 
@@ -77,6 +86,16 @@ class Snapshot:
     def tasks(self) -> tuple[TaskLine, ...]:
         """Return one line per task, in the order of the roles."""
         return tuple(self._line(name, task) for name, task in self.job["tasks"].items())
+
+    @property
+    def storage_problems(self) -> tuple[StorageProblem, ...]:
+        """Return what keeps tasks from S3."""
+        found = self.why.get("storage") or {}
+        return tuple(
+            StorageProblem(name, (str(p["part"]), str(p["kind"])), str(p["why"]))
+            for name, problems in found.items()
+            for p in problems
+        )
 
     def result(self) -> Json:
         """Return what the job called its result: the deciding task's, else the first there is."""

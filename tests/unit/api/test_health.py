@@ -82,3 +82,16 @@ def test_a_sidecar_that_was_given_up_degrades_the_service(ask: Any) -> None:
     answer = ask("/v1/health?verbose", state)
     assert answer.status_code == 206
     assert "no module" in answer.json()["reasons"][0]
+
+
+def test_checkpoints_that_somebody_must_make_possible_degrade_the_service(ask: Any) -> None:
+    problem = {"kind": "no_bucket", "retryable": False, "summary": "no bucket", "hint": "make it"}
+    task_id = running().tasks["worker-0"].task_id
+    report = {"storage": {"checkpoints": {"state": "blocked", "problem": problem}}}
+    state = replace(running(), reports={task_id: report})
+
+    answer = ask("/v1/health?verbose", state)
+    assert answer.status_code == 206
+    assert answer.json()["reasons"] == [
+        "worker-0: its checkpoints cannot be kept in S3: no bucket (make it)"
+    ]

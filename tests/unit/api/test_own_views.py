@@ -143,3 +143,35 @@ class TestWhy:
 
     def test_nothing_waits_once_everything_runs(self, ask: Any) -> None:
         assert ask("/v1/why", running()).json()["tasks"] == {}
+
+
+class TestStorage:
+    def state(self, said: Any) -> Any:
+        record = a_record("worker-0")
+        report = {"state": "running", "storage": said}
+        return a_state(JobPhase.RUNNING, [record], reports={record.task_id: report})
+
+    def test_why_tells_what_is_not_kept_in_s3(self, ask: Any) -> None:
+        problem = {"kind": "denied", "retryable": False, "summary": "put: 403", "hint": "allow it"}
+        said = {"state": "blocked", "problem": problem, "problem_since": 5.0}
+        state = self.state({"state": "idle", "problem": None, "checkpoints": said, "logs": None})
+
+        (found,) = ask("/v1/why", state).json()["storage"]["worker-0"]
+        assert (found["part"], found["state"], found["since"]) == ("checkpoints", "blocked", 5.0)
+        assert found["why"] == "its checkpoints cannot be kept in S3: put: 403 (allow it)"
+
+    def test_why_tells_what_cannot_be_brought(self, ask: Any) -> None:
+        problem = {"kind": "unavailable", "retryable": True, "summary": "get: 503", "hint": ""}
+        state = self.state({"state": "retrying", "problem": problem})
+
+        (found,) = ask("/v1/why", state).json()["storage"]["worker-0"]
+        assert found["why"] == "what it starts with waits for S3 and is tried again: get: 503"
+
+    def test_nothing_is_told_of_a_task_for_which_all_is_well(self, ask: Any) -> None:
+        for said in (None, "?", {"state": "idle", "checkpoints": {"problem": None}}):
+            assert ask("/v1/why", self.state(said)).json()["storage"] == {}
+
+    def test_the_job_shows_what_its_tasks_keep_in_s3(self, ask: Any) -> None:
+        state = self.state({"state": "idle", "problem": None})
+        task = ask("/v1/job", state).json()["tasks"]["worker-0"]
+        assert task["report"]["storage"] == {"state": "idle", "problem": None}

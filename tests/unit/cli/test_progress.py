@@ -116,3 +116,25 @@ def test_closing_the_live_view_leaves_the_terminal_usable():
     assert (
         console.file.getvalue().rstrip().endswith("\x1b[?25h") or "25h" in console.file.getvalue()
     )
+
+
+def denied(summary):
+    state = running()
+    problem = {"kind": "denied", "retryable": False, "summary": summary, "hint": "allow it"}
+    report = {"storage": {"checkpoints": {"state": "blocked", "problem": problem}}}
+    reports = {state.tasks["worker-0"].task_id: report}
+    return snapshot_of(a_state(JobPhase.RUNNING, state.tasks.values(), reports=reports))
+
+
+def test_what_keeps_a_task_from_s3_is_told_once_and_when_it_is_over():
+    progress = PlainProgress()
+    told = "worker-0: its checkpoints cannot be kept in S3: write a: S3 answered x (allow it)"
+    assert told in text(progress.lines(denied("write a: S3 answered x"), NOW))
+    assert progress.lines(denied("write b: S3 answered x"), NOW + 1) == []
+    assert "worker-0: S3 answers again" in text(progress.lines(snapshot_of(running()), NOW + 2))
+
+
+def test_the_live_view_shows_what_keeps_a_task_from_s3():
+    console = Console(file=io.StringIO(), width=200)
+    console.print(render(denied("write a: S3 answered x"), NOW))
+    assert "its checkpoints cannot be kept in S3" in console.file.getvalue()

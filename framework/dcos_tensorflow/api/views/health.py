@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from dcos_tensorflow.api.views import storage
 from dcos_tensorflow.core.job import Outcome
 from dcos_tensorflow.core.plan import DEPLOY, RECOVERY, Plan, Status, plans
 from dcos_tensorflow.core.service_state import ServiceState
@@ -54,6 +55,12 @@ def health(state: ServiceState | None, leader: str = "") -> tuple[Health, list[s
         for phase in known[DEPLOY].phases
         for step in phase.steps
         if step.status is Status.ERROR
+    ]
+    broken += [
+        f"{name}: {storage.sentence(problem)}"
+        for name, found in storage.problems_by_task(state).items()
+        for problem in found
+        if problem["state"] in storage.NEEDS_SOMEBODY
     ]
     return (Health.DEGRADED, broken) if broken else (Health.RUNNING, [state.job.why])
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dcos_tensorflow.api.views import storage
 from dcos_tensorflow.api.views.offers import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
 from dcos_tensorflow.core import outcome, records
@@ -25,6 +26,7 @@ REPORTED = (
     "progress",
     "result",
     "dropped_log_bytes",
+    "storage",
 )
 
 _VERDICTS_SHOWN = 20
@@ -89,8 +91,9 @@ def _task(state: ServiceState, name: str) -> dict[str, Any]:
 def why(state: ServiceState) -> dict[str, Any]:
     """Return why the job is not further: in one sentence, per task and per offer.
 
-    ``tasks`` holds those whose step is not complete; ``offers.held`` those in hand,
-    ``offers.handed_back`` the newest that did not help, newest first.
+    ``tasks`` holds those whose step is not complete, ``storage`` those that cannot reach what they
+    keep in S3; ``offers.held`` those in hand, ``offers.handed_back`` the newest that did not help,
+    newest first.
     """
     waiting: dict[str, Any] = {}
     counts: Mapping[str, Mapping[str, int]] = {m.task: m.counts for m in state.misfits}
@@ -111,6 +114,10 @@ def why(state: ServiceState) -> dict[str, Any]:
         "registered": state.registered,
         "suppressed": state.suppressed,
         "tasks": waiting,
+        "storage": {
+            name: [{**problem, "why": storage.sentence(problem)} for problem in found]
+            for name, found in storage.problems_by_task(state).items()
+        },
         "offers": {
             "held": [
                 {

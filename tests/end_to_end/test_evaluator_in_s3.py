@@ -1,0 +1,75 @@
+"""An evaluator on a machine of its own sees each checkpoint of a training that is kept in S3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import NEWEST, OLD, CommandLine
+from s3_server import S3Server
+from waiting import eventually
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
+
+JOB = Path(__file__).parent / "s3_evaluated.py"
+SMALL = {"cpus": 0.5, "mem": 1024, "disk": 100}
+DEADLINE = 120.0
+
+
+@pytest.fixture
+def s3() -> Iterator[S3Server]:
+    server = S3Server()
+    server.empty()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[CommandLine]:
+    home = CommandLine(tmp_path / "home")
+    up = home("local", "up", "--agents", "2", "--cpus", "4", "--mem", "6000", "--gpus", "0")
+    assert up.code == 0, up.out
+    yield home
+    home("local", "down")
+
+
+@pytest.mark.parametrize(("version", "api"), [(NEWEST, "iterator"), (OLD, "sidecar")])
+def test_an_evaluator_follows_the_training(home, s3, tensorflow, version, api):
+    python, marks = tensorflow(version), home.home.parent
+    options = {
+        "service": {
+            "name": "evaluated",
+            "job_cmd": f"{python}/bin/python {JOB} {marks} {api}",
+            "python": python,
+            "strategy": "independent",
+            "outcome_grace_seconds": 1,
+            "kill_grace_seconds": 5,
+        },
+        "checkpoints": {"uri": "s3://bucket/job", "interval_seconds": 1, "keep": 2},
+        "s3": s3.options(marks),
+        "parameter_server": {"count": 0},
+        "worker": {"count": 1, **SMALL},
+        "evaluator": {"count": 1, **SMALL},
+    }
+    file = marks / "options.json"
+    file.write_text(json.dumps(options))
+    run = home.start("run", file, "--yes")
+    try:
+        steps = eventually(
+            lambda: found if len(found := evaluated(marks)) >= 4 else [],
+            seconds=DEADLINE,
+            what="four evaluated checkpoints",
+        )
+    finally:
+        (marks / "finish").touch()
+        out, _ = run.communicate(timeout=DEADLINE)
+    assert run.returncode == 0, out[-4000:]
+    assert steps == sorted(set(steps))
+
+
+def evaluated(marks: Path) -> list[int]:
+    file = marks / "evaluated"
+    return [int(line) for line in file.read_text().splitlines()] if file.exists() else []

@@ -1,0 +1,116 @@
+"""A real TensorBoard beside a real training whose logs are in S3, asked as a browser asks it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from command_line import NEWEST, OLD, ROOT, CommandLine
+from s3_server import S3Server
+from waiting import eventually
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
+
+WRITER = Path(__file__).parent / "s3_summaries.py"
+SMALL = {"cpus": 0.5, "mem": 1024}
+DEADLINE = 120.0
+
+
+@pytest.fixture
+def s3() -> Iterator[S3Server]:
+    server = S3Server()
+    server.empty()
+    yield server
+    server.close()
+
+
+class Shown:
+    """A job that writes summaries, and the TensorBoard beside it."""
+
+    def __init__(self, home: CommandLine, folder: Path, s3: S3Server) -> None:
+        self.home = home
+        self.finish = folder / "finish"
+        self._folder = folder
+        self._s3 = s3
+        self.run: subprocess.Popen[str] | None = None
+
+    def begin(self, training: str, board: str, **sections: object) -> None:
+        options: dict[str, object] = {
+            "service": {
+                "name": "shown",
+                "job_cmd": f"{training}/bin/python {WRITER} {self.finish}",
+                "python": training,
+                "strategy": "independent",
+                "shared_filesystem": "s3://bucket/shown",
+                "use_tensorboard": True,
+                "kill_grace_seconds": 5,
+            },
+            "s3": self._s3.options(self._folder),
+            "parameter_server": {"count": 0},
+            "worker": {"count": 1, "disk": 100, **SMALL},
+            "tensorboard": {"python": board, **SMALL},
+            **sections,
+        }
+        file = self._folder / "options.json"
+        file.write_text(json.dumps(options))
+        self.run = self.home.start("run", file, "--yes")
+
+    def task(self) -> dict[str, object]:
+        """Return what the scheduler says of TensorBoard."""
+        status = self.home.ask("status", "shown", "--json")
+        return json.loads(status.out)["tasks"]["tensorboard-0"] if status.code == 0 else {}
+
+    def address(self) -> str:
+        task = self.task()
+        return f"{task['address']}:{task['ports'][0]}" if task.get("state") == "running" else ""
+
+    def losses(self, address: str) -> list[tuple[int, float]]:
+        """Return step and value of each loss that TensorBoard shows."""
+        query = urlencode({"run": "train", "tag": "loss"})
+        try:
+            url = f"http://{address}/data/plugin/scalars/scalars?{query}"
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return [(step, value) for _, step, value in json.load(answer)]
+        except OSError:
+            return []  # It does not listen, or does not know the run yet.
+
+    def end(self) -> None:
+        self.finish.touch()
+        assert self.run is not None
+        out, _ = self.run.communicate(timeout=DEADLINE)
+        assert self.run.returncode == 0, out[-4000:]
+
+
+@pytest.fixture
+def shown(s3: S3Server, tmp_path: Path) -> Iterator[Shown]:
+    home = CommandLine(tmp_path / "home")
+    up = home("local", "up", "--agents", "1", "--cpus", "4", "--mem", "6000", "--gpus", "0")
+    assert up.code == 0, up.out
+    made = Shown(home, tmp_path, s3)
+    yield made
+    if made.run is not None and made.run.poll() is None:
+        made.run.terminate()
+        made.run.communicate()
+    home("local", "down")
+
+
+@pytest.mark.parametrize("board", ["of its own", NEWEST, OLD])
+def test_tensorboard_shows_the_growing_scalars_of_a_job_in_s3(shown, tensorflow, board):
+    environment = str(ROOT / ".venvs/tensorboard") if board == "of its own" else tensorflow(board)
+    if not Path(environment).exists():
+        pytest.skip("no environment of TensorBoard alone: run 'make test'")
+    shown.begin(tensorflow(NEWEST), environment)
+    address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
+    first = eventually(lambda: shown.losses(address), seconds=DEADLINE, what="losses")
+    assert first[0] == (1, pytest.approx(1.0))
+    eventually(
+        lambda: shown.losses(address)[len(first) :], seconds=DEADLINE, what="more of the losses"
+    )
+    shown.end()
+    assert shown.losses(address) == []  # It has ended with the job.
