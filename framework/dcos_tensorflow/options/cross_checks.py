@@ -51,6 +51,7 @@ def findings(options: Options) -> Iterator[Finding]:
     yield from _fewest(options)
     yield from _gpus(options)
     yield from _addressing(options)
+    yield from _network(options)
     yield from _times(options)
     yield from _environments(options)
     yield from storage_findings(options)
@@ -95,12 +96,6 @@ def image_of(options: Options, group: str) -> str:
 def _unsupported(options: Options) -> Iterator[Finding]:
     service = options.service
     refused = (
-        (
-            "service.virtual_network_enabled",
-            service.virtual_network_enabled,
-            "virtual networks are not supported yet",
-            "false",
-        ),
         (
             "service.mesos_api_version",
             service.mesos_api_version != "V1",
@@ -325,6 +320,17 @@ def _addressing(options: Options) -> Iterator[Finding]:
                 "a whole number from 1 to 65535",
                 ("cluster_spec.addressing", path, f"{group}.count"),
             )
+
+
+def _network(options: Options) -> Iterator[Finding]:
+    service = options.service
+    if service.virtual_network_enabled and not service.virtual_network_name.strip():
+        yield Finding(
+            "service.virtual_network_name",
+            "is needed because service.virtual_network_enabled is true",
+            "the name of a network, such as dcos",
+            ("service.virtual_network_enabled", "service.virtual_network_name"),
+        )
 
 
 def _times(options: Options) -> Iterator[Finding]:

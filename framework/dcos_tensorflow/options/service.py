@@ -18,6 +18,7 @@ from dcos_tensorflow.core.spec import (
     Containerizer,
     GangSpec,
     JobSpec,
+    NetworkAddresses,
     OutcomePolicy,
     RetrySpec,
     RoleSpec,
@@ -26,6 +27,7 @@ from dcos_tensorflow.core.spec import (
     TaskRole,
     UpdateStrategy,
     Uri,
+    VirtualNetwork,
 )
 from dcos_tensorflow.options import catalogue, data_access
 from dcos_tensorflow.options.containers import limits_of, secrets_of, shared_memory_of
@@ -39,6 +41,7 @@ from dcos_tensorflow.options.cross_checks import (
 )
 from dcos_tensorflow.options.errors import HIDDEN, is_secret
 from dcos_tensorflow.options.models import Options
+from dcos_tensorflow.options.network_values import network_labels
 from dcos_tensorflow.options.placement import parse_placement
 from dcos_tensorflow.options.role_models import GpuWorker, TensorBoard, Worker
 from dcos_tensorflow.options.storage import shared_directory, storage_notes, storage_spec
@@ -93,6 +96,18 @@ def service_spec(options: Options) -> ServiceSpec:
         log_max_bytes=options.logs.max_bytes,
         log_keep=options.logs.keep,
         storage=storage_spec(options),
+        network=_network(options),
+    )
+
+
+def _network(options: Options) -> VirtualNetwork | None:
+    service = options.service
+    if not service.virtual_network_enabled:
+        return None
+    return VirtualNetwork(
+        name=service.virtual_network_name,
+        labels=network_labels(service.virtual_network_plugin_labels),
+        addresses=NetworkAddresses(service.virtual_network_addresses),
     )
 
 

@@ -13,6 +13,7 @@ from dcos_tensorflow.options.container_values import (
     Source,
     SourceIfGiven,
 )
+from dcos_tensorflow.options.network_values import NetworkLabels
 from dcos_tensorflow.options.section import Section, group
 from dcos_tensorflow.options.values import (
     Command,
@@ -101,15 +102,21 @@ class Service(Section):
         "the scheduler, which logs in with them and renews its login.",
     )
     virtual_network_enabled: bool = Field(
-        False, description="Join a virtual network. Not supported yet: refused when true."
+        False, description="Let every task join the virtual network service.virtual_network_name."
     )
     virtual_network_name: Line = Field(
-        "dcos", description="Name of the virtual network, when one is joined."
+        "dcos", description="Name of the virtual network (CNI), when one is joined."
     )
-    virtual_network_plugin_labels: Line = Field(
+    virtual_network_plugin_labels: NetworkLabels = Field(
         "",
         description="Labels for the virtual network's plugin, as k_0:v_0,k_1:v_1, when one is "
         "joined.",
+    )
+    virtual_network_addresses: Literal["container", "host"] = Field(
+        "container",
+        description="Where tasks on a virtual network listen: container is the address that each "
+        "container has in it, with the configured ports and none of the agent's; host passes ports "
+        "of the agent on to the container, for bridges that only reach as far as their machine.",
     )
     mesos_api_version: Literal["V0", "V1"] = Field(
         "V1", description="Mesos scheduler API to use: V1 (HTTP). V0 is refused."

@@ -406,10 +406,10 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         "service.security.kerberos.realm: is needed because service.security.kerberos.enabled is "
         "true (given: nothing)",
     ),
-    "virtual networks come later": (
-        {"service": {"virtual_network_enabled": True}},
-        "service.virtual_network_enabled: virtual networks are not supported yet (given: true; "
-        "allowed: false)",
+    "a virtual network has a name": (
+        {"service": {"virtual_network_enabled": True, "virtual_network_name": ""}},
+        "service.virtual_network_name: is needed because service.virtual_network_enabled is true "
+        '(given: ""; allowed: the name of a network, such as dcos)',
     ),
     "Mesos' API V0 is not spoken": (
         {"service": {"mesos_api_version": "V0"}},
