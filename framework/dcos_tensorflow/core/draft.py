@@ -37,7 +37,7 @@ class Draft:
         """
         if not self.state.registered:
             return 0.0
-        return self.now - max(since, self.state.registered_at)
+        return self.now - max(since, self.state.registered_at, self.state.awake_since)
 
     def set(self, **changes: Any) -> None:
         """Replace fields of the state."""

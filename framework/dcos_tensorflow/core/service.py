@@ -26,6 +26,10 @@ from dcos_tensorflow.core.offer_use import use_offers
 from dcos_tensorflow.core.reconciliation import reconcile
 from dcos_tensorflow.core.service_state import ServiceState, writes_between
 
+#: A scheduler that looked at nothing for so long (its store was away, its machine stood still) has
+#: heard nobody meanwhile. It looks once a second.
+PAUSE_SECONDS = 10.0
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -40,6 +44,9 @@ class Decision:
 def step(state: ServiceState, event: Event, now: float) -> Decision:
     """Return what ``event`` leads to. ``now`` is unix seconds and never goes back."""
     draft = Draft(state, now)
+    draft.set(stepped_at=now)
+    if now - state.stepped_at > PAUSE_SECONDS:
+        draft.set(awake_since=now)
     absorb(draft, event)
     advance(draft)
     use_offers(draft)

@@ -123,7 +123,9 @@ class ServiceState:
 
     ``abandoned`` are attempts (task id -> agent id) that were unreachable when they were given up:
     should their agent come back, they are killed before anything else is launched.
-    ``registered_at`` is when the subscription began: nobody is late who could not be heard before.
+    ``registered_at`` is when the subscription began, ``awake_since`` when we last went on after a
+    pause of our own (a store that was away), ``stepped_at`` when we last looked: nobody is late who
+    could not be heard before.
     ``suppressed`` is what we believe the master believes; None when unknown.
     ``gang_since`` is when the pool of held offers began to be held, 0 when none is.
     ``considered`` is the (offers_version, tasks wanted) that placement last looked at in vain.
@@ -148,6 +150,8 @@ class ServiceState:
 
     registered: bool = False
     registered_at: float = 0.0
+    awake_since: float = 0.0
+    stepped_at: float = 0.0
     master: str = ""
     disconnected: str = ""
     offers: Mapping[str, Offer] = field(default_factory=dict)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dcos_tensorflow.core import events
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.spec import Strategy
-from simulated_scheduler import fail_process, room_for_one_each, started, task_ids, training
+from simulated_scheduler import (
+    fail_process,
+    recover,
+    room_for_one_each,
+    started,
+    task_ids,
+    training,
+)
 
 
 def a_gang_that_is_being_stopped():
@@ -37,3 +44,26 @@ def test_while_there_is_no_master_nobody_is_late():
     gang.run(10)
     assert task_ids(gang) == before
     assert gang.state.job.phase is JobPhase.RUNNING
+
+
+def test_after_a_pause_of_our_own_runners_are_heard_before_they_are_judged():
+    gang = a_gang_that_is_being_stopped()
+    before = task_ids(gang)
+    gang.cluster.now += 60
+    gang.handle(events.Tick())
+    gang.run(10)
+    assert task_ids(gang) == before
+    assert gang.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_runner_that_does_not_obey_is_found_after_a_pause_of_our_own_too():
+    gang = a_gang_that_is_being_stopped()
+    before = task_ids(gang)
+    gang.cluster.runner("worker-0").obeys = False
+    gang.cluster.runner("worker-0").stop_seconds = 1000.0
+    gang.cluster.runner("worker-0").state = "running"
+    gang.cluster.now += 60
+    gang.run(60)
+    recover(gang, 20)
+    after = task_ids(gang)
+    assert {n for n in after if after[n] != before[n]} == {"worker-0"}
