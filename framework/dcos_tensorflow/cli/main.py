@@ -39,7 +39,7 @@ _PROGRAM = "dcos-tensorflow"
 #: Settings that ``run`` takes too; the rest are the daemon's.
 _RUN_SETTINGS = (
     *("master", "state", "principal", "secret_file", "ca_file", "client_cert", "client_key"),
-    *("verify", "api_host", "api_port", "api_token_file", "advertise"),
+    *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
 )
 _RUN_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in _RUN_SETTINGS or s.secret)
 _OPTIONS_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -174,13 +174,18 @@ def _for_this_machine(
     images = [f"service.{name}" for name in _CONTAINER_OPTIONS if name in given]
     if images:
         told.append(f"{', '.join(images)}: not used here, the embedded cluster runs no containers.")
-    if "user" in given and options.service.user:
+    if ("user" in given and options.service.user) or any(role.user for role in spec.roles):
         told.append("service.user: not used here, the tasks run as you.")
+    if any(role.shm_size for role in spec.roles):
+        raise UsageError(
+            "service.shm_size: the embedded cluster cannot give tasks a /dev/shm of their own;"
+            " leave it out, here and in the roles."
+        )
     python, note = _python(spec, options, found)
     if note:
         told.append(note)
     roles = tuple(
-        replace(role, container=None, python=_own_python(role.python, options) or python)
+        replace(role, container=None, user="", python=_own_python(role.python, options) or python)
         for role in spec.roles
     )
     job = spec.job

@@ -264,6 +264,8 @@ def scheduler_config(
         leadership_timeout_seconds=None if settings["wait_for_leadership"] else 0.0,
         standby=settings["standby"],
         session_seconds=settings["session_seconds"],
+        secrets_dir=Path(settings["secrets_dir"]) if settings["secrets_dir"] else None,
+        secret_store=not local,
         fresh=settings["rerun"],
         uninstall=settings["uninstall"],
     )

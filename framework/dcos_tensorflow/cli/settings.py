@@ -70,6 +70,13 @@ def _file(value: Any) -> str:
     return str(path.absolute())
 
 
+def _folder(value: Any) -> str:
+    path = Path(_text(value)).expanduser()
+    if not path.is_dir():
+        raise ValueError(f"there is no folder {path}")
+    return str(path.absolute())
+
+
 def _path(value: Any) -> str:
     return str(Path(_text(value)).expanduser().absolute())
 
@@ -139,6 +146,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("advertise", _text, "name or address under which agents reach the API"),
     Setting("artifacts", _delivery, "how tasks get the runner and the job: http or file"),
     Setting("artifacts_dir", _path, "folder of the files that tasks fetch"),
+    Setting(
+        "secrets_dir", _folder, "folder that stands for the secret store: a file for each path"
+    ),
     Setting(
         "wait_for_leadership", _switch, "wait while another scheduler serves the service", True
     ),

@@ -31,6 +31,8 @@ class SchedulerConfig:
     ``leadership_timeout_seconds`` None waits for ever while another scheduler serves the same
     service, 0 gives up at once. ``standby`` waits for ever and serves the API meanwhile.
     ``session_seconds`` is how long ZooKeeper keeps the leadership of a scheduler that vanished.
+    ``secrets_dir`` holds a file for each path of the secret store that options name; without it
+    Mesos is asked for them, unless it has no ``secret_store``.
     ``fresh`` replaces a job that is done by a new one, ``uninstall`` ends the service for good.
     """
 
@@ -51,6 +53,8 @@ class SchedulerConfig:
     leadership_timeout_seconds: float | None = None
     standby: bool = False
     session_seconds: float = 10.0
+    secrets_dir: Path | None = None
+    secret_store: bool = True
     fresh: bool = False
     uninstall: bool = False
     tick_seconds: float = 0.25

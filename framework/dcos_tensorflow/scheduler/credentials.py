@@ -1,7 +1,7 @@
 """The S3 credentials of tasks: the references of the options, followed when something is launched.
 
-Used by ``scheduler.Scheduler``, which adds them to an ACCEPT on its way out. They are read again
-for each, so rotated keys reach the next launch; they are never stored, logged or part of the state.
+Used by ``launch_secrets``, which adds them to an ACCEPT on its way out. They are read again for
+each, so rotated keys reach the next launch; they are never stored, logged or part of the state.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from dcos_tensorflow.core.actions import Accept, Action
 from dcos_tensorflow.core.storage_spec import CredentialsReference
+from dcos_tensorflow.scheduler.secret_sources import SecretError, read_file
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ _NEEDED = (_ID, _KEY)
 _MOST_BYTES = 100_000
 
 
-class CredentialsError(Exception):
+class CredentialsError(SecretError):
     """Credentials cannot be had from where they should be; the text says why and holds none."""
 
 
@@ -106,15 +107,11 @@ def _of(values: Mapping[str, Any], where: str) -> S3Credentials:
 
 def _from_file(path: Path, profile: str) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        text = content.decode()
-    except OSError as error:
-        raise CredentialsError(f"{path} cannot be read: {error.strerror or error}") from None
+        text = read_file(path, _MOST_BYTES).decode()
     except UnicodeDecodeError:
         raise CredentialsError(f"{path} is not UTF-8 text") from None
-    if len(content) > _MOST_BYTES:
-        raise CredentialsError(f"{path} is too large for a credentials file")
+    except SecretError as error:
+        raise CredentialsError(str(error)) from None
     return _from_json(text, path) if text.lstrip()[:1] == "{" else _from_ini(text, path, profile)
 
 

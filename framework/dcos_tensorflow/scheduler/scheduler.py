@@ -30,7 +30,6 @@ from dcos_tensorflow.mesos.agent_files import AgentFiles
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.options import (
-    OptionProblem,
     Options,
     OptionsError,
     load,
@@ -41,9 +40,9 @@ from dcos_tensorflow.options import (
 from dcos_tensorflow.scheduler import artifacts, former_life
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
-from dcos_tensorflow.scheduler.credentials import CredentialsReader
 from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
+from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.lease import Lease
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
@@ -103,7 +102,7 @@ class Scheduler:
         self._job = job
         self._serve_api = serve_api
         self._spec_of = spec_of or _plain_spec
-        self._credentials = CredentialsReader(os.environ)
+        self._secrets = LaunchSecrets(os.environ, config.secrets_dir, store=config.secret_store)
         self._leader = ""
         self._configurations: Mapping[str, ServiceSpec] = {}
         self._artifacts: dict[str, Path] = {}
@@ -142,9 +141,9 @@ class Scheduler:
         to it is the core's to say (``refused_configuration``). Raises OptionsError.
         """
         spec = self._spec_of(load(options))
-        problem = self._credentials.problem(spec.storage.s3.credentials)
-        if problem:
-            raise OptionsError([OptionProblem("s3.credentials", problem)])
+        problems = self._secrets.problems(spec)
+        if problems:
+            raise OptionsError(problems)
         return spec
 
     def configurations(self) -> Mapping[str, ServiceSpec]:
@@ -234,7 +233,7 @@ class Scheduler:
             ),
         )
         self._configurations = beginning.configurations
-        self._check_credentials(tasks_live=bool(beginning.state.live_tasks))
+        self._check_secrets(tasks_live=bool(beginning.state.live_tasks))
         self._loop = EventLoop(
             beginning.state, self._store, self._perform, tick_seconds=config.tick_seconds
         )
@@ -293,13 +292,13 @@ class Scheduler:
             raise SchedulerError(EXIT_INITIALIZATION, "the scheduler has not been started")
         return self._loop
 
-    def _check_credentials(self, *, tasks_live: bool) -> None:
+    def _check_secrets(self, *, tasks_live: bool) -> None:
         """Say at once what the first task would fail of. A job that runs is looked after anyway."""
-        problem = self._credentials.problem(self.spec.storage.s3.credentials)
-        if problem and not tasks_live and not self.config.uninstall:
-            raise SchedulerError(EXIT_INITIALIZATION, f"s3.credentials: {problem}")
-        if problem:
-            log.error("s3.credentials: %s", problem)
+        problems = "; ".join(map(str, self._secrets.problems(self.spec)))
+        if problems and not tasks_live and not self.config.uninstall:
+            raise SchedulerError(EXIT_INITIALIZATION, problems)
+        if problems:
+            log.error("%s", problems)
 
     def _subscribe(self, gateway: MesosGateway, framework_id: str) -> None:
         url, spec = self._api_url() or "", self._running_loop().state.spec
@@ -319,7 +318,7 @@ class Scheduler:
             self._gateway.stop()
             self._subscribe(self._gateway, "")
         elif self._gateway is not None:
-            self._gateway.perform(self._credentials.with_credentials(action))
+            self._secrets.perform(action, self._gateway.perform, self.submit)
 
     def _from_mesos(self, event: Event) -> None:
         if isinstance(event, FrameworkRefused) and _REPLACED in event.message:

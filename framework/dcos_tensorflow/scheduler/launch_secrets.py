@@ -1,0 +1,80 @@
+"""Adds to a launch, on its way out, the secrets that it only refers to.
+
+Used by ``scheduler.Scheduler``. It is the one place where the options' references are followed:
+secrets of the tasks, and credentials of S3.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from dcos_tensorflow.core import storage
+from dcos_tensorflow.core.actions import Accept, Action, Decline
+from dcos_tensorflow.core.events import CallFailed, Event
+from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.options import OptionProblem
+from dcos_tensorflow.scheduler.credentials import CredentialsReader
+from dcos_tensorflow.scheduler.secret_sources import SecretError, SecretSources
+
+log = logging.getLogger(__name__)
+
+
+class LaunchSecrets:
+    """See the module. The arguments are those of ``SecretSources``."""
+
+    def __init__(
+        self, environ: Mapping[str, str], directory: Path | None = None, *, store: bool = True
+    ) -> None:
+        self._sources = SecretSources(environ, directory, store=store)
+        self._credentials = CredentialsReader(environ)
+
+    def problems(self, spec: ServiceSpec) -> list[OptionProblem]:
+        """Return what the first task would fail of, each once, by its option."""
+        found: dict[str, str] = {}
+        reference = spec.storage.s3.credentials
+        if reference is not None and not reference.secret:
+            found["s3.credentials"] = self._credentials.problem(reference)
+        for role in spec.roles:
+            for secret in (*role.secrets, *storage.secrets(spec, role.role)):
+                found.setdefault(secret.option, self._sources.problem(secret))
+        return [OptionProblem(option, text) for option, text in found.items() if text]
+
+    def perform(
+        self, action: Action, perform: Callable[[Action], None], emit: Callable[[Event], None]
+    ) -> None:
+        """Perform ``action`` with its secrets.
+
+        Where a secret is missing the tasks of an ACCEPT are not launched: their offers go back, and
+        the core hears why.
+        """
+        try:
+            complete = self.complete(action)
+        except SecretError as error:
+            assert isinstance(action, Accept)
+            log.error("nothing is launched: %s", error)
+            perform(Decline(action.offer_ids, action.refuse_seconds))
+            tasks = tuple(launch.task_id for launch in action.launches)
+            emit(CallFailed("ACCEPT", str(error), False, action.offer_ids, tasks))
+        else:
+            perform(complete)
+
+    def complete(self, action: Action) -> Action:
+        """Return ``action`` with the secrets that its launches refer to, if it is one that has any.
+
+        Raises SecretError for a secret without which its task must not start.
+        """
+        if not isinstance(action, Accept):
+            return action
+        with_credentials = self._credentials.with_credentials(action)
+        if not isinstance(with_credentials, Accept):
+            return with_credentials
+        launches = tuple(
+            replace(launch, secret_values=self._sources.values(launch.secrets))
+            if launch.secrets
+            else launch
+            for launch in with_credentials.launches
+        )
+        return replace(with_credentials, launches=launches)

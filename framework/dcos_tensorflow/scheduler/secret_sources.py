@@ -1,0 +1,106 @@
+"""Where secrets come from that the scheduler reads itself: files, its environment, a folder.
+
+Used by ``launch_secrets`` for what options name, and by ``credentials`` for keys of S3. They are
+read again for each launch, so that a changed secret reaches the next one. What was read is never
+logged, stored or part of a message; it is kept in memory for as long as the scheduler runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from dcos_tensorflow.core.container_spec import ENVIRONMENT_SOURCE, FILE_SOURCE, TaskSecret
+
+log = logging.getLogger(__name__)
+
+#: As much as DC/OS keeps in a secret; a file that is larger is none.
+_MOST_BYTES = 1_000_000
+
+
+class SecretError(Exception):
+    """A secret cannot be had from where it should be; the text says why and holds none."""
+
+
+def read_file(path: Path, most_bytes: int = _MOST_BYTES) -> bytes:
+    """Return what is in a file that holds a secret. Raises SecretError."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(most_bytes + 1)
+    except OSError as error:
+        raise SecretError(f"{path} cannot be read: {error.strerror or error}") from None
+    if len(content) > most_bytes:
+        raise SecretError(f"{path} is too large for a secret: more than {most_bytes} bytes")
+    return content
+
+
+class SecretSources:
+    """Follows sources.
+
+    Args:
+        environ: the scheduler's own environment.
+        directory: holds a file for each path of the secret store; None where Mesos has a store.
+        store: whether Mesos can be asked for what is not read here.
+    """
+
+    def __init__(
+        self, environ: Mapping[str, str], directory: Path | None = None, *, store: bool = True
+    ) -> None:
+        self._environ = environ
+        self._directory = directory
+        self._store = store
+        self._last: dict[str, bytes] = {}
+
+    def problem(self, secret: TaskSecret) -> str:
+        """Return why ``secret`` cannot be had now; '' when it can, as far as is seen from here."""
+        try:
+            if self._is_ours(secret):
+                self._read(secret)
+        except SecretError as error:
+            return str(error)
+        return ""
+
+    def values(self, secrets: tuple[TaskSecret, ...]) -> dict[str, bytes]:
+        """Return what is read here, by source; what is left out is for Mesos to find.
+
+        What cannot be read now is as it was at the launch before: a file that is being replaced
+        must not hold up a restart. Raises SecretError where there was none.
+        """
+        found = {}
+        for secret in secrets:
+            if not self._is_ours(secret) or secret.source in found:
+                continue
+            try:
+                self._last[secret.source] = self._read(secret)
+            except SecretError as error:
+                if secret.source not in self._last:
+                    raise SecretError(f"{secret.option}: {error}") from None
+                log.warning("%s: tasks get that of the launch before: %s", secret.option, error)
+            found[secret.source] = self._last[secret.source]
+        return found
+
+    def _is_ours(self, secret: TaskSecret) -> bool:
+        return not secret.in_store or self._directory is not None or not self._store
+
+    def _read(self, secret: TaskSecret) -> bytes:
+        source = secret.source
+        if source.startswith(ENVIRONMENT_SOURCE):
+            content = self._variable(source.removeprefix(ENVIRONMENT_SOURCE))
+        elif source.startswith(FILE_SOURCE):
+            content = read_file(Path(source.removeprefix(FILE_SOURCE)))
+        elif self._directory is not None:
+            content = read_file(self._directory / source.strip("/"))
+        else:
+            raise SecretError(
+                f"{source} is a path of a secret store, and this cluster has none: use "
+                "file:/path or env:NAME, or name a folder with such files in --secrets-dir"
+            )
+        if secret.env and b"\x00" in content:
+            raise SecretError(f"{source} holds a NUL byte, which no variable can have: use file")
+        return content
+
+    def _variable(self, name: str) -> bytes:
+        if name not in self._environ:
+            raise SecretError(f"the scheduler has no variable {name}")
+        return self._environ[name].encode("utf-8", "surrogateescape")

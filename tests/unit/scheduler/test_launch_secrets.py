@@ -1,0 +1,150 @@
+"""Where tasks' secrets come from, and what happens when one is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.core.actions import Accept, Action, Decline, LaunchTask
+from dcos_tensorflow.core.container_spec import TaskSecret
+from dcos_tensorflow.core.events import CallFailed, Event
+from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.storage_spec import (
+    CheckpointSpec,
+    CredentialsReference,
+    S3Spec,
+    StorageSpec,
+)
+from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
+from dcos_tensorflow.scheduler.secret_sources import SecretError
+from simulated_scheduler import small_job
+
+VALUE = b"the-secret"
+STORED = TaskSecret("team/db", env="DB", option="service.secrets.0")
+
+
+def variable(name: str = "DB_PASSWORD") -> TaskSecret:
+    return TaskSecret(f"env:{name}", env="DB", option="service.secrets.0")
+
+
+def accept(*secrets: TaskSecret) -> Accept:
+    launch = LaunchTask("t", "worker-0", "a", Resources(), (1,), "run", {}, secrets=secrets)
+    return Accept(("o",), "a", (launch,), 5.0)
+
+
+def values(reader: LaunchSecrets, *secrets: TaskSecret) -> dict[str, bytes]:
+    action = reader.complete(accept(*secrets))
+    assert isinstance(action, Accept)
+    return dict(action.launches[0].secret_values)
+
+
+def service(*secrets: TaskSecret, **changes: Any) -> ServiceSpec:
+    spec = small_job(**changes)
+    roles = tuple(dataclasses.replace(role, secrets=secrets) for role in spec.roles)
+    return dataclasses.replace(spec, roles=roles)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "password"
+    path.write_bytes(VALUE)
+    return path
+
+
+def in_file(path: Path) -> TaskSecret:
+    return TaskSecret(f"file:{path}", env="DB", option="service.secrets.0")
+
+
+def test_a_variable_of_the_scheduler_is_read() -> None:
+    reader = LaunchSecrets({"DB_PASSWORD": "the-secret"})
+    assert values(reader, variable()) == {"env:DB_PASSWORD": VALUE}
+
+
+def test_a_file_is_read_as_it_is(file: Path) -> None:
+    secret = TaskSecret(f"file:{file}", file="key", option="x")
+    file.write_bytes(b"\x00\xff\n")
+    assert values(LaunchSecrets({}), secret) == {secret.source: b"\x00\xff\n"}
+
+
+def test_a_file_is_read_again_for_each_launch(file: Path) -> None:
+    reader = LaunchSecrets({})
+    values(reader, in_file(file))
+    file.write_bytes(b"newer")
+    assert list(values(reader, in_file(file)).values()) == [b"newer"]
+
+
+def test_what_is_in_the_store_is_left_to_mesos() -> None:
+    assert values(LaunchSecrets({}), STORED) == {}
+
+
+def test_a_folder_stands_for_the_store(tmp_path: Path) -> None:
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "db").write_bytes(VALUE)
+    assert values(LaunchSecrets({}, tmp_path), STORED) == {"team/db": VALUE}
+
+
+def test_without_a_store_its_paths_are_refused_with_what_to_do() -> None:
+    (problem,) = LaunchSecrets({}, store=False).problems(service(STORED))
+    assert str(problem) == (
+        "service.secrets.0: team/db is a path of a secret store, and this cluster has none: use "
+        "file:/path or env:NAME, or name a folder with such files in --secrets-dir"
+    )
+
+
+def test_a_file_that_is_away_for_a_moment_does_not_hold_up_a_restart(file: Path) -> None:
+    reader = LaunchSecrets({})
+    values(reader, in_file(file))
+    file.unlink()
+    assert list(values(reader, in_file(file)).values()) == [VALUE]
+
+
+def test_nothing_starts_without_its_secret() -> None:
+    with pytest.raises(SecretError, match=r"service\.secrets\.0: the scheduler has no variable"):
+        LaunchSecrets({}).complete(accept(variable()))
+
+
+def test_where_a_secret_is_missing_the_offers_go_back_and_the_core_hears_why() -> None:
+    performed: list[Action] = []
+    heard: list[Event] = []
+    LaunchSecrets({}).perform(accept(variable("X")), performed.append, heard.append)
+    assert performed == [Decline(("o",), 5.0)]
+    why = "service.secrets.0: the scheduler has no variable X"
+    assert heard == [CallFailed("ACCEPT", why, False, ("o",), ("t",))]
+
+
+def test_what_the_first_task_would_fail_of_is_said_once_for_all_roles() -> None:
+    (problem,) = LaunchSecrets({}).problems(service(variable("X")))
+    assert (problem.path, problem.message) == (
+        "service.secrets.0",
+        "the scheduler has no variable X",
+    )
+
+
+def test_a_missing_credentials_file_that_is_a_secret_is_told_at_its_option() -> None:
+    storage = StorageSpec(
+        checkpoints=CheckpointSpec(uri="s3://b/j"),
+        s3=S3Spec(credentials=CredentialsReference(secret="file:/no/such")),
+    )
+    (problem,) = LaunchSecrets({}).problems(service(storage=storage))
+    assert problem.path == "s3.credentials.secret"
+
+
+def test_a_variable_cannot_hold_a_nul_byte(file: Path) -> None:
+    file.write_bytes(b"a\x00b")
+    (problem,) = LaunchSecrets({}).problems(service(in_file(file)))
+    assert "holds a NUL byte" in str(problem)
+
+
+def test_a_file_that_is_no_secret_is_refused(file: Path) -> None:
+    file.write_bytes(b"x" * 1_000_001)
+    (problem,) = LaunchSecrets({}).problems(service(in_file(file)))
+    assert "too large for a secret" in str(problem)
+
+
+def test_no_value_shows_in_an_action_or_its_log(file: Path) -> None:
+    action = LaunchSecrets({}).complete(accept(in_file(file)))
+    assert "the-secret" not in repr(action)
