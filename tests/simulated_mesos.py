@@ -21,14 +21,16 @@ from dcos_tensorflow.core.actions import (
     Kill,
     LaunchTask,
     Reconcile,
+    Release,
     Resubscribe,
     Revive,
     Suppress,
     Teardown,
 )
-from dcos_tensorflow.core.offers import Offer
+from dcos_tensorflow.core.offers import Offer, OfferedReservation
 from dcos_tensorflow.core.resources import PortRanges, Resources
 from dcos_tensorflow.core.task import TERMINAL_STATES, TaskRecord, TaskState
+from simulated_reservations import Reservations
 from simulated_runner import Runner
 
 
@@ -46,6 +48,14 @@ class Agent:
     #: What was refused: more than that is offered again at once.
     filtered: Resources = Resources()
     unavailable_from: float | None = None
+    reservations: Reservations = field(default_factory=Reservations)
+    filtered_reservations: tuple[OfferedReservation, ...] = ()
+
+    @property
+    def is_filtered(self) -> bool:
+        """Say whether nothing is free that was not refused."""
+        reserved = set(self.reservations.offered()) <= set(self.filtered_reservations)
+        return reserved and self.free.fits_in(self.filtered)
 
 
 @dataclass
@@ -98,6 +108,8 @@ class Cluster:
         match action:
             case Accept():
                 self._accept(action)
+            case Release():
+                self._give_back(action)
             case Decline():
                 self._return(action.offer_ids, action.refuse_seconds)
             case Suppress() | Revive():
@@ -157,10 +169,11 @@ class Cluster:
         held = {offer.agent_id for offer in self.offers.values()}
         made = []
         for agent in self.agents.values():
-            filtered = self.now < agent.filtered_until and agent.free.fits_in(agent.filtered)
+            filtered = self.now < agent.filtered_until and agent.is_filtered
             if agent.agent_id in held or not agent.reachable or agent.frozen or filtered:
                 continue
-            if agent.free.cpus < 0.01:
+            reserved = agent.reservations.offered()
+            if agent.free.cpus < 0.01 and not reserved:
                 continue
             offer = Offer(
                 offer_id=f"O{next(self._numbers)}",
@@ -172,6 +185,7 @@ class Cluster:
                 ports=agent.ports,
                 attributes=dict(agent.attributes),
                 unavailable_from=agent.unavailable_from,
+                reserved=reserved,
             )
             self.offers[offer.offer_id] = offer
             made.append(offer)
@@ -285,11 +299,22 @@ class Cluster:
         for launch in action.launches:
             self._launch(agent, launch)
         agent.filtered = agent.free
+        agent.filtered_reservations = agent.reservations.offered()
+
+    def _give_back(self, action: Release) -> None:
+        if any(self.offers.pop(o, None) is None for o in action.offer_ids):
+            return
+        agent = self.agents[action.agent_id]
+        free, ports = agent.reservations.release(action)
+        agent.free = agent.free + free
+        agent.ports = agent.ports + PortRanges.of((p, p) for p in ports)
+        agent.filtered_until = 0.0
 
     def _launch(self, agent: Agent, launch: LaunchTask) -> None:
         assert launch.task_id not in self.tasks, f"{launch.task_id} is used twice"
-        assert launch.resources.fits_in(agent.free), f"{launch.name} over-commits {agent.agent_id}"
-        foreign = [p for p in launch.host_ports if p not in agent.ports]
+        taken, ports = agent.reservations.launch(launch)
+        assert taken.fits_in(agent.free), f"{launch.name} over-commits {agent.agent_id}"
+        foreign = [p for p in ports if p not in agent.ports]
         assert not foreign, f"{launch.name} takes foreign ports"
         twins = [
             t
@@ -298,15 +323,16 @@ class Cluster:
         ]
         if twins:
             self.double_starts.append(f"{launch.task_id} beside {twins}")
-        agent.free = agent.free - launch.resources
-        agent.ports = agent.ports.without(launch.host_ports)
+        agent.free = agent.free - taken
+        agent.ports = agent.ports.without(ports)
         self.tasks[launch.task_id] = RunningTask(launch, TaskState.LAUNCHING, Runner.of(launch))
         self.launch_history.append(launch.task_id)
 
     def _release(self, launch: LaunchTask) -> None:
         agent = self.agents[launch.agent_id]
-        agent.free = agent.free + launch.resources
-        agent.ports = agent.ports + PortRanges.of((p, p) for p in launch.host_ports)
+        free, ports = agent.reservations.end(launch)
+        agent.free = agent.free + free
+        agent.ports = agent.ports + PortRanges.of((p, p) for p in ports)
         agent.filtered_until = 0.0
 
     def _return(self, offer_ids: tuple[str, ...], seconds: float) -> None:
@@ -315,6 +341,7 @@ class Cluster:
             if offer is not None:
                 agent = self.agents[offer.agent_id]
                 agent.filtered_until, agent.filtered = self.now + seconds, offer.resources
+                agent.filtered_reservations = offer.reserved
 
     def _kill(self, action: Kill) -> None:
         task = self.tasks.get(action.task_id)

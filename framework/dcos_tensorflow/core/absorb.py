@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dcos_tensorflow.core import contract, events, reconciliation, requests, uninstall
+from dcos_tensorflow.core import (
+    contract,
+    events,
+    reconciliation,
+    requests,
+    reservations,
+    uninstall,
+)
 from dcos_tensorflow.core.actions import AcceptInverse, Acknowledge, Exit, Resubscribe
 from dcos_tensorflow.core.cluster_spec import decider
 from dcos_tensorflow.core.draft import Draft
@@ -265,6 +272,7 @@ def _call_failed(draft: Draft, event: events.CallFailed) -> None:
         uninstall.teardown_failed(draft)
     if event.call != "ACCEPT":
         return
+    reservations.release_failed(draft, event.resource_ids)
     records = [r for r in map(draft.state.task_by_id, event.task_ids) if r is not None]
     if not event.ambiguous:
         for record in records:

@@ -13,6 +13,23 @@ from dcos_tensorflow.core.addresses import Vip
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import Container, NetworkAddresses, Uri, VirtualNetwork
 from dcos_tensorflow.core.storage_spec import CredentialsReference
+from dcos_tensorflow.core.volume_spec import VolumeSpec
+
+
+@dataclass(frozen=True)
+class ReservationOrder:
+    """What a task is launched on: its reservation and its volume, made as far as needed.
+
+    ``principal`` is the framework's. What the reservation holds beyond the task's wishes is given
+    back.
+    """
+
+    resource_id: str
+    framework_id: str
+    mesos_role: str
+    principal: str
+    persistence_id: str
+    volume: VolumeSpec
 
 
 @dataclass(frozen=True)
@@ -54,6 +71,7 @@ class LaunchTask:
     user: str = ""
     kill_grace_seconds: float = 10.0
     labels: Mapping[str, str] = field(default_factory=dict)
+    reservation: ReservationOrder | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +82,25 @@ class Accept:
     agent_id: str
     launches: tuple[LaunchTask, ...]
     refuse_seconds: float
+
+
+@dataclass(frozen=True)
+class Release:
+    """Give back what an offer holds of these reservations (framework id, resource id).
+
+    Volumes of ``everything`` are destroyed with everything in them; of ``but_volumes`` they stay.
+    """
+
+    offer_ids: tuple[str, ...]
+    agent_id: str
+    everything: tuple[tuple[str, str], ...]
+    but_volumes: tuple[tuple[str, str], ...]
+    refuse_seconds: float
+
+    @property
+    def resource_ids(self) -> tuple[str, ...]:
+        """Return all resource ids."""
+        return tuple(resource_id for _, resource_id in (*self.everything, *self.but_volumes))
 
 
 @dataclass(frozen=True)
@@ -162,6 +199,7 @@ class Exit:
 
 Action = (
     Accept
+    | Release
     | Decline
     | AcceptInverse
     | DeclineInverse

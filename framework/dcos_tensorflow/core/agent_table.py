@@ -11,7 +11,7 @@ Rows are in the order of (agent id, Mesos role): nothing depends on the order of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import attrgetter
@@ -62,6 +62,7 @@ class AgentTable:
     ``offer_ids`` all that were merged. ``free`` has a row per resource (CPUS, MEM, DISK, GPUS).
     ``machine`` numbers the machines: rows with the same number share one set of ports.
     ``range_*`` are all port ranges of all rows, flat: first and last port, and whose they are.
+    ``mounts`` has the sizes (MB) of whole disks, of the rows that have some.
     """
 
     offers: tuple[Offer, ...]
@@ -73,6 +74,7 @@ class AgentTable:
     range_first: IntArray
     range_last: IntArray
     range_row: IntArray
+    mounts: Mapping[int, tuple[float, ...]]
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -117,6 +119,11 @@ def table_of(offers: Sequence[Offer]) -> AgentTable:
         range_first=ranges[:, 0],
         range_last=ranges[:, 1],
         range_row=range_row,
+        mounts={
+            row: disks
+            for row, group in enumerate(groups)
+            if (disks := tuple(chain.from_iterable(offer.mounts for offer in group)))
+        },
     )
 
 

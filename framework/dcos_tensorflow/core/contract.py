@@ -65,6 +65,7 @@ EXIT_HISTORY_FILE = "task-exits.jsonl"
 
 # Mesos labels on everything that this framework creates.
 LABEL_FRAMEWORK_ID = "framework_id"
+LABEL_RESOURCE_ID = "resource_id"
 LABEL_SERVICE = "dcos_tensorflow_service"
 LABEL_TASK = "dcos_tensorflow_task"
 LABEL_EPOCH = "dcos_tensorflow_epoch"

@@ -116,6 +116,7 @@ class CallFailed:
     ambiguous: bool
     offer_ids: tuple[str, ...] = ()
     task_ids: tuple[str, ...] = ()
+    resource_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

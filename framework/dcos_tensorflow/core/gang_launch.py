@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.core import addresses
+from dcos_tensorflow.core import addresses, reservations
 from dcos_tensorflow.core.actions import Accept
 from dcos_tensorflow.core.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.draft import Draft
@@ -144,18 +144,21 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> T
     role_spec = state.spec.role(role)
     own = state.spec.has_own_addresses() and role_spec is not None
     unique = uuid.uuid5(uuid.NAMESPACE_OID, f"{state.instance}/{assignment.task}/{attempt}")
+    task_id = mesos_task_id(state.spec.name, assignment.task, str(unique))
+    ports = (*reservations.kept_ports(state, assignment.task), *assignment.ports)
+    resource_id = reservations.for_launch(draft, assignment, attempt, task_id)
     return TaskRecord(
         name=assignment.task,
         role=TaskRole(role),
         index=index,
         attempt=attempt,
-        task_id=mesos_task_id(state.spec.name, assignment.task, str(unique)),
+        task_id=task_id,
         state=TaskState.LAUNCHING,
         epoch=0,
         agent_id=assignment.agent_id,
         hostname=assignment.hostname,
         address="" if own else assignment.address,
-        ports=addresses.own_ports(role_spec) if own and role_spec else assignment.ports,
+        ports=addresses.own_ports(role_spec) if own and role_spec else ports,
         launched_at=draft.now,
         changed_at=draft.now,
         failures=_sidecar_failures(state.tasks.get(assignment.task), role),
@@ -164,6 +167,7 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> T
         attributes=assignment.attributes,
         zone=assignment.zone,
         region=assignment.region,
+        resource_id=resource_id,
     )
 
 
@@ -182,8 +186,11 @@ def _accept(
     state = draft.state
     offer_ids = tuple(dict.fromkeys(offer for r in records for offer in by_task[r.name].offer_ids))
     launches = tuple(
-        launch_task(
-            state.spec, state.settings, state.framework_id, r, epoch, instance=state.instance
+        replace(
+            launch_task(
+                state.spec, state.settings, state.framework_id, r, epoch, instance=state.instance
+            ),
+            reservation=reservations.order(state, r),
         )
         for r in records
     )

@@ -18,7 +18,7 @@ from dcos_tensorflow.core.storage_spec import StorageSpec
 #: retries, and hold for the next placement or failure without any restart.
 _NOT_LAUNCHED_WITH = frozenset({"count", "min_count", "constraints", "retry_limit"})
 #: Fields that came later: absent while nothing is set, as what was launched before has it.
-_CAME_LATER = frozenset({"user", "secrets", "rlimits", "shm_size", "sandbox_env"})
+_CAME_LATER = frozenset({"user", "secrets", "rlimits", "shm_size", "sandbox_env", "volume"})
 
 
 def fingerprint(spec: ServiceSpec, role: TaskRole) -> str:

@@ -19,6 +19,7 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 AVOIDED = "avoided"
+ELSEWHERE = "not where its volume is"
 #: Refusals that mean "too little of it": the resource, its divisor and how amounts are written.
 _RESOURCES = {
     "gpus": (GPUS, 1, "{} gpus"),
@@ -34,6 +35,8 @@ def explain(packing: Packing, kind: Kind, avoid: Mapping[str, str]) -> tuple[str
     The sentence counts offers, the numbers count agents (rows of the table).
     """
     table = packing.problem.table
+    if kind.bound_by and not _offers_its_place(kind):
+        return kind.bound_by, {ELSEWHERE: len(table)}
     if not len(table):
         return "no offers", {}
     labels, failed = _first_failures(packing, kind)
@@ -80,6 +83,10 @@ def useless_rows(
         int(row): f"{reason}: {avoid[offers[row].agent_id]}" if reason == AVOIDED else str(reason)
         for row, reason in zip(rows, reasons, strict=True)
     }
+
+
+def _offers_its_place(kind: Kind) -> bool:
+    return any(bool(there.any()) for label, there in kind.eligible if label == ELSEWHERE)
 
 
 def _first_failures(packing: Packing, kind: Kind) -> tuple[list[str], IntArray]:

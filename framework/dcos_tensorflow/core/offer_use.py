@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.core import addresses, restarts, sidecars
+from dcos_tensorflow.core import addresses, reservations, restarts, sidecars
 from dcos_tensorflow.core.actions import Revive, Suppress
 from dcos_tensorflow.core.backoff import spread
 from dcos_tensorflow.core.causes import INVALID_OFFERS_REASON, PORT_TAKEN
@@ -69,6 +69,7 @@ def use_offers(draft: Draft) -> None:
     """Decide about every offer in hand."""
     if not draft.state.registered:
         return
+    reservations.look_after(draft)
     _hand_back_offers_of_leaving_agents(draft)
     gang = _wanted_gang(draft)
     if gang and _waited_too_long(draft, gang):
@@ -90,6 +91,10 @@ def _hand_back_offers_of_leaving_agents(draft: Draft) -> None:
 
 
 def _request(draft: Draft, name: str) -> TaskRequest:
+    return reservations.bound(draft.state, _free_request(draft, name))
+
+
+def _free_request(draft: Draft, name: str) -> TaskRequest:
     spec = draft.state.spec
     task_role, _ = split_task_name(name)
     role = spec.role(task_role)
@@ -260,10 +265,15 @@ def _want_nothing(draft: Draft) -> None:
     seconds = SOON_REFUSE_SECONDS if soon else IDLE_REFUSE_SECONDS
     if draft.job.phase in _SOON:
         seconds = RESTARTING_REFUSE_SECONDS
+    awaited = bool(draft.state.awaited_back)
+    if awaited:
+        seconds = min(seconds, USELESS_REFUSE_SECONDS)
     if draft.state.misfits or draft.state.gang_since:
         draft.set(misfits=(), gang_since=0.0)
     decline(draft, tuple(draft.state.offers), seconds, "nothing is wanted now")
-    if not soon and draft.state.suppressed is not True:
+    if awaited:
+        _ask_for_offers(draft)
+    elif not soon and draft.state.suppressed is not True:
         draft.set(suppressed=True)
         draft.act(Suppress((draft.state.spec.mesos_role,)), "nothing is wanted: no more offers")
 
@@ -282,18 +292,23 @@ def _consider(draft: Draft, gang: tuple[TaskRequest, ...], others: tuple[TaskReq
     choosy = _may_be_choosy(draft)
     key = (
         draft.state.offers_version,
-        (*(r.name for r in every), *(str(r.required_port or "") for r in every), str(choosy)),
+        (
+            *(r.name for r in every),
+            *(f"{r.required_port or ''}{r.bound_by}" for r in every),
+            str(choosy),
+        ),
     )
     if draft.state.considered == key:
         return
     avoided = _avoided(draft) if choosy else frozenset()
-    offers = tuple(o for o in draft.state.offers.values() if o.agent_id not in avoided)
+    all_offers = reservations.placeable(draft.state, draft.state.offers.values())
+    offers = tuple(o for o in all_offers if o.agent_id not in avoided)
     placed = _placed(draft, gang)
     salt = _port_salt(draft)
     result = place(every, offers, placed, salt=salt)
     if avoided and not gang and not result.complete:
         # Nobody holds offers for these: they take now what is there.
-        result = place(every, tuple(draft.state.offers.values()), placed, salt=salt)
+        result = place(every, all_offers, placed, salt=salt)
     misfits = result.misfits
     if gang and others and not result.complete:
         result = place(gang, offers, placed, salt=salt)

@@ -15,8 +15,26 @@ AttributeValue = str | float
 
 
 @dataclass(frozen=True)
+class OfferedReservation:
+    """What an offer holds of one labelled reservation, ours or another's.
+
+    ``resources`` are the scalars beside the volumes, whose persistence ids are ``volumes``.
+    """
+
+    framework_id: str
+    resource_id: str
+    resources: Resources = Resources()
+    ports: PortRanges = PortRanges()
+    volumes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Offer:
     """One offer.
+
+    ``resources`` and ``ports`` are there for any task. Of these, ``fixed`` and ``fixed_ports`` are
+    reserved to our Mesos role by an operator, and cannot be reserved once more. ``reserved`` is
+    what carries somebody's labels, ``mounts`` the sizes (MB) of whole disks that are free.
 
     ``address`` is the agent's IP: what peers dial. ``zone`` and ``region`` come from the fault
     domain. ``unavailable_from`` is the start of a maintenance window in unix seconds.
@@ -35,3 +53,7 @@ class Offer:
     region: str | None = None
     unavailable_from: float | None = None
     received_at: float = 0.0
+    fixed: Resources = Resources()
+    fixed_ports: PortRanges = PortRanges()
+    reserved: tuple[OfferedReservation, ...] = ()
+    mounts: tuple[float, ...] = ()

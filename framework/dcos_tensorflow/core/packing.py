@@ -62,7 +62,8 @@ class Kind:
     """What one or more tasks want. ``need`` is a column of the table's resource matrix.
 
     ``eligible`` holds the rules that no placement changes: (what a refusal is called, rows that
-    pass). ``counted`` are the constraints that depend on what was placed.
+    pass). ``counted`` are the constraints that depend on what was placed. ``mount`` is the size (MB)
+    of the whole disk that it needs, 0 for none; ``bound_by`` says why it can go to one agent only.
     """
 
     role: TaskRole
@@ -71,6 +72,8 @@ class Kind:
     required_port: int | None
     eligible: tuple[tuple[str, BoolArray], ...]
     counted: tuple[PlacementConstraint, ...]
+    mount: float = 0.0
+    bound_by: str = ""
 
 
 @dataclass
@@ -114,6 +117,7 @@ class Packing:
         self.ports_free = table.port_count.copy()
         self.counts = {key: counts.copy() for key, counts in self.problem.counts.items()}
         self.on_row: dict[int, list[str]] = {}
+        self._mounts = {row: list(sizes) for row, sizes in table.mounts.items()}
         self._taken: dict[int, set[int]] = {}
         self._port_open = {
             port: table.offering_port(port) for port in sorted(self.problem.required_ports)
@@ -136,6 +140,8 @@ class Packing:
         yield "cpus", left[CPUS] >= 0
         yield "mem", left[MEM] >= 0
         yield "disk", left[DISK] >= 0
+        if kind.mount:
+            yield f"no MOUNT disk of {kind.mount:g} MB", self._has_mount(kind.mount)[rows]
         if kind.required_port is not None:
             label = f"port {kind.required_port} is not free"
             yield label, self._port_open[kind.required_port][rows]
@@ -144,7 +150,7 @@ class Packing:
                 f"fewer than {kind.port_count} free ports",
                 self.ports_free[rows] >= (kind.port_count),
             )
-        if kind.need[GPUS] == 0:
+        if kind.need[GPUS] == 0 and kind.need.any():
             yield "the rest is headroom for free gpus", _gpus_stay_usable(left)
 
     def rule_checks(self, kind: Kind) -> Iterator[tuple[str, BoolArray]]:
@@ -186,11 +192,20 @@ class Packing:
             code = self.problem.columns[name].codes[row]
             if role is kind.role and code >= 0:
                 counts[code] += 1
+        if kind.mount:
+            # The smallest that will do: so the ACCEPT chooses, too (mesos.reservations).
+            self._mounts[row].remove(min(m for m in self._mounts[row] if m >= kind.mount))
         self._changes.append(row)
         ports = self._choose_ports(kind, row, task, preferred_port)
         for port in ports:
             self._take_port(port, row)
         return ports
+
+    def _has_mount(self, size: float) -> BoolArray:
+        found = np.zeros(len(self.problem.table), dtype=np.bool_)
+        for row, sizes in self._mounts.items():
+            found[row] = any(each >= size for each in sizes)
+        return found
 
     def _counts(self, kind: Kind, constraint: PlacementConstraint) -> IntArray:
         """Return tasks per value; an undecided CLUSTER is decided by its anchor."""

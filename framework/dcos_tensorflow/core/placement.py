@@ -28,6 +28,9 @@ from dcos_tensorflow.core.spec import PlacementConstraint, TaskRole
 
 BoolArray = NDArray[np.bool_]
 
+#: More than any task has placement constraints.
+_BOUND = 1_000_000
+
 
 @dataclass(frozen=True)
 class TaskRequest:
@@ -35,7 +38,8 @@ class TaskRequest:
 
     ``port_count`` ports are taken from the offer. The first of them is ``required_port`` (DNS
     addressing: nothing else will do), else ``preferred_port`` when it is offered and free. An
-    empty ``region`` means any.
+    empty ``region`` means any. ``mount`` is the size (MB) of the whole disk that it needs, 0 for
+    none. With ``bound_by`` it goes to ``agent_id`` only, empty for nowhere; that text says why.
     """
 
     name: str
@@ -46,6 +50,9 @@ class TaskRequest:
     required_port: int | None = None
     constraints: tuple[PlacementConstraint, ...] = ()
     region: str = ""
+    mount: float = 0.0
+    agent_id: str = ""
+    bound_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -219,10 +226,15 @@ def _wishes(
             request.required_port,
             request.constraints,
             request.region,
+            request.mount,
+            request.agent_id,
+            request.bound_by,
         )
         kind = kinds.get(key)
         if kind is None:
             eligible = [(explanation.AVOIDED, allowed)] if avoid else []
+            if request.bound_by:
+                eligible.append(_binding_check(table, request.agent_id))
             if request.region:
                 eligible.append(_region_check(table, request.region))
             eligible += [checks[c] for c in request.constraints if c in checks]
@@ -234,12 +246,22 @@ def _wishes(
                 request.required_port,
                 tuple(eligible),
                 tuple(c for c in request.constraints if depends_on_counts(c)),
+                request.mount,
+                request.bound_by,
             )
         size = float((kind.need / largest).max())
-        wishes.append(
-            Wish(request.name, request.preferred_port, len(request.constraints), kind, size)
-        )
+        wishes.append(Wish(request.name, request.preferred_port, _rules(request), kind, size))
     return wishes
+
+
+def _rules(request: TaskRequest) -> int:
+    """Return how choosy a task is: who can go to one agent only comes before all others."""
+    return len(request.constraints) + (_BOUND if request.bound_by else 0)
+
+
+def _binding_check(table: AgentTable, agent_id: str) -> tuple[str, BoolArray]:
+    there = np.array([offer.agent_id == agent_id for offer in table.offers], dtype=np.bool_)
+    return explanation.ELSEWHERE, there
 
 
 def _region_check(table: AgentTable, region: str) -> tuple[str, BoolArray]:

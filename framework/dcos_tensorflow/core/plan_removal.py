@@ -25,6 +25,7 @@ from dcos_tensorflow.core.plan_elements import (
 from dcos_tensorflow.core.plan_standing import Standing
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.task import TaskRecord, TaskState
+from dcos_tensorflow.core.volume_spec import Reservation
 
 KILL_TASKS = "kill-tasks"
 UNRESERVE = "unreserve-resources"
@@ -69,15 +70,16 @@ def uninstall_plan(state: ServiceState) -> Plan:
     What was given up because its agent does not answer is complete too, and says so.
     """
     records = tuple(state.tasks.values())
-    hosts = dict.fromkeys(record.hostname for record in records)
+    reserved = tuple(state.reservations.values())
+    hosts = dict.fromkeys((*(r.hostname for r in records), *(r.hostname for r in reserved)))
     phases = [
         _removal(state, KILL_TASKS, records, lambda r: f"kill-task-{r.task_id}"),
         *(
-            _removal(
+            _given_back(
                 state,
                 f"{UNRESERVE}-{host}",
                 tuple(r for r in records if r.hostname == host),
-                lambda r: f"unreserve-{r.name}",
+                tuple(r for r in reserved if r.hostname == host),
             )
             for host in hosts
         ),
@@ -94,12 +96,59 @@ def _removal(
     records: tuple[TaskRecord, ...],
     name_of: Callable[[TaskRecord], str],
 ) -> Phase:
+    steps = _ended_steps(state, phase, records, name_of)
+    return phase_of(state, DEPLOY, phase, steps, PlanStrategy.SERIAL)
+
+
+def _ended_steps(
+    state: ServiceState,
+    phase: str,
+    records: tuple[TaskRecord, ...],
+    name_of: Callable[[TaskRecord], str],
+) -> tuple[Step, ...]:
     steps = []
     for record in records:
         name = name_of(record)
         standing = _ended(state, record, step_key(DEPLOY, phase, name))
         steps.append(_step(state, (DEPLOY, phase, name), record.name, standing))
+    return tuple(steps)
+
+
+def _given_back(
+    state: ServiceState,
+    phase: str,
+    records: tuple[TaskRecord, ...],
+    reserved: tuple[Reservation, ...],
+) -> Phase:
+    """Return the phase of one agent: a step for each reservation, and for each task without."""
+    with_volume = {r.resource_id for r in reserved}
+    plain = tuple(r for r in records if r.resource_id not in with_volume)
+    steps = [*_ended_steps(state, phase, plain, lambda r: f"unreserve-{r.name}")]
+    for found in reserved:
+        path = (DEPLOY, phase, _unreserve(found))
+        steps.append(_step(state, path, found.task, _unreserved(state, found)))
     return phase_of(state, DEPLOY, phase, tuple(steps), PlanStrategy.SERIAL)
+
+
+def _unreserve(reservation: Reservation) -> str:
+    return f"unreserve-{reservation.resource_id}"
+
+
+def unreserve_key(reservation: Reservation) -> str:
+    """Return what stands in ``Controls.completed`` for a reservation that was given up."""
+    return step_key(DEPLOY, f"{UNRESERVE}-{reservation.hostname}", _unreserve(reservation))
+
+
+def _unreserved(state: ServiceState, found: Reservation) -> Standing:
+    """Return how far giving back a reservation is; once it is, nothing is left of it here."""
+    what = f"the volume of {found.task}"
+    if _is_over(state):
+        return Status.COMPLETE, f"given up: {found.hostname} has not offered {what}"
+    if unreserve_key(found) in state.controls.completed:
+        return Status.COMPLETE, f"given up: forced complete, while {what} may still be there"
+    if found.released_at:
+        return Status.STARTING, f"{what} is being destroyed on {found.hostname}"
+    return Status.PENDING, f"waits until {found.hostname} offers {what}"
 
 
 def _ended(state: ServiceState, record: TaskRecord, key: str) -> Standing:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dcos_tensorflow.core import incidents, restarts, update_order
+from dcos_tensorflow.core import incidents, reservations, restarts, update_order
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.members import (
@@ -98,7 +98,12 @@ def _gang(draft: Draft) -> list[TaskRecord]:
 
 
 def _leave_agents(draft: Draft) -> None:
-    going = [r for r in _gang(draft) if is_leaving(draft, r.agent_id)]
+    # Who has a volume cannot go without it, and trains on until the agent is down.
+    going = [
+        r
+        for r in _gang(draft)
+        if is_leaving(draft, r.agent_id) and reservations.of_task(draft.state, r.name) is None
+    ]
     if not going:
         return
     names = [r.name for r in going]

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from dcos_tensorflow.core import events, plan_control, planned_changes, sidecars, update_order
+from dcos_tensorflow.core import (
+    events,
+    plan_control,
+    planned_changes,
+    reservations,
+    sidecars,
+    update_order,
+)
 from dcos_tensorflow.core.cluster_spec import illegal_mix, rendered_strategy
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
@@ -35,6 +42,8 @@ def control(draft: Draft, command: events.PlanCommand | events.PodCommand) -> No
     for names, anew in ((effects.restart, False), (effects.replace, True)):
         gang = []
         for name in names:
+            if anew:
+                reservations.give_up(draft, name, "replaced on request")
             record = draft.state.tasks.get(name)
             if record is None or record.terminal:
                 continue
@@ -66,7 +75,7 @@ def refusal(state: ServiceState, spec: ServiceSpec) -> str:
                 f"{what} cannot be changed from {before!r} to {after!r} while the service exists;"
                 " install another one"
             )
-    wrong = illegal_mix(spec)
+    wrong = illegal_mix(spec) or _changed_volume(state.spec, spec)
     if wrong:
         return wrong
     if state.job.phase in (JobPhase.FINISHING, JobPhase.ENDING, JobPhase.DONE):
@@ -76,6 +85,18 @@ def refusal(state: ServiceState, spec: ServiceSpec) -> str:
             f"the strategy would change from {rendered_strategy(state.spec)} to"
             f" {rendered_strategy(spec)}: its checkpoints would not fit; stop the job first"
         )
+    return ""
+
+
+def _changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:
+    """Return why volumes cannot change so; whoever has one would lose what is in it."""
+    for role in after.roles:
+        earlier = next((r for r in before.roles if r.role is role.role), None)
+        if earlier is not None and earlier.volume != role.volume:
+            return (
+                f"the volume of {role.role} tasks cannot be changed while there are any;"
+                " install another service"
+            )
     return ""
 
 

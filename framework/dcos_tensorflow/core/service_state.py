@@ -22,6 +22,7 @@ from dcos_tensorflow.core.offers import Offer
 from dcos_tensorflow.core.placement import Misfit
 from dcos_tensorflow.core.spec import ServiceSpec, Uri
 from dcos_tensorflow.core.task import TaskRecord
+from dcos_tensorflow.core.volume_spec import Reservation
 
 T = TypeVar("T")
 
@@ -54,6 +55,7 @@ CONTROLS_PATH = "Plans"
 ABANDONED_PATH = "Properties/abandoned"
 INSTANCE_PATH = "Properties/instance"
 TOKEN_KEY_PATH = "Properties/token-key"
+RESERVATIONS = "Reservations"
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,8 @@ class ServiceState:
 
     ``abandoned`` are attempts (task id -> agent id) that were unreachable when they were given up:
     should their agent come back, they are killed before anything else is launched.
+    ``reservations`` are what is reserved on agents, by resource id; of those in ``awaited_back``
+    offers are asked for, to give them back.
     ``registered_at`` is when the subscription began, ``awake_since`` when we last went on after a
     pause of our own (a store that was away), ``stepped_at`` when we last looked: nobody is late who
     could not be heard before.
@@ -147,6 +151,7 @@ class ServiceState:
     job: JobState = JobState()
     abandoned: Mapping[str, str] = field(default_factory=dict)
     controls: Controls = Controls()
+    reservations: Mapping[str, Reservation] = field(default_factory=dict)
 
     registered: bool = False
     registered_at: float = 0.0
@@ -173,6 +178,7 @@ class ServiceState:
     torn_down_at: float = 0.0
     tear_down_after: float = 0.0
     refused_configuration: str = ""
+    awaited_back: frozenset[str] = frozenset()
 
     def with_task(self, record: TaskRecord) -> ServiceState:
         """Return the state with ``record`` in place of the task's earlier one."""
@@ -223,12 +229,14 @@ def first_writes(state: ServiceState) -> tuple[Write, ...]:
 def writes_between(before: ServiceState, after: ServiceState) -> tuple[Write, ...]:
     """Return what must be committed when ``before`` becomes ``after``.
 
-    The order matters where a store has to split a large commit: task records first, the job last.
-    A prefix then shows launches that were never sent, which reconciliation clears.
+    The order matters where a store has to split a large commit: reservations and task records
+    first, the job last. A prefix then shows launches that were never sent, which reconciliation
+    clears.
     """
     writes: list[Write] = []
     if before.framework_id != after.framework_id:
         writes.append(Write(FRAMEWORK_ID_PATH, after.framework_id.encode() or None))
+    writes += _reservation_writes(before, after)
     for name, record in after.tasks.items():
         old = before.tasks.get(name)
         if old is record:
@@ -255,6 +263,18 @@ def writes_between(before: ServiceState, after: ServiceState) -> tuple[Write, ..
     if before.job is not after.job and before.job != after.job:
         writes.append(Write(JOB_PATH, records.encode(after.job)))
     return tuple(writes)
+
+
+def _reservation_writes(before: ServiceState, after: ServiceState) -> list[Write]:
+    if before.reservations is after.reservations:
+        return []
+    writes = [
+        Write(f"{RESERVATIONS}/{key}", records.encode(found))
+        for key, found in after.reservations.items()
+        if before.reservations.get(key) != found
+    ]
+    gone = before.reservations.keys() - after.reservations.keys()
+    return writes + [Write(f"{RESERVATIONS}/{key}", None) for key in sorted(gone)]
 
 
 class StateUnreadable(ValueError):
@@ -298,6 +318,11 @@ def restore(values: Mapping[str, bytes], settings: LaunchSettings) -> ServiceSta
         controls=_decoded(Controls, values, CONTROLS_PATH)
         if CONTROLS_PATH in values
         else Controls(),
+        reservations={
+            path.removeprefix(f"{RESERVATIONS}/"): _decoded(Reservation, values, path)
+            for path in sorted(values)
+            if path.startswith(f"{RESERVATIONS}/")
+        },
     )
 
 

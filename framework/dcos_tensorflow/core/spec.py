@@ -15,6 +15,7 @@ from enum import StrEnum
 from dcos_tensorflow.core.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.storage_spec import StorageSpec
+from dcos_tensorflow.core.volume_spec import VolumeSpec
 
 
 class TaskRole(StrEnum):
@@ -148,7 +149,8 @@ class RoleSpec:
     otherwise. ``python`` is an interpreter or a virtual environment; empty means ``python3``.
     ``container`` is None on bare metal. ``min_count`` is how few of them the job goes on with when
     the others find no place; None means all are needed. ``retry_limit`` is how many charged
-    failures tasks of this role may have within the window; None means the job's limit.
+    failures tasks of this role may have within the window; None means the job's limit. ``volume``
+    is the persistent volume that each of them has, which is then all of its disk.
     ``user`` empty means that of the service, ``shm_size`` (MB) 0 what the agent gives.
     ``sandbox_env`` are variables that name something in the sandbox, as paths below it.
     """
@@ -164,6 +166,7 @@ class RoleSpec:
     disk_type: str = "ROOT"
     min_count: int | None = None
     retry_limit: int | None = None
+    volume: VolumeSpec | None = None
     user: str = ""
     secrets: tuple[TaskSecret, ...] = ()
     rlimits: tuple[ResourceLimit, ...] = ()

@@ -28,6 +28,12 @@ def checkpoints_place(spec: ServiceSpec) -> str:
     return spec.storage.checkpoints.uri or spec.job.checkpoint_dir or spec.job.shared_filesystem
 
 
+def _own_directory(spec: ServiceSpec, role: TaskRole) -> str:
+    """Return where in the sandbox a task has its checkpoints: in its volume, if it has one."""
+    found = spec.role(role)
+    return found.volume.path if found is not None and found.volume else CHECKPOINT_DIRECTORY
+
+
 def directories(spec: ServiceSpec, role: TaskRole) -> dict[str, str]:
     """Return ``checkpoint_dir``, ``log_dir`` and ``shared_filesystem`` of a runner's spec.
 
@@ -40,7 +46,7 @@ def directories(spec: ServiceSpec, role: TaskRole) -> dict[str, str]:
     if storage.checkpoints.uri:
         checkpoints = CHECKPOINT_DIRECTORY
     else:
-        checkpoints = job.checkpoint_dir or shared or CHECKPOINT_DIRECTORY
+        checkpoints = job.checkpoint_dir or shared or _own_directory(spec, role)
     is_copy = role is TaskRole.TENSORBOARD and bool(storage.summaries_uri)
     return {
         "checkpoint_dir": checkpoints,

@@ -90,7 +90,8 @@ class TaskRecord:
     the number of the start that is wanted, ``held`` says that it is wanted stopped. When a start
     failed and its runner kept the container, ``failed_start`` is its number and ``exit_class``,
     ``exit_code`` and ``exit_summary`` say how. ``fingerprint`` stands for everything in the options
-    that this container was launched with. Times are unix seconds.
+    that this container was launched with. ``resource_id`` is the reservation that it runs on, empty
+    for none (``core.volume_spec``). Times are unix seconds.
     """
 
     name: str
@@ -120,6 +121,7 @@ class TaskRecord:
     exit_code: int | None = None
     exit_summary: str = ""
     fingerprint: str = ""
+    resource_id: str = ""
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     zone: str | None = None
     region: str | None = None

@@ -1,20 +1,23 @@
 """Leaving nothing behind: the way of an uninstall, which always ends.
 
-Called by ``core.advance`` in ENDING and DONE. Tasks are killed first; what lives on agents that do
-not answer is listed and left to the master, which ends every task of a framework that was torn
-down when its agent comes back (master.cpp). Then TEARDOWN, then the state is erased. A crash at
-any point carries on from what was committed.
+Called by ``core.advance`` in ENDING and DONE. Tasks are killed first, then volumes are destroyed
+and reservations given back. What is on agents that do not answer is listed; the master ends every
+task of a framework that was torn down when its agent comes back (master.cpp). Then TEARDOWN, then
+the state is erased. A crash at any point carries on from what was committed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dcos_tensorflow.core import events
+from dcos_tensorflow.core import events, reservations
 from dcos_tensorflow.core.actions import EraseState, Teardown
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.plan_removal import unreserve_key
+from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.task import TaskRecord
+from dcos_tensorflow.core.volume_spec import Reservation
 
 EXIT_INTERRUPTED = 130
 #: A call that failed is heard of by then (seconds).
@@ -45,15 +48,34 @@ def watch_ending(draft: Draft, running: Sequence[TaskRecord]) -> None:
     limit = draft.state.spec.uninstall_give_up_seconds
     overdue = draft.now - draft.job.phase_since >= limit
     unheard = bool(draft.state.framework_id) and not draft.state.registered
+    reserved = _still_reserved(draft)
     if draft.state.torn_down_at:
-        running, unheard = (), False
-    if (not overdue and (running or unheard)) or not _is_torn_down(draft):
+        running, unheard, reserved = (), False, ()
+    if (not overdue and (running or unheard or reserved)) or not _is_torn_down(draft):
         return
     left = [f"{r.name} on {r.hostname}" for r in draft.state.live_tasks]
+    left += [f"the volume of {r.task} on {r.hostname}" for r in reservations.left(draft.state)]
     if not draft.state.torn_down_at and draft.state.framework_id:
         left.append(f"the framework {draft.state.framework_id}, which no master was told to remove")
     end = f"uninstalled; given up: {', '.join(left)}" if left else "uninstalled"
     draft.enter(JobPhase.DONE, end, given_up=tuple(left))
+
+
+def _still_reserved(draft: Draft) -> tuple[Reservation, ...]:
+    """Return what is to be given back before the framework goes: afterwards nobody can."""
+    state = draft.state
+    if not state.framework_id:
+        return ()
+    return tuple(r for r in reservations.left(state) if r.resource_id not in given_up(state))
+
+
+def given_up(state: ServiceState) -> frozenset[str]:
+    """Return the reservations that an operator does not want to be waited for."""
+    return frozenset(
+        r.resource_id
+        for r in state.reservations.values()
+        if unreserve_key(r) in state.controls.completed
+    )
 
 
 def _is_torn_down(draft: Draft) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import getpass
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core.actions import LaunchTask
@@ -23,11 +24,19 @@ from dcos_tensorflow.mesos.offered_resources import (
     OfferedResources,
     allocation_role,
 )
+from dcos_tensorflow.mesos.reservations import (
+    Operations,
+    Pool,
+    mount_sizes,
+    offered_reservations,
+    take_reserved,
+)
 
 __all__ = [
     "ConversionError",
     "framework_info",
     "inverse_offer_from_json",
+    "launch_operations",
     "offer_from_json",
     "task_info",
     "task_infos",
@@ -63,6 +72,7 @@ def offer_from_json(offer: Json, received_at: float) -> Offer:
     """
     try:
         usable = OfferedResources.of([offer])
+        fixed = usable.fixed()
         location = (offer.get("domain") or {}).get("fault_domain") or {}
         start = (offer.get("unavailability") or {}).get("start")
         hostname = str(offer["hostname"])
@@ -80,6 +90,10 @@ def offer_from_json(offer: Json, received_at: float) -> Offer:
             region=(location.get("region") or {}).get("name"),
             unavailable_from=int(start["nanoseconds"]) / _NANOSECONDS if start else None,
             received_at=received_at,
+            fixed=fixed.total(),
+            fixed_ports=fixed.ports(),
+            reserved=offered_reservations(offer),
+            mounts=mount_sizes(offer),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConversionError(f"offer cannot be read: {error!r}") from error
@@ -179,15 +193,36 @@ def task_infos(launches: Sequence[LaunchTask], raw_offers: Sequence[Json]) -> li
 
     Raises ConversionError when the offers do not hold what the tasks need together.
     """
-    left = OfferedResources.of(raw_offers)
+    launch = launch_operations(launches, raw_offers)[-1]
+    infos: list[dict[str, Any]] = launch["launch"]["task_infos"]
+    return infos
+
+
+def launch_operations(
+    launches: Sequence[LaunchTask], raw_offers: Sequence[Json]
+) -> list[dict[str, Any]]:
+    """Return the operations of one ACCEPT: what is to be reserved and created, then the LAUNCH.
+
+    Raises ConversionError when the offers do not hold what the tasks need together.
+    """
+    pool, before = Pool.of(raw_offers), Operations()
     infos = []
     for launch in launches:
         try:
-            resources, left = left.take(launch.resources, launch.host_ports)
+            resources, pool = _taken(pool, launch, before)
         except ConversionError as error:
             raise ConversionError(f"task {launch.task_id}: {error}") from error
         infos.append(_task_info(launch, resources))
-    return infos
+    return [*before.to_json(), {"type": "LAUNCH", "launch": {"task_infos": infos}}]
+
+
+def _taken(pool: Pool, launch: LaunchTask, before: Operations) -> tuple[list[dict[str, Any]], Pool]:
+    """Return the resources of one task, and what is left for the others."""
+    ports = launch.host_ports
+    if launch.reservation is not None:
+        return take_reserved(pool, launch.reservation, launch.resources, ports, before)
+    resources, free = pool.free.take(launch.resources, ports)
+    return resources, replace(pool, free=free)
 
 
 def _task_info(launch: LaunchTask, resources: list[dict[str, Any]]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from dcos_tensorflow.core.actions import (
@@ -25,6 +26,7 @@ from dcos_tensorflow.core.actions import (
     DeclineInverse,
     Kill,
     Reconcile,
+    Release,
     Revive,
     Suppress,
     Teardown,
@@ -35,9 +37,10 @@ from dcos_tensorflow.mesos.agent_files import HttpAccess
 from dcos_tensorflow.mesos.callbacks import Callbacks, as_ids, hand_back
 from dcos_tensorflow.mesos.calls import CallError, CallRefused, NotConnected
 from dcos_tensorflow.mesos.connection import Credentials, tls_context
-from dcos_tensorflow.mesos.convert import ConversionError, duration, task_infos
+from dcos_tensorflow.mesos.convert import ConversionError, duration, launch_operations
 from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.mesos.outstanding import OutstandingOffers
+from dcos_tensorflow.mesos.reservations import release_operations
 
 logger = logging.getLogger(__name__)
 
@@ -167,19 +170,29 @@ class MesosGateway:
                 ambiguous=ambiguous,
                 offer_ids=getattr(action, "offer_ids", ()),
                 task_ids=_task_ids(action),
+                resource_ids=getattr(action, "resource_ids", ()),
             )
         )
 
     def _accept(self, action: Accept) -> None:
+        self._use(action, partial(launch_operations, action.launches))
+
+    def _release(self, action: Release) -> None:
+        self._use(action, partial(release_operations, action))
+
+    def _use(
+        self,
+        action: Accept | Release,
+        operations_on: Callable[[list[Mapping[str, Any]]], list[dict[str, Any]]],
+    ) -> None:
         offers, gone = self._outstanding.take(action.offer_ids)
         if gone:
             hand_back(self._required(), offers, action.refuse_seconds)
             raise CallError("ACCEPT", f"offers are gone: {', '.join(gone)}")
         try:
-            launch = {"task_infos": task_infos(action.launches, list(offers.values()))}
             self._required().acceptOffers(
                 as_ids(offers),
-                [{"type": "LAUNCH", "launch": launch}],
+                operations_on(list(offers.values())),
                 {"refuse_seconds": action.refuse_seconds},
             )
         except (ConversionError, CallRefused) as error:
@@ -244,6 +257,7 @@ class MesosGateway:
 
 _PERFORM: dict[type, Callable[[MesosGateway, Any], None]] = {
     Accept: MesosGateway._accept,
+    Release: MesosGateway._release,
     Decline: MesosGateway._decline,
     AcceptInverse: MesosGateway._accept_inverse,
     DeclineInverse: MesosGateway._decline_inverse,
@@ -260,6 +274,7 @@ _PERFORM: dict[type, Callable[[MesosGateway, Any], None]] = {
 _CALL_NAMES: dict[type, str] = {
     AcceptInverse: "ACCEPT_INVERSE_OFFERS",
     DeclineInverse: "DECLINE_INVERSE_OFFERS",
+    Release: "ACCEPT",
 }
 
 

@@ -5,7 +5,8 @@ were offered (reservations, allocation role), or the master rejects the launch. 
 to our role are used up first: what is left unreserved is of use to others too.
 
 Not counted and never used: revocable and shared resources, persistent volumes, disks with a
-source of their own, and what is reserved to a role that is not ours or an ancestor of it.
+source of their own, what is reserved to a role that is not ours or an ancestor of it, and what
+carries the labels of a service, be it ours (:mod:`~dcos_tensorflow.mesos.reservations`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.resources import EPSILON, PortRanges, Resources
 
 Json = Mapping[str, Any]
 
-_SCALARS = ("cpus", "mem", "disk", "gpus")
+SCALARS = ("cpus", "mem", "disk", "gpus")
 
 
 class ConversionError(ValueError):
@@ -42,9 +44,17 @@ class OfferedResources:
                     usable.append({**resource, "allocation_info": {"role": role}})
         return OfferedResources(tuple(sorted(usable, key=lambda r: reservation_role(r) is None)))
 
+    def fixed(self) -> OfferedResources:
+        """Return what is reserved to the very role it is offered to: it cannot be reserved more."""
+        return OfferedResources(tuple(e for e in self.entries if _is_fixed(e)))
+
+    def without_fixed(self) -> OfferedResources:
+        """Return what can be reserved."""
+        return OfferedResources(tuple(e for e in self.entries if not _is_fixed(e)))
+
     def total(self) -> Resources:
         """Return the sum of the scalars."""
-        sums = {name: round(sum(self._amounts(name)), 3) for name in _SCALARS}
+        sums = {name: round(sum(self._amounts(name)), 3) for name in SCALARS}
         # A fraction of a GPU cannot be asked for, so it is not there.
         return Resources(sums["cpus"], sums["mem"], sums["disk"], int(sums["gpus"] + EPSILON))
 
@@ -63,20 +73,21 @@ class OfferedResources:
         """
         left = self
         taken: list[dict[str, Any]] = []
-        for name in _SCALARS:
-            cut, left = left._take_scalar(name, float(getattr(wanted, name)))
+        for name in SCALARS:
+            cut, left = left.take_scalar(name, float(getattr(wanted, name)))
             taken += cut
-        cut, left = left._take_ports(ports)
+        cut, left = left.take_ports(ports)
         return taken + cut, left
 
-    def _take_scalar(
+    def take_scalar(
         self, name: str, wanted: float
     ) -> tuple[list[dict[str, Any]], OfferedResources]:
+        """Cut an amount of one scalar out. Raises ConversionError when there is not as much."""
         missing = round(wanted, 3)
         taken: list[dict[str, Any]] = []
         kept: list[Json] = []
         for entry in self.entries:
-            available = _scalar(entry) if entry.get("name") == name else 0.0
+            available = scalar(entry) if entry.get("name") == name else 0.0
             share = round(min(available, missing), 3)
             if share <= 0:
                 kept.append(entry)
@@ -91,7 +102,8 @@ class OfferedResources:
             raise ConversionError(f"needs {wanted:g} {name}, the offers have {have:g} left")
         return taken, OfferedResources(tuple(kept))
 
-    def _take_ports(self, ports: Sequence[int]) -> tuple[list[dict[str, Any]], OfferedResources]:
+    def take_ports(self, ports: Sequence[int]) -> tuple[list[dict[str, Any]], OfferedResources]:
+        """Cut ports out. Raises ConversionError when one is not there."""
         missing = set(ports)
         if len(missing) != len(ports):
             raise ConversionError(f"the same port is wanted twice: {sorted(ports)}")
@@ -113,7 +125,7 @@ class OfferedResources:
         return taken, OfferedResources(tuple(kept))
 
     def _amounts(self, name: str) -> list[float]:
-        return [_scalar(entry) for entry in self.entries if entry.get("name") == name]
+        return [scalar(entry) for entry in self.entries if entry.get("name") == name]
 
 
 def allocation_role(offer: Json) -> str:
@@ -141,17 +153,41 @@ def reservation_role(resource: Json) -> str | None:
     return None if role == "*" else str(role)
 
 
-def _usable(resource: Json, role: str) -> bool:
+def owner(resource: Json) -> tuple[str, str] | None:
+    """Return framework id and resource id of a labelled reservation; None when there are none."""
+    reservations = resource.get("reservations") or ()
+    if not reservations:
+        return None
+    labels = {
+        str(label.get("key")): str(label.get("value", ""))
+        for label in (reservations[-1].get("labels") or {}).get("labels", ())
+    }
+    if contract.LABEL_RESOURCE_ID not in labels and contract.LABEL_FRAMEWORK_ID not in labels:
+        return None
+    return labels.get(contract.LABEL_FRAMEWORK_ID, ""), labels.get(contract.LABEL_RESOURCE_ID, "")
+
+
+def is_ours_to_use(resource: Json, role: str) -> bool:
+    """Say whether a framework of ``role`` may use a resource, as far as reservations tell."""
     reserved = reservation_role(resource)
     if reserved is not None and reserved != role and not role.startswith(reserved + "/"):
         return False
-    if any(name in resource for name in ("revocable", "shared")):
-        return False
+    return not any(name in resource for name in ("revocable", "shared"))
+
+
+def _usable(resource: Json, role: str) -> bool:
     disk = resource.get("disk") or {}
-    return not ("persistence" in disk or "source" in disk)
+    if "persistence" in disk or "source" in disk or owner(resource) is not None:
+        return False
+    return is_ours_to_use(resource, role)
 
 
-def _scalar(resource: Json) -> float:
+def _is_fixed(resource: Json) -> bool:
+    return bool(reservation_role(resource) == resource["allocation_info"]["role"])
+
+
+def scalar(resource: Json) -> float:
+    """Return the amount of a scalar resource, 0 for another kind."""
     return float((resource.get("scalar") or {}).get("value", 0.0))
 
 

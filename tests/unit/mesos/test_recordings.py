@@ -116,21 +116,33 @@ def recorded(kind):
                 yield line["event"]
 
 
-def test_all_that_was_offered_can_be_used_but_volumes_and_other_roles():
+def test_all_that_was_offered_can_be_used_but_what_carries_somebodys_labels():
     for event in recorded("OFFERS"):
         for raw in event["offers"]["offers"]:
             offer = offer_from_json(raw, 0.0)
-            cpus = sum(r["scalar"]["value"] for r in raw["resources"] if r["name"] == "cpus")
-            disk = sum(
-                r["scalar"]["value"]
-                for r in raw["resources"]
-                if r["name"] == "disk" and "disk" not in r
-            )
+            usable = [r for r in raw["resources"] if "labels" not in json.dumps(r)]
+            cpus = sum(r["scalar"]["value"] for r in usable if r["name"] == "cpus")
+            disk = sum(r["scalar"]["value"] for r in usable if r["name"] == "disk")
             assert offer.resources.cpus == pytest.approx(cpus)
             assert offer.resources.disk == pytest.approx(disk)
             assert offer.address.startswith("127.0.0.")
             ports = any(r["name"] == "ports" for r in raw["resources"])
             assert bool(len(offer.ports)) is ports
+
+
+def test_a_recorded_volume_is_seen_with_its_labels_and_what_is_reserved_beside_it():
+    found = [
+        reserved
+        for event in recorded("OFFERS")
+        for raw in event["offers"]["offers"]
+        for reserved in offer_from_json(raw, 0.0).reserved
+    ]
+    assert len(found) == 1
+    assert found[0].resource_id == "r1"
+    assert found[0].framework_id == "aa328114-5b42-4747-ae70-14e4bbe7f350-0007"
+    assert found[0].resources == Resources(cpus=0.5, mem=64)
+    assert list(found[0].ports) == [32000]
+    assert found[0].volumes == {"vol-1"}
 
 
 def test_a_launch_names_resources_as_they_were_offered():

@@ -1,0 +1,374 @@
+"""Reservations and the volumes on them: whose they are, where tasks must go, when all goes back.
+
+Called by ``core.offer_use`` at the head of each step, and by whoever launches, replaces or removes
+tasks. A task with a volume goes back to the agent that has it, for as long as its options ask for
+it; only ``pod replace``, an agent that is gone for good, and an uninstall give it up. What carries
+our labels and is nobody's is given back when it is offered: nothing in an offer is in use. What
+carries other labels, or none, is never touched (rule 12). Level-triggered: an operation that did
+not succeed shows in the next offers and is asked for again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import Enum
+
+from dcos_tensorflow.core.actions import Release, ReservationOrder
+from dcos_tensorflow.core.causes import PORT_TAKEN
+from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.members import is_wanted
+from dcos_tensorflow.core.offer_return import note_offers
+from dcos_tensorflow.core.offers import Offer, OfferedReservation
+from dcos_tensorflow.core.placement import Assignment, TaskRequest
+from dcos_tensorflow.core.resources import PortRanges, Resources
+from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.spec import split_task_name
+from dcos_tensorflow.core.task import TaskRecord, TaskState
+from dcos_tensorflow.core.volume_spec import Reservation, VolumeType
+
+#: What was told to be given back and is not offered again within this time is gone (seconds).
+RELEASED_SECONDS = 3.0
+#: What may never have been made, and is not seen within this time, is not there.
+UNSEEN_SECONDS = 30.0
+#: The rest of an offer that something was given back of comes again with the next allocation.
+RELEASE_REFUSE_SECONDS = 0.1
+#: The agent will never be back (Mesos: MARK_AGENT_GONE).
+AGENT_GONE = "REASON_AGENT_REMOVED_BY_OPERATOR"
+
+#: States that only a launch which has reached its agent leads to.
+_REACHED = frozenset(
+    {
+        TaskState.STAGING,
+        TaskState.STARTING,
+        TaskState.RUNNING,
+        TaskState.FINISHED,
+        TaskState.FAILED,
+        TaskState.KILLED,
+    }
+)
+
+
+class Kept(Enum):
+    """What is to stay of a reservation."""
+
+    ALL = "all"
+    VOLUME = "volume"
+    NOTHING = "nothing"
+
+
+def kept(state: ServiceState, reservation: Reservation) -> Kept:
+    """Return what is to stay: a job that is over keeps its data, and nothing that others could use.
+
+    Mesos offers nothing that runs, so this may be asked before the task has ended.
+    """
+    if reservation.given_up or state.job.uninstalling:
+        return Kept.NOTHING
+    record = state.tasks.get(reservation.task)
+    finished = record is not None and record.state is TaskState.FINISHED
+    if finished or state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+        return Kept.VOLUME
+    return Kept.ALL
+
+
+def of_task(state: ServiceState, name: str) -> Reservation | None:
+    """Return the reservation that a task runs on, or comes back to; None when it has none."""
+    record = state.tasks.get(name)
+    if record is None or not record.resource_id:
+        return None
+    found = state.reservations.get(record.resource_id)
+    return found if found is not None and not found.given_up else None
+
+
+# -- where tasks go --------------------------------------------------------------------------------
+
+
+def bound(state: ServiceState, request: TaskRequest) -> TaskRequest:
+    """Return what a task is asked for with its volume: where that is, or with room for a new one.
+
+    What the task still has reserved need not be in the rest of the offers.
+    """
+    role = state.spec.role(request.role)
+    volume = role.volume if role is not None else None
+    if volume is None:
+        return request
+    reservation = of_task(state, request.name)
+    if reservation is None or not reservation.confirmed:
+        if volume.kind is VolumeType.MOUNT:
+            return replace(request, mount=volume.size)
+        return replace(request, resources=request.resources + Resources(disk=volume.size))
+    where = f"its volume is on agent {reservation.agent_id} ({reservation.hostname})"
+    # Rules about places were kept when the volume was made (SDK: they apply again on a replace).
+    there = replace(request, constraints=(), region="", bound_by=where)
+    if not any(o.agent_id == reservation.agent_id for o in state.offers.values()):
+        return replace(there, bound_by=f"{where}, which offers nothing")
+    held = _offered(state.offers.values(), reservation)
+    if not any(reservation.persistence_id in each.volumes for each in held):
+        return replace(there, bound_by=f"{where}, whose offers do not hold it")
+    ports = kept_ports(state, request.name)
+    if ports:
+        there = replace(there, required_port=None, preferred_port=None)
+    return replace(
+        there,
+        agent_id=reservation.agent_id,
+        resources=_beyond(request.resources, held),
+        port_count=max(request.port_count - len(ports), 0),
+    )
+
+
+def kept_ports(state: ServiceState, name: str) -> tuple[int, ...]:
+    """Return the ports that a task has again because they are reserved for it, all or none."""
+    reservation, record = of_task(state, name), state.tasks.get(name)
+    if reservation is None or record is None or state.spec.has_own_addresses():
+        return ()
+    if any(i.kind == PORT_TAKEN and i.task == name for i in state.job.incidents):
+        return ()
+    held = _offered(state.offers.values(), reservation)
+    ports = sum((each.ports for each in held), PortRanges())
+    return record.ports if all(port in ports for port in record.ports) else ()
+
+
+def placeable(state: ServiceState, offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return the offers without what cannot be reserved, where tasks are to have volumes."""
+    if not any(role.volume is not None for role in state.spec.roles):
+        return tuple(offers)
+    return tuple(
+        replace(o, resources=o.resources - o.fixed, ports=o.ports.without(o.fixed_ports))
+        if o.fixed != Resources() or o.fixed_ports.ranges
+        else o
+        for o in offers
+    )
+
+
+def _offered(offers: Iterable[Offer], wanted: Reservation) -> tuple[OfferedReservation, ...]:
+    return tuple(
+        each
+        for offer in offers
+        if offer.agent_id == wanted.agent_id
+        for each in offer.reserved
+        if (each.framework_id, each.resource_id) == (wanted.framework_id, wanted.resource_id)
+    )
+
+
+def _beyond(wanted: Resources, held: Iterable[OfferedReservation]) -> Resources:
+    have = sum((each.resources for each in held), Resources())
+    return Resources(
+        round(max(wanted.cpus - have.cpus, 0.0), 3),
+        round(max(wanted.mem - have.mem, 0.0), 3),
+        round(max(wanted.disk - have.disk, 0.0), 3),
+        max(wanted.gpus - have.gpus, 0),
+    )
+
+
+# -- launches --------------------------------------------------------------------------------------
+
+
+def for_launch(draft: Draft, assignment: Assignment, attempt: int, task_id: str) -> str:
+    """Return the id of the reservation that a launch is made on; empty when it needs none."""
+    state = draft.state
+    role = state.spec.role(split_task_name(assignment.task)[0])
+    if role is None or role.volume is None:
+        return ""
+    before = of_task(state, assignment.task)
+    if before is not None and before.confirmed:
+        _put(draft, replace(before, volume_only=False))
+        return before.resource_id
+    if before is not None:
+        # It was made for an attempt that cannot be reached: it may be there.
+        _put(draft, _given_up(draft, replace(before, confirmed=True), "placed anew"))
+    unique = f"{state.instance}/{assignment.task}/{attempt}/reservation"
+    made = Reservation(
+        resource_id=str(uuid.uuid5(uuid.NAMESPACE_OID, unique)),
+        framework_id=state.framework_id,
+        task=assignment.task,
+        task_id=task_id,
+        agent_id=assignment.agent_id,
+        hostname=assignment.hostname,
+        mesos_role=assignment.mesos_role,
+    )
+    _put(draft, made)
+    return made.resource_id
+
+
+def order(state: ServiceState, record: TaskRecord) -> ReservationOrder | None:
+    """Return what a launch is told about its reservation; None when it has none."""
+    found = state.reservations.get(record.resource_id)
+    role = state.spec.role(record.role)
+    if found is None or role is None or role.volume is None:
+        return None
+    return ReservationOrder(
+        resource_id=found.resource_id,
+        framework_id=found.framework_id,
+        mesos_role=found.mesos_role,
+        principal=state.spec.principal,
+        persistence_id=found.persistence_id,
+        volume=role.volume,
+    )
+
+
+# -- what goes back --------------------------------------------------------------------------------
+
+
+def give_up(draft: Draft, name: str, why: str) -> None:
+    """Let go of a task's volume; what is there of it goes back when it is offered."""
+    found = of_task(draft.state, name)
+    if found is None:
+        return
+    _put(draft, _given_up(draft, found, why))
+    # What fits nowhere with the volume may fit without.
+    draft.set(considered=(-1, ()), suppressed=None)
+    draft.reasons.append(f"the volume of {name} on {found.hostname} is given up: {why}")
+
+
+def look_after(draft: Draft) -> None:
+    """Learn from tasks and offers what is there, and give back what nobody wants."""
+    state = draft.state
+    if not state.reservations and not any(o.reserved for o in state.offers.values()):
+        return
+    for reservation in state.reservations.values():
+        _learn(draft, reservation)
+    for offer in tuple(draft.state.offers.values()):
+        if offer.reserved:
+            _give_back(draft, offer)
+    for reservation in draft.state.reservations.values():
+        _forget(draft, reservation)
+    due = frozenset(r.resource_id for r in draft.state.reservations.values() if _is_due(draft, r))
+    if due - draft.state.awaited_back:
+        # Long filters of earlier declines must not hide what is to be given back.
+        draft.set(suppressed=None)
+    if due != draft.state.awaited_back:
+        draft.set(awaited_back=due)
+
+
+def release_failed(draft: Draft, resource_ids: Iterable[str]) -> None:
+    """Expect these to be offered again: the call that was to give them back did not succeed."""
+    for resource_id in resource_ids:
+        found = draft.state.reservations.get(resource_id)
+        if found is not None:
+            _put(draft, replace(found, released_at=0.0, volume_only=False))
+
+
+def left(state: ServiceState) -> tuple[Reservation, ...]:
+    """Return what is not given back yet of what is to be given back in full."""
+    return tuple(r for r in state.reservations.values() if kept(state, r) is Kept.NOTHING)
+
+
+def _put(draft: Draft, reservation: Reservation) -> None:
+    if draft.state.reservations.get(reservation.resource_id) != reservation:
+        changed = {**draft.state.reservations, reservation.resource_id: reservation}
+        draft.set(reservations=changed)
+
+
+def _drop(draft: Draft, reservation: Reservation) -> None:
+    others = {k: r for k, r in draft.state.reservations.items() if r is not reservation}
+    draft.set(reservations=others)
+
+
+def _given_up(draft: Draft, reservation: Reservation, why: str) -> Reservation:
+    return replace(reservation, given_up=why, given_up_at=draft.now, released_at=0.0)
+
+
+def _learn(draft: Draft, found: Reservation) -> None:
+    """Confirm what was seen, give up what has lost its task, drop what has lost its agent."""
+    state = draft.state
+    record = state.tasks.get(found.task)
+    if found.given_up:
+        return
+    if record is None or record.resource_id != found.resource_id:
+        wanted = is_wanted(state, found.task)
+        why = "its task was placed anew" if wanted else "its task is not wanted any more"
+        _put(draft, _given_up(draft, replace(found, confirmed=True), why))
+    elif record.terminal and record.reason == AGENT_GONE:
+        _drop(draft, found)
+        draft.reasons.append(f"the volume of {found.task} is gone with {found.hostname}")
+    elif not found.confirmed:
+        held = _offered(state.offers.values(), found)
+        seen = any(found.persistence_id in each.volumes for each in held)
+        if seen or (record.task_id == found.task_id and record.state in _REACHED):
+            _put(draft, replace(found, confirmed=True))
+        elif record.state is TaskState.LOST:
+            _put(draft, _given_up(draft, found, "its launch failed"))
+
+
+def _give_back(draft: Draft, offer: Offer) -> None:
+    """Give back what an offer holds of reservations of ours that are not to stay."""
+    state = draft.state
+    everything, but_volumes = [], []
+    for each in offer.reserved:
+        key = (each.framework_id, each.resource_id)
+        found = state.reservations.get(each.resource_id)
+        if found is not None and found.framework_id == each.framework_id:
+            staying = kept(state, found)
+        elif found is None and each.resource_id and each.framework_id == state.framework_id:
+            staying = Kept.NOTHING
+        else:
+            continue
+        if staying is Kept.NOTHING:
+            everything.append(key)
+        elif staying is Kept.VOLUME and (each.resources != Resources() or each.ports.ranges):
+            but_volumes.append(key)
+    if not everything and not but_volumes:
+        return
+    for _, resource_id in everything:
+        _note(draft, resource_id, released_at=draft.now)
+    for _, resource_id in but_volumes:
+        _note(draft, resource_id, volume_only=True)
+    _release(draft, offer, everything, but_volumes)
+
+
+def _note(draft: Draft, resource_id: str, **changes: float | bool) -> None:
+    found = draft.state.reservations.get(resource_id)
+    if found is not None:
+        _put(draft, replace(found, **changes))  # type: ignore[arg-type]
+
+
+def _release(
+    draft: Draft,
+    offer: Offer,
+    everything: list[tuple[str, str]],
+    but_volumes: list[tuple[str, str]],
+) -> None:
+    known = draft.state.reservations
+    tasks = [known[rid].task if rid in known else rid for _, rid in (*everything, *but_volumes)]
+    why = f"giving back what was reserved for {', '.join(tasks)} on {offer.hostname}"
+    note_offers(draft, (offer.offer_id,), True, why, {})
+    others = {k: o for k, o in draft.state.offers.items() if k != offer.offer_id}
+    draft.set(offers=others, offers_version=draft.state.offers_version + 1)
+    draft.act(
+        Release(
+            (offer.offer_id,),
+            offer.agent_id,
+            tuple(everything),
+            tuple(but_volumes),
+            RELEASE_REFUSE_SECONDS,
+        ),
+        why,
+    )
+
+
+def _forget(draft: Draft, found: Reservation) -> None:
+    """Drop what has been given back, and what was never made."""
+    released = found.released_at and draft.now - found.released_at >= RELEASED_SECONDS
+    unmade = (
+        found.given_up
+        and not found.confirmed
+        and not found.released_at
+        and draft.waited(found.given_up_at) >= UNSEEN_SECONDS
+    )
+    if (released and kept(draft.state, found) is Kept.NOTHING) or unmade:
+        _drop(draft, found)
+
+
+def _is_due(draft: Draft, found: Reservation) -> bool:
+    """Say whether offers are wanted to give this back: not for ever, its agent may be gone."""
+    staying = kept(draft.state, found)
+    if staying is Kept.ALL or found.released_at or (staying is Kept.VOLUME and found.volume_only):
+        return False
+    record = draft.state.tasks.get(found.task)
+    its_own = record is not None and record.resource_id == found.resource_id
+    if its_own and record is not None and not record.terminal:
+        return False
+    since = max(found.given_up_at, draft.job.phase_since, record.changed_at if record else 0.0)
+    return draft.waited(since) < draft.state.spec.uninstall_give_up_seconds
