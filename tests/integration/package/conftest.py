@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -27,7 +29,7 @@ from dcos_tensorflow.package.definition import (
 )
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-BUILT = REPOSITORY / "dist" / "package"
+ARTIFACT_URL = "https://repository.example.org/1.0.0"
 ARTIFACT = "dcos-tensorflow-scheduler-linux-x86-64.tar.gz"
 
 
@@ -84,24 +86,40 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Fetched:
     command.chmod(0o755)
     places = {
         "package-version": "1.0.0",
-        "artifact-dir": "https://repository.example.org/1.0.0",
+        "artifact-dir": ARTIFACT_URL,
         "sha256:dcos-tensorflow-cli.pyz": "0" * 64,
     }
     return Fetched(read_folder(package_folder(), places), folder)
 
 
 @pytest.fixture(scope="session")
-def artifact(tmp_path_factory: pytest.TempPathFactory) -> Fetched:
-    """The package that ``make package`` has built, be it older than the checkout, and its artifact.
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that ``make package`` builds of this checkout; skip where it cannot be built."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        pytest.skip("the package is built on Linux x86-64")
+    missing = [tool for tool in ("strip", "ldd") if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"the package cannot be built without {' and '.join(missing)}")
+    folder = tmp_path_factory.mktemp("built") / "package"
+    build = [sys.executable, str(REPOSITORY / "packaging" / "build.py")]
+    told = subprocess.run(
+        [*build, "--artifact-url", ARTIFACT_URL, "--output", str(folder)],
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    return folder
 
-    The two belong together: options that one has and the other has not are refused.
-    """
-    if not (BUILT / ARTIFACT).is_file():
-        pytest.skip("make package has built no artifact here")
+
+@pytest.fixture(scope="session")
+def artifact(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Fetched:
+    """The package that ``make package`` builds, and its artifact."""
     folder = tmp_path_factory.mktemp("artifact")
-    with tarfile.open(BUILT / ARTIFACT) as archive:
+    with tarfile.open(built / ARTIFACT) as archive:
         archive.extractall(folder, filter="tar")
-    (package,) = read_repository(BUILT / "stub-universe-tensorflow.json")
+    (package,) = read_repository(built / "stub-universe-tensorflow.json")
     return Fetched(package, folder / "dcos-tensorflow")
 
 

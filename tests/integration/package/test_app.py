@@ -32,6 +32,7 @@ def with_options(**sections: dict[str, Any]) -> dict[str, Any]:
     return {**JOB, **{name: {**JOB.get(name, {}), **more} for name, more in sections.items()}}
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("fetched", ["checkout", "artifact"])
 def test_the_app_deploys_its_job_and_answers_for_it(
     start: Callable[..., Any], request: pytest.FixtureRequest, fetched: str

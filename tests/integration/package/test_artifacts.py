@@ -1,4 +1,4 @@
-"""What ``make package`` has built runs where there is nothing. Skipped when nothing was built."""
+"""What ``make package`` builds runs where there is nothing. Built once for all of these tests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from dcos_tensorflow.package.definition import read_repository
 from dcos_tensorflow.package.rules import problems
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-BUILT = REPOSITORY / "dist" / "package"
 
-pytestmark = pytest.mark.skipif(
-    not (BUILT / "SHA256SUMS").is_file(), reason="make package has built nothing here"
-)
+#: The first of them waits for the build.
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
@@ -32,42 +30,42 @@ def smoke_check(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_the_artifacts_run_in_an_empty_directory_with_an_empty_environment(
-    smoke_check: Callable[..., None],
+    built: Path, smoke_check: Callable[..., None]
 ) -> None:
     smoke_check(
-        BUILT / "dcos-tensorflow-scheduler-linux-x86-64.tar.gz",
-        BUILT / "dcos-tensorflow-cli.pyz",
-        BUILT / "stub-universe-tensorflow.json",
+        built / "dcos-tensorflow-scheduler-linux-x86-64.tar.gz",
+        built / "dcos-tensorflow-cli.pyz",
+        built / "stub-universe-tensorflow.json",
         __version__,
     )
 
 
-def test_every_file_has_its_checksum() -> None:
+def test_every_file_has_its_checksum(built: Path) -> None:
     sums = dict(
-        reversed(line.split("  ", 1)) for line in (BUILT / "SHA256SUMS").read_text().splitlines()
+        reversed(line.split("  ", 1)) for line in (built / "SHA256SUMS").read_text().splitlines()
     )
-    files = {path.name for path in BUILT.iterdir() if path.is_file()} - {"SHA256SUMS"}
+    files = {path.name for path in built.iterdir() if path.is_file()} - {"SHA256SUMS"}
     assert set(sums) == files
     for name, wanted in sums.items():
-        with (BUILT / name).open("rb") as file:
+        with (built / name).open("rb") as file:
             assert hashlib.file_digest(file, "sha256").hexdigest() == wanted
 
 
-def test_the_repository_breaks_no_rule() -> None:
-    (package,) = read_repository(BUILT / "stub-universe-tensorflow.json")
+def test_the_repository_breaks_no_rule(built: Path) -> None:
+    (package,) = read_repository(built / "stub-universe-tensorflow.json")
     description = {k: v for k, v in package.description.items() if k != "releaseVersion"}
     assert problems(replace(package, description=description)) == ()
 
 
-def test_the_plugin_is_the_one_whose_checksum_the_package_tells() -> None:
-    (package,) = read_repository(BUILT / "stub-universe-tensorflow.json")
+def test_the_plugin_is_the_one_whose_checksum_the_package_tells(built: Path) -> None:
+    (package,) = read_repository(built / "stub-universe-tensorflow.json")
     binaries = package.resource["cli"]["binaries"]
     told = {each["x86-64"]["contentHash"][0]["value"] for each in binaries.values()}
-    plugin = (BUILT / "dcos-tensorflow-cli.pyz").read_bytes()
+    plugin = (built / "dcos-tensorflow-cli.pyz").read_bytes()
     assert told == {hashlib.sha256(plugin).hexdigest()}
 
 
-def test_no_file_names_the_machine_that_built_it() -> None:
-    text = json.dumps(json.loads((BUILT / "stub-universe-tensorflow.json").read_text()))
+def test_no_file_names_the_machine_that_built_it(built: Path) -> None:
+    text = json.dumps(json.loads((built / "stub-universe-tensorflow.json").read_text()))
     assert str(REPOSITORY) not in text
     assert sys.prefix not in text
