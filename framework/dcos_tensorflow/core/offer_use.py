@@ -7,16 +7,15 @@ when nothing is wanted the master is told (rule 6). Every misfit keeps its reaso
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.core import addresses, reservations, restarts, sidecars
+from dcos_tensorflow.core import addresses, avoidance, reservations, restarts, sidecars
 from dcos_tensorflow.core.actions import Revive, Suppress
 from dcos_tensorflow.core.backoff import spread
 from dcos_tensorflow.core.causes import INVALID_OFFERS_REASON, PORT_TAKEN
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.gang_launch import SOON_REFUSE_SECONDS, launch
-from dcos_tensorflow.core.incidents import AGENT_WINDOW_SECONDS
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.members import (
     cluster_addresses,
@@ -35,7 +34,7 @@ from dcos_tensorflow.core.placement import (
     TaskRequest,
     place,
 )
-from dcos_tensorflow.core.planned_changes import AVOIDED_AFTER, is_leaving
+from dcos_tensorflow.core.planned_changes import is_leaving
 from dcos_tensorflow.core.reconciliation import doubt
 from dcos_tensorflow.core.spec import (
     GANG_ROLES,
@@ -136,22 +135,12 @@ def _keeps_its_place(draft: Draft, before: TaskRecord) -> bool:
         return False
     if draft.state.spec.has_own_addresses():
         return False
-    if before.reason in _LEFT_BEHIND or before.agent_id in _avoided(draft):
+    if before.reason in _LEFT_BEHIND or before.agent_id in avoidance.agents(draft):
         return False
     if before.state is TaskState.LOST and before.reason != INVALID_OFFERS_REASON:
         return False
     alone = set(missing(draft.state)) < set(members(draft.state))
     return alone and draft.now - draft.job.phase_since < KEEP_PLACE_SECONDS
-
-
-def _avoided(draft: Draft) -> frozenset[str]:
-    """Return the agents on which this job's tasks failed repeatedly of late."""
-    since = draft.now - AGENT_WINDOW_SECONDS
-    return frozenset(
-        agent
-        for agent, at in draft.job.agent_failures.items()
-        if sum(1 for t in at if t > since) >= AVOIDED_AFTER
-    )
 
 
 def _wanted_gang(draft: Draft) -> tuple[TaskRequest, ...]:
@@ -289,7 +278,7 @@ def _ask_for_offers(draft: Draft) -> None:
 
 def _consider(draft: Draft, gang: tuple[TaskRequest, ...], others: tuple[TaskRequest, ...]) -> None:
     every = (*gang, *others)
-    choosy = _may_be_choosy(draft)
+    choosy = avoidance.is_on(draft)
     key = (
         draft.state.offers_version,
         (
@@ -300,34 +289,27 @@ def _consider(draft: Draft, gang: tuple[TaskRequest, ...], others: tuple[TaskReq
     )
     if draft.state.considered == key:
         return
-    avoided = _avoided(draft) if choosy else frozenset()
-    all_offers = reservations.placeable(draft.state, draft.state.offers.values())
-    offers = tuple(o for o in all_offers if o.agent_id not in avoided)
+    avoided = avoidance.reasons(draft) if choosy else {}
+    offers = reservations.placeable(draft.state, draft.state.offers.values())
     placed = _placed(draft, gang)
     salt = _port_salt(draft)
-    result = place(every, offers, placed, salt=salt)
-    if avoided and not gang and not result.complete:
+    result = place(every, offers, placed, avoided, salt)
+    if avoided and not gang and not result.complete and not avoidance.has_just_begun(draft, others):
         # Nobody holds offers for these: they take now what is there.
-        result = place(every, all_offers, placed, salt=salt)
+        result = place(every, offers, placed, salt=salt)
     misfits = result.misfits
     if gang and others and not result.complete:
-        result = place(gang, offers, placed, salt=salt)
+        result = place(gang, offers, placed, avoided, salt)
     if gang and not result.complete:
         # Who is wanted at its old place now is content with another one in a moment.
         befores = (draft.state.tasks.get(r.name) for r in gang)
         picky = any(b is not None and _keeps_its_place(draft, b) for b in befores)
         useless = SOON_REFUSE_SECONDS if picky else USELESS_REFUSE_SECONDS
-        _keep_waiting(draft, result, key, useless)
+        _keep_waiting(draft, result, key, useless, avoided)
     else:
         launch(draft, result)
         # A sidecar without a place does not hold up the gang, but says why it waits.
         draft.set(misfits=misfits)
-
-
-def _may_be_choosy(draft: Draft) -> bool:
-    """Say whether agents that failed our tasks are passed over: until nothing else has come."""
-    since = draft.state.gang_since or draft.now
-    return draft.now - since < draft.state.spec.gang.hold_seconds
 
 
 def _port_salt(draft: Draft) -> str:
@@ -359,7 +341,11 @@ def _placed(draft: Draft, gang: Sequence[TaskRequest]) -> tuple[PlacedTask, ...]
 
 
 def _keep_waiting(
-    draft: Draft, result: Placement, key: tuple[int, tuple[str, ...]], refuse_seconds: float
+    draft: Draft,
+    result: Placement,
+    key: tuple[int, tuple[str, ...]],
+    refuse_seconds: float,
+    avoided: Mapping[str, str],
 ) -> None:
     """Hold what helps, hand back what does not, and remember why."""
     first = result.misfits[0].reason if result.misfits else "no offer fits"
@@ -370,6 +356,9 @@ def _keep_waiting(
     draft.reasons.append(first + more)
     by_reason: dict[str, list[str]] = {}
     for offer_id, reason in result.useless_offers.items():
+        if draft.state.offers[offer_id].agent_id in avoided:
+            # It may have to do in the end.
+            continue
         by_reason.setdefault(reason, []).append(offer_id)
     for reason, offer_ids in by_reason.items():
         decline(draft, tuple(offer_ids), refuse_seconds, reason)

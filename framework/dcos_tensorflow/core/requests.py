@@ -9,6 +9,7 @@ from dataclasses import fields
 
 from dcos_tensorflow.core import (
     events,
+    incidents,
     plan_control,
     planned_changes,
     reservations,
@@ -50,6 +51,7 @@ def control(draft: Draft, command: events.PlanCommand | events.PodCommand) -> No
             if anew and record.state is TaskState.UNREACHABLE:
                 # Whoever replaces it by hand does not wait for its agent any longer.
                 _give_up(draft, name)
+                incidents.count_against_agent(draft, record.agent_id, planned_changes.AVOIDED_AFTER)
             elif record.role in GANG_ROLES:
                 gang.append(name)
             else:

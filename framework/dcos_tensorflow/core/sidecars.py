@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.core import causes, update_order
+from dcos_tensorflow.core import causes, incidents, update_order
 from dcos_tensorflow.core.backoff import backoff_seconds
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.members import has_container, is_wanted
+from dcos_tensorflow.core.planned_changes import AVOIDED_AFTER
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import GANG_ROLES
 from dcos_tensorflow.core.task import TaskRecord, TaskState
@@ -69,6 +70,7 @@ def restart_on_request(draft: Draft, record: TaskRecord, *, replace_container: b
     """Start a sidecar again, in its container or in a new one."""
     if replace_container:
         draft.put(replace(record, kill_reason="it is placed anew on request"))
+        incidents.count_against_agent(draft, record.agent_id, AVOIDED_AFTER)
     else:
         draft.put(replace(record, start=record.start + 1, ordered_at=draft.now))
     draft.reasons.append(f"{record.name} starts again on request")
