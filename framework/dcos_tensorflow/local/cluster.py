@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from dcos_tensorflow.local import messages, operator_calls
+from dcos_tensorflow.local import messages, operator_calls, secret_files
 from dcos_tensorflow.local.agent import Agent
 from dcos_tensorflow.local.agent_config import AgentConfig, identity
 from dcos_tensorflow.local.faults import Faults
@@ -139,6 +139,8 @@ class EmbeddedCluster:
         self._servers.append(server)
         port = int(server.server_address[1])
         its_identity = identity(link, config, port, self._work_dir / "agents" / str(link))
+        # Those of a cluster that was killed together with its executors.
+        shutil.rmtree(secret_files.place(its_identity.work_dir), ignore_errors=True)
         agent = Agent(
             its_identity,
             self.timing,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from dcos_tensorflow.local import secret_files
 from dcos_tensorflow.local.records import TERMINAL_STATES
 from dcos_tensorflow.local.resources import Resources
 
@@ -240,6 +241,12 @@ def executor_spec(
             if "persistence" in resource.get("disk", {})
         ],
     }
+    secrets = secret_files.wanted(identity.work_dir, container.container_id, task)
+    if secrets is not None:
+        spec["secrets"] = secrets
+    limits = task.get("container", {}).get("rlimit_info", {}).get("rlimits", [])
+    if limits:
+        spec["limits"] = limits
     for name in ("health_check", "check"):
         if name in task:
             spec[name] = task[name]

@@ -21,8 +21,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from dcos_tensorflow.local import secret_files
 from dcos_tensorflow.local.checks import start_checks
 from dcos_tensorflow.local.fetcher import FetchError, fetch
+from dcos_tensorflow.local.limited_process import wrapped
 from dcos_tensorflow.local.process_tree import kill_tree, signal_group
 
 #: prctl(2): orphans below this process become its children, so that it can end them.
@@ -112,6 +114,11 @@ class Executor:
             arguments, executable = ["sh", "-c", command["value"]], "/bin/sh"
         else:
             arguments, executable = command["arguments"] or [command["value"]], command["value"]
+        user = (spec["switch_user"], spec["switch_group"]) if "switch_user" in spec else None
+        if spec.get("limits"):
+            # Who may raise a limit is not the task's user: the process in between changes to it.
+            arguments = wrapped([executable, *arguments], spec["limits"], user)
+            executable, user = arguments[0], None
         with _sandbox_file(spec, "stdout") as out, _sandbox_file(spec, "stderr") as err:
             try:
                 task = subprocess.Popen(
@@ -123,9 +130,9 @@ class Executor:
                     stdout=out,
                     stderr=err,
                     start_new_session=True,
-                    user=spec.get("switch_user"),
-                    group=spec.get("switch_group"),
-                    extra_groups=[] if "switch_user" in spec else None,
+                    user=None if user is None else user[0],
+                    group=None if user is None else user[1],
+                    extra_groups=None if user is None else [],
                 )
             except (OSError, ValueError) as error:
                 # Mesos' launcher fails to exec after RUNNING, and exits with 1.
@@ -189,6 +196,7 @@ class Executor:
         if self._task is not None:
             signal_group(self._task.pid, signal.SIGKILL)
         kill_tree(os.getpid(), itself=False)
+        secret_files.remove(self._spec.get("secrets"))
         return 1
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.local import messages
+from dcos_tensorflow.local import messages, secret_files
 from dcos_tensorflow.local.network_namespace import prefix
 from dcos_tensorflow.local.process_tree import (
     descendants,
@@ -67,9 +67,15 @@ def machine_environment() -> dict[str, str]:
 class _Process:
     """An executor process and what is known of its task."""
 
-    def __init__(self, container_id: str, process: subprocess.Popen[bytes]) -> None:
+    def __init__(
+        self,
+        container_id: str,
+        process: subprocess.Popen[bytes],
+        secrets: Mapping[str, Any] | None,
+    ) -> None:
         self.container_id = container_id
         self.process = process
+        self.secrets = secrets
         self.task_pid: int | None = None
         self.pending = b""
 
@@ -103,7 +109,12 @@ class Host:
             target = os.path.join(sandbox, volume["container_path"])
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.symlink(volume["source"], target)
-        order = {"type": "task", **spec, **self._user(spec, sandbox)}
+        user = self._user(spec, sandbox)
+        order = {"type": "task", **spec, **user}
+        secrets = spec.get("secrets")
+        if secrets is not None:
+            owner = (user["switch_user"], user["switch_group"]) if user else None
+            secret_files.write(secrets, sandbox, owner)
         command = [sys.executable, "-I", "-S", "-c", _BOOT, _ROOT]
         with open(os.path.join(sandbox, "stderr"), "ab") as log:
             process = subprocess.Popen(
@@ -114,7 +125,7 @@ class Host:
                 cwd=sandbox,
                 start_new_session=True,
             )
-        entry = _Process(container_id, process)
+        entry = _Process(container_id, process, secrets)
         assert process.stdout is not None
         with self._lock:
             self._processes[container_id] = entry
@@ -235,6 +246,7 @@ class Host:
             self._selector.unregister(entry.process.stdout)
             del self._processes[entry.container_id]
         code = entry.process.wait()
+        secret_files.remove(entry.secrets)
         if code < 0 and entry.task_pid is not None:
             # The executor was killed: nobody else ends its task.
             kill_tree(entry.task_pid)

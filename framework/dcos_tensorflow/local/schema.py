@@ -174,7 +174,13 @@ _MESSAGES: dict[str, dict[str, str]] = {
     "OldReservation": {"principal": "string", "labels": "Labels"},
     "DiskInfo": {"persistence": "Persistence", "volume": "Volume"},
     "Persistence": {"id": "string!", "principal": "string"},
-    "Volume": {"mode": "VolumeMode!", "container_path": "string!", "host_path": "string"},
+    "Volume": {
+        "mode": "VolumeMode!",
+        "container_path": "string!",
+        "host_path": "string",
+        "source": "VolumeSource",
+    },
+    "VolumeSource": {"type": "string", "secret": "Secret"},
     "CommandInfo": {
         "value": "string",
         "shell": "bool",
@@ -200,7 +206,14 @@ _MESSAGES: dict[str, dict[str, str]] = {
     "Secret": {"type": "SecretType", "reference": "SecretReference", "value": "SecretValue"},
     "SecretReference": {"name": "string!", "key": "string"},
     "SecretValue": {"data": "bytes!"},
-    "ContainerInfo": {"type": "ContainerType!", "volumes": "Volume*", "hostname": "string"},
+    "ContainerInfo": {
+        "type": "ContainerType!",
+        "volumes": "Volume*",
+        "hostname": "string",
+        "rlimit_info": "RLimitInfo",
+    },
+    "RLimitInfo": {"rlimits": "RLimit*"},
+    "RLimit": {"type": "string", "hard": "int", "soft": "int"},
     "HealthCheck": {
         "type": "CheckType",
         "command": "CommandInfo",

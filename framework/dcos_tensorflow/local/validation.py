@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dcos_tensorflow.local import limited_process
 from dcos_tensorflow.local.records import ClusterState, Framework, Offer
 from dcos_tensorflow.local.resources import InvalidResource, Resources
 
@@ -249,8 +250,32 @@ def unsupported(task: Mapping[str, Any]) -> str | None:
     if error:
         return error
     for variable in task.get("command", {}).get("environment", {}).get("variables", []):
-        if variable.get("secret", {}).get("type") == "REFERENCE":
-            return f"{NOT_SUPPORTED}: secrets of type REFERENCE (variable '{variable['name']}')"
+        error = _secret_unsupported(variable.get("secret"), f"variable '{variable['name']}'")
+        if error:
+            return error
+    return None
+
+
+def _secret_unsupported(secret: Mapping[str, Any] | None, where: str) -> str | None:
+    if secret is not None and secret.get("type") == "REFERENCE":
+        return f"{NOT_SUPPORTED}: secrets of type REFERENCE ({where})"
+    return None
+
+
+def _volume_unsupported(volume: Mapping[str, Any]) -> str | None:
+    path, source = volume["container_path"], volume.get("source", {})
+    if source.get("type") != "SECRET" or "secret" not in source:
+        return f"{NOT_SUPPORTED}: container volumes that are no secrets ('{path}')"
+    if path.startswith("/") or ".." in path.split("/"):
+        return f"{NOT_SUPPORTED}: secrets outside of the sandbox ('{path}')"
+    return _secret_unsupported(source["secret"], f"volume '{path}'")
+
+
+def _limit_unsupported(limit: Mapping[str, Any]) -> str | None:
+    if limit.get("type") not in limited_process.KNOWN:
+        return f"{NOT_SUPPORTED}: the limit {limit.get('type')}"
+    if ("soft" in limit) != ("hard" in limit):
+        return f"{NOT_SUPPORTED}: the limit {limit['type']} without both of 'soft' and 'hard'"
     return None
 
 
@@ -266,10 +291,14 @@ def container_unsupported(container: Mapping[str, Any] | None) -> str | None:
         return f"{NOT_SUPPORTED}: container images ('{name}')"
     for network in container.get("network_infos", ()):
         return f"{NOT_SUPPORTED}: container networks ('{network.get('name', '')}')"
-    for field in ("volumes", "linux_info", "tty_info", "rlimit_info"):
+    for field in ("linux_info", "tty_info"):
         if container.get(field):
             return f"{NOT_SUPPORTED}: 'container.{field}'"
-    return None
+    volumes = (_volume_unsupported(volume) for volume in container.get("volumes", ()))
+    limits = container.get("rlimit_info", {}).get("rlimits", ())
+    return next(
+        (error for error in (*volumes, *map(_limit_unsupported, limits)) if error is not None), None
+    )
 
 
 def _resources_error(task: Mapping[str, Any], available: Resources) -> str | None:
