@@ -20,7 +20,8 @@ class AgentConfig:
     """One agent. ``mem`` and ``disk`` are megabytes, ``ports`` first and last, inclusive.
 
     ``network_namespace`` is the path of one that has ``address`` (``/run/netns/...``): the agent
-    listens there and its tasks run there.
+    listens there and its tasks run there. ``mounts`` are whole disks: their sizes (MB) by the
+    directories where they are mounted.
     """
 
     address: str = "127.0.0.1"
@@ -34,6 +35,7 @@ class AgentConfig:
     zone: str | None = None
     region: str | None = None
     network_namespace: str = ""
+    mounts: Mapping[str, float] = field(default_factory=dict)
 
 
 def identity(link: int, config: AgentConfig, port: int, work_dir: Path) -> AgentIdentity:
@@ -46,6 +48,7 @@ def identity(link: int, config: AgentConfig, port: int, work_dir: Path) -> Agent
         {"name": name, "type": "SCALAR", "scalar": {"value": float(value)}}
         for name, value in scalars.items()
     ]
+    resources += [_mount(root, size) for root, size in config.mounts.items()]
     ranges = {"range": [{"begin": config.ports[0], "end": config.ports[1]}]}
     ports: Json = {"name": "ports", "type": "RANGES", "ranges": ranges}
     info: Json = {
@@ -67,6 +70,11 @@ def identity(link: int, config: AgentConfig, port: int, work_dir: Path) -> Agent
         }
     namespace = config.network_namespace
     return AgentIdentity(link, config.address, port, hostname, str(work_dir), info, namespace)
+
+
+def _mount(root: str, size: float) -> Json:
+    disk = {"source": {"type": "MOUNT", "mount": {"root": root}}}
+    return {"name": "disk", "type": "SCALAR", "scalar": {"value": float(size)}, "disk": disk}
 
 
 def _attribute(name: str, value: str | float) -> Json:

@@ -121,7 +121,10 @@ def sandbox_path(
 
 
 def volume_path(identity: AgentIdentity, volume: Mapping[str, Any]) -> str:
-    """Return the directory behind a persistent volume: Mesos' own layout."""
+    """Return the directory behind a persistent volume: Mesos' own layout, or its own disk's."""
+    source = volume["disk"].get("source", {})
+    if source.get("type") == "MOUNT":
+        return str(source["mount"]["root"])
     role = volume["reservations"][-1]["role"]
     persistence_id = volume["disk"]["persistence"]["id"]
     return str(PurePosixPath(identity.work_dir) / "volumes" / "roles" / role / persistence_id)

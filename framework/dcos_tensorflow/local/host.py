@@ -141,7 +141,9 @@ class Host:
             user = pwd.getpwnam(spec["user"])
         except KeyError:
             return {}
-        for path in (sandbox, os.path.join(sandbox, "stdout"), os.path.join(sandbox, "stderr")):
+        volumes = [volume["source"] for volume in spec["volumes"]]
+        files = (os.path.join(sandbox, "stdout"), os.path.join(sandbox, "stderr"))
+        for path in (sandbox, *files, *volumes):
             os.chown(path, user.pw_uid, user.pw_gid)
         return {"switch_user": user.pw_uid, "switch_group": user.pw_gid}
 

@@ -41,6 +41,12 @@ class Kind:
         """Return the role that this is reserved for, ``*`` for none."""
         return str(json.loads(self.reservations)[-1]["role"]) if self.reservations else "*"
 
+    def allows(self, part: Amount, whole: Amount) -> bool:
+        """Say whether ``part`` can be taken of ``whole``: a MOUNT disk is used whole or not."""
+        if '"MOUNT"' in self.disk and part != whole:
+            return False
+        return _within(part, whole)
+
 
 def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -185,7 +191,7 @@ class Resources:
     def missing(self, other: Resources) -> Resources | None:
         """Return the first part of ``other`` that is not in here, None when all is."""
         for kind, amount in other:
-            if kind not in self._amounts or not _within(amount, self._amounts[kind]):
+            if kind not in self._amounts or not kind.allows(amount, self._amounts[kind]):
                 return Resources({kind: amount})
         return None
 
@@ -274,8 +280,12 @@ def _text(kind: Kind, amount: Amount) -> str:
         text += f"(reservations: [{','.join(map(_reservation, json.loads(kind.reservations)))}])"
     if kind.disk:
         disk = json.loads(kind.disk)
-        identifier = disk.get("persistence", {}).get("id", "")
-        text += f"[{identifier}:{disk.get('volume', {}).get('container_path', '')}]"
+        source = disk.get("source", {})
+        parts = [f"{source['type']}:{source.get('mount', {}).get('root', '')}"] if source else []
+        if "persistence" in disk:
+            path = disk.get("volume", {}).get("container_path", "")
+            parts.append(f"{disk['persistence']['id']}:{path}")
+        text += f"[{','.join(parts)}]"
     if isinstance(amount, PortRanges):
         return f"{text}:[{', '.join(f'{a}-{b}' for a, b in amount.ranges)}]"
     return f"{text}:{number(amount)}"

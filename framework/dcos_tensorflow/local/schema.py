@@ -44,6 +44,7 @@ _ENUMS = {
     "Visibility": frozenset({"FRAMEWORK", "CLUSTER", "EXTERNAL"}),
     "VolumeMode": frozenset({"RW", "RO"}),
     "ReservationType": frozenset({"STATIC", "DYNAMIC"}),
+    "DiskSourceType": frozenset({"UNKNOWN", "PATH", "MOUNT", "BLOCK", "RAW"}),
 }
 
 # Field -> "<type><!: required><*: repeated>". Types with a capital are messages or enums below.
@@ -172,7 +173,9 @@ _MESSAGES: dict[str, dict[str, str]] = {
         "labels": "Labels",
     },
     "OldReservation": {"principal": "string", "labels": "Labels"},
-    "DiskInfo": {"persistence": "Persistence", "volume": "Volume"},
+    "DiskInfo": {"persistence": "Persistence", "volume": "Volume", "source": "DiskSource"},
+    "DiskSource": {"type": "DiskSourceType!", "mount": "DiskMount"},
+    "DiskMount": {"root": "string"},
     "Persistence": {"id": "string!", "principal": "string"},
     "Volume": {
         "mode": "VolumeMode!",

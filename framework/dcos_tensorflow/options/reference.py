@@ -62,6 +62,8 @@ Rules that span several options:
 * Where secrets come from and where tasks find them is told in `docs/secrets.md`. Each has a
   `source` and either `env` or `file`; they need the `mesos` containerizer.
 * A limit in `rlimits` has both `soft` and `hard`, or neither, which is no limit.
+* With a `persistent_volume` and `service.mesos_role` `*`, which cannot reserve anything, the Mesos
+  role is `<name of the service>-role`.
 * No two entries of `data` are put at the same place, nor one within the other.
 
 Coming from the beta-tensorflow package, whose options files work unchanged but for this:
@@ -69,7 +71,8 @@ Coming from the beta-tensorflow package, whose options files work unchanged but 
 * A name that the package did not know, which it passed over in silence, is an error.
 * Without `job_url` and `job_name` the package ran an example of its own; here that is an error.
 * `gcs_key` and `mesos_api_version` `V0` are refused, with a message that says what to do instead.
-* `disk_type` `MOUNT` is taken as `ROOT`; `validate` tells you where that applies.
+* `disk` and `disk_type` are a persistent volume only with `persistent_volume`, not always: a volume
+  ties its task to one machine (`docs/volumes.md`).
 """
 
 _TABLE_HEAD = "| option | default | allowed | meaning |\n|---|---|---|---|\n"

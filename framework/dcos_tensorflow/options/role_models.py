@@ -27,6 +27,7 @@ from dcos_tensorflow.options.values import (
     Port,
     PortIfGiven,
     RetryLimitIfGiven,
+    VolumePath,
 )
 
 #: How the DC/OS UI knows what to edit a value with.
@@ -36,8 +37,9 @@ DiskType = Annotated[
     Literal["ROOT", "MOUNT"],
     Field(
         title="Disk type [ROOT, MOUNT]",
-        description="Kind of disk. With MOUNT, too, the task takes its share of the agent's disk: "
-        "no volume is reserved.",
+        description="Kind of disk of a persistent volume: ROOT is a share of the agent's disk, "
+        "MOUNT a whole disk that the operator has mounted. Without persistent_volume the task "
+        "takes its share of the agent's disk.",
     ),
 ]
 
@@ -65,6 +67,25 @@ def _mem(what: str) -> Any:
 
 def _disk(what: str) -> Any:
     return Field(4096, title="Disk size (MB)", description=f"Disk of each {what}, in MB.")
+
+
+def _persistent_volume(what: str) -> Any:
+    return Field(
+        False,
+        title="Persistent volume",
+        description=f"Whether the disk of each {what} is a persistent volume. It outlives the "
+        "task, which comes back to it, on the same agent and with the same resources, until it is "
+        "replaced or the service is uninstalled.",
+    )
+
+
+def _volume_path(what: str) -> Any:
+    return Field(
+        "tf-volume",
+        title="Volume path",
+        description=f"Directory in the sandbox where each {what} finds its persistent volume. It "
+        "is also LOG_DIR and CHECKPOINT_DIR, where these are not named otherwise.",
+    )
 
 
 def _gpus(default: int, what: str) -> Any:
@@ -172,6 +193,8 @@ class ParameterServer(Section):
     mem: Memory = _mem("parameter server")
     disk: Megabytes = _disk("parameter server")
     disk_type: DiskType = "ROOT"
+    persistent_volume: bool = _persistent_volume("parameter server")
+    volume_path: VolumePath = _volume_path("parameter server")
     retry_limit: RetryLimitIfGiven = _retry_limit("parameter servers")
     env: Environment = _env("parameter server")
     python: Line = _python("parameter server")
@@ -192,6 +215,8 @@ class Chief(Section):
     mem: Memory = _mem("chief")
     disk: Megabytes = _disk("chief")
     disk_type: DiskType = "ROOT"
+    persistent_volume: bool = _persistent_volume("chief")
+    volume_path: VolumePath = _volume_path("chief")
     retry_limit: RetryLimitIfGiven = _retry_limit("the chief")
     env: Environment = _env("chief")
     python: Line = _python("chief")
@@ -212,6 +237,8 @@ class Worker(Section):
     mem: Memory = _mem("worker")
     disk: Megabytes = _disk("worker")
     disk_type: DiskType = "ROOT"
+    persistent_volume: bool = _persistent_volume("worker")
+    volume_path: VolumePath = _volume_path("worker")
     retry_limit: RetryLimitIfGiven = _retry_limit("workers")
     env: Environment = _env("worker")
     python: Line = _python("worker")
@@ -237,6 +264,8 @@ class GpuWorker(Section):
     mem: Memory = _mem("GPU worker")
     disk: Megabytes = _disk("GPU worker")
     disk_type: DiskType = "ROOT"
+    persistent_volume: bool = _persistent_volume("GPU worker")
+    volume_path: VolumePath = _volume_path("GPU worker")
     retry_limit: RetryLimitIfGiven = _retry_limit("GPU workers")
     env: Environment = _env("GPU worker")
     python: Line = _python("GPU worker")
@@ -257,6 +286,8 @@ class Evaluator(Section):
     mem: Memory = _mem("evaluator")
     disk: Megabytes = _disk("evaluator")
     disk_type: DiskType = "ROOT"
+    persistent_volume: bool = _persistent_volume("evaluator")
+    volume_path: VolumePath = _volume_path("evaluator")
     retry_limit: RetryLimitIfGiven = _sidecar_retry_limit("the evaluator")
     env: Environment = _env("evaluator")
     python: Line = _python("evaluator")

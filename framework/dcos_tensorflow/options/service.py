@@ -29,10 +29,12 @@ from dcos_tensorflow.core.spec import (
     Uri,
     VirtualNetwork,
 )
+from dcos_tensorflow.core.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.options import catalogue, data_access
 from dcos_tensorflow.options.containers import limits_of, secrets_of, shared_memory_of
 from dcos_tensorflow.options.cross_checks import (
     GANG_GROUPS,
+    RoleOptions,
     count_of,
     gpus_of,
     image_of,
@@ -76,7 +78,7 @@ def service_spec(options: Options) -> ServiceSpec:
         ),
         job=_job_spec(options),
         user=service.user,
-        mesos_role=service.mesos_role,
+        mesos_role=_mesos_role(options),
         principal=service.service_account,
         strategy=Strategy(service.strategy),
         outcome=OutcomePolicy(service.outcome),
@@ -140,8 +142,10 @@ def notes(options: Options) -> tuple[str, ...]:
             continue
         role = role_options(options, group)
         if not isinstance(role, TensorBoard):
-            if role.disk_type == "MOUNT":
-                found.append(f"{group}.disk_type: MOUNT is taken as ROOT: no volume is reserved.")
+            if role.disk_type == "MOUNT" and not role.persistent_volume:
+                found.append(
+                    f"{group}.disk_type: MOUNT has no effect without {group}.persistent_volume."
+                )
             if role.mem < _TENSORFLOW_MEM:
                 found.append(
                     f"{group}.mem: {role.mem} MB is little: TensorFlow alone takes about "
@@ -180,16 +184,36 @@ def _limits_without_effect(options: Options) -> list[str]:
     ]
 
 
+def _mesos_role(options: Options) -> str:
+    """Return the Mesos role: * cannot reserve anything, so volumes need one (SDK: <name>-role)."""
+    role, name = options.service.mesos_role, options.service.name
+    if role != "*" or not any(_wants_volume(options, group) for group in GROUP_OF_ROLE.values()):
+        return role
+    return f"{name.strip('/').replace('/', '__')}-role"
+
+
+def _wants_volume(options: Options, group: str) -> bool:
+    return count_of(options, group) > 0 and _volume(role_options(options, group)) is not None
+
+
+def _volume(given: RoleOptions) -> VolumeSpec | None:
+    """Return the persistent volume of each task: its disk, of the published type and size."""
+    if isinstance(given, TensorBoard) or not given.persistent_volume:
+        return None
+    return VolumeSpec(float(given.disk), given.volume_path, VolumeType(given.disk_type))
+
+
 def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
     given = role_options(options, group)
     image = image_of(options, group)
+    volume = _volume(given)
     return RoleSpec(
         role=role,
         count=count_of(options, group),
         resources=Resources(
             cpus=given.cpus,
             mem=float(given.mem),
-            disk=0.0 if isinstance(given, TensorBoard) else float(given.disk),
+            disk=0.0 if isinstance(given, TensorBoard) or volume else float(given.disk),
             gpus=gpus_of(options, group),
         ),
         port=port_of(options, group) or None,
@@ -200,6 +224,7 @@ def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
         disk_type="ROOT" if isinstance(given, TensorBoard) else given.disk_type,
         min_count=given.min_count if isinstance(given, Worker | GpuWorker) else None,
         retry_limit=given.retry_limit,
+        volume=volume,
         user=given.user,
         secrets=secrets_of(options, group),
         rlimits=limits_of(options, group),

@@ -190,6 +190,12 @@ def _job_path(value: str) -> str:
     return value
 
 
+def _volume_path(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", value):
+        raise problem("is not the name of one directory in the sandbox")
+    return value
+
+
 def single_line(value: str) -> str:
     """Return ``value``, which must be one line of text. Raises PydanticCustomError."""
     if "\n" in value or "\r" in value:
@@ -332,6 +338,11 @@ TensorFlowVersion = Annotated[
 ]
 JobPath = Annotated[
     str, AfterValidator(_job_path), Allowed("a path below the sandbox, or empty text")
+]
+VolumePath = Annotated[
+    str,
+    AfterValidator(_volume_path),
+    Allowed("a name of letters, digits, dots, underscores and hyphens, such as tf-volume"),
 ]
 FetchedUri = Annotated[
     str,

@@ -126,6 +126,12 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         'worker.disk_type: is not a value that it can have; did you mean MOUNT? (given: "mount"; '
         "allowed: one of ROOT, MOUNT)",
     ),
+    "a volume that is not directly in the sandbox": (
+        {"worker": {"volume_path": "../data"}},
+        "worker.volume_path: is not the name of one directory in the sandbox (given: "
+        '"../data"; allowed: a name of letters, digits, dots, underscores and hyphens, such as '
+        "tf-volume)",
+    ),
     "a strategy with a hyphen": (
         {"service": {"strategy": "multi-worker"}},
         "service.strategy: is not a value that it can have; did you mean multi_worker? "

@@ -23,6 +23,7 @@ from dcos_tensorflow.core.spec import (
     UpdateStrategy,
     Uri,
 )
+from dcos_tensorflow.core.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.options import OptionsError, load, notes, service_spec
 
 IMAGE = "mesosphere/dcos-tensorflow:0.0.3-1.5.0"
@@ -118,6 +119,38 @@ def test_a_role_has_what_its_options_say(build: Build) -> None:
         container=Container(IMAGE),
         disk_type="MOUNT",
     )
+
+
+VOLUME = {"count": 1, "disk": 500, "persistent_volume": True}
+
+
+def test_the_disk_of_a_role_can_be_a_persistent_volume(build: Build) -> None:
+    role = role_of(build({"worker": {**VOLUME, "disk_type": "MOUNT"}}), TaskRole.WORKER)
+    assert role.volume == VolumeSpec(500.0, "tf-volume", VolumeType.MOUNT)
+    assert role.resources.disk == 0
+
+
+def test_without_being_asked_no_role_has_a_volume(build: Build) -> None:
+    assert all(role.volume is None for role in build({}).roles)
+
+
+@pytest.mark.parametrize(
+    ("service", "mesos_role"),
+    [
+        ({"name": "mnist"}, "mnist-role"),
+        ({"name": "/team/mnist"}, "team__mnist-role"),
+        ({"name": "mnist", "mesos_role": "training"}, "training"),
+    ],
+)
+def test_a_service_with_volumes_has_a_mesos_role_that_can_reserve(
+    service: dict[str, Any], mesos_role: str, build: Build
+) -> None:
+    assert build({"service": service, "worker": VOLUME}).mesos_role == mesos_role
+
+
+def test_the_volumes_of_a_role_without_tasks_ask_for_nothing(build: Build) -> None:
+    options = {"worker": {"count": 1}, "parameter_server": {**VOLUME, "count": 0}}
+    assert build(options).mesos_role == "*"
 
 
 def test_a_whole_number_may_be_written_with_a_point(build: Build) -> None:
@@ -370,7 +403,7 @@ def test_kerberos_settings_are_in_the_environment_of_every_task(build: Build) ->
 @pytest.mark.parametrize(
     ("options", "note"),
     [
-        ({"worker": {"disk_type": "MOUNT"}}, "worker.disk_type: MOUNT is taken as ROOT"),
+        ({"worker": {"disk_type": "MOUNT"}}, "worker.disk_type: MOUNT has no effect without"),
         ({"worker": {"mem": 256}}, "worker.mem: 256 MB is little"),
         ({"service": {"use_tensorboard": True}}, "service.use_tensorboard: without"),
         ({"worker": {"env": {"API_TOKEN": "x"}}}, "worker.env.API_TOKEN: looks like a secret"),
