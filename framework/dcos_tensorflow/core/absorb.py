@@ -34,6 +34,7 @@ EXIT_INTERRUPTED = 130
 _Told = (
     events.RunnerReported
     | events.EvidenceFound
+    | events.QuotaSeen
     | events.StopRequested
     | events.PlanCommand
     | events.PodCommand
@@ -72,12 +73,14 @@ def absorb(draft: Draft, event: events.Event) -> None:
 
 
 def _told(draft: Draft, event: _Told) -> None:
-    """Take what runners, sandboxes and people say: nothing of it comes from the master."""
+    """Take what runners, sandboxes, people and whoever was asked say: it is no event of Mesos'."""
     match event:
         case events.RunnerReported():
             _report(draft, event)
         case events.EvidenceFound():
             _evidence(draft, event)
+        case events.QuotaSeen():
+            draft.set(quota=event.quota)
         case events.StopRequested():
             _stop(draft, event)
         case events.PlanCommand() | events.PodCommand():

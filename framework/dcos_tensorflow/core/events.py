@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from dcos_tensorflow.core.offers import Offer
+from dcos_tensorflow.core.quota import Quota
 from dcos_tensorflow.core.spec import ServiceSpec
 from dcos_tensorflow.core.task import TaskState
 
@@ -138,6 +139,13 @@ class EvidenceFound:
 
 
 @dataclass(frozen=True)
+class QuotaSeen:
+    """What the master says of our Mesos role's quota; None when there is none, or nothing waits."""
+
+    quota: Quota | None
+
+
+@dataclass(frozen=True)
 class StopRequested:
     """Somebody asked for the job's end: Ctrl-C, an API verb, uninstall."""
 
@@ -217,6 +225,7 @@ Event = (
     | CallFailed
     | RunnerReported
     | EvidenceFound
+    | QuotaSeen
     | StopRequested
     | PlanCommand
     | PodCommand

@@ -35,6 +35,7 @@ from dcos_tensorflow.core.placement import (
     place,
 )
 from dcos_tensorflow.core.planned_changes import is_leaving
+from dcos_tensorflow.core.quota import explained
 from dcos_tensorflow.core.reconciliation import doubt
 from dcos_tensorflow.core.spec import (
     GANG_ROLES,
@@ -81,7 +82,17 @@ def use_offers(draft: Draft) -> None:
     _ask_for_offers(draft)
     if draft.state.offers and not _old_attempts_may_live(draft):
         _consider(draft, gang, (*sidecars, *joining))
+    _tell_of_quota(draft, gang)
     _hold_no_longer(draft, bool(gang))
+
+
+def _tell_of_quota(draft: Draft, gang: Sequence[TaskRequest]) -> None:
+    """Say what a quota has to do with a gang that waits: the offers do not."""
+    if not gang or draft.job.phase is not JobPhase.PLACING:
+        return
+    why = explained(draft.job.why, draft.state.quota, (request.resources for request in gang))
+    if why != draft.job.why:
+        draft.set_job(why=why)
 
 
 def _hand_back_offers_of_leaving_agents(draft: Draft) -> None:

@@ -20,6 +20,7 @@ from dcos_tensorflow.core.controls import Controls
 from dcos_tensorflow.core.job import JobState
 from dcos_tensorflow.core.offers import Offer
 from dcos_tensorflow.core.placement import Misfit
+from dcos_tensorflow.core.quota import Quota
 from dcos_tensorflow.core.spec import ServiceSpec, Uri
 from dcos_tensorflow.core.task import TaskRecord
 from dcos_tensorflow.core.volume_spec import Reservation
@@ -178,6 +179,7 @@ class ServiceState:
     torn_down_at: float = 0.0
     tear_down_after: float = 0.0
     refused_configuration: str = ""
+    quota: Quota | None = None
     awaited_back: frozenset[str] = frozenset()
 
     def with_task(self, record: TaskRecord) -> ServiceState:

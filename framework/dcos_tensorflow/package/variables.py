@@ -23,6 +23,8 @@ IMAGES_VARIABLE = "TENSORFLOW_IMAGES"
 
 _ENFORCED = "MARATHON_APP_ENFORCE_GROUP_ROLE"
 _ALLOCATION_ROLE = "MESOS_ALLOCATION_ROLE"
+#: The role of Marathon on DC/OS, and of every app that was given no other.
+_DEFAULT_ROLE = "slave_public"
 
 
 def variable_of(path: Path) -> str:
@@ -96,14 +98,28 @@ def images_in(environ: Mapping[str, str]) -> dict[str, TensorFlowImages]:
 
 
 def with_group_role(given: Options, environ: Mapping[str, str]) -> Options:
-    """Return the options under the role that Marathon enforces for the app's group, if it does.
+    """Return the options under the Mesos role that Marathon tells the app to use, if it does.
 
-    Marathon 1.9 tells an app of an enforcing group so; its scheduler then has to use the role that
-    it was itself launched with. A role of the user's own choice stays: Mesos judges it.
+    As services of the DC/OS SDK do it: a group that enforces its role has all its tasks under it,
+    for its quota. Where nothing is enforced, the app's own role is taken unless it is the default of
+    DC/OS. A role in the options stays; in an enforcing group it must be the group's or one below it.
+    Raises OptionsError when it is another.
     """
     enforced = environ.get(_ENFORCED, "").strip().lower() in ("true", "yes", "1")
-    role = environ.get(_ALLOCATION_ROLE, "").strip()
-    if not enforced or not role or given.service.mesos_role != "*":
+    role, own = environ.get(_ALLOCATION_ROLE, "").strip(), given.service.mesos_role
+    if not role or role == own:
+        return given
+    if own != "*":
+        if enforced and not own.startswith(f"{role}/"):
+            told = OptionProblem(
+                "service.mesos_role",
+                f"is not the role that the service's group in Marathon enforces, which is {role}",
+                json.dumps(own),
+                f"*, {role}, or a role below it",
+            )
+            raise OptionsError([told], _ENFORCED)
+        return given
+    if not enforced and role == _DEFAULT_ROLE:
         return given
     service = given.service.model_copy(update={"mesos_role": role})
     changed = given.model_copy(update={"service": service})

@@ -44,6 +44,7 @@ from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
 from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.lease import Lease
+from dcos_tensorflow.scheduler.quota_watch import QuotaWatch
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
@@ -115,6 +116,7 @@ class Scheduler:
         self._lease: Lease | None = None
         self._runners: RunnerClient | None = None
         self._evidence: EvidenceReader | None = None
+        self._quota: QuotaWatch | None = None
         #: Reads our tasks' sandboxes with this scheduler's credentials; None before ``start``.
         self.files: AgentFiles | None = None
 
@@ -241,6 +243,12 @@ class Scheduler:
             self._loop.watch(watcher)
         self.files = AgentFiles(gateway)
         self._evidence = EvidenceReader(self.files, self._framework_id, self._loop.submit)
+        self._quota = QuotaWatch(
+            lambda: gateway.master,
+            gateway.access,
+            lambda: self._running_loop().state,
+            self._loop.submit,
+        )
         self._lease = lease = Lease(self._store.confirm, config.session_seconds)
         self._runners = runners = RunnerClient(
             lambda: self._running_loop().state, self._loop.submit, lease.holds
@@ -250,6 +258,7 @@ class Scheduler:
         self._loop.start()
         self._lease.start()
         self._runners.start()
+        self._quota.start()
         if beginning.subscribe:
             self._subscribe(gateway, beginning.state.framework_id)
         for event in beginning.events:
@@ -259,6 +268,7 @@ class Scheduler:
         """End this process's part. Every task is left alone."""
         for part in (
             self._gateway,
+            self._quota,
             self._runners,
             self._lease,
             self._evidence,

@@ -225,5 +225,35 @@ def test_a_role_of_ones_own_stays() -> None:
     assert role_under(ENFORCED, mesos_role="team/training") == "team/training"
 
 
-def test_a_group_that_enforces_nothing_changes_nothing() -> None:
-    assert role_under({**ENFORCED, "MARATHON_APP_ENFORCE_GROUP_ROLE": "FALSE"}) == "*"
+def test_a_role_outside_of_an_enforcing_group_is_refused_with_its_path() -> None:
+    with pytest.raises(OptionsError) as refused:
+        role_under(ENFORCED, mesos_role="teams")
+    assert [str(problem) for problem in refused.value.problems] == [
+        "service.mesos_role: is not the role that the service's group in Marathon enforces, which "
+        'is team (given: "teams"; allowed: *, team, or a role below it)'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("allocated", "role"),
+    [
+        ("team", "team"),
+        ("slave_public", "*"),
+        ("slave_public/team", "slave_public/team"),
+        ("", "*"),
+    ],
+)
+def test_without_enforcement_the_apps_role_is_taken_unless_it_is_the_default(
+    allocated: str, role: str
+) -> None:
+    environ = {"MARATHON_APP_ENFORCE_GROUP_ROLE": "FALSE", "MESOS_ALLOCATION_ROLE": allocated}
+    assert role_under(environ) == role
+
+
+def test_without_enforcement_a_role_of_ones_own_is_free() -> None:
+    environ = {"MARATHON_APP_ENFORCE_GROUP_ROLE": "FALSE", "MESOS_ALLOCATION_ROLE": "team"}
+    assert role_under(environ, mesos_role="other") == "other"
+
+
+def test_a_marathon_that_tells_no_role_changes_nothing() -> None:
+    assert role_under({}) == "*"
