@@ -22,9 +22,9 @@ from dcos_tensorflow.cli.client import Answer, SchedulerAway, SchedulerClient, c
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.stored import stored_state
-from dcos_tensorflow.cli.trees import plan_lines, pod_lines, pods_lines
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.options import OptionProblem, OptionsError, load
+from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines
 
 #: The plan that ``update`` acts on: it shows the update while there is one, as in the SDK.
 DEPLOY = "deploy"

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Optional
 
 from dcos_tensorflow.plugin.client import Answer, Cluster
 from dcos_tensorflow.plugin.errors import CommandError
-from dcos_tensorflow.plugin.trees import plan_tree, pod_tree, pods_tree
+from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines
 
 #: The verbs of plans: what is asked of the scheduler, and how its being done is told.
 _PLAN_VERBS = {
@@ -39,7 +39,7 @@ def plan_status(cluster: Cluster, given: argparse.Namespace) -> None:
     if given.json:
         _show(plan)
     else:
-        print(plan_tree(given.plan, plan.json()))
+        _print(plan_lines(given.plan, plan.json()))
 
 
 def plan_start(cluster: Cluster, given: argparse.Namespace) -> None:
@@ -92,7 +92,7 @@ def pod_status(cluster: Cluster, given: argparse.Namespace) -> None:
     if given.json:
         _show(answer)
     else:
-        print(pod_tree(answer.json()) if given.pod else pods_tree(answer.json()))
+        _print(pod_lines(answer.json()) if given.pod else pods_lines(answer.json()))
 
 
 def pod_info(cluster: Cluster, given: argparse.Namespace) -> None:
@@ -283,6 +283,10 @@ def _found(answer: Answer, what: Optional[str] = None, *statuses: int) -> Answer
 
 def _show(answer: Answer) -> None:
     print(json.dumps(answer.json(), indent=2, ensure_ascii=False))
+
+
+def _print(lines: List[str]) -> None:
+    print("\n".join(lines))
 
 
 def _quoted(part: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from dcos_tensorflow.plugin.client import Cluster
 from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.log_lines import LineFormat
 
 #: Mesos' states that a task does not leave, as the scheduler's pod status names them.
 _ENDED = frozenset(
@@ -25,7 +26,6 @@ _ENDED = frozenset(
 )
 _LOOK_SECONDS = 2.0
 _AGAIN_SECONDS = 1.0
-_COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 
 
 class Task(NamedTuple):
@@ -37,29 +37,19 @@ class Task(NamedTuple):
 
 
 class _Printer:
-    """Prints lines whole, each with its task's name in front and in a colour of its own.
-
-    With ``as_json`` each is a JSON object of its own, for programs that read line by line.
-    """
+    """Prints lines whole, whichever thread they come from."""
 
     def __init__(self, pods: Sequence[str], as_json: bool = False) -> None:
-        self._as_json = as_json
+        coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self._format = LineFormat(pods, as_json=as_json, coloured=coloured)
         self._lock = threading.Lock()
-        self._width = max((len(pod) for pod in pods), default=0) if len(pods) > 1 else 0
-        self._places = {pod: place for place, pod in enumerate(sorted(pods))}
-        self._coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self.last = time.monotonic()
 
     def line(self, pod: str, text: str) -> None:
         """Print one line of a task."""
-        head = f"{pod:<{self._width}} | " if self._width else ""
-        if head and self._coloured:
-            colour = _COLOURS[self._places.get(pod, 0) % len(_COLOURS)]
-            head = f"\x1b[{colour}m{head}\x1b[0m"
-        whole = json.dumps({"task": pod, "line": text}) if self._as_json else head + text
         with self._lock:
             self.last = time.monotonic()
-            print(whole, flush=True)
+            print(self._format.line(pod, text), flush=True)
 
 
 def logs(cluster: Cluster, given: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.cli.trees import Node, lines, plan_lines, pod_lines, pods_lines
+from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines, tree_lines
 
 RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "dcos-cli-recordings"
 
@@ -31,9 +31,9 @@ PLAN = {
 
 
 def test_branches_go_on_until_their_last_child() -> None:
-    tree = Node("a", [Node("b", [Node("c")]), Node("d", [Node("e")])])
+    tree = ("a", [("b", [("c", [])]), ("d", [("e", [])])])
 
-    assert lines(tree) == ["a", "├─ b", "│  └─ c", "└─ d", "   └─ e"]
+    assert tree_lines(tree) == ["a", "├─ b", "│  └─ c", "└─ d", "   └─ e"]
 
 
 def test_a_plan_shows_its_strategies_and_statuses() -> None:
