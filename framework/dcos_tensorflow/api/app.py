@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -19,7 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from dcos_tensorflow.api import openapi, verbs
+from dcos_tensorflow.api import openapi, task_files, verbs
 from dcos_tensorflow.api.access import is_allowed, is_foreign
 from dcos_tensorflow.api.answers import (
     BadRequest,
@@ -33,6 +34,7 @@ from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_tex
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.api.redaction import redact_text, secret_values
 from dcos_tensorflow.api.source import StateSource
+from dcos_tensorflow.api.task_files import FileRefused, NothingThere
 from dcos_tensorflow.api.verbs import PLAN_VERBS, POD_VERBS, Reply
 from dcos_tensorflow.api.views import (
     cluster,
@@ -47,6 +49,7 @@ from dcos_tensorflow.api.views import (
 )
 from dcos_tensorflow.core.plan import DEPLOY
 from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound, SandboxNotFound
 from dcos_tensorflow.options import OptionsError
 
 log = logging.getLogger(__name__)
@@ -54,6 +57,8 @@ log = logging.getLogger(__name__)
 _MAX_BODY_BYTES = 65536
 #: No value of the state store may be larger: larger options could not be kept.
 _MAX_OPTIONS_BYTES = 1_000_000
+#: How many files are read at once: agents that do not answer must not take all threads.
+_READERS = 8
 
 #: What errors name, for whoever has mistyped one.
 _VERBS = [f"{found.method} {found.path}" for found in OPERATIONS if found.is_verb]
@@ -86,6 +91,7 @@ class _Api:
         self._source = source
         self._token = token
         self._metrics = metrics
+        self._readers = CapacityLimiter(_READERS)
 
     def routes(self) -> list[Route]:
         """Return the route of every operation. Raises ValueError when table and code differ."""
@@ -94,7 +100,7 @@ class _Api:
         if unknown:
             raise ValueError(f"operations and endpoints differ in {', '.join(sorted(unknown))}")
         return [
-            Route(operation.path, endpoints[operation.id], methods=[operation.method])
+            Route(_route(operation.path), endpoints[operation.id], methods=[operation.method])
             for operation in OPERATIONS
         ]
 
@@ -139,6 +145,7 @@ class _Api:
             "health": self._caught(self._health),
             "artifact": self._caught(self._artifact),
             "openapi": self._caught(self._openapi),
+            "pod_file": self._pod_file,
         }
 
     def _orders(self) -> dict[str, Endpoint]:
@@ -237,6 +244,41 @@ class _Api:
             return _unauthorized()
         return Response(openapi.text(), media_type="application/json")
 
+    async def _pod_file(self, request: Request) -> Response:
+        try:
+            if not is_allowed(request, self._token):
+                return _unauthorized()
+            state = self._source.state()
+            if state is None:
+                return self._starting()
+            return await to_thread.run_sync(self._read, state, request, limiter=self._readers)
+        except ElementNotFound:
+            return not_found_answer()
+        except BadRequest as error:
+            return message_answer(str(error), 400)
+        except FileRefused as error:
+            return message_answer(str(error), 403)
+        except (NothingThere, FileNotFound, SandboxNotFound) as error:
+            return message_answer(str(error), 404)
+        except AgentFilesError as error:
+            return json_answer({"message": str(error)}, 503, headers={"retry-after": "5"})
+        except Exception as error:
+            return _broken(request, error)
+
+    def _read(self, state: ServiceState, request: Request) -> Response:
+        asked = task_files.wanted(
+            state,
+            self._source.configurations().values(),
+            _part(request, "name"),
+            _part(request, "file"),
+            request.query_params,
+        )
+        part = self._source.read_file(
+            asked.agent_id, asked.task_id, asked.file, asked.offset, asked.length
+        )
+        body = task_files.body(asked, part.data, part.size)
+        return json_answer(body, secrets=self._secrets(state))
+
     def _answering(
         self, verb: Verb, most_bytes: int = _MAX_BODY_BYTES
     ) -> Callable[[Request], Awaitable[Response]]:
@@ -286,6 +328,11 @@ class _Api:
         what = "no such path" if status == 404 else "this path has no such method"
         message = f"{what}: {request.method} {request.url.path}"
         return json_answer({"message": message, "verbs": _VERBS}, status, headers=headers)
+
+
+def _route(path: str) -> str:
+    """Return an operation's path as Starlette has it: a file's path may have slashes in it."""
+    return path.replace("{file}", "{file:path}")
 
 
 def _part(request: Request, name: str) -> str:

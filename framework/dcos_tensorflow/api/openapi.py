@@ -40,6 +40,7 @@ _PATH_PARAMETERS = {
     "plan": "name of a plan: deploy, recovery, update or decommission",
     "name": "a name as the list beside this path gives it",
     "id": "id of a configuration, a UUID",
+    "file": "path below the sandbox; slashes in it stay as they are",
 }
 _UNAUTHORIZED = Answer("the token is missing or wrong", "Message")
 _FOREIGN = Answer("a browser may have sent this for a page of another site", "Message")
@@ -102,7 +103,7 @@ def answers(operation: Operation) -> dict[int, Answer]:
         found.setdefault(400, Answer("the body is too long, or ended too soon", "Message"))
     found[500] = _BROKEN
     if operation.needs_state:
-        found[503] = _NO_STATE
+        found.setdefault(503, _NO_STATE)
     return dict(sorted(found.items()))
 
 

@@ -112,6 +112,33 @@ _SHOWN = (
         "TaskInfo and TaskStatus of a task, without command and environment",
         "TaskInfos",
     ),
+    Operation(
+        "pod_file",
+        "GET",
+        "/v1/pod/{name}/files/{file}",
+        "pods",
+        "A part of a file of a task's sandbox, such as `stdout`",
+        {
+            200: Answer("whole lines while there is more; `next_offset` is where to go on", "Part"),
+            400: _NONSENSE,
+            403: Answer("the file holds a secret", "Message"),
+            404: Answer(
+                "no such task: the text `Element not found`; no such file, or not yet: the message",
+                "Message",
+            ),
+            503: Answer(
+                "the agent cannot be asked, this scheduler does not lead, or its state is not"
+                " loaded; the message says which",
+                "Message",
+            ),
+        },
+        query={
+            "offset": "first byte; 0 if it is not said",
+            "length": "most bytes; 65536 if it is not said, and never more",
+            "task_id": "an earlier attempt by its Mesos task id, together with its agent_id",
+            "agent_id": "id of the agent on which that attempt ran",
+        },
+    ),
     _show("endpoints", "/v1/endpoints", "endpoints", "The roles that listen", "Names"),
     _show(
         "endpoint",

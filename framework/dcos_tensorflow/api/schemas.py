@@ -108,6 +108,16 @@ SCHEMAS: dict[str, Schema] = {
             "pods": _list(_object({"name": _TEXT, "instances": _list(_ref("PodInstance"))})),
         }
     ),
+    "Part": _object(
+        {
+            "task_id": _TEXT,
+            "file": _TEXT,
+            "offset": _COUNT,
+            "data": _TEXT,
+            "next_offset": _COUNT,
+            "size": _COUNT,
+        }
+    ),
     "TaskInfos": _list(_object({"info": {"type": "object"}, "status": {"type": "object"}})),
     "Endpoint": _object({"address": _TEXTS, "dns": _TEXTS}, {"vip": _TEXT}),
     "Configuration": _object(

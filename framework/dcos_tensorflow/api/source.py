@@ -12,10 +12,14 @@ from typing import Any, Protocol
 from dcos_tensorflow.core.events import Event
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.mesos.agent_files import FilePart
 
 
 class StateSource(Protocol):
-    """The service as the API sees it. All methods are called from any thread and never block."""
+    """The service as the API sees it. All methods are called from any thread.
+
+    None blocks but ``read_file``, which asks an agent.
+    """
 
     def state(self) -> ServiceState | None:
         """Return the newest state; None while it is not loaded or another scheduler leads."""
@@ -40,3 +44,8 @@ class StateSource(Protocol):
 
     def artifact(self, name: str) -> Path | None:
         """Return the file that tasks fetch under ``name``; None when there is none."""
+
+    def read_file(
+        self, agent_id: str, task_id: str, file: str, offset: int, length: int
+    ) -> FilePart:
+        """Return a part of a file of a task's sandbox. Raises ``mesos.agent_files`` errors."""

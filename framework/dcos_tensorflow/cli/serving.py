@@ -31,9 +31,11 @@ from dcos_tensorflow.core.events import Event, StopRequested
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import ServiceSpec
 from dcos_tensorflow.mesos.address import ZooKeeperUri, parse_masters
+from dcos_tensorflow.mesos.agent_files import FilePart
 from dcos_tensorflow.options import Options, effective, load
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import EXIT_API, Scheduler, SchedulerError
+from dcos_tensorflow.scheduler.task_files import TaskFiles
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,7 @@ class SchedulerSource:
     def __init__(self, scheduler: Scheduler, configuration: Mapping[str, Any]) -> None:
         self._scheduler = scheduler
         self._configuration = configuration
+        self._files = TaskFiles(lambda: scheduler.files, self._framework_id)
         #: What was asked for since, by configuration id; one of them may be the target now.
         self._changed: dict[str, Mapping[str, Any]] = {}
 
@@ -85,6 +88,16 @@ class SchedulerSource:
     def artifact(self, name: str) -> Path | None:
         """Return a file that tasks fetch."""
         return self._scheduler.artifact(name)
+
+    def read_file(
+        self, agent_id: str, task_id: str, file: str, offset: int, length: int
+    ) -> FilePart:
+        """Return a part of a file of a task's sandbox. Raises AgentFilesError."""
+        return self._files.read(agent_id, task_id, file, offset, length)
+
+    def _framework_id(self) -> str:
+        state = self._scheduler.state()
+        return state.framework_id if state is not None else ""
 
 
 class ServedApi:

@@ -7,6 +7,7 @@ work directory are served.
 from __future__ import annotations
 
 import grp
+import json
 import os
 import pwd
 import select
@@ -122,7 +123,10 @@ class _AgentHandler(Handler):
         with path.open("rb") as file:
             file.seek(offset)
             data = file.read(length)
-        self.answer_json({"data": data.decode("utf-8", "replace"), "offset": offset})
+        # Agents put a file's bytes into JSON as they are: whoever reads on must be able to count.
+        text = data.decode("utf-8", "surrogateescape")
+        body = json.dumps({"data": text, "offset": offset}, ensure_ascii=False)
+        self.answer(200, body.encode("utf-8", "surrogateescape"), "application/json")
 
 
 def _file_info(path: Path) -> dict[str, Any]:

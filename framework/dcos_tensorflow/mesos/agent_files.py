@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
@@ -55,6 +56,23 @@ class SandboxNotFound(AgentFilesError):
 
 class FileNotFound(AgentFilesError):
     """There is no such file in the sandbox."""
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """Where a task's files lie: the agent that has them, and the directory on it."""
+
+    agent: Address
+    directory: str
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """Bytes of a file from ``offset`` on. ``size`` is what the whole file had when it was read."""
+
+    offset: int
+    data: bytes
+    size: int
 
 
 class MesosAccess(Protocol):
@@ -157,6 +175,26 @@ class AgentFiles:
         """Return the size of a file in bytes. Raises AgentFilesError."""
         return self._size(*self._locate(agent_id, framework_id, task_id, file))
 
+    def locate(self, agent_id: str, framework_id: str, task_id: str) -> Sandbox:
+        """Return where a task's sandbox is. Raises AgentFilesError.
+
+        That is the dear part of reading: the agent's whole state is asked for. A task's sandbox
+        never moves.
+        """
+        agent = self._agent(agent_id)
+        directory = sandbox_directory(self._access.get(agent, "/state"), framework_id, task_id)
+        if directory is None:
+            raise SandboxNotFound(f"agent {agent_id} ({agent}) has no sandbox of task {task_id}")
+        return Sandbox(agent, directory)
+
+    def read_part(self, sandbox: Sandbox, file: str, offset: int, length: int) -> FilePart:
+        """Return up to ``length`` bytes, at most a page, as they are. Raises AgentFilesError."""
+        path = _path_in(sandbox, file)
+        size = self._size(sandbox.agent, path)
+        wanted = max(0, min(length, PAGE_BYTES, size - offset))
+        text = str(self._read(sandbox.agent, path, offset, wanted)["data"]) if wanted else ""
+        return FilePart(offset, text.encode("utf-8", "surrogateescape"), size)
+
     def list(self, agent_id: str, framework_id: str, task_id: str) -> dict[str, int]:
         """Return name and size of everything in the sandbox. Raises AgentFilesError."""
         agent, path = self._locate(agent_id, framework_id, task_id, "")
@@ -166,13 +204,9 @@ class AgentFiles:
     def _locate(
         self, agent_id: str, framework_id: str, task_id: str, file: str
     ) -> tuple[Address, str]:
-        if file.startswith("/") or ".." in file.split("/"):
-            raise ValueError(f"file {file!r}: expected a path inside the sandbox")
-        agent = self._agent(agent_id)
-        directory = sandbox_directory(self._access.get(agent, "/state"), framework_id, task_id)
-        if directory is None:
-            raise SandboxNotFound(f"agent {agent_id} ({agent}) has no sandbox of task {task_id}")
-        return agent, f"{directory}/{file}" if file else directory
+        _check_inside(file)
+        sandbox = self.locate(agent_id, framework_id, task_id)
+        return sandbox.agent, _path_in(sandbox, file)
 
     def _agent(self, agent_id: str) -> Address:
         url = self._gateway.agent_url(agent_id) if self._gateway else None
@@ -207,6 +241,16 @@ class AgentFiles:
         if not isinstance(answer, dict) or not {"data", "offset"} <= answer.keys():
             raise AgentUnreachable(f"{agent.url}/files/read: unexpected answer")
         return answer
+
+
+def _check_inside(file: str) -> None:
+    if file.startswith("/") or ".." in file.split("/"):
+        raise ValueError(f"file {file!r}: expected a path inside the sandbox")
+
+
+def _path_in(sandbox: Sandbox, file: str) -> str:
+    _check_inside(file)
+    return f"{sandbox.directory}/{file}" if file else sandbox.directory
 
 
 def sandbox_directory(state: Mapping[str, Any], framework_id: str, task_id: str) -> str | None:

@@ -15,6 +15,7 @@ from dcos_tensorflow.api.artifacts import artifact_in
 from dcos_tensorflow.core.events import Event
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.options import load, service_spec
 
 with warnings.catch_warnings():
@@ -33,6 +34,8 @@ class Source:
         self.stored: dict[str, ServiceSpec] = {}
         self.directory = directory
         self.failure: Exception | None = None
+        #: Files of sandboxes by agent, task and name; an exception is raised in their place.
+        self.files: dict[tuple[str, str, str], bytes | Exception] = {}
 
     def state(self) -> ServiceState | None:
         if self.failure is not None:
@@ -56,6 +59,14 @@ class Source:
 
     def artifact(self, name: str) -> Path | None:
         return artifact_in(self.directory, name)
+
+    def read_file(
+        self, agent_id: str, task_id: str, file: str, offset: int, length: int
+    ) -> FilePart:
+        found = self.files.get((agent_id, task_id, file), FileNotFound("there is no such file"))
+        if isinstance(found, Exception):
+            raise found
+        return FilePart(offset, found[offset : offset + length], len(found))
 
 
 @pytest.fixture

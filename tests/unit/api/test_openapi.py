@@ -19,6 +19,7 @@ from dcos_tensorflow.api.operations import OPERATIONS, Operation
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.mesos.agent_files import AgentUnreachable
 from sample_states import a_state, failed, gang, offered, played, registered, running
 
 DOCUMENT = openapi.document()
@@ -27,7 +28,12 @@ TOKEN = "a-token"
 BY_ID = {operation.id: operation for operation in OPERATIONS}
 
 #: What stands in a path for each of its places: what there is, and what there is not.
-PLACES = {"plan": ("deploy", "no-such"), "name": ("worker-0", "no-such"), "id": ("", "no-such")}
+PLACES = {
+    "plan": ("deploy", "no-such"),
+    "name": ("worker-0", "no-such"),
+    "id": ("", "no-such"),
+    "file": ("stdout", ".secrets"),
+}
 
 
 def by_id(operations: tuple[Operation, ...] = OPERATIONS) -> Any:
@@ -52,7 +58,7 @@ def described(operation: Operation) -> dict[str, Any]:
 
 def test_every_route_is_described_and_everything_described_is_a_route(source: Any) -> None:
     served = {
-        (route.path, method)
+        (route.path.replace(":path}", "}"), method)
         for route in create_app(source).routes
         if isinstance(route, Route)
         for method in (route.methods or set()) - {"HEAD"}
@@ -125,6 +131,11 @@ def sample_states() -> list[ServiceState]:
 
 def paths_of(operation: Operation, state: ServiceState) -> Iterator[str]:
     choices = [""]
+    if operation.id == "pod_file":
+        yield "/v1/pod/worker-0/files/.secrets/keytab"
+        yield "/v1/pod/worker-0/files/%2e%2e/x"
+        yield "/v1/pod/worker-0/files/gone"
+        yield "/v1/pod/worker-0/files/lost"
     for name in re.findall(r"\{(\w+)\}", operation.path):
         real, wrong = PLACES[name]
         if operation.id == "endpoint":
@@ -159,6 +170,10 @@ def test_what_is_answered_is_what_the_document_says(
     (source.directory / "worker-0").write_text("a file")
     for state in sample_states():
         source.current = state
+        for record in state.tasks.values():
+            place = record.agent_id, record.task_id
+            source.files[*place, "stdout"] = b"step 1\n"
+            source.files[*place, "lost"] = AgentUnreachable("no answer in time")
         for path in paths_of(operation, state):
             for body in BODIES[operation.body]:
                 answer = client.request(

@@ -210,3 +210,23 @@ def test_with_a_gateway_the_agents_address_comes_from_its_offers(agent):
     agent.files[f"{DIRECTORY}/stderr"] = b"x\n"
     assert AgentFiles(Gateway()).tail(*TASK, "stderr") == ["x"]
     assert not agent.server.requests_of("/slaves?slave_id=S1")
+
+
+def test_a_part_is_read_as_the_bytes_that_it_is(agent, files):
+    agent.files[f"{DIRECTORY}/stdout"] = "aé".encode()[:2] + b"\xff\n"
+    sandbox = files.locate(*TASK)
+    part = files.read_part(sandbox, "stdout", 1, 100)
+    assert (part.offset, part.data, part.size) == (1, b"\xc3\xff\n", 4)
+
+
+def test_no_more_than_was_there_and_no_more_than_a_page_is_asked_for(agent, files):
+    agent.files[f"{DIRECTORY}/stdout"] = b"x" * (PAGE_BYTES + 5)
+    sandbox = files.locate(*TASK)
+    assert len(files.read_part(sandbox, "stdout", 0, 10**9).data) == PAGE_BYTES
+    assert files.read_part(sandbox, "stdout", PAGE_BYTES + 3, 100).data == b"xx"
+    assert files.read_part(sandbox, "stdout", 10**9, 100).data == b""
+
+
+def test_a_part_outside_the_sandbox_is_refused(files):
+    with pytest.raises(ValueError, match="inside the sandbox"):
+        files.read_part(files.locate(*TASK), "../stdout", 0, 1)

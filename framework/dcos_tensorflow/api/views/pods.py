@@ -74,6 +74,12 @@ def pod_info(state: ServiceState, name: str) -> list[dict[str, Any]]:
     return [] if record is None else [{"info": _info(state, record), "status": _status(record)}]
 
 
+def record_of(state: ServiceState, name: str) -> TaskRecord | None:
+    """Return a task's record; None when it was never launched. Raises ElementNotFound."""
+    _check(state, name)
+    return state.tasks.get(name)
+
+
 def _check(state: ServiceState, name: str) -> None:
     if name in state.tasks:
         return

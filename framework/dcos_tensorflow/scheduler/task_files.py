@@ -1,0 +1,61 @@
+"""Files of tasks for whoever asks the API: part by part, with the scheduler's own credentials.
+
+Whoever follows a log asks for its next part twice a second. Where a sandbox is, the dear part of
+the answer, is therefore kept; nothing of a file is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from dcos_tensorflow.mesos.agent_files import AgentUnreachable, FileNotFound, FilePart, Sandbox
+
+#: Sandboxes whose place is kept; the one that was asked for longest ago goes first.
+_KEPT = 1000
+
+
+class SandboxParts(Protocol):
+    """The part of ``mesos.agent_files.AgentFiles`` that this needs."""
+
+    def locate(self, agent_id: str, framework_id: str, task_id: str) -> Sandbox:
+        """Return where a task's sandbox is; raises AgentFilesError."""
+
+    def read_part(self, sandbox: Sandbox, file: str, offset: int, length: int) -> FilePart:
+        """Return a part of a file; raises AgentFilesError."""
+
+
+class TaskFiles:
+    """Reads the files of one framework's tasks. ``files`` answers None before the start."""
+
+    def __init__(
+        self, files: Callable[[], SandboxParts | None], framework_id: Callable[[], str]
+    ) -> None:
+        self._files = files
+        self._framework_id = framework_id
+        self._lock = threading.Lock()
+        self._places: dict[tuple[str, str], Sandbox] = {}
+
+    def read(self, agent_id: str, task_id: str, file: str, offset: int, length: int) -> FilePart:
+        """Return a part of a file in a task's sandbox. Raises AgentFilesError."""
+        files = self._files()
+        if files is None:
+            raise AgentUnreachable("the scheduler has not reached Mesos yet")
+        with self._lock:
+            known = self._places.pop((agent_id, task_id), None)
+        sandbox = known or files.locate(agent_id, self._framework_id(), task_id)
+        try:
+            part = files.read_part(sandbox, file, offset, length)
+        except FileNotFound:
+            self._keep(agent_id, task_id, sandbox)
+            raise
+        # An agent that does not answer may be back under another address: it is not kept then.
+        self._keep(agent_id, task_id, sandbox)
+        return part
+
+    def _keep(self, agent_id: str, task_id: str, sandbox: Sandbox) -> None:
+        with self._lock:
+            self._places[agent_id, task_id] = sandbox
+            while len(self._places) > _KEPT:
+                self._places.pop(next(iter(self._places)))
