@@ -44,11 +44,18 @@ $(VENV)/.installed: setup.cfg pyproject.toml vendor/http-parser/pyproject.toml
 	.venvs/tensorflow-$*/bin/python $(PIP) install 'tensorflow-cpu==$*' tensorboard scikit-learn
 	@touch $@
 
+# TensorBoard without TensorFlow: it reads the tasks' summaries, and must not need their environment.
+.venvs/tensorboard/.installed:
+	@mkdir -p .venvs
+	$(PYTHON) -m venv .venvs/tensorboard
+	.venvs/tensorboard/bin/python $(PIP) install tensorboard
+	@touch $@
+
 demo: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed
 	@$(BIN)/dcos-tensorflow run examples/digits/options.json --yes \
 	  --set service.python=$(CURDIR)/$(TENSORFLOW_VENV)
 
-test: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed system-packages
+test: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed .venvs/tensorboard/.installed system-packages
 	SEEDS=$(SEEDS) $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadgroup \
 	  --no-loadscope-reorder $(PYTEST_ARGUMENTS)
 

@@ -18,7 +18,8 @@ from typing import Any
 from dcos_tensorflow.task.authentication import signed_headers
 from waiting import eventually
 
-DEADLINE_SECONDS = 20.0
+#: Generous: an unhurried machine needs a twentieth of it.
+DEADLINE_SECONDS = 60.0
 TOKEN = "the token of this task"
 
 
@@ -46,7 +47,12 @@ class Task:
         self.port = port
 
     def wait(self) -> int:
-        return self.process.wait(DEADLINE_SECONDS)
+        try:
+            return self.process.wait(DEADLINE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(
+                f"the task has not ended within {DEADLINE_SECONDS} s: {self.text('stderr')}"
+            ) from None
 
     def text(self, name: str = "stdout") -> str:
         path = self.sandbox / name
@@ -54,12 +60,18 @@ class Task:
 
     def wait_for_text(self, text: str, name: str = "stdout") -> None:
         eventually(
-            lambda: text in self.text(name), what=f"{text!r} in {name}: {self.text('stderr')}"
+            lambda: text in self.text(name),
+            seconds=DEADLINE_SECONDS,
+            what=lambda: f"{text!r} in {name}: {self.text('stderr')}",
         )
 
     def pid_in(self, name: str) -> int:
         """Return the pid that the job has written to a file."""
-        eventually(lambda: self.text(name).endswith("\n"), what=f"the pid in {name}")
+        eventually(
+            lambda: self.text(name).endswith("\n"),
+            seconds=DEADLINE_SECONDS,
+            what=f"the pid in {name}",
+        )
         return int(self.text(name))
 
     def report(self) -> dict[str, Any]:
@@ -101,7 +113,9 @@ class Task:
                 return None
             return status if holds(status) else None
 
-        return eventually(reached, what=f"{what}: {self.text('stderr')}")
+        return eventually(
+            reached, seconds=DEADLINE_SECONDS, what=lambda: f"{what}: {self.text('stderr')}"
+        )
 
     def wait_for_state(self, state: str, **fields: Any) -> dict[str, Any]:
         wanted = {"state": state, **fields}

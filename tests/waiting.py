@@ -15,19 +15,21 @@ T = TypeVar("T")
 LOOK_SECONDS = 0.01
 
 
-def eventually(condition: Callable[[], T], *, seconds: float = 20.0, what: str = "") -> T:
+def eventually(
+    condition: Callable[[], T], *, seconds: float = 20.0, what: str | Callable[[], str] = ""
+) -> T:
     """Return the first true value of ``condition``.
 
     Raises:
         AssertionError: There was none within ``seconds``; tells ``what`` was waited for, and the
-            last value.
+            last value. A function as ``what`` is asked at the end.
 
     """
     __tracebackhide__ = True
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
-            awaited = what or "what is waited for"
+            awaited = (what if isinstance(what, str) else what()) or "what is waited for"
             raise AssertionError(f"{awaited}: not within {seconds} s; at last {value!r}")
         time.sleep(LOOK_SECONDS)
     return value

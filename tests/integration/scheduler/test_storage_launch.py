@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from dcos_tensorflow.api.views.health import Health, health
+from dcos_tensorflow.cli.snapshot import snapshot_of
 from dcos_tensorflow.core.spec import ServiceSpec
 from dcos_tensorflow.core.storage_spec import (
+    CheckpointSpec,
     CredentialsReference,
     LogShippingSpec,
     S3Spec,
@@ -19,7 +22,7 @@ from dcos_tensorflow.core.storage_spec import (
 )
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.scheduler.scheduler import Scheduler, SchedulerError
-from s3_server import KEY_ID, SECRET_KEY, S3Server
+from s3_server import KEY_ID, SECRET_KEY, Fault, S3Server
 from scheduled_jobs import command_job, done, running, wait_until
 
 Made = Callable[..., Scheduler]
@@ -77,6 +80,29 @@ def test_tasks_get_the_keys_and_the_runner_with_boto3(
     assert b"worker-0" in stored
     assert SECRET_KEY.encode() not in stored
     assert SECRET_KEY not in caplog.text
+
+
+def test_a_denied_bucket_stops_no_training_and_is_told_where_people_look(
+    schedule: Made, server: S3Server, keys: Path
+) -> None:
+    server.fault = lambda request: (
+        Fault(403, "AccessDenied") if request.method == "PUT" and "/run/" in request.path else None
+    )
+    job = in_s3(command_job("sleep 60", workers=1), server, keys)
+    checkpoints = CheckpointSpec("s3://bucket/run", interval_seconds=0.5)
+    storage = dataclasses.replace(job.storage, checkpoints=checkpoints)
+    scheduler = schedule(dataclasses.replace(job, storage=storage))
+    wait_until(
+        scheduler,
+        lambda state: (
+            [(problem.task, problem.kind) for problem in snapshot_of(state).storage_problems]
+            == [("worker-0", ("checkpoints", "denied"))]
+        ),
+    )
+    (problem,) = snapshot_of(state).storage_problems
+    assert "allow s3:GetObject, s3:PutObject" in problem.text
+    assert running(state)
+    assert health(state)[0] is Health.DEGRADED
 
 
 def test_a_job_without_its_keys_is_not_begun(

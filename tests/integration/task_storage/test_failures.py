@@ -1,0 +1,188 @@
+"""S3 or the disk fails under a training that goes on: it is never stopped, told, tried again.
+
+Every test has a real runner, a real training process that counts its steps, and a real S3 server
+that is made to fail.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from s3_server import Fault
+from waiting import eventually
+
+INTERVAL_SECONDS = 1.0
+#: How much later than an interval something may be seen on a busy machine.
+SLACK_SECONDS = 5.0
+
+#: Saves a checkpoint every 20 steps, as TensorFlow does; ``steps`` holds how far it is.
+TRAIN = """
+import itertools, os, time
+folder = os.environ["CHECKPOINT_DIR"]
+def save(step):
+    names = [f"ckpt-{step}.data-00000-of-00001", f"ckpt-{step}.index"]
+    for name in names:
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(f"{name} " * 1000)
+    with open(os.path.join(folder, "checkpoint.tmp0"), "w") as file:
+        file.write(f'model_checkpoint_path: "{folder}/ckpt-{step}"\\n')
+    os.replace(os.path.join(folder, "checkpoint.tmp0"), os.path.join(folder, "checkpoint"))
+    for old in os.listdir(folder):
+        if old.startswith("ckpt-") and old not in names:
+            os.unlink(os.path.join(folder, old))
+for step in itertools.count(1):
+    if step % 20 == 0:
+        save(step)
+    with open("steps.new", "w") as file:
+        file.write(str(step))
+    os.replace("steps.new", "steps")
+    time.sleep(0.01)
+"""
+
+
+class Training:
+    """A training whose checkpoints are published every ``INTERVAL_SECONDS``."""
+
+    def __init__(self, task) -> None:
+        self.task = task
+
+    def steps(self) -> int:
+        path = self.task.sandbox / "steps"
+        return int(path.read_text()) if path.exists() else 0
+
+    def goes_on(self) -> None:
+        """Wait until it is 50 steps further: nobody has stopped it."""
+        before = self.steps()
+        eventually(lambda: self.steps() > before + 50, what="more steps")
+        assert self.task.status()["state"] == "running"
+
+    def published(self) -> int:
+        return (self.task.status()["storage"]["checkpoints"] or {}).get("published_step") or 0
+
+    def publishes(self) -> None:
+        before = self.published()
+        eventually(lambda: self.published() > before, what="a newer published checkpoint")
+
+    def problem(self, kind: str) -> dict[str, object]:
+        """Wait until the runner tells a problem of this kind; return all it says beside it."""
+
+        def told() -> dict[str, object] | None:
+            said = self.task.status()["storage"]["checkpoints"]
+            return said if said["problem"] and said["problem"]["kind"] == kind else None
+
+        return eventually(told, what=f"the problem {kind}")
+
+    def recovers(self) -> None:
+        self.publishes()
+        eventually(
+            lambda: self.task.status()["storage"]["checkpoints"]["problem"] is None,
+            what="the end of the problem",
+        )
+
+
+@pytest.fixture
+def training(start) -> Training:
+    made = Training(start(TRAIN, checkpoints={"interval_seconds": INTERVAL_SECONDS}))
+    made.task.wait_for_state("running")
+    made.publishes()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "what_to_do"),
+    [
+        (Fault(403, "AccessDenied"), "denied", "s3:PutObject"),
+        (Fault(404, "NoSuchBucket"), "no_bucket", "create the bucket"),
+        (Fault(403, "RequestTimeTooSkewed"), "clock_skew", "NTP"),
+        (Fault(403, "ExpiredToken"), "credentials", "renew the session token"),
+    ],
+)
+def test_a_permanent_failure_is_told_within_an_interval_and_mended(
+    training, s3, fault, kind, what_to_do
+):
+    began = time.time()
+    s3.fault = lambda request: fault
+    said = training.problem(kind)
+    assert said["state"] == "blocked"
+    assert what_to_do in said["problem"]["hint"]
+    assert said["problem_since"] - began < INTERVAL_SECONDS + SLACK_SECONDS
+    training.goes_on()
+    # What is permanent is tried again all the same: somebody may mend it at any time.
+    s3.fault = lambda request: None
+    training.recovers()
+
+
+def test_an_overloaded_s3_is_told_and_asked_again(training, s3):
+    s3.fault = lambda request: Fault(503, "SlowDown")
+    assert training.problem("unavailable")["state"] == "retrying"
+    training.goes_on()
+    s3.fault = lambda request: None
+    training.recovers()
+
+
+def test_a_slow_s3_lags_behind_and_stops_nothing(training, s3):
+    s3.fault = lambda request: Fault(delay=2.0)
+    eventually(lambda: training.task.status()["storage"]["checkpoints"]["lag_seconds"] > 1)
+    training.goes_on()
+    training.publishes()
+
+
+def test_a_bucket_that_is_removed_and_made_again_is_filled_again(training, s3):
+    s3.empty()
+    s3.client.delete_bucket(Bucket="bucket")
+    try:
+        training.problem("no_bucket")
+        training.goes_on()
+    finally:
+        s3.client.create_bucket(Bucket="bucket")
+    training.recovers()
+    assert "job/latest.json" in s3.list_keys()
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with room for a few files."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    options = f"size=4m,nr_inodes=24,uid={os.getuid()}"
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)],
+        check=False,
+        capture_output=True,
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
+    yield path
+    subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def test_a_full_disk_is_told_and_made_good(start, tiny_disk, s3):
+    task = start(
+        TRAIN, checkpoint_dir=str(tiny_disk), checkpoints={"interval_seconds": INTERVAL_SECONDS}
+    )
+    training = Training(task)
+    task.wait_for_state("running")
+    training.publishes()
+    # Room for the training's own files, and not for the folder in which one is set aside.
+    fillers = fill(tiny_disk, leave=4)
+    said = training.problem("disk_full")
+    assert (said["state"], said["problem"]["hint"]) == ("blocked", "make room on the task's disk")
+    training.goes_on()
+    for path in fillers:
+        path.unlink()
+    training.recovers()
+
+
+def fill(disk: Path, leave: int) -> list[Path]:
+    """Take files of the disk until ``leave`` are free."""
+    made: list[Path] = []
+    while os.statvfs(disk).f_ffree > leave:
+        made.append(disk / f"filler-{len(made)}")
+        made[-1].touch()
+    return made
