@@ -101,8 +101,9 @@ def with_group_role(given: Options, environ: Mapping[str, str]) -> Options:
     """Return the options under the Mesos role that Marathon tells the app to use, if it does.
 
     As services of the DC/OS SDK do it: a group that enforces its role has all its tasks under it,
-    for its quota. Where nothing is enforced, the app's own role is taken unless it is the default of
-    DC/OS. A role in the options stays; in an enforcing group it must be the group's or one below it.
+    for its quota. Where nothing is enforced, the app's own role is taken unless it is the default
+    of DC/OS. A role in the options stays; in an enforcing group it must be the group's or one
+    below it.
     Raises OptionsError when it is another.
     """
     enforced = environ.get(_ENFORCED, "").strip().lower() in ("true", "yes", "1")
