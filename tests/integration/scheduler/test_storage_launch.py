@@ -92,7 +92,7 @@ def test_a_denied_bucket_stops_no_training_and_is_told_where_people_look(
     checkpoints = CheckpointSpec("s3://bucket/run", interval_seconds=0.5)
     storage = dataclasses.replace(job.storage, checkpoints=checkpoints)
     scheduler = schedule(dataclasses.replace(job, storage=storage))
-    wait_until(
+    state = wait_until(
         scheduler,
         lambda state: (
             [(problem.task, problem.kind) for problem in snapshot_of(state).storage_problems]
