@@ -40,6 +40,19 @@ class AgentWishes:
     gpus: int | None = None
     attributes: str = ""
 
+    @classmethod
+    def of(  # noqa: PLR0917 - as the flags are
+        cls,
+        agents: int | None,
+        cpus: float | None,
+        mem: float | None,
+        disk: float | None,
+        gpus: int | None,
+        attributes: str,
+    ) -> AgentWishes:
+        """Return what the flags say; a flag that was not given is None, or empty."""
+        return cls(1 if agents is None else agents, cpus, mem, disk, gpus, attributes)
+
     @property
     def given(self) -> bool:
         """Say whether any flag was given."""

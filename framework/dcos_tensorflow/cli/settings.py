@@ -14,7 +14,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.api.access import OpenBinding, check_binding
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery
@@ -134,6 +133,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("principal", _text, "principal to register with; wins over service.service_account"),
     Setting("secret", _text, "the principal's secret", secret=True),
     Setting("secret_file", _file, "file that holds the principal's secret"),
+    Setting("service_account_file", _file, "file with the service account to log in to DC/OS as"),
     Setting("ca_file", _file, "certificates to trust when the master speaks TLS"),
     Setting("client_cert", _file, "certificate to show to the master"),
     Setting("client_key", _file, "key of the certificate"),
@@ -294,6 +294,9 @@ def _check_together(settings: Settings) -> None:
         if not settings[one]:
             one, other = other, one
         raise UsageError(f"{settings.origin(one)} needs {_BY_NAME[other].flag} too.")
+    # The web framework comes with it, and the flags of every command come from this module.
+    from dcos_tensorflow.api.access import OpenBinding, check_binding
+
     try:
         check_binding(settings["api_host"], settings.secret("api_token"), settings["api_open"])
     except OpenBinding as error:

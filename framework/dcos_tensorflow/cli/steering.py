@@ -1,7 +1,7 @@
 """``plan``, ``pod``, ``update`` and ``uninstall``: what steers a service that runs.
 
 The words, trees and messages are those of the DC/OS SDK's service command line. Called by
-``operator_commands``; everything is asked of the service's scheduler over its HTTP API.
+``commands.steering``; everything is asked of the service's scheduler over its HTTP API.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -121,3 +123,16 @@ def test_help_names_every_command(capsys):
 def test_the_version_is_told(capsys):
     assert run_command_line(["--version"]) == 0
     assert "dcos-tensorflow" in capsys.readouterr().out
+
+
+def test_help_and_completion_wait_for_no_heavy_library():
+    heavy = ("numpy", "pydantic", "rich", "starlette", "uvicorn", "kazoo", "pymesos", "boto3")
+    program = (
+        "import sys; from dcos_tensorflow.cli.main import run_command_line;"
+        " run_command_line(['--help']);"
+        f" print(sorted(set({heavy}) & set(sys.modules)))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,91 @@
+"""The commands ``local ...``: their arguments and flags."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.flags import OPTIONS_FILE, agent_flags, json_flag, work_dir_flag
+from dcos_tensorflow.cli.work_directory import work_directory
+
+
+@click.group()
+def local() -> None:
+    """Keep an embedded cluster running on this machine."""
+
+
+@local.command()
+@agent_flags
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the master.")
+@click.option("--dcos", is_flag=True, help="Serve what the dcos command line needs, too.")
+@click.option("--dcos-port", type=click.IntRange(0, 65535), help="Port of the local DC/OS.")
+@click.option(
+    "--dcos-variant",
+    type=click.Choice(["open", "enterprise"]),
+    help="enterprise allows updates to other package versions.",
+)
+@click.option("--dcos-login", is_flag=True, help="Ask for DCOS_USERNAME and DCOS_PASSWORD.")
+@click.option(
+    "--dcos-core-cli", type=OPTIONS_FILE, metavar="ZIP", help="The plugin dcos-core-cli to serve."
+)
+@work_dir_flag
+@json_flag
+def up(
+    *,
+    agents: int | None,
+    cpus: float | None,
+    mem: float | None,
+    disk: float | None,
+    gpus: int | None,
+    attributes: str,
+    port: int,
+    dcos: bool,
+    dcos_port: int | None,
+    dcos_variant: str | None,
+    dcos_login: bool,
+    dcos_core_cli: Path | None,
+    work_dir: Path | None,
+    as_json: bool,
+) -> int:
+    """Start the embedded cluster."""
+    from dcos_tensorflow.cli import local_commands
+    from dcos_tensorflow.cli.machine import AgentWishes
+
+    wishes = AgentWishes.of(agents, cpus, mem, disk, gpus, attributes)
+    given = any((dcos_port is not None, dcos_variant, dcos_login, dcos_core_cli))
+    if given and not dcos:
+        raise UsageError("The flags --dcos-... say how the local DC/OS is wanted: add --dcos.")
+    local_dcos = local_commands.DcosWishes(
+        dcos_port or 0, dcos_variant or "open", dcos_core_cli, dcos_login
+    )
+    return local_commands.up(
+        work_directory(work_dir, os.environ),
+        wishes,
+        port,
+        as_json=as_json,
+        dcos=local_dcos if dcos else None,
+        environ=os.environ,
+    )
+
+
+@local.command(name="status")
+@work_dir_flag
+@json_flag
+def local_status(work_dir: Path | None, as_json: bool) -> int:
+    """Say whether the embedded cluster runs, and where."""
+    from dcos_tensorflow.cli import local_commands
+
+    return local_commands.status(work_directory(work_dir, os.environ), as_json=as_json)
+
+
+@local.command()
+@work_dir_flag
+@json_flag
+def down(work_dir: Path | None, as_json: bool) -> int:
+    """End the embedded cluster and every task on it."""
+    from dcos_tensorflow.cli import local_commands
+
+    return local_commands.down(work_directory(work_dir, os.environ), as_json=as_json)
