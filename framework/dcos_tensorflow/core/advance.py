@@ -14,7 +14,14 @@ from dcos_tensorflow.core.actions import Kill
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import WATCHED_PHASES, JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.launch import KILL_MARGIN_SECONDS
-from dcos_tensorflow.core.members import has_container, is_down, is_held, is_wanted, members
+from dcos_tensorflow.core.members import (
+    has_container,
+    is_down,
+    is_held,
+    is_quiet,
+    is_wanted,
+    members,
+)
 from dcos_tensorflow.core.spec import GANG_ROLES
 from dcos_tensorflow.core.task import TaskRecord, TaskState
 
@@ -187,7 +194,8 @@ def _why_not(draft: Draft, record: TaskRecord) -> str:
     in_cluster = state.epoch is not None and record.name in state.epoch.addresses
     if not is_wanted(state, record.name) and state.controls.holds("decommission", record.name):
         return ""
-    if record.role in GANG_ROLES and record.name not in members(state) and not in_cluster:
+    no_member = record.role in GANG_ROLES and record.name not in members(state)
+    if no_member and (not in_cluster or is_quiet(state)):
         return "it is not wanted any more"
     return ""
 

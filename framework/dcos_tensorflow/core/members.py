@@ -9,11 +9,15 @@ from collections.abc import Mapping
 
 from dcos_tensorflow.core import orders
 from dcos_tensorflow.core.cluster_spec import address_of, decider, members_of
+from dcos_tensorflow.core.job import RESTARTING_PHASES, JobPhase
 from dcos_tensorflow.core.recovery import Loss, restart_set
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import GANG_ROLES, Strategy, split_task_name
 from dcos_tensorflow.core.strategy import recovery_strategy
 from dcos_tensorflow.core.task import TaskRecord, TaskState
+
+#: Phases in which nobody of a restart set has been told to start.
+_STOPPED_PHASES = RESTARTING_PHASES - {JobPhase.STARTING}
 
 
 def strategy_of(state: ServiceState) -> Strategy:
@@ -127,6 +131,27 @@ def is_wanted(state: ServiceState, name: str) -> bool:
     role, index = split_task_name(name)
     spec = state.spec.role(role)
     return spec is not None and index < spec.count
+
+
+def leaving(state: ServiceState) -> tuple[TaskRecord, ...]:
+    """Return who has a container and is no member any more, unless an operator keeps it."""
+    wanted, holds = members(state), state.controls.holds
+    return tuple(
+        r
+        for r in state.live_tasks
+        if r.role in GANG_ROLES
+        and r.name not in wanted
+        and has_container(r)
+        and (is_wanted(state, r.name) or not holds("decommission", r.name))
+    )
+
+
+def is_quiet(state: ServiceState) -> bool:
+    """Say whether nobody trains: the decider and all that restart have said that they stopped."""
+    if state.job.phase not in _STOPPED_PHASES:
+        return False
+    concerned = (state.tasks.get(name) for name in {*scope(state), decider_of(state)})
+    return all(r is None or not has_container(r) or is_held(state, r) for r in concerned)
 
 
 def is_idle(state: ServiceState) -> bool:

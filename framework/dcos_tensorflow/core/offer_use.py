@@ -21,6 +21,8 @@ from dcos_tensorflow.core.members import (
     cluster_addresses,
     has_container,
     is_idle,
+    is_quiet,
+    leaving,
     may_return,
     members,
     missing,
@@ -165,6 +167,8 @@ def _wanted_gang(draft: Draft) -> tuple[TaskRequest, ...]:
     if not asked_for and any(state.controls.holds(plan, role) for role in roles):
         return ()
     lost = missing(state)
+    if is_quiet(state) and leaving(state):
+        return ()
     if any(may_return(state, state.tasks.get(name), draft.now) for name in lost):
         return ()
     return tuple(_request(draft, name) for name in lost)
@@ -389,6 +393,9 @@ def _hold_no_longer(draft: Draft, gang: bool) -> None:
         return
     since = state.gang_since or min(o.received_at for o in state.offers.values())
     if draft.now - since < state.spec.gang.hold_seconds:
+        if not state.gang_since and state.gang_rounds:
+            # What was refused at other moments would come back when these are gone, for ever.
+            draft.set(suppressed=None)
         draft.set(gang_since=since)
         return
     rules = state.spec.gang

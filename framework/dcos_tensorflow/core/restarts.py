@@ -21,7 +21,9 @@ from dcos_tensorflow.core.members import (
     has_container,
     is_held,
     is_paused,
+    is_quiet,
     is_started,
+    leaving,
     members,
     missing,
     scope,
@@ -136,7 +138,7 @@ def _go_on(draft: Draft) -> None:
         back = [n for n in scope(draft.state) if not is_held(draft.state, draft.state.tasks[n])]
         if back:
             draft.enter(JobPhase.STOPPING, f"{', '.join(back)} are stopped before anybody starts")
-        else:
+        elif not _old_peers_run(draft.state):
             begin(draft)
         return
     names = ", ".join(lost)
@@ -173,8 +175,15 @@ def _stop_rest_or_begin(draft: Draft) -> None:
     if rest:
         names = ", ".join(r.name for r in rest)
         draft.enter(JobPhase.STOPPING, f"{names} must know the new cluster and are stopped for it")
-    elif all(is_held(state, r) for n in scope(state) if (r := state.tasks.get(n))):
+        return
+    ready = all(is_held(state, r) for n in scope(state) if (r := state.tasks.get(n)))
+    if ready and not _old_peers_run(state):
         begin(draft)
+
+
+def _old_peers_run(state: ServiceState) -> bool:
+    """Say whether somebody who leaves has not ended yet; ``core.advance`` kills it."""
+    return is_quiet(state) and bool(leaving(state))
 
 
 def begin(draft: Draft) -> None:

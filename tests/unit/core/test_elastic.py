@@ -199,3 +199,16 @@ def test_with_all_workers_deciding_those_that_are_done_without_are_not_waited_fo
         scheduler.cluster.report(scheduler.cluster.id_of(name), TaskState.FINISHED)
     scheduler.run(30)
     assert scheduler.state.job.verdict.outcome is Outcome.SUCCEEDED
+
+
+def test_a_gang_that_waits_sees_all_offers_again_when_one_more_comes():
+    cluster = room_for_one_each(5)
+    cluster.lose("S0")
+    scheduler = Scheduler(training(PSS), cluster)
+    cluster.subscribe()
+    while scheduler.state.gang_rounds < 5:
+        scheduler.run(1)
+    # The other four were refused this moment, for much longer than an offer is held.
+    cluster.bring_back("S0")
+    scheduler.run(scheduler.state.spec.gang.hold_seconds)
+    assert len(cluster.launch_history) == 5

@@ -210,6 +210,16 @@ def test_who_leaves_is_ended_only_when_the_cluster_is_without_it():
     assert not scheduler.cluster.tasks[leaving].alive
 
 
+def test_who_leaves_has_ended_before_those_start_that_must_know():
+    scheduler = a_gang(MWMS)
+    scheduler.cluster.kill_seconds = 8.0
+    leaving = scheduler.cluster.tasks[task_ids(scheduler)["worker-1"]]
+    change(scheduler, count=1)
+    while starts(scheduler)["chief-0"] == 1:
+        scheduler.run(1)
+    assert not leaving.alive
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_another_number_of_parameter_servers_restarts_everybody(count):
     scheduler = a_gang()
