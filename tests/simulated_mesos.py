@@ -65,6 +65,8 @@ class RunningTask:
     runner: Runner
     unacknowledged: list[events.TaskUpdate] = field(default_factory=list)
     retry_at: float = 0.0
+    #: When a KILL that has reached its agent ends it.
+    dies_at: float | None = None
     #: False while its agent is away, and until the scheduler has been told that it is back.
     known_to_live: bool = True
 
@@ -100,6 +102,8 @@ class Cluster:
         self.finished: list[str] = []
         self.agreed: list[str] = []
         self.torn_down = False
+        #: How long a container takes to end after a KILL.
+        self.kill_seconds = 0.0
         self._numbers = itertools.count()
 
     # What the scheduler calls.
@@ -157,9 +161,10 @@ class Cluster:
         self.now += seconds
         if self.connected and not self.suppressed and not self.torn_down:
             self.make_offers()
-        for task in self.tasks.values():
+        for task_id, task in self.tasks.items():
             if task.alive and not self.agents[task.launch.agent_id].frozen:
                 task.runner.pass_time(seconds)
+            self._perhaps_dies(task_id, task)
             if task.unacknowledged and self.now >= task.retry_at:
                 task.retry_at = self.now + 10.0
                 if self._listens(task.launch.agent_id):
@@ -348,7 +353,14 @@ class Cluster:
         if task is None or not (task.alive or task.unacknowledged):
             self._forgotten(action.task_id, action.agent_id)
         elif task.alive and self._listens(task.launch.agent_id):
-            self.report(action.task_id, TaskState.KILLED)
+            # A KILL that is repeated does not begin anew.
+            task.dies_at = task.dies_at or self.now + self.kill_seconds
+            self._perhaps_dies(action.task_id, task)
+
+    def _perhaps_dies(self, task_id: str, task: RunningTask) -> None:
+        due = task.dies_at is not None and self.now >= task.dies_at
+        if due and self._listens(task.launch.agent_id):
+            self.report(task_id, TaskState.KILLED)
 
     def _listens(self, agent_id: str) -> bool:
         agent = self.agents[agent_id]

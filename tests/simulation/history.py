@@ -51,6 +51,7 @@ class FaultyScheduler(Scheduler):
         self.crash_chance = 0.0
         self.crashes = 0
         self.waits = 0
+        self._event: events.Event = events.Tick()
         #: The state that was erased held a framework id.
         self.knew_framework = False
         super().__init__(job.spec, cluster)
@@ -59,6 +60,7 @@ class FaultyScheduler(Scheduler):
         """Handle an event; the end of a task is where a crash costs most."""
         finished = isinstance(event, events.TaskUpdate) and event.state is TaskState.FINISHED
         self.crash_chance = 0.1 if finished else 0.005
+        self._event = event
         return super().handle(event)
 
     def before_commit(self) -> None:
@@ -69,7 +71,7 @@ class FaultyScheduler(Scheduler):
             self._perhaps_crash()
 
     def after_commit(self, before: ServiceState, decision: Decision) -> None:
-        self.rules.check_decision(before, decision)
+        self.rules.check_decision(before, self._event, decision)
         if any(isinstance(action, EraseState) for action in decision.actions):
             self.knew_framework = bool(before.framework_id)
         self._perhaps_crash()
@@ -110,6 +112,7 @@ class History:
 
     def play(self) -> None:
         """Play it to its end. Raises RuleBroken."""
+        self.cluster.kill_seconds = self.dice.choice([0.0, 0.0, 2.0, 8.0])
         self.cluster.subscribe()
         for _ in range(FAULTY_STEPS):
             self.faults.perhaps()

@@ -122,10 +122,6 @@ class Faults:
     def _agent(self, task: RunningTask) -> Agent:
         return self._cluster.agents[task.launch.agent_id]
 
-    def _is_error_of(self, task_id: str) -> None:
-        """Count a fault that may cost a retry: one of a current member, not of a sidecar."""
-        self._history.rules.errors += 1
-
     def _process_fails(self) -> None:
         running = [(i, t) for i, t in self._alive() if t.runner.state == "running"]
         running = [(i, t) for i, t in running if t.state is TaskState.RUNNING]
@@ -134,7 +130,7 @@ class Faults:
         task_id, task = self._dice.choice(running)
         exit_class, code, charged = self._dice.choice(PROCESS_ENDS)
         if charged:
-            self._is_error_of(task_id)
+            self._history.rules.note_error(task_id)
         self._note(f"the process of {task_id} fails: {exit_class}")
         task.runner.fail(exit_class, code, exit_class)
         if self._history.job.strategy == "multi_worker":
@@ -151,7 +147,7 @@ class Faults:
         task_id, _ = self._dice.choice(alive)
         message, reason, charged = self._dice.choice(CONTAINER_ENDS)
         if charged:
-            self._is_error_of(task_id)
+            self._history.rules.note_error(task_id)
         self._note(f"the container of {task_id} ends: {message} {reason}")
         self._cluster.report(task_id, TaskState.FAILED, message, reason)
 
@@ -211,7 +207,7 @@ class Faults:
             self._note(f"the runner of {task_id} obeys no more")
             task.runner.obeys = False
             # It can also not be told to start: then its start times out, and that is charged.
-            self._is_error_of(task_id)
+            self._history.rules.note_error(task_id)
 
     def _process_becomes_slow(self) -> None:
         for _, task in self._alive():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from history_jobs import Job
 
 from dcos_tensorflow.core.actions import Accept, Acknowledge, Action, EraseState, Teardown
 from dcos_tensorflow.core.cluster_spec import decider
+from dcos_tensorflow.core.events import Event, OffersReceived
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.members import members
 from dcos_tensorflow.core.service import Decision
@@ -19,10 +22,15 @@ class RuleBroken(AssertionError):
     """A rule of docs/architecture.md does not hold in this history."""
 
 
+def _is_new(before: ServiceState, record: TaskRecord) -> bool:
+    old = before.tasks.get(record.name)
+    return old is None or old.task_id != record.task_id
+
+
 class Rules:
     """Looks at every decision, every action and at the cluster; raises RuleBroken.
 
-    ``errors`` counts the faults that may cost a retry, as they are made.
+    ``errors`` counts the faults that may cost a retry, as they are made (``note_error``).
     """
 
     def __init__(self, job: Job, cluster: Cluster) -> None:
@@ -31,16 +39,23 @@ class Rules:
         self._launched_at_the_end: int | None = None
         self.errors = 0
         self.charged = 0
+        self._errors_of: Counter[str] = Counter()
+
+    def note_error(self, task_id: str) -> None:
+        """Note a fault of this attempt that may cost a retry, but only this attempt's."""
+        self.errors += 1
+        self._errors_of[task_id] += 1
 
     # What a step has decided.
 
-    def check_decision(self, before: ServiceState, decision: Decision) -> None:
+    def check_decision(self, before: ServiceState, event: Event, decision: Decision) -> None:
         """Look at a step's decision, when it is committed and nothing of it is carried out."""
         self._check_restarts(before, decision.state)
         self._check_charges(before, decision.state)
         for action in decision.actions:
             if isinstance(action, Accept):
                 self._check_pauses(before, decision.state, action)
+                self._check_old_attempts(before, event, action)
             if isinstance(action, Teardown | EraseState) and not decision.state.job.uninstalling:
                 raise RuleBroken(f"{action} without an uninstall")
 
@@ -54,6 +69,11 @@ class Rules:
                 raise RuleBroken(f"{name} is stopped and not in {after.job.restarting}")
             if old.held and not record.held:
                 going.append(record)
+        going += [
+            record
+            for name, record in after.tasks.items()
+            if record.role in GANG_ROLES and not record.held and _is_new(before, record)
+        ]
         if not going:
             return
         for record in going:
@@ -63,7 +83,11 @@ class Rules:
 
     def _check_all_have_stopped(self, after: ServiceState, going: list[TaskRecord]) -> None:
         wanted = set(members(after))
-        for name in {*after.job.restarting, *(r.name for r in going)} & wanted:
+        stopped = {*after.job.restarting, *(r.name for r in going)} & wanted
+        if {r.name for r in going} >= wanted:
+            # Those who leave a gang that starts as a whole leave before.
+            stopped |= {n for n, r in after.tasks.items() if r.role in GANG_ROLES} - wanted
+        for name in stopped:
             task = self._known(after, name)
             if task is not None and task.runner.trains:
                 names = ", ".join(r.name for r in going)
@@ -72,9 +96,13 @@ class Rules:
     def _check_charges(self, before: ServiceState, after: ServiceState) -> None:
         new = [i for i in after.job.incidents if i not in before.job.incidents and i.charged]
         told = {(i.task_id, i.at) for i in before.job.incidents}
-        self.charged += sum(1 for i in new if (i.task_id, i.at) not in told)
-        if self.charged > self.errors:
-            raise RuleBroken(f"{self.charged} retries were charged for {self.errors} errors: {new}")
+        for incident in new:
+            if (incident.task_id, incident.at) in told:
+                continue
+            self.charged += 1
+            self._errors_of[incident.task_id] -= 1
+            if self._errors_of[incident.task_id] < 0:
+                raise RuleBroken(f"a retry was charged for no error of its own: {incident}")
 
     def _check_pauses(self, before: ServiceState, after: ServiceState, action: Accept) -> None:
         job = before.job
@@ -85,6 +113,17 @@ class Rules:
             role, _ = split_task_name(launch.name)
             if role in GANG_ROLES and after.controls.holds(plan, str(role)):
                 raise RuleBroken(f"{launch.name} is launched while {plan} is paused")
+
+    def _check_old_attempts(self, before: ServiceState, event: Event, action: Accept) -> None:
+        """Look whether an old attempt lives where somebody makes us offers: he can be asked."""
+        offers = [*before.offers.values()]
+        if isinstance(event, OffersReceived):
+            offers += event.offers
+        answering = {o.agent_id for o in offers if self._cluster.agents[o.agent_id].reachable}
+        launched = {launch.name for launch in action.launches}
+        for task_id, task in self._cluster.tasks.items():
+            if task.alive and task.launch.name in launched and task.launch.agent_id in answering:
+                raise RuleBroken(f"{task.launch.name} is launched while {task_id} may run")
 
     # What is carried out.
 
@@ -118,9 +157,9 @@ class Rules:
     def _check_one_round(self, state: ServiceState) -> None:
         """Look whether members train together that started from different states."""
         rounds: dict[tuple[object, object, int], list[str]] = {}
-        for record in state.live_tasks:
-            task = self._known(state, record.name)
-            if record.role not in GANG_ROLES or task is None or task.runner.state != "running":
+        for name in members(state):
+            record, task = state.tasks.get(name), self._known(state, name)
+            if record is None or task is None or task.runner.state != "running":
                 continue
             runner = task.runner
             began = (runner.order_taken or {}).get("round", record.launched_at)

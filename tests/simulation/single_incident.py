@@ -131,13 +131,15 @@ class SingleIncident(History):
         if kind == "container":
             message, reason, charged = self.dice.choice(CONTAINER_ENDS)
             self.note(f"fault: the container of {victim} ends: {message} {reason}")
-            self.rules.errors += charged and gang
+            if charged and gang:
+                self.rules.note_error(task_id)
             self.cluster.report(task_id, TaskState.FAILED, message, reason)
             self._peers_die_of(victim)
             return PROCESS_DEATH
         exit_class, code, charged = self.dice.choice(PROCESS_ENDS)
         self.note(f"fault: the process of {victim} fails: {exit_class}")
-        self.rules.errors += charged and gang
+        if charged and gang:
+            self.rules.note_error(task_id)
         task.runner.fail(exit_class, code, exit_class)
         self._peers_die_of(victim)
         return STALLED if exit_class == "stalled" and gang else PROCESS_DEATH
