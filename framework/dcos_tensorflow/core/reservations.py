@@ -31,7 +31,7 @@ from dcos_tensorflow.core.volume_spec import Reservation, VolumeType
 
 #: What was told to be given back and is not offered again within this time is gone (seconds).
 RELEASED_SECONDS = 3.0
-#: What may never have been made, and is not seen within this time, is not there.
+#: What may never have been made, and is not seen within this time, is not there (seconds).
 UNSEEN_SECONDS = 30.0
 #: The rest of an offer that something was given back of comes again with the next allocation.
 RELEASE_REFUSE_SECONDS = 0.1
@@ -351,14 +351,19 @@ def _release(
 def _forget(draft: Draft, found: Reservation) -> None:
     """Drop what has been given back, and what was never made."""
     released = found.released_at and draft.now - found.released_at >= RELEASED_SECONDS
-    unmade = (
-        found.given_up
-        and not found.confirmed
-        and not found.released_at
-        and draft.waited(found.given_up_at) >= UNSEEN_SECONDS
-    )
-    if (released and kept(draft.state, found) is Kept.NOTHING) or unmade:
+    if (released and kept(draft.state, found) is Kept.NOTHING) or _was_never_made(draft, found):
         _drop(draft, found)
+
+
+def _was_never_made(draft: Draft, found: Reservation) -> bool:
+    """Say so once its agent has made an offer without it, or enough time has passed."""
+    if found.confirmed or not found.given_up or found.released_at:
+        return False
+    offered_without = any(
+        offer.agent_id == found.agent_id and offer.received_at > found.given_up_at
+        for offer in draft.state.offers.values()
+    )
+    return offered_without or draft.waited(found.given_up_at) >= UNSEEN_SECONDS
 
 
 def _is_due(draft: Draft, found: Reservation) -> bool:
