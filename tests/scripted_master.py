@@ -44,7 +44,7 @@ class Request:
     @property
     def call(self) -> str:
         """The type of the call, or the path of what is none."""
-        return self.body["type"] if isinstance(self.body, dict) else self.path
+        return self.body.get("type", self.path) if isinstance(self.body, dict) else self.path
 
 
 class Exchange:

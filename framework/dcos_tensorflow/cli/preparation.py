@@ -22,6 +22,7 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.spec import Addressing, ServiceSpec, Uri
 from dcos_tensorflow.core.storage import checkpoints_place
+from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -106,11 +107,24 @@ def respecified(
     return replace(spec, principal=running.principal)
 
 
-def with_principal(prepared: PreparedJob, principal: str) -> PreparedJob:
-    """Return the job under the principal that the settings name, if they name one."""
-    if not principal:
+def with_principal(
+    prepared: PreparedJob, principal: str, account: ServiceAccount | None = None
+) -> PreparedJob:
+    """Return the job under the principal that the settings name, if they name one.
+
+    Who logs in as a service account registers as that, and as nobody else: Mesos refuses a
+    framework whose principal is another than that of its login. Raises UsageError.
+    """
+    wanted = principal or prepared.spec.principal
+    if account is not None and wanted and wanted != account.uid:
+        raise UsageError(
+            f"service.service_account: {wanted} is not the service account of"
+            f" service.service_account_secret, which is {account.uid}."
+        )
+    wanted = wanted or (account.uid if account is not None else "")
+    if not wanted:
         return prepared
-    return replace(prepared, spec=replace(prepared.spec, principal=principal))
+    return replace(prepared, spec=replace(prepared.spec, principal=wanted))
 
 
 def local_source(spec: ServiceSpec, base: Path | None, *, local: bool) -> Path | None:
@@ -176,6 +190,8 @@ def _for_this_machine(
         told.append(f"{', '.join(images)}: not used here, the embedded cluster runs no containers.")
     if ("user" in given and options.service.user) or any(role.user for role in spec.roles):
         told.append("service.user: not used here, the tasks run as you.")
+    if options.service.service_account_secret:
+        told.append("service.service_account_secret: not used here, nobody logs in.")
     if any(role.shm_size for role in spec.roles):
         raise UsageError(
             "service.shm_size: the embedded cluster cannot give tasks a /dev/shm of their own;"

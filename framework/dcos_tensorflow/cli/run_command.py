@@ -34,6 +34,7 @@ from dcos_tensorflow.cli.machine import AgentWishes
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.preparation import PreparedJob, prepare, respecified, with_principal
 from dcos_tensorflow.cli.registry import only_run
+from dcos_tensorflow.cli.service_login import service_account, with_clusters_authority
 from dcos_tensorflow.cli.serving import (
     ServedJob,
     scheduler_config,
@@ -84,7 +85,8 @@ def run(request: RunRequest) -> int:
     options = load(request.options, overrides=request.overrides)
     directory = request.work.service(options.service.name)
     prepared = prepare(options, directory, os.environ, local=request.local)
-    prepared = with_principal(prepared, request.settings["principal"])
+    account = service_account(options, request.settings, os.environ, local=request.local)
+    prepared = with_principal(prepared, request.settings["principal"], account)
     say_lines((f"note: {note}" for note in prepared.notes), request.stream)
     url = state_of(request.settings, directory)
     known = stored.stored_state(url, prepared.spec.name)
@@ -108,7 +110,7 @@ def run(request: RunRequest) -> int:
         stack.enter_context(only_run(directory, prepared.spec.name))
         stack.enter_context(log_to_file(directory.log, options.service.log_level))
         cluster = None
-        settings = request.settings
+        settings = with_clusters_authority(request.settings, account, os.environ)
         if request.local:
             cluster = cluster_for_run(
                 request.work,
@@ -126,7 +128,7 @@ def run(request: RunRequest) -> int:
             where = cluster.words
         settings = settings.with_default("wait_for_leadership", False).with_default("rerun", True)
         config = scheduler_config(settings, directory, local=request.local)
-        config = replace(config, state=url)
+        config = replace(config, state=url, service_account=account)
         served = ServedJob(
             prepared,
             config,

@@ -13,6 +13,7 @@ import signal
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -25,6 +26,7 @@ from dcos_tensorflow.cli.preparation import (
     respecified,
     with_principal,
 )
+from dcos_tensorflow.cli.service_login import service_account, with_clusters_authority
 from dcos_tensorflow.cli.serving import ServedJob, scheduler_config, with_reachable_api
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, work_directory
@@ -57,17 +59,22 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
         settings, cluster = _with_master(settings, work)
         if UNINSTALL_VARIABLE in os.environ:
             settings = settings.with_value("uninstall", True, f"the variable {UNINSTALL_VARIABLE}")
+        account = service_account(options, settings, os.environ, local=local)
+        settings = with_clusters_authority(settings, account, os.environ)
         prepared = with_principal(
             prepare_uninstall(options, directory)
             if settings["uninstall"]
             else prepare(options, directory, os.environ, local=local),
             settings["principal"],
+            account,
         )
         for note in prepared.notes:
             log.info("note: %s", note)
         if not local:
             settings = with_reachable_api(settings)
-        config = scheduler_config(settings, directory, local=local)
+        config = replace(
+            scheduler_config(settings, directory, local=local), service_account=account
+        )
         ended = threading.Event()
         served = ServedJob(
             prepared,

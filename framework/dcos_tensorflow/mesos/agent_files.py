@@ -13,7 +13,7 @@ import json
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
@@ -24,7 +24,7 @@ from dcos_tensorflow.mesos.address import (
     parse_address,
     parse_location,
 )
-from dcos_tensorflow.mesos.connection import Credentials, HttpConnection
+from dcos_tensorflow.mesos.connection import Authentication, Credentials, HttpConnection
 
 #: What an agent gives per read: 16 pages (src/files/files.cpp).
 PAGE_BYTES = 64 * 1024
@@ -95,11 +95,11 @@ class HttpAccess:
 
     def __init__(
         self,
-        credentials: Credentials | None = None,
+        authentication: Authentication | None = None,
         tls: ssl.SSLContext | None = None,
         timeout_seconds: float = 10.0,
     ) -> None:
-        self.credentials = credentials or Credentials()
+        self.authentication = authentication or Credentials()
         self.tls = tls
         self.timeout_seconds = timeout_seconds
 
@@ -119,9 +119,11 @@ class HttpAccess:
     def _get(self, address: Address, path: str) -> tuple[int, str, bytes]:
         connection = HttpConnection(address, self.timeout_seconds, self.tls)
         try:
-            headers = {"Accept": "application/json", **self.credentials.header()}
-            connection.request("GET", path, headers=headers)
-            response = connection.getresponse()
+            login = self.authentication.header()
+            response = _ask(connection, path, login)
+            if response.status == 401 and self.authentication.refused(login):
+                response.read(_MAX_ANSWER_BYTES)
+                response = _ask(connection, path, self.authentication.header())
             body = response.read(_MAX_ANSWER_BYTES)
             return response.status, response.headers.get("Location", ""), body
         except (OSError, HTTPException) as error:
@@ -129,6 +131,11 @@ class HttpAccess:
             raise AgentUnreachable(f"{address.url}{path}: {what}") from error
         finally:
             connection.close()
+
+
+def _ask(connection: HttpConnection, path: str, login: Mapping[str, str]) -> HTTPResponse:
+    connection.request("GET", path, headers={"Accept": "application/json", **login})
+    return connection.getresponse()
 
 
 class AgentFiles:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
 from dcos_tensorflow.mesos.address import Address
-from dcos_tensorflow.mesos.connection import ConnectionFactory, HttpConnection
+from dcos_tensorflow.mesos.connection import Authentication, ConnectionFactory, HttpConnection
 from dcos_tensorflow.mesos.stream import SCHEDULER_PATH
 
 #: Acting twice on these is not the same as acting once.
@@ -75,11 +75,9 @@ class Session:
 class CallConnections:
     """Sends calls, one kept-alive connection per calling thread."""
 
-    def __init__(
-        self, connect: ConnectionFactory, headers: Callable[[], Mapping[str, str]]
-    ) -> None:
+    def __init__(self, connect: ConnectionFactory, authentication: Authentication) -> None:
         self._connect = connect
-        self._headers = headers
+        self._authentication = authentication
         self._lock = threading.Lock()
         self._closed = False
         self._idle: dict[threading.Thread, _Kept] = {}
@@ -87,15 +85,29 @@ class CallConnections:
     def send(self, session: Session, body: Mapping[str, Any], path: str = SCHEDULER_PATH) -> Any:
         """Send one call and return the answer's JSON; {} when it has no body.
 
-        Raises CallRefused, NotLeading or CallUnanswered.
+        A call that is refused with 401 was not looked at: it goes again when there is another
+        login. Raises CallRefused, NotLeading or CallUnanswered.
         """
         call = str(body.get("type", ""))
         data = json.dumps(body).encode()
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            **self._headers(),
-        }
+        header = self._login(call)
+        try:
+            return self._send(session, call, path, data, header)
+        except CallRefused as refused:
+            if refused.status != 401 or not self._authentication.refused(header):
+                raise
+        return self._send(session, call, path, data, self._login(call))
+
+    def _login(self, call: str) -> Mapping[str, str]:
+        try:
+            return self._authentication.header()
+        except OSError as error:
+            raise CallUnanswered(call, str(error)) from error
+
+    def _send(
+        self, session: Session, call: str, path: str, data: bytes, login: Mapping[str, str]
+    ) -> Any:
+        headers = {"Content-Type": "application/json", "Accept": "application/json", **login}
         if session.stream_id:
             headers["Mesos-Stream-Id"] = session.stream_id
         connection = self._take(session)

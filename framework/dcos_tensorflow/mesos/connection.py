@@ -12,14 +12,25 @@ import http.client
 import select
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from dcos_tensorflow.mesos.address import Address
 
 #: Seconds of silence before TCP asks whether the peer is still there, between its questions, and
 #: how many of them may stay unanswered. It finds dead peers below what heartbeats see.
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+
+class Authentication(Protocol):
+    """How calls say who makes them."""
+
+    def header(self) -> dict[str, str]:
+        """Return the Authorization header; empty for nobody. Raises OSError when it has none."""
+
+    def refused(self, header: Mapping[str, str]) -> bool:
+        """Take note of a 401 to ``header``; say whether another try goes with another header."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,10 @@ class Credentials:
             return {}
         token = base64.b64encode(f"{self.principal}:{self.secret}".encode()).decode("ascii")
         return {"Authorization": f"Basic {token}"}
+
+    def refused(self, header: Mapping[str, str]) -> bool:
+        """Say that another try would go with the same header."""
+        return False
 
 
 def tls_context(

@@ -11,6 +11,7 @@ with a call comes back as an event, never as an exception.
 from __future__ import annotations
 
 import logging
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -36,10 +37,11 @@ from dcos_tensorflow.mesos.address import Address, parse_masters
 from dcos_tensorflow.mesos.agent_files import HttpAccess
 from dcos_tensorflow.mesos.callbacks import Callbacks, as_ids, hand_back
 from dcos_tensorflow.mesos.calls import CallError, CallRefused, NotConnected
-from dcos_tensorflow.mesos.connection import Credentials, tls_context
+from dcos_tensorflow.mesos.connection import Authentication, Credentials, tls_context
 from dcos_tensorflow.mesos.convert import ConversionError, duration, launch_operations
 from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.mesos.outstanding import OutstandingOffers
+from dcos_tensorflow.mesos.service_account import ServiceAccount, TokenLogin
 from dcos_tensorflow.mesos.reservations import release_operations
 
 logger = logging.getLogger(__name__)
@@ -56,13 +58,15 @@ class MesosConfig:
     """How to reach Mesos.
 
     ``masters`` is ``host:port``, a comma list, or ``zk://user:password@h1,h2/mesos``; ``scheme``
-    is for those that carry none. ``principal`` and ``secret`` are for HTTP basic authentication.
+    is for those that carry none. ``principal`` and ``secret`` are for HTTP basic authentication,
+    unless there is a ``service_account`` to log in to DC/OS with.
     ``ca_file`` empty means the system's authorities. ``timeout_seconds`` bounds each call.
     """
 
     masters: str = field(repr=False)
     principal: str = ""
     secret: str = field(default="", repr=False)
+    service_account: ServiceAccount | None = None
     ca_file: str = ""
     verify: bool = True
     client_cert: str = ""
@@ -76,9 +80,10 @@ class MesosConfig:
             raise ValueError(f"scheme {self.scheme!r}: expected http or https")
         parse_masters(self.masters)
 
-    @property
-    def credentials(self) -> Credentials:
-        """Principal and secret."""
+    def authentication(self, tls: ssl.SSLContext) -> Authentication:
+        """Return how calls say who makes them."""
+        if self.service_account is not None:
+            return TokenLogin(self.service_account, tls, self.timeout_seconds)
         return Credentials(self.principal, self.secret)
 
 
@@ -97,6 +102,7 @@ class MesosGateway:
     ) -> None:
         self.config = config
         self.tls = tls_context(config.ca_file, config.verify, config.client_cert, config.client_key)
+        self._authentication = config.authentication(self.tls)
         self._emit = emit
         self._clock = clock
         self._driver: HardenedSchedulerDriver | None = None
@@ -110,8 +116,7 @@ class MesosGateway:
             Callbacks(self._outstanding, self._emit, self._clock),
             framework_info,
             self.config.masters,
-            principal=self.config.principal,
-            secret=self.config.secret,
+            authentication=self._authentication,
             timeout=self.config.timeout_seconds,
             tls=self.tls,
             https=self.config.scheme == "https",
@@ -139,7 +144,7 @@ class MesosGateway:
     @property
     def access(self) -> HttpAccess:
         """How to read from masters and agents, for AgentFiles."""
-        return HttpAccess(self.config.credentials, self.tls, self.config.timeout_seconds)
+        return HttpAccess(self._authentication, self.tls, self.config.timeout_seconds)
 
     def agent_url(self, agent_id: str) -> str | None:
         """Return an agent's base URL as its last offer told; None when it made none yet."""

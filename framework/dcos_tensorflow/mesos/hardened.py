@@ -29,7 +29,7 @@ from dcos_tensorflow.mesos.calls import (
     NotLeading,
     Session,
 )
-from dcos_tensorflow.mesos.connection import Credentials, HttpConnection
+from dcos_tensorflow.mesos.connection import Authentication, Credentials, HttpConnection
 from dcos_tensorflow.mesos.dispatch import Delivery, Json
 from dcos_tensorflow.mesos.scheduler_calls import SchedulerCalls
 from dcos_tensorflow.mesos.stream import SCHEDULER_PATH
@@ -51,6 +51,7 @@ class HardenedSchedulerDriver(SchedulerCalls):
     - ``framework`` is sent as it is; only the id is added. The caller's dict is not changed.
 
     ``timeout`` is seconds for connecting, for each call, and for the answer to SUBSCRIBE.
+    ``authentication`` is what is used instead of ``principal`` and ``secret``.
     ``https`` says how masters without a scheme, and those found in ZooKeeper, are spoken to.
     Raises AddressError for masters that cannot be understood.
     """
@@ -68,6 +69,7 @@ class HardenedSchedulerDriver(SchedulerCalls):
         timeout: float = 10.0,
         tls: ssl.SSLContext | None = None,
         https: bool = False,
+        authentication: Authentication | None = None,
     ) -> None:
         if use_addict:
             raise ValueError("use_addict reads missing fields as {}: use plain dicts")
@@ -84,7 +86,7 @@ class HardenedSchedulerDriver(SchedulerCalls):
         self._masters = parse_masters(master_uri, https)
         self._https = https
         self._tls = tls
-        self._credentials = Credentials(principal or "", secret or "")
+        self._authentication = authentication or Credentials(principal or "", secret or "")
         self._state_lock = threading.Lock()
         self._announced = "id" in framework
         self._building = threading.local()
@@ -107,11 +109,11 @@ class HardenedSchedulerDriver(SchedulerCalls):
                 return
             self._started: bool = True
             self.failure = ""
-            self._calls = CallConnections(self._connect, self._credentials.header)
+            self._calls = CallConnections(self._connect, self._authentication)
             self._subscriber = Subscriber(
                 self._masters,
                 self,
-                self._credentials.header,
+                self._authentication,
                 timeout_seconds=self._timeout,
                 tls=self._tls,
                 https=self._https,

@@ -13,7 +13,7 @@ import logging
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any, Protocol
 
@@ -24,7 +24,7 @@ from dcos_tensorflow.mesos.address import (
     parse_location,
 )
 from dcos_tensorflow.mesos.calls import Session
-from dcos_tensorflow.mesos.connection import HttpConnection
+from dcos_tensorflow.mesos.connection import Authentication, HttpConnection
 from dcos_tensorflow.mesos.detector import ZooKeeperDetector
 from dcos_tensorflow.mesos.stream import (
     Backoff,
@@ -72,7 +72,7 @@ class Subscriber:
         self,
         masters: tuple[Address, ...] | ZooKeeperUri,
         listener: SubscriptionListener,
-        headers: Callable[[], Mapping[str, str]],
+        authentication: Authentication,
         *,
         timeout_seconds: float,
         tls: ssl.SSLContext | None = None,
@@ -81,7 +81,7 @@ class Subscriber:
         stable_seconds: float = STABLE_SECONDS,
     ) -> None:
         self._listener = listener
-        self._headers = headers
+        self._authentication = authentication
         self._timeout_seconds = timeout_seconds
         self._tls = tls
         self._backoff = backoff or Backoff()
@@ -207,8 +207,10 @@ class Subscriber:
             if self._stopping or self._moved:
                 stream.interrupt()
         session: Session | None = None
+        login: Mapping[str, str] = {}
         try:
-            stream_id = stream.open(self._listener.subscribe_call(), self._headers())
+            login = self._authentication.header()
+            stream_id = stream.open(self._listener.subscribe_call(), login)
             for event in stream.events():
                 if event.get("type") == "SUBSCRIBED":
                     session = self._begin(master, stream_id, stream, event)
@@ -220,8 +222,12 @@ class Subscriber:
                 if session is not None and not self._stopping:
                     self._listener.event_arrived(session, event)
             raise AssertionError("an event stream always ends with an exception")
-        except (StreamRedirected, SubscribeRefused):
+        except StreamRedirected:
             raise
+        except SubscribeRefused as refused:
+            if refused.status != 401 or not self._authentication.refused(login):
+                raise
+            why = "the login is not accepted any more"
         except TimeoutError:
             why = "no sign of life from the master in time"
         except (StreamEnded, OSError, HTTPException) as error:

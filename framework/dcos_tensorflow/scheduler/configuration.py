@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from dcos_tensorflow.mesos.service_account import ServiceAccount
+
 
 class ArtifactDelivery(StrEnum):
     """How the task runner and a packed local job reach the tasks.
@@ -41,6 +43,7 @@ class SchedulerConfig:
     artifacts_dir: Path
     principal: str = ""
     secret: str = field(default="", repr=False)
+    service_account: ServiceAccount | None = None
     ca_file: str = ""
     client_cert: str = ""
     client_key: str = ""

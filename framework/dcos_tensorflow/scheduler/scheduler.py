@@ -358,6 +358,8 @@ class Scheduler:
             masters=config.master,
             principal=config.principal,
             secret=config.secret,
+            service_account=config.service_account,
+            scheme="https" if config.service_account and config.service_account.https else "http",
             ca_file=config.ca_file,
             client_cert=config.client_cert,
             client_key=config.client_key,

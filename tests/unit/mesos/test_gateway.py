@@ -32,6 +32,7 @@ from dcos_tensorflow.core.events import (
     TaskUpdate,
 )
 from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.mesos.connection import tls_context
 from dcos_tensorflow.mesos.gateway import (
     ACCEPTED_INVERSE_REFUSE_SECONDS,
     MesosConfig,
@@ -382,7 +383,7 @@ def test_an_update_that_cannot_be_read_does_not_stop_the_next(master, gateway, e
 def test_secrets_do_not_show(master):
     config = MesosConfig("zk://u:hunter1@h/mesos", principal="p", secret="hunter2")
     assert "hunter" not in repr(config)
-    assert "hunter" not in repr(config.credentials)
+    assert "hunter" not in repr(config.authentication(tls_context()))
 
 
 @pytest.mark.parametrize("wrong", [{"masters": ""}, {"masters": "h", "scheme": "ftp"}])

@@ -25,6 +25,7 @@ from dcos_tensorflow.cli.work_directory import work_directory
 _RUN_SETTINGS = (
     *("master", "state", "principal", "secret_file", "ca_file", "client_cert", "client_key"),
     *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
+    "service_account_file",
 )
 _RUN_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in _RUN_SETTINGS or s.secret)
 
