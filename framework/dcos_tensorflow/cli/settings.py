@@ -134,7 +134,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("secret", _text, "the principal's secret", secret=True),
     Setting("secret_file", _file, "file that holds the principal's secret"),
     Setting("service_account_file", _file, "file with the service account to log in to DC/OS as"),
-    Setting("service_account_file", _file, "file with the service account to log in to DC/OS as"),
     Setting("ca_file", _file, "certificates to trust when the master speaks TLS"),
     Setting("client_cert", _file, "certificate to show to the master"),
     Setting("client_key", _file, "key of the certificate"),

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> None:
         os.setgid(user[1])
         os.setuid(user[0])
     try:
-        os.execv(command[0], command[1:])
+        os.execv(command[0], list(command[1:]))
     except OSError as error:
         sys.exit(f"Failed to execute '{command[0]}': {error}")
 

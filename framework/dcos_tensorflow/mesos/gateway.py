@@ -41,8 +41,8 @@ from dcos_tensorflow.mesos.connection import Authentication, Credentials, tls_co
 from dcos_tensorflow.mesos.convert import ConversionError, duration, launch_operations
 from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.mesos.outstanding import OutstandingOffers
-from dcos_tensorflow.mesos.service_account import ServiceAccount, TokenLogin
 from dcos_tensorflow.mesos.reservations import release_operations
+from dcos_tensorflow.mesos.service_account import ServiceAccount, TokenLogin
 
 logger = logging.getLogger(__name__)
 
