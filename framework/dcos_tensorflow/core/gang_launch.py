@@ -19,6 +19,7 @@ from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.launch import launch_task
 from dcos_tensorflow.core.launch_fingerprint import fingerprint
+from dcos_tensorflow.core.launch_options import options_of
 from dcos_tensorflow.core.members import members
 from dcos_tensorflow.core.membership import who_must_know
 from dcos_tensorflow.core.offer_return import decline, note_offers
@@ -53,6 +54,7 @@ def launch(draft: Draft, result: Placement) -> None:
         absent=tuple(n for n in draft.job.absent if n not in gang),
         joining=tuple(n for n in draft.job.joining if n not in gang),
         replacing=tuple(n for n in draft.job.replacing if n not in gang),
+        updating=tuple(n for n in draft.job.updating if n not in by_task),
     )
     draft.set(tasks={**draft.state.tasks, **launched}, misfits=(), gang_since=0.0)
     if gang:
@@ -163,7 +165,7 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> T
         changed_at=draft.now,
         failures=_sidecar_failures(state.tasks.get(assignment.task), role),
         held=held,
-        fingerprint=fingerprint(state.spec, role),
+        fingerprint=fingerprint(options_of(state, assignment.task), role),
         attributes=assignment.attributes,
         zone=assignment.zone,
         region=assignment.region,
@@ -188,7 +190,12 @@ def _accept(
     launches = tuple(
         replace(
             launch_task(
-                state.spec, state.settings, state.framework_id, r, epoch, instance=state.instance
+                options_of(state, r.name),
+                state.settings,
+                state.framework_id,
+                r,
+                epoch,
+                instance=state.instance,
             ),
             reservation=reservations.order(state, r),
         )

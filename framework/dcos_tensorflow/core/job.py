@@ -109,7 +109,8 @@ class JobState:
     ``agent_failures`` are the times of recent failures by agent, ``leaving`` the starts of
     maintenance by agent, ``leaving_told`` when that was last said. ``replacing`` are members whose
     containers are given up on purpose.
-    ``canary`` is the configuration that one task was sent ahead to.
+    ``canary`` is the configuration that one task was sent ahead to, ``updating`` are tasks whose
+    containers are given up for the target's options.
     ``uninstalling`` cannot be taken back; ``given_up`` is what an uninstall could not reach.
     """
 
@@ -140,5 +141,6 @@ class JobState:
     leaving_told: Mapping[str, float] = field(default_factory=dict)
     replacing: tuple[str, ...] = ()
     canary: str = ""
+    updating: tuple[str, ...] = ()
     uninstalling: bool = False
     given_up: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core import records
@@ -19,6 +20,20 @@ from dcos_tensorflow.core.storage_spec import StorageSpec
 _NOT_LAUNCHED_WITH = frozenset({"count", "min_count", "constraints", "retry_limit"})
 #: Fields that came later: absent while nothing is set, as what was launched before has it.
 _CAME_LATER = frozenset({"user", "secrets", "rlimits", "shm_size", "sandbox_env", "volume"})
+
+
+#: Fields of the service that every container is launched with, whatever its role.
+_OF_SERVICE = (
+    "job",
+    "user",
+    "strategy",
+    "addressing",
+    "dns_domain",
+    "log_max_bytes",
+    "log_keep",
+    "network",
+    "storage",
+)
 
 
 def fingerprint(spec: ServiceSpec, role: TaskRole) -> str:
@@ -33,6 +48,24 @@ def fingerprint(spec: ServiceSpec, role: TaskRole) -> str:
     if role not in known:
         known[role] = _worked_out(spec, role)
     return known[role]
+
+
+def as_launched_before(target: ServiceSpec, before: ServiceSpec, role: TaskRole) -> ServiceSpec:
+    """Return ``target`` with all that containers of ``role`` are launched with as in ``before``.
+
+    How many tasks there are, where they may run and how often they are tried is the target's.
+    """
+    old = next((r for r in before.roles if r.role is role), None)
+    if old is None:
+        return target
+    roles = tuple(
+        replace(old, **{name: getattr(r, name) for name in _NOT_LAUNCHED_WITH})
+        if r.role is role
+        else r
+        for r in target.roles
+    )
+    of_service = {name: getattr(before, name) for name in _OF_SERVICE}
+    return replace(target, roles=roles, **of_service)
 
 
 def _worked_out(spec: ServiceSpec, role: TaskRole) -> str:

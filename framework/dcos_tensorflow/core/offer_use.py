@@ -17,6 +17,7 @@ from dcos_tensorflow.core.causes import INVALID_OFFERS_REASON, PORT_TAKEN
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.gang_launch import SOON_REFUSE_SECONDS, launch
 from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.launch_options import options_of
 from dcos_tensorflow.core.members import (
     cluster_addresses,
     has_container,
@@ -107,7 +108,7 @@ def _request(draft: Draft, name: str) -> TaskRequest:
 
 
 def _free_request(draft: Draft, name: str) -> TaskRequest:
-    spec = draft.state.spec
+    spec = options_of(draft.state, name)
     task_role, _ = split_task_name(name)
     role = spec.role(task_role)
     if role is None:

@@ -61,7 +61,9 @@ def _recovering(state: ServiceState, name: str) -> Standing:
 def is_updating(state: ServiceState) -> bool:
     """Say whether tasks are to go over to the target configuration, or are on their way there."""
     job = state.job
-    if update_order.outdated(state) or _membership_waits(state):
+    if update_order.outdated(state) or update_order.come_back_outdated(state):
+        return True
+    if _membership_waits(state):
         return True
     # Those that go over have no container for a while, and without one they are not outdated.
     replacing = job.planned and bool(job.replacing) and job.phase in RESTARTING_PHASES

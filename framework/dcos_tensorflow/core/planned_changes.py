@@ -157,5 +157,9 @@ def _update(draft: Draft) -> None:
     if not names:
         return
     target = configuration_id(draft.state.spec)
-    draft.set_job(replacing=_with(draft.job.replacing, names), canary=target)
+    draft.set_job(
+        replacing=_with(draft.job.replacing, names),
+        updating=_with(draft.job.updating, names),
+        canary=target,
+    )
     _restart(draft, names, f"{', '.join(names)} go over to configuration {target}")

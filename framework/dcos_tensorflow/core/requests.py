@@ -19,6 +19,7 @@ from dcos_tensorflow.core import (
 from dcos_tensorflow.core.cluster_spec import illegal_mix, rendered_strategy
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.launch_options import still_of_use
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import GANG_ROLES, ServiceSpec
 from dcos_tensorflow.core.task import TaskState
@@ -118,8 +119,10 @@ def change_configuration(draft: Draft, event: events.ConfigurationChanged) -> No
         for f in fields(ServiceSpec)
         if getattr(event.spec, f.name) != getattr(draft.state.spec, f.name)
     ]
+    before = {**draft.state.former_options, configuration_id(draft.state.spec): draft.state.spec}
     draft.set(
         spec=event.spec,
+        former_options=still_of_use(before, draft.state.tasks.values()),
         controls=update_order.reconfigured(draft.state, event.spec),
         # What did not fit before may fit now: look again, also at what was declined.
         considered=(-1, ()),

@@ -19,6 +19,7 @@ from dcos_tensorflow.core.actions import Release, ReservationOrder
 from dcos_tensorflow.core.causes import PORT_TAKEN
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.launch_options import options_of
 from dcos_tensorflow.core.members import is_wanted
 from dcos_tensorflow.core.offer_return import note_offers
 from dcos_tensorflow.core.offers import Offer, OfferedReservation
@@ -90,7 +91,7 @@ def bound(state: ServiceState, request: TaskRequest) -> TaskRequest:
 
     What the task still has reserved need not be in the rest of the offers.
     """
-    role = state.spec.role(request.role)
+    role = options_of(state, request.name).role(request.role)
     volume = role.volume if role is not None else None
     if volume is None:
         return request
@@ -168,7 +169,8 @@ def _beyond(wanted: Resources, held: Iterable[OfferedReservation]) -> Resources:
 def for_launch(draft: Draft, assignment: Assignment, attempt: int, task_id: str) -> str:
     """Return the id of the reservation that a launch is made on; empty when it needs none."""
     state = draft.state
-    role = state.spec.role(split_task_name(assignment.task)[0])
+    name = assignment.task
+    role = options_of(state, name).role(split_task_name(name)[0])
     if role is None or role.volume is None:
         return ""
     before = of_task(state, assignment.task)
@@ -195,7 +197,7 @@ def for_launch(draft: Draft, assignment: Assignment, attempt: int, task_id: str)
 def order(state: ServiceState, record: TaskRecord) -> ReservationOrder | None:
     """Return what a launch is told about its reservation; None when it has none."""
     found = state.reservations.get(record.resource_id)
-    role = state.spec.role(record.role)
+    role = options_of(state, record.name).role(record.role)
     if found is None or role is None or role.volume is None:
         return None
     return ReservationOrder(

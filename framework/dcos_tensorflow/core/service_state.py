@@ -8,6 +8,7 @@ code, because the difference of the kept parts *is* the write.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -131,6 +132,7 @@ class ServiceState:
     ``registered_at`` is when the subscription began, ``awake_since`` when we last went on after a
     pause of our own (a store that was away), ``stepped_at`` when we last looked: nobody is late who
     could not be heard before.
+    ``former_options`` are configurations of before, by id, with which tasks may have been launched.
     ``suppressed`` is what we believe the master believes; None when unknown.
     ``gang_since`` is when the pool of held offers began to be held, 0 when none is.
     ``considered`` is the (offers_version, tasks wanted) that placement last looked at in vain.
@@ -153,6 +155,7 @@ class ServiceState:
     abandoned: Mapping[str, str] = field(default_factory=dict)
     controls: Controls = Controls()
     reservations: Mapping[str, Reservation] = field(default_factory=dict)
+    former_options: Mapping[str, ServiceSpec] = field(default_factory=dict)
 
     registered: bool = False
     registered_at: float = 0.0
@@ -320,12 +323,25 @@ def restore(values: Mapping[str, bytes], settings: LaunchSettings) -> ServiceSta
         controls=_decoded(Controls, values, CONTROLS_PATH)
         if CONTROLS_PATH in values
         else Controls(),
+        former_options=_former_options(values),
         reservations={
             path.removeprefix(f"{RESERVATIONS}/"): _decoded(Reservation, values, path)
             for path in sorted(values)
             if path.startswith(f"{RESERVATIONS}/")
         },
     )
+
+
+def _former_options(values: Mapping[str, bytes]) -> dict[str, ServiceSpec]:
+    """Return every stored configuration but the target; one that nobody can read is of no use."""
+    target = f"Configurations/{values[CONFIG_TARGET_PATH].decode()}"
+    found = {}
+    for path in sorted(values):
+        if path.startswith("Configurations/") and path != target:
+            with contextlib.suppress(records.RecordError):
+                key = path.removeprefix("Configurations/")
+                found[key] = records.decode(ServiceSpec, values[path])
+    return found
 
 
 def _decoded(kind: type[T], values: Mapping[str, bytes], path: str) -> T:

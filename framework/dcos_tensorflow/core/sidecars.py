@@ -35,7 +35,8 @@ def look_after(draft: Draft) -> None:
                 continue
             draft.put(replace(record, kill_reason="it is not wanted any more"))
         elif record.name in due:
-            draft.set_job(canary=configuration_id(draft.state.spec))
+            updating = (*draft.job.updating, record.name)
+            draft.set_job(canary=configuration_id(draft.state.spec), updating=updating)
             draft.put(replace(record, kill_reason="its configuration has changed"))
         elif record.process_failed:
             _start_again(draft, record)

@@ -3,7 +3,7 @@
 Asked by ``core.planned_changes`` (whom to restart next), by the plan views and by
 ``core.plan_control``. A task is outdated while its container was launched with other options than
 the target's (``core.launch_fingerprint``). One that fails or moves meanwhile is launched with the
-target's: a new container always gets the newest options. Pure.
+target's, unless it is kept from them (``core.launch_options``). Pure.
 """
 
 from __future__ import annotations
@@ -75,6 +75,31 @@ def is_held(state: ServiceState, name: str) -> bool:
     return (
         controls.holds(UPDATE, role)
         or step_key(UPDATE, role, step_name(name)) in controls.completed
+    )
+
+
+def is_kept_back(state: ServiceState, name: str) -> bool:
+    """Say whether this task would be launched with its old options, had it to be launched now.
+
+    Not when it is on its way to the new ones already.
+    """
+    canary = state.spec.update_strategy is UpdateStrategy.CANARY
+    ahead = canary and canary_is_out(state) and not is_approved(state)
+    return name not in state.job.updating and (ahead or is_held(state, name))
+
+
+def come_back_outdated(state: ServiceState) -> tuple[str, ...]:
+    """Return the tasks without a container that will have their old options again."""
+    if state.job.verdict is not None:
+        return ()
+    return tuple(
+        name
+        for role in roles_in_start_order(state.spec)
+        for name in names_of(role)
+        if (record := state.tasks.get(name)) is not None
+        and record.terminal
+        and record.fingerprint not in ("", fingerprint(state.spec, role.role))
+        and is_kept_back(state, name)
     )
 
 
