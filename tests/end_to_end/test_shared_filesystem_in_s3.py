@@ -1,0 +1,70 @@
+"""``service.shared_filesystem`` in S3: log directory and final model of a job that knows no S3."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import EXAMPLES, NEWEST, CommandLine, accuracy_in
+from s3_server import S3Server
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
+
+#: Loads a SavedModel and asks it for the digits of the test set.
+PREDICT = """
+import sys
+import numpy as np
+import tensorflow as tf
+from sklearn.datasets import load_digits
+digits = load_digits()
+predict = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+images = tf.constant(digits.data.astype("float32") / 16)
+print(np.mean(predict(images=images)["digit"].numpy() == digits.target))
+"""
+
+
+@pytest.fixture
+def s3() -> Iterator[S3Server]:
+    server = S3Server()
+    server.empty()
+    yield server
+    server.close()
+
+
+def test_events_model_and_checkpoint_of_a_job_arrive_in_s3(
+    local_cluster: CommandLine, s3: S3Server, tmp_path: Path, tensorflow
+) -> None:
+    python = tensorflow(NEWEST)
+    options = json.loads((EXAMPLES / "digits" / "options.json").read_text())
+    options["service"] |= {
+        "job_url": str(EXAMPLES / "digits"),
+        "python": python,
+        "shared_filesystem": "s3://bucket/digits",
+    }
+    file = tmp_path / "options.json"
+    file.write_text(json.dumps({**options, "s3": s3.options(tmp_path)}))
+    ended = local_cluster("run", file, "--yes", timeout=240)
+    assert ended.code == 0, ended.out[-4000:]
+
+    keys = s3.list_keys("digits/")
+    assert any(key.startswith("digits/events.out.tfevents.") for key in keys)
+    assert "digits/checkpoints/latest.json" in keys
+    # The parts of a checkpoint are there once, published, and not one by one.
+    assert not [key for key in keys if key.startswith("digits/model.ckpt")]
+    models = s3.list_keys("digits/model/")
+    (model,) = {key.rpartition("/")[0] for key in models if key.endswith("saved_model.pb")}
+    for key in s3.list_keys(f"{model}/"):
+        path = tmp_path / "model" / key[len(model) + 1 :]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(s3.client.get_object(Bucket="bucket", Key=key)["Body"].read())
+    asked = subprocess.run(
+        [f"{python}/bin/python", "-c", PREDICT, str(tmp_path / "model")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert float(asked.stdout) >= accuracy_in(ended.out) - 0.05
