@@ -71,12 +71,12 @@ class SchedulerClient:
         """Ask for the job's end."""
         self.ask("POST", "/v1/job/stop", json.dumps({"why": why})).expected()
 
-    def ask(self, method: str, path: str, body: str | None = None) -> Answer:
+    def ask(
+        self, method: str, path: str, body: str | None = None, seconds: float = _TIMEOUT_SECONDS
+    ) -> Answer:
         """Return whatever is answered. Raises SchedulerAway when nobody answers."""
         host, _, port = self.registration.api.rpartition(":")
-        connection = http.client.HTTPConnection(
-            host.strip("[]"), int(port), timeout=_TIMEOUT_SECONDS
-        )
+        connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=seconds)
         headers = {"Accept": "application/json"}
         if self.registration.token:
             headers["Authorization"] = f"Bearer {self.registration.token}"

@@ -13,13 +13,15 @@ import click
 from click.shell_completion import get_completion_class
 
 from dcos_tensorflow.cli import registry
-from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.output import say
 from dcos_tensorflow.cli.work_directory import work_directory
 
 #: The shell's script sets it when it asks for completions (click: shell completion).
 COMPLETION_VARIABLE = "_DCOS_TENSORFLOW_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
+#: Roles that listen.
+ENDPOINTS = ("ps", "chief", "worker", "gpu-worker", "tensorboard")
 PLANS = ("deploy", "recovery", "update", "decommission")
 
 
@@ -48,6 +50,25 @@ def service_names(
     except OSError:
         # Whoever completes gets no error message; the command itself tells it.
         return []
+
+
+def task_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the tasks whose sandboxes lie in the service's folder, whose names begin so."""
+    given, name = context.params.get("work_dir"), context.params.get("name")
+    work = work_directory(Path(given) if given else None, os.environ)
+    try:
+        _, directory = registry.choose(work, name)
+        tasks = sorted(path.name for path in directory.task_logs.iterdir())
+    except (OSError, CliError):
+        return []
+    return [task for task in tasks if task.startswith(incomplete)]
+
+
+def endpoint_names(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Return the endpoints that a service can have, whose names begin so."""
+    return [name for name in ENDPOINTS if name.startswith(incomplete)]
 
 
 def plan_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

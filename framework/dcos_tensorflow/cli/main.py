@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dcos_tensorflow import __version__
-from dcos_tensorflow.cli.commands import jobs, local, package, services, steering
+from dcos_tensorflow.cli.commands import debugging, jobs, local, package, services, steering
 from dcos_tensorflow.cli.completion import COMPLETION_VARIABLE, completion
 from dcos_tensorflow.cli.errors import (
     EXIT_INTERRUPTED,
@@ -119,9 +119,10 @@ def cli() -> None:
 
 for _command in (
     *(jobs.run, jobs.scheduler, jobs.validate),
-    *(services.status, services.why, services.cluster, services.stop),
+    *(services.status, services.why, services.cluster, services.logs, services.stop),
+    *(services.endpoints, services.options, services.describe, services.tensorboard),
     *(steering.plan, steering.pod, steering.update, steering.uninstall),
-    *(local.local, package.package, completion),
+    *(debugging.debug, local.local, package.package, completion),
 ):
     cli.add_command(_command)
 

@@ -30,6 +30,11 @@ OPTIONS = {"service": {"name": SERVICE, "job_cmd": "true", "python": "/usr/bin/p
 NO_ANSWER = {"scheduler", "completion"}
 #: Commands that start or end processes; tests/integration/cli and end_to_end read their JSON.
 WITH_PROCESSES = {"run", "local up", "local down"}
+#: Commands that print one JSON document a line; tests/integration/cli/test_logs.py reads them.
+WITH_LINES = {"logs"}
+
+#: There is no cache of the state, and the API says so.
+REFUSED = {"debug state refresh_cache"}
 
 #: command -> its arguments; OPTIONS is the path of an options file.
 ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -39,6 +44,19 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "status": (SERVICE,),
     "why": (SERVICE,),
     "cluster": (SERVICE,),
+    "endpoints": (),
+    "options": (SERVICE,),
+    "describe": (SERVICE,),
+    "tensorboard": (SERVICE,),
+    "debug config list": (),
+    "debug config target": (),
+    "debug config target_id": (),
+    "debug config show": ("CONFIGURATION",),
+    "debug state framework_id": (),
+    "debug state properties": (),
+    "debug state property": ("job",),
+    "debug pod pause": ("worker-0",),
+    "debug pod resume": ("worker-0",),
     "stop": (SERVICE, "--no-wait"),
     "plan list": (),
     "plan status": ("deploy",),
@@ -89,8 +107,9 @@ class Source:
         self.events: list[Event] = []
 
     def state(self) -> ServiceState | None:
-        records = [a_record(name) for name in ("ps-0", "worker-0")]
-        held = ("worker-0",) if self._command == "pod resume" else ()
+        names = ("ps-0", "worker-0", *(("tensorboard-0",) if "board" in self._command else ()))
+        records = [a_record(name) for name in names]
+        held = ("worker-0",) if self._command.endswith("pod resume") else ()
         controls = Controls(paused=self._paused, paused_tasks=held)
         return a_state(JobPhase.PLACING, records, controls=controls)
 
@@ -137,7 +156,7 @@ def test_every_command_has_the_flag() -> None:
 
 
 def test_every_command_is_tried() -> None:
-    assert set(ARGUMENTS) | NO_ANSWER | WITH_PROCESSES == set(COMMANDS)
+    assert set(ARGUMENTS) | NO_ANSWER | WITH_PROCESSES | WITH_LINES | REFUSED == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", ARGUMENTS)
@@ -145,13 +164,26 @@ def test_standard_output_is_one_json_document(
     command: str, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [
-        str(work / "OPTIONS") if word == "OPTIONS" else word for word in ARGUMENTS[command]
+        {"OPTIONS": str(work / "OPTIONS"), "CONFIGURATION": configuration_id(a_spec())}.get(
+            word, word
+        )
+        for word in ARGUMENTS[command]
     ]
     code = run_command_line([*command.split(), *arguments, "--json"])
     said = capsys.readouterr()
     json.loads(said.out)
     # No cluster runs here: that is the answer, and its exit code.
     assert (code, said.err) == (int(command == "local status"), "")
+
+
+@pytest.mark.parametrize("command", sorted(REFUSED))
+def test_what_the_api_refuses_is_told_on_standard_error(
+    command: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run_command_line([*command.split(), "--json"])
+    said = capsys.readouterr()
+    assert (code, said.out) == (1, "")
+    assert "there is no cache" in said.err
 
 
 @pytest.mark.parametrize("command", ["plan pause"])

@@ -21,6 +21,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A work directory with two services in it."""
     for service in ("mnist", "team__digits"):
         (tmp_path / "services" / service).mkdir(parents=True)
+    for task in ("ps-0", "worker-0", "worker-1"):
+        (tmp_path / "services" / "mnist" / "tasks" / task).mkdir(parents=True)
     monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path))
     return tmp_path
 
@@ -49,6 +51,13 @@ def proposed(
         ("dcos-tensorflow stop m", ["mnist"]),
         ("dcos-tensorflow uninstall t", ["team__digits"]),
         ("dcos-tensorflow pod list --name m", ["mnist"]),
+        ("dcos-tensorflow logs --name mnist w", ["worker-0", "worker-1"]),
+        ("dcos-tensorflow logs --name team__digits w", []),
+        ("dcos-tensorflow logs w", []),
+        ("dcos-tensorflow logs --fol", ["--follow"]),
+        ("dcos-tensorflow endpoints t", ["tensorboard"]),
+        ("dcos-tensorflow options m", ["mnist"]),
+        ("dcos-tensorflow debug config ta", ["target", "target_id"]),
         ("dcos-tensorflow completion ", list(SHELLS)),
         ("dcos-tensorflow run --det", ["--detach"]),
         ("dcos-tensorflow no-such-command x", []),

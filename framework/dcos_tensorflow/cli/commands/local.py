@@ -24,8 +24,8 @@ def local() -> None:
 @click.option("--dcos-port", type=click.IntRange(0, 65535), help="Port of the local DC/OS.")
 @click.option(
     "--dcos-variant",
-    type=click.Choice(["open", "enterprise"]),
-    help="enterprise allows updates to other package versions.",
+    type=click.Choice(["open", "enterprise", "old-open"]),
+    help="enterprise allows updates to other package versions, old-open has no /cosmos/service.",
 )
 @click.option("--dcos-login", is_flag=True, help="Ask for DCOS_USERNAME and DCOS_PASSWORD.")
 @click.option(

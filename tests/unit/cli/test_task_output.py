@@ -1,0 +1,136 @@
+"""What tasks have printed: last lines, whole lines, and the sandboxes that lie on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.cli.task_output import (
+    Attempt,
+    FolderOutput,
+    Lines,
+    Lost,
+    NotThere,
+    last_lines,
+    refuse_nonsense,
+)
+from dcos_tensorflow.cli.work_directory import ServiceDirectory
+
+TASK_ID = "job__worker-0__2"
+EARLIER = "job__worker-0__1"
+
+
+def sandbox(root: Path, agent: str, task_id: str) -> Path:
+    path = root / f"cluster/work/agents/{agent}/slaves/S/frameworks/F/executors/{task_id}/runs/r"
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> FolderOutput:
+    """A service's folder with the sandbox of one task, and of an attempt before it."""
+    directory = ServiceDirectory(tmp_path)
+    directory.task_logs.mkdir()
+    sandbox(tmp_path, "a1", EARLIER).joinpath("stdout").write_text("before\n")
+    last = sandbox(tmp_path, "a2", TASK_ID)
+    (last / "stdout").write_text("a\nb\nc\n")
+    (directory.task_logs / "worker-0").symlink_to(last)
+    return FolderOutput(directory)
+
+
+@pytest.fixture
+def attempt(output: FolderOutput) -> Attempt:
+    found = output.attempt("worker-0")
+    assert found is not None
+    return found
+
+
+def write(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tasks/worker-0/stdout").write_text(text)
+
+
+class TestFolder:
+    def test_it_knows_its_tasks_and_their_attempts(self, output: FolderOutput) -> None:
+        assert output.tasks() == ["worker-0"]
+        assert output.attempt("worker-0") == Attempt("worker-0", TASK_ID)
+        assert output.attempt("worker-1") is None
+
+    def test_an_earlier_attempt_is_found_beside_the_last(self, output: FolderOutput) -> None:
+        part = output.read(Attempt("worker-0", EARLIER, "S"), "stdout", 0)
+        assert (part.text, part.at_end) == ("before\n", True)
+
+    def test_an_attempt_that_is_not_here_is_lost(self, output: FolderOutput) -> None:
+        with pytest.raises(Lost):
+            output.read(Attempt("worker-0", "job__worker-0__9"), "stdout", 0)
+
+    def test_a_file_that_is_not_there_is_told(self, output: FolderOutput, attempt: Attempt) -> None:
+        with pytest.raises(NotThere):
+            output.read(attempt, "stderr", 0)
+
+    def test_nothing_outside_the_sandbox_is_read(
+        self, output: FolderOutput, attempt: Attempt, tmp_path: Path
+    ) -> None:
+        (tmp_path / "secret").write_text("x")
+        (tmp_path / "tasks/worker-0/link").symlink_to(tmp_path / "secret")
+        with pytest.raises(NotThere):
+            output.read(attempt, "link", 0)
+
+    def test_a_part_that_is_not_the_end_ends_with_a_line(
+        self, output: FolderOutput, attempt: Attempt
+    ) -> None:
+        part = output.read(attempt, "stdout", 0, 3)
+        assert (part.text, part.next_offset, part.size) == ("a\n", 2, 6)
+
+
+class TestLastLines:
+    @pytest.mark.parametrize(
+        ("lines", "text"), [(1, "c\n"), (2, "b\nc\n"), (9, "a\nb\nc\n"), (0, "")]
+    )
+    def test_they_are_the_last(
+        self, output: FolderOutput, attempt: Attempt, lines: int, text: str
+    ) -> None:
+        part = last_lines(output, attempt, "stdout", lines)
+        assert (part.text, part.next_offset) == (text, 6)
+
+    def test_an_unfinished_one_comes_with_them(
+        self, output: FolderOutput, attempt: Attempt, tmp_path: Path
+    ) -> None:
+        write(tmp_path, "a\nb\nepoch 1")
+        assert last_lines(output, attempt, "stdout", 1).text == "b\nepoch 1"
+
+    def test_of_a_long_file_only_the_end_is_read(
+        self, output: FolderOutput, attempt: Attempt, tmp_path: Path
+    ) -> None:
+        write(tmp_path, "".join(f"line {n}\n" for n in range(200_000)))
+        assert last_lines(output, attempt, "stdout", 2).text == "line 199998\nline 199999\n"
+
+    def test_many_lines_take_more_of_the_end(
+        self, output: FolderOutput, attempt: Attempt, tmp_path: Path
+    ) -> None:
+        write(tmp_path, "".join(f"line {n}\n" for n in range(50_000)))
+        text = last_lines(output, attempt, "stdout", 10_000).text
+        assert text.split("\n")[0] == "line 40000"
+        assert text.count("\n") == 10_000
+
+
+class TestLines:
+    def test_they_are_cut_at_their_ends_only(self) -> None:
+        lines = Lines()
+        assert lines.whole("a\nb") == ["a"]
+        assert lines.whole("c\r\n") == ["bc"]
+        assert lines.rest() == []
+
+    def test_the_last_one_may_have_no_end(self) -> None:
+        lines = Lines()
+        assert (lines.whole("a"), lines.rest(), lines.rest()) == ([], ["a"], [])
+
+    def test_one_without_an_end_takes_no_memory_for_ever(self) -> None:
+        assert Lines().whole("x" * 100_000) == ["x" * 100_000]
+
+
+@pytest.mark.parametrize("file", ["", "/etc/passwd", "../x", "a/../b", "a//b"])
+def test_a_file_that_can_be_in_no_sandbox_is_refused(file: str) -> None:
+    with pytest.raises(CliError, match="no path below a sandbox"):
+        refuse_nonsense(file)
