@@ -128,6 +128,7 @@ class _Api:
             "offers_v1": lambda s, r: offers.offers(s),
             "debug_plans": lambda s, r: debug.debug_plans(s, *_selection(r)),
             "debug_task_statuses": lambda s, r: debug.task_statuses(s, *_selection(r)),
+            "debug_reservations": lambda s, r: debug.reservations(s),
             "cluster": lambda s, r: cluster.cluster(s),
             "cluster_of_task": lambda s, r: cluster.cluster_of_task(s, _part(r, "name")),
             "job": lambda s, r: job.job(s),
@@ -153,6 +154,7 @@ class _Api:
         found: dict[str, Endpoint] = {
             "stop": self._answering(lambda s, r, b: verbs.stop(s, self._why(s, b))),
             "update": self._answering(self._update, _MAX_OPTIONS_BYTES),
+            "check_update": self._answering(self._check_update, _MAX_OPTIONS_BYTES),
             "rollback": self._answering(
                 lambda s, r, b: verbs.rollback(s, self._source.configurations(), b)
             ),
@@ -320,6 +322,10 @@ class _Api:
     def _update(self, state: ServiceState, request: Request, body: bytes) -> Reply:
         spec = self._source.change_configuration(verbs.options_in(body))
         return verbs.update(state, spec)
+
+    def _check_update(self, state: ServiceState, request: Request, body: bytes) -> Reply:
+        spec = self._source.change_configuration(verbs.options_in(body))
+        return verbs.check_update(state, spec)
 
     async def no_route(self, request: Request, error: Exception) -> Response:
         """Answer a path or method that does not exist, and say what there is to order."""

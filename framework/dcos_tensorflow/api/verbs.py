@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
-from dcos_tensorflow.core import plan_control, requests, update_order
+from dcos_tensorflow.core import plan_control, requests, sidecars, update_order
 from dcos_tensorflow.core.events import (
     ConfigurationChanged,
     Event,
@@ -168,8 +168,8 @@ def reason_in(body: bytes) -> str:
 
 
 def stop(state: ServiceState, why: str) -> Reply:
-    """End the job."""
-    if state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+    """End the job, and what has outlived it."""
+    if state.job.phase in (JobPhase.ENDING, JobPhase.DONE) and not sidecars.staying(state):
         return Reply(208, {"message": "the job has ended or is being ended"})
     return Reply(200, received("stop"), StopRequested(why))
 
@@ -195,6 +195,12 @@ def update(state: ServiceState, spec: ServiceSpec, word: str = "update") -> Repl
     replaced = list(update_order.outdated_for(state, spec))
     body = received(word, id=identifier, restarts=replaced)
     return Reply(200, body, ConfigurationChanged(spec))
+
+
+def check_update(state: ServiceState, spec: ServiceSpec) -> Reply:
+    """Answer as ``update`` would, and change nothing."""
+    reply = update(state, spec, "check")
+    return Reply(reply.status, reply.body)
 
 
 def options_in(body: bytes) -> Mapping[str, Any]:

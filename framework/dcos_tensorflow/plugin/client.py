@@ -16,7 +16,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 from dcos_tensorflow.plugin.errors import CommandError
 
 _SECONDS = 60.0
-_SERVICE_TYPE = "application/vnd.dcos.service.%s-%s+json;charset=utf-8;version=v1"
+_TYPE = "application/vnd.dcos.%s.%s-%s+json;charset=utf-8;version=v1"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -60,11 +60,10 @@ class Cluster:
         Answers of the scheduler itself are returned whatever their status; what says that there is
         no scheduler to ask is an error.
         """
-        name = urllib.parse.quote(self.service.strip("/"))
         given = {key: value for key, value in query.items() if value is not None}
         suffix = "?" + urllib.parse.urlencode(given) if given else ""
         headers = {"Content-Type": "application/json"} if body is not None else {}
-        answer = self._ask(method, f"/service/{name}/v1/{path}{suffix}", body, headers)
+        answer = self._ask(method, f"/service/{self.service_path}/v1/{path}{suffix}", body, headers)
         if answer.status in (500, 502, 503, 504):
             raise CommandError(
                 f"The scheduler of {self.service} does not answer ({answer.status}"
@@ -85,11 +84,31 @@ class Cluster:
 
     def package_manager(self, verb: str, body: Mapping[str, Any]) -> Answer:
         """Ask for ``/cosmos/service/<verb>``. Raises CommandError."""
-        headers = {
-            "Accept": _SERVICE_TYPE % (verb, "response"),
-            "Content-Type": _SERVICE_TYPE % (verb, "request"),
-        }
-        return self._ask("POST", f"/cosmos/service/{verb}", body, headers)
+        return self._ask("POST", f"/cosmos/service/{verb}", body, _types("service", verb))
+
+    def packages(self, verb: str, body: Mapping[str, Any]) -> Answer:
+        """Ask for ``/package/<verb>``. Raises CommandError."""
+        return self._ask("POST", f"/package/{verb}", body, _types("package", verb))
+
+    def marathon(self, method: str, path: str, body: Optional[Any] = None, **query: str) -> Answer:
+        """Ask Marathon. Raises CommandError."""
+        suffix = "?" + urllib.parse.urlencode(query) if query else ""
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        return self._ask(method, f"/service/marathon/{path}{suffix}", body, headers)
+
+    def scheduler_if_up(self, method: str, path: str, body: Any) -> Optional[Answer]:
+        """Ask the service's scheduler for ``/v1/<path>``; None when there is none to ask.
+
+        Raises CommandError when the cluster itself cannot be reached.
+        """
+        headers = {"Content-Type": "application/json"}
+        answer = self._ask(method, f"/service/{self.service_path}/v1/{path}", body, headers)
+        return None if answer.status >= 500 else answer
+
+    @property
+    def service_path(self) -> str:
+        """The service's name as a part of a path."""
+        return urllib.parse.quote(self.service.strip("/"))
 
     def log(self, task_id: str, file: str, lines: int) -> Answer:
         """Ask for the last lines of a file in a task's sandbox. Raises CommandError."""
@@ -141,6 +160,13 @@ class Cluster:
 def _log_path(task_id: str, file: str, lines: int) -> str:
     task, name = urllib.parse.quote(task_id, safe=""), urllib.parse.quote(file)
     return f"/system/v1/logs/v2/task/{task}/file/{name}?cursor=END&skip=-{lines}"
+
+
+def _types(service: str, verb: str) -> Dict[str, str]:
+    return {
+        "Accept": _TYPE % (service, verb, "response"),
+        "Content-Type": _TYPE % (service, verb, "request"),
+    }
 
 
 def _no_cluster() -> CommandError:

@@ -13,6 +13,7 @@ import urllib.parse
 import webbrowser
 from typing import Any, Dict, List, Optional
 
+from dcos_tensorflow.plugin import marathon_update
 from dcos_tensorflow.plugin.client import Answer, Cluster
 from dcos_tensorflow.plugin.errors import CommandError
 from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines
@@ -199,10 +200,16 @@ def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
     if len(body) == 2:
         raise CommandError("What is to change? Give --options, --package-version or both.")
     answer = cluster.package_manager("update", body)
-    if answer.status != 200:
+    if answer.status == 404:
+        if given.package_version:
+            raise CommandError("This cluster's package manager cannot change versions.")
+        changed = marathon_update.update(cluster, body["options"], replace=given.replace)
+    elif answer.status == 200:
+        changed = answer.json()
+    else:
         raise CommandError(_refusal(cluster, answer))
     if given.json:
-        _show(answer)
+        print(json.dumps(changed, indent=2, ensure_ascii=False))
         return
     print(
         f"Update started. Please use `dcos tensorflow --name={cluster.service} update status` to"
@@ -224,6 +231,8 @@ def _options(file: str) -> Any:
 
 def _described(cluster: Cluster) -> Dict[str, Any]:
     answer = cluster.package_manager("describe", {"appId": cluster.service})
+    if answer.status == 404:
+        return marathon_update.describe(cluster)
     if answer.status != 200:
         raise CommandError(_refusal(cluster, answer))
     found = answer.json()
@@ -232,8 +241,6 @@ def _described(cluster: Cluster) -> Dict[str, Any]:
 
 def _refusal(cluster: Cluster, answer: Answer) -> str:
     """Return why the package manager refuses, in words."""
-    if answer.status == 404:
-        return "This cluster's package manager cannot do this."
     if answer.status in (401, 403):
         return f"The cluster refuses this ({answer.status}); log in with 'dcos auth login'."
     try:
@@ -243,11 +250,7 @@ def _refusal(cluster: Cluster, answer: Answer) -> str:
     except (ValueError, KeyError, TypeError, AttributeError):
         return f"The package manager answers {answer.status} {answer.reason}: {answer.text[:200]}"
     if kind == "JsonSchemaMismatch":
-        rows = [
-            f"  {error.get('instance', {}).get('pointer', '')}: {error.get('message', '')}"
-            for error in data.get("errors", ())
-        ]
-        return "\n".join([f"The options do not fit {cluster.service}: {message}", *rows])
+        return marathon_update.refusal(cluster.service, problem)
     if kind == "AppIdChanged":
         return (
             f"The name of an installed service cannot change from {data.get('oldAppId')} to"

@@ -10,6 +10,7 @@ import json
 import stat
 import sys
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import dcos_tensorflow
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import Package, package_folder, read_folder
 from dcos_tensorflow.package.repository import repository_document
+from dcos_tensorflow.plugin.main import run as run_plugin
 from waiting import eventually
 
 from .conftest import MakeWorld
@@ -113,6 +115,70 @@ def test_two_instances_live_side_by_side_and_their_uninstall_leaves_nothing(
         world.gone(f"/{name}")
     assert world.get("/mesos/frameworks")["frameworks"] == []
     assert [one["reserved_resources"] for one in world.get("/mesos/slaves")["slaves"]] == [{}]
+
+
+def dcos_tensorflow_update(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: Any, *words: str
+) -> tuple[int, str]:
+    """Run ``dcos tensorflow update start``; return its exit code and what it prints."""
+    file = tmp_path / "given.json"
+    file.write_text(json.dumps(given))
+    command = ["tensorflow", "--name=tf", "update", "start", f"--options={file}", *words]
+    code = run_plugin(command, {"DCOS_URL": f"http://{world.dcos.address}"})
+    printed = capsys.readouterr()
+    return code, printed.out + printed.err
+
+
+@pytest.fixture
+def old_open(make_world: MakeWorld, real: Package, tmp_path: Path) -> Iterator[World]:
+    """Return an open cluster without ``/cosmos/service``, with the service tf on it."""
+    found = make_world(variant="old-open")
+    path = tmp_path / "real.json"
+    path.write_text(json.dumps(repository_document(real, last_updated=1)))
+    found.cosmos("repository/add", {"name": "real", "uri": path.as_uri()})
+    install(found, real, "tf")
+    eventually(lambda: deployed(found, "tf"), what="the deployment of tf")
+    yield found
+    found.cosmos("uninstall", {"packageName": real.name})
+    found.gone("/tf")
+
+
+def deployed(world: World, name: str) -> bool:
+    return world.ask("GET", f"/service/{name}/v1/plans/deploy").status == 200
+
+
+def test_on_an_old_open_cluster_new_options_go_through_marathon(
+    old_open: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = running(old_open, "tf")
+    done = dcos_tensorflow_update(old_open, tmp_path, capsys, {"worker": {"count": 2}})
+    assert done[0] == 0, done
+    assert "Update started." in done[1]
+    eventually(lambda: len(running(old_open, "tf")) == 2, what="a second worker")
+    assert set(before) < set(running(old_open, "tf"))
+    environ = {"DCOS_URL": f"http://{old_open.dcos.address}"}
+    assert run_plugin(["tensorflow", "--name=tf", "describe"], environ) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert (described["worker"]["count"], described["worker"]["mem"]) == (2, 64)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"worker": {"count": "many"}}, "/worker/count"),
+        ({"worker": {"cont": 2}}, "cont"),
+        ({"worker": {"count": 0}}, "worker.count: "),
+        ({"service": {"strategy": "multi_worker"}}, "the strategy would change"),
+        ({"service": {"name": "other"}}, "cannot change from /tf to /other"),
+    ],
+)
+def test_wrong_options_are_told_before_marathon_is(
+    old_open: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: Any, told: str
+) -> None:
+    before = old_open.app("/tf")["version"]
+    code, printed = dcos_tensorflow_update(old_open, tmp_path, capsys, given)
+    assert (code, told in printed) == (1, True), printed
+    assert old_open.app("/tf")["version"] == before
 
 
 def test_new_options_reach_the_running_service(world: World, real: Package) -> None:

@@ -236,6 +236,23 @@ class TestUpdate:
         answer = order("/v1/job/update", state, changed(mem=8192))
         assert answer.json()["restarts"][-2:] == ["worker-0", "worker-1"]
 
+    @pytest.mark.parametrize(
+        ("options", "status"),
+        [
+            (changed(mem=8192), 200),
+            (OPTIONS, 208),
+            (changed(memm=1), 400),
+            ({**OPTIONS, "service": {**OPTIONS["service"], "name": "other"}}, 417),
+        ],
+    )
+    def test_a_check_answers_as_the_update_would_and_changes_nothing(
+        self, order: Any, source: Any, options: Any, status: int
+    ) -> None:
+        checked = order("/v1/job/check", self.running(), options)
+        assert (checked.status_code, source.events) == (status, [])
+        updated = order("/v1/job/update", self.running(), options).json()
+        assert {**checked.json(), "message": ""} == {**updated, "message": ""}
+
     def test_the_options_of_the_target_are_208(self, order: Any, source: Any) -> None:
         assert order("/v1/job/update", self.running(), OPTIONS).status_code == 208
         assert source.events == []

@@ -6,6 +6,7 @@ ask for is decided by ``cosmos``, ``service_changes`` and ``uninstall``.
 
 from __future__ import annotations
 
+import functools
 import mimetypes
 import urllib.parse
 from collections.abc import Callable
@@ -69,10 +70,11 @@ class CosmosCalls:
     def __init__(
         self,
         cosmos: Cosmos,
-        services: ServiceChanges,
+        services: ServiceChanges | None,
         uninstaller: Uninstaller,
         cache: DownloadCache,
     ) -> None:
+        """Without ``services`` there is no ``/cosmos/service``, as on old open clusters."""
         self._cosmos = cosmos
         self._services = services
         self._uninstaller = uninstaller
@@ -95,12 +97,10 @@ class CosmosCalls:
         }
         for verb, work in package.items():
             table.add("POST", f"/package/{verb}", _handler("package", verb, work))
-        service: dict[str, Callable[[Request, Call], Json]] = {
-            "describe": self._service_describe,
-            "update": self._service_update,
-        }
-        for verb, work in service.items():
-            table.add("POST", f"(?:/cosmos)?/service/{verb}", _handler("service", verb, work))
+        if self._services is not None:
+            for verb, serve in _SERVICE_VERBS.items():
+                handler = _handler("service", verb, functools.partial(serve, self._services))
+                table.add("POST", f"(?:/cosmos)?/service/{verb}", handler)
         table.add("GET", RESOURCE_PATH, self._resource)
         return table
 
@@ -149,22 +149,6 @@ class CosmosCalls:
         name = request.text("packageName")
         return {"results": self._uninstaller.uninstall(name, app_id, every=every)}
 
-    # -- services ------------------------------------------------------------------------------
-
-    def _service_describe(self, request: Request, call: Call) -> Json:
-        found: Json = _reachable(self._services.describe(request.text("appId")), call)
-        return found
-
-    def _service_update(self, request: Request, call: Call) -> Json:
-        wanted = UpdateRequest(
-            app_id=request.text("appId"),
-            options=request.optional("options", dict, "an object"),
-            package_version=request.version(),
-            replace=bool(request.optional("replace", bool, "true or false")),
-        )
-        found: Json = _reachable(self._services.update(wanted), call)
-        return found
-
     # -- files of packages ---------------------------------------------------------------------
 
     def _resource(self, call: Call) -> Answer:
@@ -179,6 +163,25 @@ class CosmosCalls:
             raise CosmosError("ResourceNotFound", f"[{url}]: {error}", status=404) from error
         kind = mimetypes.guess_type(url)[0] or "application/octet-stream"
         return Answer(200, content, kind)
+
+
+def _described(services: ServiceChanges, request: Request, call: Call) -> Json:
+    found: Json = _reachable(services.describe(request.text("appId")), call)
+    return found
+
+
+def _updated(services: ServiceChanges, request: Request, call: Call) -> Json:
+    wanted = UpdateRequest(
+        app_id=request.text("appId"),
+        options=request.optional("options", dict, "an object"),
+        package_version=request.version(),
+        replace=bool(request.optional("replace", bool, "true or false")),
+    )
+    found: Json = _reachable(services.update(wanted), call)
+    return found
+
+
+_SERVICE_VERBS = {"describe": _described, "update": _updated}
 
 
 def _installation(request: Request) -> tuple[str, str | None, Json | None, str | None]:

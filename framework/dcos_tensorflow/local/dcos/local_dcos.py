@@ -31,7 +31,7 @@ from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.dcos.uninstall import Uninstaller
 from dcos_tensorflow.local.host import machine_environment
 
-VARIANTS = ("open", "enterprise")
+VARIANTS = ("open", "enterprise", "old-open")
 _HOST = "127.0.0.1"
 
 
@@ -44,7 +44,8 @@ class DcosConfig:
         master: the Mesos master, ``host:port``.
         port: on 127.0.0.1; 0 takes the one of the last time, else a free one.
         version: of DC/OS, as clients are told.
-        variant: open or enterprise; enterprise allows updates to other versions.
+        variant: open or enterprise; enterprise allows updates to other versions. old-open is an
+            open cluster of before Cosmos could update services: it has no /cosmos/service.
         login: the user that must log in; None lets everybody of this machine in.
         core_cli: the plugin archive to serve as ``dcos-core-cli``.
         pythons: the Pythons with TensorFlow of this machine, by version; "" is the one for
@@ -109,7 +110,7 @@ class LocalDcos:
         cluster_id = state.get("cluster_id", None) or str(uuid.uuid4())
         state.put("cluster_id", cluster_id)
         cache = DownloadCache(folder / "cache")
-        identity = Identity(cluster_id, config.version, config.variant)
+        identity = Identity(cluster_id, config.version, config.variant.replace("old-", ""))
         built_in = core_cli.package(plugin, self.address, config.version)
         machine = Machine(machine_environment(), self._overrides, folder / "secrets")
         self.marathon = Marathon(state, folder / "sandboxes", machine, cache)
@@ -123,7 +124,9 @@ class LocalDcos:
         guard = Guard(config.login)
         tables = (
             ClusterCalls(identity, guard, plugin, services.all).table(),
-            CosmosCalls(cosmos, changes, self._uninstaller, cache).table(),
+            CosmosCalls(
+                cosmos, None if config.variant == "old-open" else changes, self._uninstaller, cache
+            ).table(),
             MarathonCalls(
                 self.marathon, gateway.framework_id, gateway.agent_id, self.address
             ).table(),

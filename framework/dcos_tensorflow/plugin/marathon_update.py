@@ -1,0 +1,204 @@
+"""Describing and updating a service whose cluster's package manager cannot: through Marathon.
+
+Open clusters have packages, but not all of them have ``/cosmos/service``. Called by ``commands``
+when that is missing. What the package manager would do is done in the same order, and nothing
+changes before all of it has succeeded:
+
+1. the options in force are taken from the app's labels, the given ones laid over them;
+2. the package manager renders the app with them, which checks them by the package's rules;
+3. the service's scheduler is asked whether it can go over to them (``/v1/job/check``);
+4. Marathon gets the app.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import sys
+from typing import Any, Dict, Mapping, Optional
+
+from dcos_tensorflow.plugin.client import Answer, Cluster
+from dcos_tensorflow.plugin.errors import CommandError
+
+_OPTIONS = "DCOS_PACKAGE_OPTIONS"
+_PREFIX = "DCOS_PACKAGE_"
+
+Json = Dict[str, Any]
+
+
+class Installed:
+    """An app that came from a package, as its labels tell."""
+
+    def __init__(self, app: Mapping[str, Any]) -> None:
+        self.app_id = str(app.get("id", ""))
+        self.labels: Dict[str, str] = dict(app.get("labels") or {})
+        if "DCOS_PACKAGE_NAME" not in self.labels:
+            raise CommandError(f"The app {self.app_id} did not come from a package.")
+        self.name = self.labels["DCOS_PACKAGE_NAME"]
+        self.version = self.labels.get("DCOS_PACKAGE_VERSION", "")
+
+    @property
+    def options(self) -> Optional[Json]:
+        """The options that it was installed with; None when they cannot be told."""
+        try:
+            found = json.loads(base64.b64decode(self.labels[_OPTIONS]))
+        except (KeyError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    @property
+    def defaults(self) -> Json:
+        """The defaults of the package that it came from; empty when they cannot be told."""
+        try:
+            packed = json.loads(base64.b64decode(self.labels["DCOS_PACKAGE_DEFINITION"]))
+            package = json.loads(gzip.decompress(base64.b64decode(packed["data"])))
+        except (KeyError, ValueError, TypeError, OSError, EOFError):
+            return {}
+        config = package.get("config") if isinstance(package, dict) else None
+        return _defaults(config) if isinstance(config, dict) else {}
+
+
+def installed(cluster: Cluster) -> Installed:
+    """Return the app of the service. Raises CommandError."""
+    answer = cluster.marathon("GET", f"v2/apps/{cluster.service_path}")
+    if answer.status == 404:
+        raise CommandError(f"There is no service {cluster.service} on this cluster.")
+    _expect(answer, "Marathon")
+    return Installed(answer.json().get("app") or {})
+
+
+def describe(cluster: Cluster) -> Json:
+    """Return what the package manager would tell of the service. Raises CommandError."""
+    found = installed(cluster)
+    described: Json = {"package": {"name": found.name, "version": found.version}}
+    if found.options is not None:
+        described["userProvidedOptions"] = found.options
+        described["resolvedOptions"] = merge(found.defaults, found.options)
+    return described
+
+
+def update(cluster: Cluster, given: Mapping[str, Any], *, replace: bool) -> Json:
+    """Change the options of the service, and return Marathon's answer. Raises CommandError.
+
+    ``replace`` forgets the options in force.
+    """
+    found = installed(cluster)
+    options = _over_those_in_force(found, given, replace)
+    app = _rendered(cluster, found, options)
+    _check(cluster, merge(found.defaults, options))
+    answer = cluster.marathon(
+        "PUT", f"v2/apps/{cluster.service_path}", app, force="true", partialUpdate="false"
+    )
+    _expect(answer, "Marathon")
+    changed: Json = answer.json()
+    return changed
+
+
+def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> Json:
+    """Return ``over`` laid over ``under``: objects are merged, everything else is replaced."""
+    merged = dict(under)
+    for name, value in over.items():
+        below = merged.get(name)
+        both = isinstance(below, dict) and isinstance(value, dict)
+        merged[name] = merge(below, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def refusal(service: str, problem: Mapping[str, Any]) -> str:
+    """Return in words why the package manager refuses options."""
+    rows = [
+        f"  {error.get('instance', {}).get('pointer', '')}: {error.get('message', '')}"
+        for error in (problem.get("data") or {}).get("errors", ())
+    ]
+    return "\n".join([f"The options do not fit {service}: {problem.get('message', '')}", *rows])
+
+
+def _defaults(schema: Mapping[str, Any]) -> Json:
+    found: Json = {}
+    for name, below in (schema.get("properties") or {}).items():
+        if not isinstance(below, dict):
+            continue
+        if "default" in below:
+            found[name] = below["default"]
+        elif "properties" in below:
+            found[name] = _defaults(below)
+    return found
+
+
+def _over_those_in_force(found: Installed, given: Mapping[str, Any], replace: bool) -> Json:
+    if replace:
+        return dict(given)
+    if found.options is None:
+        raise CommandError(
+            f"The app {found.app_id} does not tell the options that it runs with: give all of them,"
+            " and --replace."
+        )
+    return merge(found.options, given)
+
+
+def _rendered(cluster: Cluster, found: Installed, options: Json) -> Json:
+    body: Json = {"packageName": found.name, "options": options}
+    if found.version:
+        body["packageVersion"] = found.version
+    answer = cluster.packages("render", body)
+    if answer.status != 200:
+        problem = _problem(answer)
+        if problem.get("type") == "JsonSchemaMismatch":
+            raise CommandError(refusal(cluster.service, problem))
+        raise CommandError(f"The package cannot be rendered: {problem.get('message')}")
+    app: Json = answer.json()["marathonJson"]
+    new_id = "/" + str(app.get("id", "")).strip("/")
+    if new_id != found.app_id:
+        raise CommandError(
+            f"The name of an installed service cannot change from {found.app_id} to {new_id}: set"
+            f" service.name to {found.app_id}."
+        )
+    kept = {name: text for name, text in found.labels.items() if name.startswith(_PREFIX)}
+    told = base64.b64encode(json.dumps(options, sort_keys=True).encode()).decode()
+    return {**app, "labels": {**kept, **(app.get("labels") or {}), _OPTIONS: told}}
+
+
+def _check(cluster: Cluster, options: Json) -> None:
+    """Ask the scheduler, unless it cannot be asked: whoever mends its options must be able to."""
+    answer = cluster.scheduler_if_up("POST", "job/check", options)
+    if answer is None:
+        print(
+            f"The scheduler of {cluster.service} does not answer: only the package's own rules were"
+            " checked.",
+            file=sys.stderr,
+        )
+        return
+    # 404: a scheduler of before there was this check.
+    if answer.status in (200, 208, 404):
+        return
+    body = _problem(answer)
+    problems = body.get("problems")
+    if isinstance(problems, list):
+        rows = [f"  {_line(one)}" for one in problems]
+        raise CommandError("\n".join([f"The options do not fit {cluster.service}:", *rows]))
+    raise CommandError(f"{cluster.service} cannot be changed so: {body.get('message')}")
+
+
+def _line(problem: Mapping[str, Any]) -> str:
+    told = [f"{word}: {problem[word]}" for word in ("given", "allowed") if problem.get(word)]
+    details = f" ({'; '.join(told)})" if told else ""
+    return f"{problem.get('path', '')}: {problem.get('message', '')}{details}"
+
+
+def _expect(answer: Answer, who: str) -> None:
+    if answer.status in (401, 403):
+        raise CommandError(
+            f"The cluster refuses this ({answer.status}); log in with 'dcos auth login'."
+        )
+    if answer.status >= 300:
+        told = _problem(answer).get("message")
+        raise CommandError(f"{who} answers {answer.status} {answer.reason}: {told}")
+
+
+def _problem(answer: Answer) -> Json:
+    try:
+        found = json.loads(answer.text)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"message": answer.text[:300]}
