@@ -8,6 +8,8 @@ the container). It must stay importable by Python 3.8 without anything installed
 RUNNER_SPEC_VARIABLE = "TASK_RUNNER_SPEC"
 RUNNER_TOKEN_VARIABLE = "TASK_RUNNER_TOKEN"
 RUNNER_PORT_VARIABLE = "TASK_RUNNER_PORT"
+#: JSON of {path below the sandbox: base64}: the secrets that the runner writes as files.
+RUNNER_SECRETS_VARIABLE = "TASK_RUNNER_SECRET_FILES"
 RUNNER_SPEC_VERSION = 1
 
 # What the user's process finds in its environment (docs/job-contract.md).

@@ -8,11 +8,13 @@ ConversionError, never left out.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.core.actions import LaunchTask
 from dcos_tensorflow.core.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.contract import RUNNER_SECRETS_VARIABLE
 from dcos_tensorflow.core.spec import Containerizer
 from dcos_tensorflow.mesos.offered_resources import ConversionError
 
@@ -21,12 +23,23 @@ _OWN_SHARED_MEMORY = "PRIVATE"
 
 
 def secret_variables(launch: LaunchTask) -> list[dict[str, Any]]:
-    """Return the variables whose values are secrets, for a CommandInfo's environment."""
-    return [
+    """Return the variables whose values are secrets, for a CommandInfo's environment.
+
+    The files that the scheduler has read come to the task runner in one of them, which writes them:
+    masters show a task's volumes to whoever sees the task, a secret's value in them included, but
+    nothing of its command.
+    """
+    found = [
         {"name": one.env, "type": "SECRET", "secret": _secret(one, launch.secret_values)}
         for one in launch.secrets
         if one.env
     ]
+    values = launch.secret_values
+    files = {one.file: _encoded(values[one.source]) for one in _files(launch, in_store=False)}
+    if files:
+        text = json.dumps(files, sort_keys=True).encode()
+        found.append({"name": RUNNER_SECRETS_VARIABLE, "type": "SECRET", "secret": _value(text)})
+    return found
 
 
 def with_wishes(container: Mapping[str, Any] | None, launch: LaunchTask) -> dict[str, Any] | None:
@@ -43,7 +56,7 @@ def with_wishes(container: Mapping[str, Any] | None, launch: LaunchTask) -> dict
             f"task {launch.task_id}: secrets need the Mesos containerizer, not Docker's engine"
         )
     wishes: dict[str, Any] = {}
-    files = [_volume(one, launch.secret_values) for one in launch.secrets if one.file]
+    files = [_volume(one) for one in _files(launch, in_store=True)]
     if files:
         wishes["volumes"] = [*(container or {}).get("volumes", ()), *files]
     if docker:
@@ -61,20 +74,40 @@ def with_wishes(container: Mapping[str, Any] | None, launch: LaunchTask) -> dict
     return {"type": "MESOS", **(container or {}), **wishes}
 
 
+def _files(launch: LaunchTask, *, in_store: bool) -> list[TaskSecret]:
+    """Return the secrets that are files: those that Mesos finds, or those that were read here."""
+    files = [one for one in launch.secrets if one.file]
+    for one in files:
+        if one.source not in launch.secret_values and not one.in_store:
+            raise ConversionError(f"{one.option}: nothing was read from {one.source}")
+    return [one for one in files if (one.source not in launch.secret_values) is in_store]
+
+
 def _secret(wanted: TaskSecret, values: Mapping[str, bytes]) -> dict[str, Any]:
     if wanted.source in values:
-        data = base64.b64encode(values[wanted.source]).decode("ascii")
-        return {"type": "VALUE", "value": {"data": data}}
+        return _value(values[wanted.source])
     if not wanted.in_store:
         raise ConversionError(f"{wanted.option}: nothing was read from {wanted.source}")
+    return _reference(wanted)
+
+
+def _value(content: bytes) -> dict[str, Any]:
+    return {"type": "VALUE", "value": {"data": _encoded(content)}}
+
+
+def _reference(wanted: TaskSecret) -> dict[str, Any]:
     return {"type": "REFERENCE", "reference": {"name": wanted.source}}
 
 
-def _volume(wanted: TaskSecret, values: Mapping[str, bytes]) -> dict[str, Any]:
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
+
+
+def _volume(wanted: TaskSecret) -> dict[str, Any]:
     return {
         "container_path": wanted.file,
         "mode": "RO",
-        "source": {"type": "SECRET", "secret": _secret(wanted, values)},
+        "source": {"type": "SECRET", "secret": _reference(wanted)},
     }
 
 

@@ -28,6 +28,7 @@ RESERVED_VARIABLES = {
     contract.RUNNER_SPEC_VARIABLE: "it belongs to the task runner",
     contract.RUNNER_TOKEN_VARIABLE: "it belongs to the task runner",
     contract.RUNNER_PORT_VARIABLE: "it belongs to the task runner",
+    contract.RUNNER_SECRETS_VARIABLE: "it belongs to the task runner",
 }
 
 #: Stored and shown like everything in the options; boto3 reads them.

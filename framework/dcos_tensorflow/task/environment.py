@@ -22,6 +22,7 @@ RUNNER_VARIABLES = (
     contract.RUNNER_SPEC_VARIABLE,
     contract.RUNNER_TOKEN_VARIABLE,
     contract.RUNNER_PORT_VARIABLE,
+    contract.RUNNER_SECRETS_VARIABLE,
 )
 #: Marks every process of one attempt, so that none of them outlives its runner.
 MARK_VARIABLE = "TASK_RUNNER_MARK"

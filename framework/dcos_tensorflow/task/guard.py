@@ -1,8 +1,8 @@
 """A small process beside the runner that ends the user's processes when the runner is killed.
 
 ``process`` starts it with a pipe whose other end only the runner holds. When the runner is gone,
-by SIGKILL too, the pipe closes, and the guard kills everything that carries the runner's mark. It
-never looks at anything else.
+by SIGKILL too, the pipe closes, and the guard kills everything that carries the runner's mark, and
+removes the files of its secrets. It never looks at anything else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import subprocess
 from typing import Callable, List, Mapping
 
-from dcos_tensorflow.task import process_table
+from dcos_tensorflow.task import process_table, secret_files
 
 
 def main(mark: str) -> int:
@@ -22,6 +22,7 @@ def main(mark: str) -> int:
     while os.read(0, 4096):
         pass
     process_table.kill_all(lambda: process_table.marked(mark, {os.getpid()}))
+    secret_files.remove(os.environ)
     return 0
 
 

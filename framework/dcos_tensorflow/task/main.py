@@ -12,10 +12,20 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Optional
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Callable, List, Mapping, MutableMapping, Optional
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import bundle, exit_file, guard, process, server, wrapper
+from dcos_tensorflow.task import (
+    bundle,
+    exit_file,
+    guard,
+    kerberos,
+    process,
+    secret_files,
+    server,
+    wrapper,
+)
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
 from dcos_tensorflow.task.exit_analysis import (
     ExitClass,
@@ -49,7 +59,25 @@ def main(arguments: List[str]) -> int:
     if arguments:
         sys.stderr.write("task-runner takes no arguments: it reads its environment\n")
         return contract.EXIT_RUNNER_FAILED
-    return run_task(os.environ)
+    return _run_with_secrets(os.environ)
+
+
+def _run_with_secrets(variables: MutableMapping[str, str]) -> int:
+    """Run the task with its secrets in place, and with Kerberos where it is asked for."""
+    sandbox = os.path.abspath(variables.get("MESOS_SANDBOX") or os.getcwd())
+
+    def log(text: str) -> None:
+        sys.stderr.write(f"task-runner: {text}\n")
+        sys.stderr.flush()
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(secret_files.placed(variables, sandbox))
+        except (OSError, ValueError) as error:
+            log(f"the task's secrets cannot be written: {error}")
+            return contract.EXIT_RUNNER_FAILED
+        stack.enter_context(kerberos.ready(variables, sandbox, log))
+        return run_task(variables)
 
 
 def run_task(variables: Mapping[str, str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -78,6 +79,21 @@ def test_a_secret_file_is_a_volume_of_a_mesos_container() -> None:
             }
         ],
     }
+
+
+def test_a_file_that_the_scheduler_has_read_is_the_runners_to_write() -> None:
+    secret = TaskSecret("file:/k", file="conf/key", option="worker.secrets.0")
+    found = info(secrets=(secret,), secret_values={"file:/k": b"\xffx"})
+    (variable,) = found["command"]["environment"]["variables"]
+    assert (variable["name"], variable["type"]) == ("TASK_RUNNER_SECRET_FILES", "SECRET")
+    text = base64.b64decode(variable["secret"]["value"]["data"])
+    assert json.loads(text) == {"conf/key": base64.b64encode(b"\xffx").decode()}
+
+
+def test_no_volume_holds_a_secret_since_masters_show_volumes() -> None:
+    secret = TaskSecret("file:/k", file="key", option="worker.secrets.0")
+    found = info(secrets=(secret,), secret_values={"file:/k": b"x"})
+    assert "container" not in found
 
 
 def test_a_secret_file_stands_beside_the_image_and_its_directories() -> None:
