@@ -11,8 +11,8 @@ import os
 import signal
 import sys
 import traceback
-from pathlib import Path
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, List, Mapping, MutableMapping, Optional
 
 from dcos_tensorflow.core import contract
