@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ class Shown:
         self._s3 = s3
         self.run: subprocess.Popen[str] | None = None
 
-    def begin(self, training: str, board: str, **sections: object) -> None:
+    def begin(self, training: str, board: str, tensorboard_keeps: bool = False) -> None:
         options: dict[str, object] = {
             "service": {
                 "name": "shown",
@@ -54,8 +55,7 @@ class Shown:
             "s3": self._s3.options(self._folder),
             "parameter_server": {"count": 0},
             "worker": {"count": 1, "disk": 100, **SMALL},
-            "tensorboard": {"python": board, **SMALL},
-            **sections,
+            "tensorboard": {"python": board, "keep_running": tensorboard_keeps, **SMALL},
         }
         file = self._folder / "options.json"
         file.write_text(json.dumps(options))
@@ -79,6 +79,12 @@ class Shown:
                 return [(step, value) for _, step, value in json.load(answer)]
         except OSError:
             return []  # It does not listen, or does not know the run yet.
+
+    def wait_for_line(self, text: str) -> str:
+        """Return the next line of the run that has ``text`` in it."""
+        assert self.run is not None
+        assert self.run.stdout is not None
+        return next(line for line in self.run.stdout if text in line)
 
     def end(self) -> None:
         self.finish.touch()
@@ -114,3 +120,16 @@ def test_tensorboard_shows_the_growing_scalars_of_a_job_in_s3(shown, tensorflow,
     )
     shown.end()
     assert shown.losses(address) == []  # It has ended with the job.
+
+
+def test_a_kept_tensorboard_outlives_the_job_until_it_is_stopped(shown, tensorflow):
+    shown.begin(tensorflow(NEWEST), tensorflow(NEWEST), tensorboard_keeps=True)
+    address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
+    shown.finish.touch()
+    assert address in shown.wait_for_line("runs on; Ctrl-C ends it")
+    # What the job wrote last comes to the bucket at its end, and is shown after it.
+    eventually(lambda: shown.losses(address), seconds=DEADLINE, what="losses")
+    assert shown.run.poll() is None
+    shown.run.send_signal(signal.SIGINT)
+    assert shown.run.wait(DEADLINE) == 0
+    assert shown.losses(address) == []

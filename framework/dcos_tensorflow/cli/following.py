@@ -42,6 +42,9 @@ class FollowedJob(Protocol):
     def stop_job(self, why: str) -> None:
         """Ask for the job's end."""
 
+    def staying(self) -> tuple[str, ...]:
+        """Return what runs on though the job has ended."""
+
     def check(self) -> None:
         """Raise CliError when there is nothing to follow any more."""
 
@@ -174,6 +177,17 @@ def follow(
                 stop_by = time.monotonic() + manners.kill_grace_seconds + _STOP_MARGIN_SECONDS
     finally:
         view.close()
+
+
+def wait_for_the_end(job: FollowedJob, signals: Signals) -> None:
+    """Wait until somebody ends what has outlived the job, here or from elsewhere.
+
+    Raises CliError when the scheduler ended by itself.
+    """
+    seen = signals.interrupts
+    while job.staying() and not signals.ending and signals.interrupts == seen:
+        time.sleep(_LOOK_SECONDS)
+        job.check()
 
 
 def confirm_stop(signals: Signals) -> bool:

@@ -28,6 +28,7 @@ from dcos_tensorflow.cli.following import (
     caught_signals,
     follow,
     view_for,
+    wait_for_the_end,
 )
 from dcos_tensorflow.cli.logs import log_to_file
 from dcos_tensorflow.cli.machine import AgentWishes
@@ -192,11 +193,16 @@ def _follow(
     place = cluster.directory if cluster is not None else None
     ended = ending.document(snapshot, ending.places(served.spec, directory, place, snapshot))
     ending.keep(directory, ended)
-    served.leave_cluster()
+    if not served.staying():
+        served.leave_cluster()
     if request.json:
         show_json(ended)
     else:
         say_lines(ending.lines(ended))
+    if served.staying():
+        say(f"{', '.join(served.staying())} runs on; Ctrl-C ends it.", request.stream)
+        wait_for_the_end(served, signals)
+        served.leave_cluster()
     return int(ended["exit_code"])
 
 

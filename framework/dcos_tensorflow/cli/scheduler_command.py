@@ -174,15 +174,15 @@ def _serve(
     directory: ServiceDirectory,
     cluster: Path | None,
 ) -> int:
-    told = False
+    code: int | None = None
     while not ended.wait(_LOOK_SECONDS):
         served.check()
-        if told or not served.wait(0.0):
+        if not served.wait(0.0):
             continue
         served.check()
-        told = True
-        code = _tell_the_end(served, directory, cluster)
-        if settings["exit_when_done"]:
+        if code is None:
+            code = _tell_the_end(served, directory, cluster)
+        if settings["exit_when_done"] and not served.staying():
             served.leave_cluster()
             return code
     return 0

@@ -27,6 +27,7 @@ from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core import sidecars
 from dcos_tensorflow.core.events import Event, StopRequested
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import ServiceSpec
@@ -191,6 +192,12 @@ class ServedJob:
     def stop_job(self, why: str) -> None:
         """Ask for the job's end: its tasks are ended and its resources given back."""
         self.scheduler.submit(StopRequested(why))
+
+    def staying(self) -> tuple[str, ...]:
+        """Return what runs on though the job has ended, each task with its address."""
+        state = self.scheduler.state()
+        found = sidecars.staying(state) if state is not None else ()
+        return tuple(f"{r.name} at http://{r.address}:{r.ports[0]}" for r in found)
 
     def wait(self, seconds: float) -> bool:
         """Wait until the job is done or the scheduler has ended by itself; False on time out."""

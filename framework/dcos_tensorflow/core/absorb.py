@@ -15,6 +15,7 @@ from dcos_tensorflow.core import (
     reconciliation,
     requests,
     reservations,
+    sidecars,
     uninstall,
 )
 from dcos_tensorflow.core.actions import AcceptInverse, Acknowledge, Exit, Resubscribe
@@ -361,6 +362,7 @@ def _evidence(draft: Draft, event: events.EvidenceFound) -> None:
 
 def _stop(draft: Draft, event: events.StopRequested) -> None:
     if draft.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+        sidecars.stop_who_stay(draft, event.why)
         return
     draft.enter(
         JobPhase.ENDING,

@@ -21,6 +21,7 @@ from dcos_tensorflow.core.members import (
     is_quiet,
     is_wanted,
     members,
+    stays,
 )
 from dcos_tensorflow.core.spec import GANG_ROLES
 from dcos_tensorflow.core.task import TaskRecord, TaskState
@@ -50,6 +51,8 @@ def advance(draft: Draft) -> None:
     if draft.job.phase in WATCHED_PHASES:
         sidecars.look_after(draft)
         _forget_who_left(draft)
+    elif draft.job.phase is JobPhase.DONE:
+        sidecars.look_after_who_stay(draft)
     _kill_unwanted(draft)
     _kill_strays(draft)
 
@@ -149,7 +152,11 @@ def _finishing(draft: Draft) -> None:
 
 
 def _ending(draft: Draft) -> None:
-    running = [r for r in draft.state.live_tasks if r.state is not TaskState.UNREACHABLE]
+    running = [
+        r
+        for r in draft.state.live_tasks
+        if r.state is not TaskState.UNREACHABLE and not stays(draft.state, r.name)
+    ]
     awaited = [t for t, until in draft.state.evidence_wanted.items() if draft.now < until]
     if draft.job.uninstalling:
         uninstall.watch_ending(draft, running)
@@ -189,7 +196,7 @@ def _why_not(draft: Draft, record: TaskRecord) -> str:
     state = draft.state
     if record.kill_reason:
         return record.kill_reason
-    if state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+    if state.job.phase in (JobPhase.ENDING, JobPhase.DONE) and not stays(state, record.name):
         return f"the job is {state.job.phase}"
     in_cluster = state.epoch is not None and record.name in state.epoch.addresses
     if not is_wanted(state, record.name) and state.controls.holds("decommission", record.name):

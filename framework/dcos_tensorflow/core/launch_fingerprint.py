@@ -17,7 +17,7 @@ from dcos_tensorflow.core.storage_spec import StorageSpec
 
 #: Fields of a RoleSpec that no container of the role is launched with: they decide about places and
 #: retries, and hold for the next placement or failure without any restart.
-_NOT_LAUNCHED_WITH = frozenset({"count", "min_count", "constraints", "retry_limit"})
+_NOT_LAUNCHED_WITH = frozenset({"count", "min_count", "constraints", "retry_limit", "outlives_job"})
 #: Fields that came later: absent while nothing is set, as what was launched before has it.
 _CAME_LATER = frozenset({"user", "secrets", "rlimits", "shm_size", "sandbox_env", "volume"})
 

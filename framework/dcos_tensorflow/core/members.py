@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from dcos_tensorflow.core import orders
 from dcos_tensorflow.core.cluster_spec import address_of, decider, members_of
-from dcos_tensorflow.core.job import RESTARTING_PHASES, JobPhase
+from dcos_tensorflow.core.job import RESTARTING_PHASES, JobPhase, Outcome
 from dcos_tensorflow.core.recovery import Loss, restart_set
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import GANG_ROLES, Strategy, split_task_name
@@ -152,6 +152,15 @@ def is_quiet(state: ServiceState) -> bool:
         return False
     concerned = (state.tasks.get(name) for name in {*scope(state), decider_of(state)})
     return all(r is None or not has_container(r) or is_held(state, r) for r in concerned)
+
+
+def stays(state: ServiceState, name: str) -> bool:
+    """Say whether a task of this name is to run on when the job has ended."""
+    job, role = state.job, state.spec.role(split_task_name(name)[0])
+    stopped = job.verdict is not None and job.verdict.outcome is Outcome.STOPPED
+    record = state.tasks.get(name)
+    given_up = record is not None and bool(record.kill_reason)
+    return bool(role and role.outlives_job) and not (job.uninstalling or stopped or given_up)
 
 
 def is_idle(state: ServiceState) -> bool:

@@ -27,6 +27,7 @@ from dcos_tensorflow.core.members import (
     may_return,
     members,
     missing,
+    stays,
     strategy_of,
 )
 from dcos_tensorflow.core.membership import can_do_without, who_must_know
@@ -250,17 +251,25 @@ def _old_attempts_may_live(draft: Draft) -> bool:
 
 
 def _wanted_sidecars(draft: Draft, *, with_gang: bool) -> tuple[TaskRequest, ...]:
-    """Return requests for sidecars: beside a gang that is placed now, or that runs."""
+    """Return requests for sidecars: beside a gang that is placed now, or that runs.
+
+    And for those that outlive the job, when it is done.
+    """
     # Beside a gang whose addresses are not known yet, a sidecar could not be told them.
     first = with_gang and draft.state.epoch is None and not addresses.are_learned(draft.state.spec)
-    if not first and draft.job.phase not in (JobPhase.STARTING, JobPhase.RUNNING):
+    is_over = draft.job.phase is JobPhase.DONE and draft.state.epoch is not None
+    if not first and not is_over and draft.job.phase not in (JobPhase.STARTING, JobPhase.RUNNING):
         return ()
-    return tuple(
-        _request(draft, f"{role.role}-{index}")
+    names = [
+        f"{role.role}-{index}"
         for role in draft.state.spec.roles
         if role.role not in GANG_ROLES
         for index in range(role.count)
-        if sidecars.is_due(draft, f"{role.role}-{index}")
+    ]
+    return tuple(
+        _request(draft, name)
+        for name in names
+        if sidecars.is_due(draft, name) and (not is_over or stays(draft.state, name))
     )
 
 

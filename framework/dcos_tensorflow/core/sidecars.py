@@ -11,7 +11,8 @@ from dataclasses import replace
 from dcos_tensorflow.core import causes, incidents, update_order
 from dcos_tensorflow.core.backoff import backoff_seconds
 from dcos_tensorflow.core.draft import Draft
-from dcos_tensorflow.core.members import has_container, is_wanted
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.members import has_container, is_wanted, stays
 from dcos_tensorflow.core.planned_changes import AVOIDED_AFTER
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import GANG_ROLES
@@ -42,6 +43,33 @@ def look_after(draft: Draft) -> None:
             _start_again(draft, record)
         else:
             _pause_or_resume(draft, record)
+
+
+def look_after_who_stay(draft: Draft) -> None:
+    """Start again whose process failed after the job had ended, of those that outlive it."""
+    for record in sidecars(draft.state):
+        if has_container(record) and record.process_failed and stays(draft.state, record.name):
+            _start_again(draft, record)
+
+
+def stop_who_stay(draft: Draft, why: str) -> None:
+    """End what has outlived the job."""
+    for record in staying(draft.state):
+        draft.put(replace(record, kill_reason=f"stopped: {why}"))
+
+
+def staying(state: ServiceState) -> tuple[TaskRecord, ...]:
+    """Return what runs on though the job has ended, or starts again; nothing while it has not."""
+    if state.job.phase not in (JobPhase.ENDING, JobPhase.DONE):
+        return ()
+    limit = state.spec.retry.limit
+    return tuple(
+        r
+        for r in sidecars(state)
+        if stays(state, r.name)
+        and r.state is not TaskState.FINISHED
+        and not (r.terminal and r.failures >= limit)
+    )
 
 
 def _start_again(draft: Draft, record: TaskRecord) -> None:

@@ -153,6 +153,7 @@ class RoleSpec:
     is the persistent volume that each of them has, which is then all of its disk.
     ``user`` empty means that of the service, ``shm_size`` (MB) 0 what the agent gives.
     ``sandbox_env`` are variables that name something in the sandbox, as paths below it.
+    ``outlives_job``: they run on when the job has ended, until they are stopped.
     """
 
     role: TaskRole
@@ -166,6 +167,7 @@ class RoleSpec:
     disk_type: str = "ROOT"
     min_count: int | None = None
     retry_limit: int | None = None
+    outlives_job: bool = False
     volume: VolumeSpec | None = None
     user: str = ""
     secrets: tuple[TaskSecret, ...] = ()

@@ -311,6 +311,11 @@ class TensorBoard(Section):
     retry_limit: RetryLimitIfGiven = _sidecar_retry_limit("TensorBoard")
     env: Environment = _env("TensorBoard")
     python: Line = _python("TensorBoard")
+    keep_running: bool = Field(
+        False,
+        description="Leave TensorBoard running when the job has ended, until it is stopped, or the "
+        "service uninstalled. dcos-tensorflow run then waits for Ctrl-C.",
+    )
     user: Line = _user("TensorBoard")
     secrets: Secrets = _secrets("TensorBoard")
     rlimits: ProcessLimits = _rlimits("TensorBoard")

@@ -224,6 +224,7 @@ def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
         disk_type="ROOT" if isinstance(given, TensorBoard) else given.disk_type,
         min_count=given.min_count if isinstance(given, Worker | GpuWorker) else None,
         retry_limit=given.retry_limit,
+        outlives_job=isinstance(given, TensorBoard) and given.keep_running,
         volume=volume,
         user=given.user,
         secrets=secrets_of(options, group),

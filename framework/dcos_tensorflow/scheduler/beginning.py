@@ -164,6 +164,8 @@ def _renewed(
         instance=str(uuid.uuid4()),
         settings=stored.settings,
         framework_id=stored.framework_id,
+        # What has outlived the job before is ended.
+        abandoned={record.task_id: record.agent_id for record in stored.live_tasks},
     )
     old = [
         path
@@ -172,6 +174,7 @@ def _renewed(
     ]
     kept = {write.path for write in first_writes(state)}
     removed = [Write(path, None) for path in old if path not in kept]
-    store.commit([*removed, *first_writes(state)])
+    told = writes_between(replace(state, abandoned={}), state)
+    store.commit([*removed, *first_writes(state), *told])
     log.info("the job before is done (%s); a new one begins", stored.job.why)
     return Beginning(state)

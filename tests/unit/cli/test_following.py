@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.following import Left, Manners, Signals, caught_signals, follow
+from dcos_tensorflow.cli.following import (
+    Left,
+    Manners,
+    Signals,
+    caught_signals,
+    follow,
+    wait_for_the_end,
+)
 from dcos_tensorflow.cli.snapshot import Snapshot
 
 
@@ -33,6 +40,13 @@ class FakeJob:
         phase = "done" if self.seen >= self.looks else "running"
         job = {"service": "job", "phase": phase, "why": "", "tasks": {}}
         return Snapshot(job, {"tasks": {}})
+
+    def staying(self):
+        self.seen += 1
+        action = self.on_look.pop(self.seen, None)
+        if action is not None:
+            action()
+        return ("tensorboard-0",) if self.seen < self.looks else ()
 
     def stop_job(self, why):
         self.stops.append(why)
@@ -161,3 +175,22 @@ def test_an_ignored_sighup_stays_ignored():
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_what_outlives_the_job_is_waited_for_until_it_ends():
+    job = FakeJob(looks=3)
+    wait_for_the_end(job, Signals())
+    assert job.seen == 3
+
+
+@pytest.mark.parametrize("sent", ["interrupts", "ending"])
+def test_a_signal_ends_the_wait_for_what_outlives_the_job(sent):
+    signals = Signals()
+    job = FakeJob(on_look={2: lambda: setattr(signals, sent, 2)})
+    wait_for_the_end(job, signals)
+    assert job.seen == 2
+
+
+def test_a_scheduler_that_ends_ends_the_wait():
+    with pytest.raises(CliError):
+        wait_for_the_end(FakeJob(broken=True), Signals())
