@@ -11,7 +11,15 @@ from history import FaultyScheduler, History
 from simulate import broken_rule
 from single_incident import SingleIncident
 
-from dcos_tensorflow.core import absorb, advance, incidents, restarts
+from dcos_tensorflow.core import (
+    absorb,
+    advance,
+    causes,
+    contract,
+    incidents,
+    offer_use,
+    restarts,
+)
 from dcos_tensorflow.core.actions import Accept, Acknowledge
 from simulated_mesos import Cluster
 
@@ -79,4 +87,31 @@ def test_losing_a_cause_that_is_seen_after_its_effect_is_found(monkeypatch):
 
 def test_forgetting_who_comes_back_after_it_was_given_up_is_found(monkeypatch):
     monkeypatch.setattr(absorb, "_was_given_up", lambda draft, record: False)
+    assert first_broken_seed() is not None
+
+
+def test_launching_while_old_attempts_may_live_is_found(monkeypatch):
+    monkeypatch.setattr(offer_use, "_old_attempts_may_live", lambda draft: False)
+    assert first_broken_seed() is not None
+
+
+def test_launching_a_sidecar_while_its_old_attempt_may_live_is_found(monkeypatch):
+    original = offer_use._old_attempts_may_live
+
+    def of_members_only(draft):
+        waits = offer_use._wanted_gang(draft) or offer_use._wanted_again(draft)
+        return bool(waits) and original(draft)
+
+    monkeypatch.setattr(offer_use, "_old_attempts_may_live", of_members_only)
+    assert first_broken_seed() is not None
+
+
+def test_charging_for_peers_that_died_of_a_failure_is_found(monkeypatch):
+    charged = causes.Cause(causes.PEER_LOST, charged=True)
+    monkeypatch.setitem(causes.EXIT_CLASSES, contract.EXIT_CLASS_PEER_LOST, charged)
+    assert first_broken_seed() is not None
+
+
+def test_starting_before_those_who_leave_have_ended_is_found(monkeypatch):
+    monkeypatch.setattr(restarts, "_old_peers_run", lambda state: False)
     assert first_broken_seed() is not None
