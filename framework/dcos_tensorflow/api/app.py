@@ -129,6 +129,7 @@ class _Api:
             "debug_plans": lambda s, r: debug.debug_plans(s, *_selection(r)),
             "debug_task_statuses": lambda s, r: debug.task_statuses(s, *_selection(r)),
             "debug_reservations": lambda s, r: debug.reservations(s),
+            "debug_reservations": lambda s, r: debug.reservations(s),
             "cluster": lambda s, r: cluster.cluster(s),
             "cluster_of_task": lambda s, r: cluster.cluster_of_task(s, _part(r, "name")),
             "job": lambda s, r: job.job(s),

@@ -158,6 +158,7 @@ SCHEMAS: dict[str, Schema] = {
             ),
         ]
     },
+    "Reservations": _map(_TEXTS),
     "TaskStatuses": {
         "anyOf": [
             _ref("InvalidInput"),

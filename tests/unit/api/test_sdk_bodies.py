@@ -13,6 +13,7 @@ from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import Container, Containerizer, TaskRole
 from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.volume_spec import Reservation, VolumeSpec
 from sample_states import (
     FRAMEWORK_ID,
     a_record,
@@ -276,6 +277,31 @@ class TestDebug:
         body = ask("/v1/debug/taskStatuses", a_state()).json()
 
         assert body["deploy"]["ps"]["ps-0:[node]"][0]["taskState"] is None
+
+    def test_what_is_reserved_is_listed_by_host(self, ask: Any) -> None:
+        assert ask("/v1/debug/reservations", with_volume()).json() == {"node1": ["r1"]}
+
+    def test_a_pods_resources_have_its_volume(self, ask: Any) -> None:
+        info = ask("/v1/pod/ps-0/info", with_volume()).json()[0]["info"]
+        (disk,) = [r for r in info["resources"] if "disk" in r]
+        assert disk["scalar"] == {"value": 500.0}
+        assert disk["disk"]["persistence"] == {"id": "ps-0.r1"}
+
+
+def with_volume() -> ServiceState:
+    """Return a running service whose parameter server has a persistent volume."""
+    state = running()
+    record = replace(state.tasks["ps-0"], resource_id="r1")
+    roles = tuple(
+        replace(r, volume=VolumeSpec(500.0, "tf-volume")) if r.role is TaskRole.PS else r
+        for r in state.spec.roles
+    )
+    reservation = Reservation("r1", "f", "ps-0", record.task_id, "a1", "node1", "svc-role", True)
+    return replace(
+        state.with_task(record),
+        spec=replace(state.spec, roles=roles),
+        reservations={"r1": reservation},
+    )
 
 
 def recorded() -> list[tuple[str, dict[str, Any]]]:

@@ -90,6 +90,7 @@ def test_every_view_answers_with_json(phase: JobPhase) -> None:
             offers.offers(state),
             debug.debug_plans(state, None, None, None),
             debug.task_statuses(state, None, None, None),
+            debug.reservations(state),
             health.health(state)[1],
             dropwizard_body(state, {}),
         ]

@@ -1,7 +1,7 @@
-"""For whoever looks for a fault: ``/v1/debug/plans`` and ``/v1/debug/taskStatuses``.
+"""For whoever looks for a fault: ``/v1/debug/plans``, ``taskStatuses`` and ``reservations``.
 
-Both can be narrowed to a plan, a phase and a step; a name that does not exist is answered as the
-SDK does, with ``invalid-input``.
+The first two can be narrowed to a plan, a phase and a step; a name that does not exist is answered
+as the SDK does, with ``invalid-input``.
 """
 
 from __future__ import annotations
@@ -72,6 +72,14 @@ def task_statuses(
         }
         for p, parts in chosen
     }
+
+
+def reservations(state: ServiceState) -> dict[str, list[str]]:
+    """Return the resource ids of what is reserved on each host."""
+    found: dict[str, list[str]] = {}
+    for reservation in state.reservations.values():
+        found.setdefault(reservation.hostname, []).append(reservation.resource_id)
+    return found
 
 
 def _task_status(state: ServiceState, name: str) -> dict[str, Any]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from dcos_tensorflow.api.answers import ElementNotFound
-from dcos_tensorflow.core import contract
+from dcos_tensorflow.core import contract, reservations
 from dcos_tensorflow.core.members import is_held
 from dcos_tensorflow.core.plan import names_of, roles_in_start_order
 from dcos_tensorflow.core.plan_removal import unwanted
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import RoleSpec, split_task_name
 from dcos_tensorflow.core.task import TaskRecord, TaskState
+from dcos_tensorflow.core.volume_spec import Reservation, VolumeSpec
 
 NEVER_LAUNCHED = "PENDING"
 
@@ -141,10 +142,26 @@ def _resources(
             if amount:
                 scalar = {"value": float(amount)}
                 found.append({"name": name, "type": "SCALAR", "scalar": scalar, "role": mesos_role})
+    reservation = reservations.of_task(state, record.name)
+    if role is not None and role.volume is not None and reservation is not None:
+        found.append(_volume(reservation, role.volume, mesos_role))
     if record.ports and not state.spec.has_own_addresses():
         ranges = {"range": [{"begin": port, "end": port} for port in record.ports]}
         found.append({"name": "ports", "type": "RANGES", "ranges": ranges, "role": mesos_role})
     return found
+
+
+def _volume(reservation: Reservation, volume: VolumeSpec, mesos_role: str) -> dict[str, Any]:
+    return {
+        "name": "disk",
+        "type": "SCALAR",
+        "scalar": {"value": volume.size},
+        "role": mesos_role,
+        "disk": {
+            "persistence": {"id": reservation.persistence_id},
+            "volume": {"container_path": volume.path, "mode": "RW"},
+        },
+    }
 
 
 def _status(record: TaskRecord) -> dict[str, Any]:
