@@ -102,7 +102,7 @@ def shown(s3: S3Server, tmp_path: Path) -> Iterator[Shown]:
     yield made
     if made.run is not None and made.run.poll() is None:
         made.run.terminate()
-        made.run.communicate()
+        made.run.communicate(timeout=DEADLINE)
     home("local", "down")
 
 
@@ -131,5 +131,6 @@ def test_a_kept_tensorboard_outlives_the_job_until_it_is_stopped(shown, tensorfl
     eventually(lambda: shown.losses(address), seconds=DEADLINE, what="losses")
     assert shown.run.poll() is None
     shown.run.send_signal(signal.SIGINT)
-    assert shown.run.wait(DEADLINE) == 0
+    shown.run.communicate(timeout=DEADLINE)
+    assert shown.run.returncode == 0
     assert shown.losses(address) == []
