@@ -75,7 +75,7 @@ def started_by_marathon(
     settings = collect(None, seen, _flags(arguments))
     if scheduler_command.UNINSTALL_VARIABLE in seen:
         settings = settings.with_value("uninstall", True, "the variable of an uninstall")
-    loaded = scheduler_command._options(None, (), settings, seen)
+    loaded = scheduler_command.read_options(None, (), settings, seen)
     directory = WorkDirectory(Path(settings["work_dir"])).service(loaded.service.name)
     prepared = (
         prepare_uninstall(loaded, directory)

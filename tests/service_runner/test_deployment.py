@@ -231,3 +231,25 @@ def test_the_example_of_the_manual_runs(runner: ServiceRunner) -> None:
     source, _, _ = after.partition("```")
     names = {"runner": runner, "Send": Send, "Expect": Expect, "COMPLETE": COMPLETE}
     exec(f"deployed = {source}", names)
+
+
+def test_tasks_on_a_virtual_network_start_when_their_addresses_are_known(
+    runner: ServiceRunner,
+) -> None:
+    runner.run(
+        {
+            "service": {
+                "job_name": "train",
+                "virtual_network_enabled": True,
+                "virtual_network_plugin_labels": "team:vision",
+            },
+            "worker": {"count": 2},
+            "parameter_server": {"count": 1},
+        },
+        Send.register(),
+        Send.offers(),
+        Expect.launched("ps-0", "worker-0", "worker-1"),
+        Expect.plan("deploy", Status.IN_PROGRESS),
+        Send.running(),
+        Expect.plan("deploy", Status.COMPLETE),
+    )

@@ -15,7 +15,12 @@ from service_runner.runner import Carried, ServiceRunner
 from service_runner.sends import Send
 from service_runner.service import agents
 
-COMPLETE, IN_PROGRESS, PENDING = Status.COMPLETE, Status.IN_PROGRESS, Status.PENDING
+COMPLETE, DELAYED, IN_PROGRESS, PENDING = (
+    Status.COMPLETE,
+    Status.DELAYED,
+    Status.IN_PROGRESS,
+    Status.PENDING,
+)
 
 JOB: dict[str, Any] = {
     "service": {
@@ -75,6 +80,10 @@ def test_a_task_that_ended_while_no_scheduler_ran_is_found_out_and_replaced(
     runner.run(
         JOB,
         Send.register(),
+        # Its agent sends again what nobody has acknowledged: that says how it ended.
+        Send.time(10),
+        Expect.plan("recovery", DELAYED),
+        Send.time(5),
         Expect.plan("recovery", PENDING),
         Expect.revived(),
         Send.offers(),

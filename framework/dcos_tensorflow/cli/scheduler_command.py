@@ -49,7 +49,7 @@ class _Ended(BaseException):
 
 def serve(options_file: Path | None, overrides: Sequence[str], settings: Settings) -> int:
     """Serve the job until a signal comes; return the exit code. Raises CliError, OptionsError."""
-    options = _options(options_file, overrides, settings, os.environ)
+    options = read_options(options_file, overrides, settings, os.environ)
     given = Path(settings["work_dir"]) if settings["work_dir"] else None
     work = work_directory(given, os.environ)
     directory = work.service(options.service.name)
@@ -98,7 +98,7 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
             return 0
 
 
-def _options(
+def read_options(
     file: Path | None, overrides: Sequence[str], settings: Settings, environ: Mapping[str, str]
 ) -> Options:
     """Return the options of the file, or of the OPTION__* variables that a package's app has."""

@@ -49,6 +49,14 @@ def are_learned(spec: ServiceSpec) -> bool:
     return spec.has_own_addresses() and spec.addressing is Addressing.OFFER
 
 
+def not_known_yet(task: str) -> str:
+    """Return what stands in a ClusterSpec for a host that is not known: a name that leads nowhere.
+
+    The domain is reserved for that (RFC 6761).
+    """
+    return f"{task}.invalid"
+
+
 def dns_name(spec: ServiceSpec, task: str) -> str:
     """Return the name that DC/OS gives a task: service names lose their slashes in it."""
     return f"{task}.{spec.name.replace('/', '')}.{spec.dns_domain}"

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dcos_tensorflow.core import contract as job_contract
-from dcos_tensorflow.core.addresses import dns_name
+from dcos_tensorflow.core.addresses import dns_name, not_known_yet
 from dcos_tensorflow.core.spec import (
     GANG_ROLES,
     TRAINING_ROLES,
@@ -134,13 +134,15 @@ def address_of(spec: ServiceSpec, role_spec: RoleSpec, index: int, host: str, po
     """Return the ``host:port`` by which peers reach a task.
 
     ``host`` and ``port`` come from the accepted offer, or are those of the task's own container
-    (``core.addresses``); ``host`` is empty until that is known. With DNS addressing the name is the
-    one that DC/OS gives the task, ``<task>.<service without slashes>.<domain>``, and the port is
-    the configured one, so that the address outlives any move.
+    (``core.addresses``); ``host`` is empty until that is known, and no process starts before. With
+    DNS addressing the name is the one that DC/OS gives the task,
+    ``<task>.<service without slashes>.<domain>``, and the port is the configured one, so that the
+    address outlives any move.
     Raises ValueError when DNS addressing is asked for and the role has no configured port.
     """
     if spec.addressing is Addressing.OFFER:
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        known = host or not_known_yet(f"{role_spec.role}-{index}")
+        return f"[{known}]:{port}" if ":" in known else f"{known}:{port}"
     if role_spec.port is None:
         raise ValueError(
             f"cluster_spec.addressing dns needs a port for {role_spec.role}; none is configured"

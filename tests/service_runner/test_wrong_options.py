@@ -1,0 +1,75 @@
+"""Package options that are wrong: whichever it is, no service starts, and its path is named.
+
+What the package's ``config.json`` knows is refused when the app is rendered, as Cosmos does it;
+what it does not, by the scheduler, with the variable edited into the app as an operator may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.options import OptionsError
+from dcos_tensorflow.options.catalogue import Option, options
+from dcos_tensorflow.package.variables import option_variables
+from service_runner.package_app import started_by_marathon, universe_package
+
+JOB = {"service": {"job_name": "train"}}
+PACKAGE = universe_package()
+
+
+def in_the_package(path: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the package's ``config.json`` says of an option."""
+    schema: dict[str, Any] = dict(PACKAGE.config)
+    for key in path:
+        schema = schema["properties"][key]
+    return schema
+
+
+def wrong_values(schema: dict[str, Any]) -> Iterator[Any]:
+    """Return values that the schema forbids, one for each of its rules."""
+    yield from ([1], {"a": 1}, None)
+    yield 1.5 if schema["type"] != "number" else "1.5"
+    if "enum" in schema:
+        yield "no such choice"
+    if "minimum" in schema:
+        yield schema["minimum"] - (0 if schema.get("exclusiveMinimum") else 1)
+    if "maximum" in schema:
+        yield schema["maximum"] + 1
+
+
+def wrong_text(option: Option) -> str:
+    """Return text that is wrong for the option, as its variable in the app."""
+    if "anyOf" in option.schema:
+        return "{"
+    if option.schema.get("type", "string") != "string" or "enum" in option.schema:
+        return "neither"
+    return "../a\nb"
+
+
+def refused(given: dict[str, Any], sandbox: Path, **variables: str) -> list[str]:
+    """Return the paths that the start of a service is refused with."""
+    with pytest.raises(OptionsError) as told:
+        started_by_marathon(PACKAGE, given, sandbox, variables=variables)
+    return [problem.path for problem in told.value.problems]
+
+
+@pytest.mark.parametrize("name", [".".join(path) for path in options()])
+def test_a_value_that_the_package_forbids_starts_no_service(name: str, tmp_path: Path) -> None:
+    path = tuple(name.split("."))
+    for value in wrong_values(in_the_package(path)):
+        given: dict[str, Any] = {group: dict(inside) for group, inside in JOB.items()}
+        into = given
+        for key in path[:-1]:
+            into = into.setdefault(key, {})
+        into[path[-1]] = value
+        assert refused(given, tmp_path) == [name]
+
+
+@pytest.mark.parametrize("variable", option_variables())
+def test_a_variable_that_is_wrong_starts_no_service(variable: str, tmp_path: Path) -> None:
+    option = option_variables()[variable]
+    assert refused(JOB, tmp_path, **{variable: wrong_text(option)}) == [option.name]
