@@ -136,6 +136,15 @@ RULES: Tuple[Rule, ...] = (
         contract.EXIT_JOB_UNUSABLE,
     ),
     _rule(
+        r"No module named '?tensorboard'?(?!\w|\.)|TensorBoard is not installed",
+        ExitClass.JOB_UNUSABLE,
+        "There is no TensorBoard in the Python that runs the task; TensorFlow brings none from 2.21 "
+        "on, and tf.summary needs it",
+        "install tensorboard there; for the task tensorboard, tensorboard.python may name another "
+        "environment that has it",
+        contract.EXIT_JOB_UNUSABLE,
+    ),
+    _rule(
         r"No module named '?tensorflow\.contrib|has no attribute 'contrib'",
         ExitClass.USER_ERROR,
         "The job uses tf.contrib, which TensorFlow 2 does not have in any form",

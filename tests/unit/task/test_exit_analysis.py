@@ -79,6 +79,26 @@ def test_a_python_without_tensorflow_can_never_run_the_job():
     assert (report.exit_code, report.exit_class) == (78, ExitClass.JOB_UNUSABLE)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python: Error while finding module specification for 'tensorboard.main' "
+        "(ModuleNotFoundError: No module named 'tensorboard')",
+        "tensorflow.python.summary.tb_summary.TBNotInstalledError: TensorBoard is not installed, "
+        "missing implementation for tf.summary.scalar",
+    ],
+)
+def test_a_python_without_tensorboard_is_told_how_to_get_one(line):
+    report = verdict(1, line)
+    assert (report.exit_code, report.exit_class) == (78, ExitClass.JOB_UNUSABLE)
+    assert "tensorboard.python" in report.hint
+
+
+def test_a_package_with_tensorboard_in_its_name_is_another_one():
+    report = verdict(1, "ModuleNotFoundError: No module named 'tensorboardX'")
+    assert report.exit_class is ExitClass.USER_ERROR
+
+
 def test_a_missing_part_of_tensorflow_is_not_a_missing_tensorflow():
     report = verdict(1, "ModuleNotFoundError: No module named 'tensorflow_datasets'")
     assert report.exit_class is ExitClass.USER_ERROR
