@@ -138,8 +138,8 @@ RULES: Tuple[Rule, ...] = (
     _rule(
         r"No module named '?tensorboard'?(?!\w|\.)|TensorBoard is not installed",
         ExitClass.JOB_UNUSABLE,
-        "There is no TensorBoard in the Python that runs the task; TensorFlow brings none from 2.21 "
-        "on, and tf.summary needs it",
+        "There is no TensorBoard in the Python that runs the task; tf.summary needs it, and "
+        "TensorFlow brings none from 2.21 on",
         "install tensorboard there; for the task tensorboard, tensorboard.python may name another "
         "environment that has it",
         contract.EXIT_JOB_UNUSABLE,
