@@ -28,7 +28,7 @@ from dcos_tensorflow.cli.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core import sidecars
-from dcos_tensorflow.core.events import Event, StopRequested
+from dcos_tensorflow.core.events import Event, StopRequested, UninstallRequested
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import ServiceSpec
 from dcos_tensorflow.mesos.address import ZooKeeperUri, parse_masters
@@ -43,7 +43,9 @@ log = logging.getLogger(__name__)
 _REGISTERED_SECONDS = 10.0
 #: How long the answer to a wish for other options is waited for: a step, and a commit.
 _ANSWER_SECONDS = 10.0
-#: The same for a framework that no master has ever seen.
+#: How long agents have to offer what they have reserved for a job that has ended.
+_GIVE_BACK_SECONDS = 60.0
+#: How long a framework that no master has ever seen has for its first subscription.
 _FIRST_SECONDS = 3.0
 
 
@@ -230,7 +232,18 @@ class ServedJob:
             log.warning(
                 "the master does not answer: the framework stays until its failover timeout"
             )
+        if state is not None and state.registered and state.reservations:
+            self._give_back()
         self.scheduler.teardown()
+
+    def _give_back(self) -> None:
+        """Have everything that is reserved given back: once the framework is gone nobody could."""
+        self.scheduler.submit(UninstallRequested("the job has ended"))
+        if not self.scheduler.wait_until(lambda state: state.erased, _GIVE_BACK_SECONDS):
+            state = self.scheduler.state()
+            kept = state.reservations.values() if state is not None else ()
+            left = ", ".join(f"{r.task} on {r.hostname}" for r in kept)
+            log.warning("volumes are left behind, for their agents do not answer: %s", left)
 
     def tail(self, agent_id: str, task_id: str, file: str) -> list[str]:
         """Return the last lines of a file in a task's sandbox. Raises what AgentFiles raises."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from command_line import CommandLine, write_options
 from dcos_tensorflow.core.events import PodCommand, PodVerb, UninstallRequested
 from dcos_tensorflow.core.job import Outcome
 from dcos_tensorflow.core.resources import Resources
@@ -245,3 +246,14 @@ def test_an_accept_whose_fate_is_unknown_makes_no_second_volume(schedule, cluste
     state = scheduler.state()
     kept = {f"{r.task}.{r.resource_id}" for r in state.reservations.values() if not r.given_up}
     assert volumes(cluster) == kept
+
+
+def test_a_run_gives_its_volumes_back_at_its_end(cluster, tmp_path):
+    options = write_options(
+        tmp_path,
+        service={"name": "job", "job_cmd": "echo done > tf-volume/file", "user": ""},
+        worker={"count": 2, "persistent_volume": True},
+    )
+    ended = CommandLine(tmp_path / "home")("run", options, "--master", cluster.master)
+    assert ended.code == 0, ended.out
+    assert reserved(cluster) == []
