@@ -19,6 +19,7 @@ from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import Incident, JobPhase, JobState, Outcome, Verdict
 from dcos_tensorflow.core.members import decider_of, known_step, members, strategy_of
 from dcos_tensorflow.core.recovery import Loss, ends_with, restart_set
+from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import RetrySpec, ServiceSpec, Strategy, TaskRole, split_task_name
 from dcos_tensorflow.core.task import TaskRecord, TaskState
 
@@ -85,8 +86,10 @@ def see_cause(draft: Draft) -> None:
 
 def time_out(draft: Draft, late: TaskRecord, seconds: float) -> None:
     """Open an incident for a member that does not come up."""
-    known = "" if late.address else ", and Mesos has told no address of its container"
-    summary = f"{late.name} is still {late.state} {seconds:g} s after its launch{known}"
+    summary = (
+        f"{late.name} is still {late.state} {seconds:g} s after its launch"
+        f"{_unheard(draft.state, late)}"
+    )
     incident = Incident(
         late.name, late.task_id, draft.now, causes.START_TIMED_OUT, summary, charged=True
     )
@@ -95,6 +98,15 @@ def time_out(draft: Draft, late: TaskRecord, seconds: float) -> None:
     draft.set_job(replacing=(*draft.job.replacing, late.name))
     losses = {late.name: Loss.STALLED}
     _begin_restart(draft, losses, incident.summary)
+
+
+def _unheard(state: ServiceState, late: TaskRecord) -> str:
+    """Return what keeps us from hearing of a held process, which its runner alone can start."""
+    if not late.address:
+        return ", and Mesos has told no address of its container"
+    if late.held and late.task_id not in state.reports:
+        return f", and its task runner was never heard at {late.address}:{late.ports[-1]}"
+    return ""
 
 
 def collect_evidence(draft: Draft, record: TaskRecord) -> None:

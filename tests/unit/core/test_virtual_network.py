@@ -153,3 +153,25 @@ def test_with_the_agents_addresses_the_cluster_spec_is_that_of_the_offers():
 def test_another_network_is_another_container(network):
     other = replace(on_overlay(), network=network)
     assert fingerprint(other, TaskRole.WORKER) != fingerprint(on_overlay(), TaskRole.WORKER)
+
+
+def given_up_on(scheduler: Scheduler) -> str:
+    """Let the time for the start pass, and return why the first task is replaced."""
+    scheduler.run(700, tick=5.0)
+    return scheduler.state.job.incidents[0].summary
+
+
+def test_a_task_whose_address_never_comes_is_replaced_for_that():
+    scheduler = launched(on_overlay())
+    for task in scheduler.cluster.tasks.values():
+        task.state = TaskState.RUNNING
+    assert given_up_on(scheduler).endswith("and Mesos has told no address of its container")
+
+
+def test_a_task_runner_that_cannot_be_reached_is_replaced_for_that(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    scheduler = launched(on_overlay())
+    monkeypatch.setattr(scheduler.cluster, "ask", lambda record: None)
+    scheduler.cluster.run_everything()
+    assert "its task runner was never heard at 9.0.0." in given_up_on(scheduler)

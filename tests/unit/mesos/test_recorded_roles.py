@@ -1,0 +1,98 @@
+"""Quotas and several Mesos roles, as a real Mesos 1.12 showed them, before our own decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dcos_tensorflow.core import events
+from dcos_tensorflow.core.actions import Accept
+from dcos_tensorflow.core.quota import Quota
+from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.service import step
+from dcos_tensorflow.core.service_state import LaunchSettings, ServiceState
+from dcos_tensorflow.core.spec import JobSpec, RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.mesos.convert import offer_from_json
+from dcos_tensorflow.scheduler.quota_watch import quota_in
+from mesos_recording import read
+
+NOW = 1000.0
+
+
+def offered(scenario: str) -> Iterator[list[dict[str, Any]]]:
+    """Yield the offers of a recording, event by event."""
+    for line in read(scenario):
+        event = line.get("event", {})
+        if event.get("type") == "OFFERS":
+            yield event["offers"]["offers"]
+
+
+def waiting(workers: int, mesos_role: str = "tensorflow") -> ServiceState:
+    """Return a registered service that wants workers of one cpu each."""
+    small = Resources(cpus=1, mem=256)
+    state = ServiceState(
+        spec=ServiceSpec(
+            name="tensorflow",
+            roles=(RoleSpec(TaskRole.WORKER, workers, small),),
+            job=JobSpec(name="job"),
+            mesos_role=mesos_role,
+        ),
+        instance="instance-1",
+        settings=LaunchSettings(token_key="00" * 32),
+    )
+    registered = events.Registered(framework_id="f-1", master="127.0.0.1:5050")
+    return step(state, registered, NOW).state
+
+
+def after(state: ServiceState, offers: list[dict[str, Any]]) -> tuple[ServiceState, list[Accept]]:
+    """Return the state after a recorded event, and the launches that it led to."""
+    received = events.OffersReceived(tuple(offer_from_json(one, NOW) for one in offers))
+    decision = step(state, received, NOW)
+    return decision.state, [one for one in decision.actions if isinstance(one, Accept)]
+
+
+def test_an_offer_within_the_quota_is_used() -> None:
+    _, accepts = after(waiting(1), next(offered("quota")))
+    assert [launch.name for accept in accepts for launch in accept.launches] == ["worker-0"]
+
+
+def test_a_gang_that_is_larger_than_its_quota_says_so() -> None:
+    state, accepts = after(waiting(2), next(offered("quota")))
+    assert accepts == []
+    seen = events.QuotaSeen(Quota("tensorflow", {"cpus": 1.0, "mem": 512.0}))
+    assert step(state, seen, NOW).state.job.why.endswith(
+        "; the quota of the Mesos role tensorflow leaves 1 of 1 cpus, and 2 are needed"
+    )
+
+
+def test_offers_without_cpus_are_of_a_quota_that_is_used_up() -> None:
+    used_up = [
+        o for o in offered("quota") if not any(r["name"] == "cpus" for r in o[0]["resources"])
+    ]
+    state, accepts = after(waiting(1), used_up[0])
+    assert accepts == []
+    seen = events.QuotaSeen(Quota("tensorflow", {"cpus": 1.0}, {"cpus": 1.0}))
+    assert "leaves 0 of 1 cpus, and 1 are needed" in step(state, seen, NOW).state.job.why
+
+
+def test_the_roles_of_a_real_master_can_be_read() -> None:
+    answers = [
+        line["response"]["body"]
+        for line in read("environment")
+        if line.get("request", {}).get("path") == "/roles"
+    ]
+    assert [quota_in(answer, "tensorflow") for answer in answers] == [None]
+
+
+def test_offers_of_each_role_are_used_under_that_role() -> None:
+    roles = []
+    for offers in offered("multi_role"):
+        _, accepts = after(waiting(1), offers)
+        roles += [(offers[0]["allocation_info"]["role"], len(accepts))]
+    assert roles == [("tensorflow/sweep", 1), ("tensorflow", 1)]
+
+
+def test_offers_of_two_roles_are_never_joined_in_one_launch() -> None:
+    both = [one for offers in offered("multi_role") for one in offers]
+    _, accepts = after(waiting(8), both)
+    assert sorted(len(accept.offer_ids) for accept in accepts) == [1, 1]
