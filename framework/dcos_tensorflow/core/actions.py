@@ -66,6 +66,7 @@ class LaunchTask:
         network = self.network
         own = network is not None and network.addresses is NetworkAddresses.CONTAINER
         return () if own else self.ports
+
     uris: tuple[Uri, ...] = ()
     container: Container | None = None
     user: str = ""

@@ -17,7 +17,7 @@ from dcos_tensorflow.core.strategy import recovery_strategy
 from dcos_tensorflow.core.task import TaskRecord, TaskState
 
 #: Phases in which nobody of a restart set has been told to start.
-_STOPPED_PHASES = RESTARTING_PHASES - {JobPhase.STARTING}
+STOPPED_PHASES = RESTARTING_PHASES - {JobPhase.STARTING}
 
 
 def strategy_of(state: ServiceState) -> Strategy:
@@ -148,7 +148,7 @@ def leaving(state: ServiceState) -> tuple[TaskRecord, ...]:
 
 def is_quiet(state: ServiceState) -> bool:
     """Say whether nobody trains: the decider and all that restart have said that they stopped."""
-    if state.job.phase not in _STOPPED_PHASES:
+    if state.job.phase not in STOPPED_PHASES:
         return False
     concerned = (state.tasks.get(name) for name in {*scope(state), decider_of(state)})
     return all(r is None or not has_container(r) or is_held(state, r) for r in concerned)

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dcos_tensorflow.core import incidents, reservations, restarts, update_order
+from dcos_tensorflow.core.cluster_spec import members_of
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.members import (
+    STOPPED_PHASES,
     decider_of,
     has_container,
     is_paused,
@@ -47,6 +49,22 @@ def restart_on_request(draft: Draft, names: Iterable[str], *, replace: bool) -> 
             incidents.count_against_agent(draft, record.agent_id, AVOIDED_AFTER)
     what = "placed anew" if replace else "started again"
     _restart(draft, [r.name for r in records], f"{', '.join(wanted)} are {what} on request")
+
+
+def take_along(draft: Draft) -> None:
+    """Add to the restart under way who was to leave, is wanted again, and restarts with the others.
+
+    It trains on as before: the options that it was to leave by have stopped everybody but it.
+    """
+    state, job = draft.state, draft.job
+    if job.phase not in STOPPED_PHASES or not job.restarting:
+        return
+    everybody = members(state)
+    losses = {name: Loss.PROCESS for name in job.restarting if name in everybody}
+    due = restart_set(strategy_of(state), decider_of(state), everybody, losses)
+    live = {record.name for record in state.live_tasks}
+    concerned = set(job.restarting) | (set(due) & live)
+    draft.set_job(restarting=tuple(n for n in members_of(state.spec) if n in concerned))
 
 
 #: Failures of a job's tasks on one agent within ``incidents.AGENT_WINDOW_SECONDS`` after which the

@@ -133,6 +133,7 @@ def change_configuration(draft: Draft, event: events.ConfigurationChanged) -> No
         absent=tuple(n for n in draft.job.absent if n in wanted),
         joining=tuple(n for n in draft.job.joining if n in wanted),
     )
+    planned_changes.take_along(draft)
     draft.reasons.append(
         f"configuration {configuration_id(event.spec)} is the target now:"
         f" {', '.join(differing)} differ"

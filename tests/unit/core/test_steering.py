@@ -220,6 +220,18 @@ def test_who_leaves_has_ended_before_those_start_that_must_know():
     assert not leaving.alive
 
 
+def test_who_was_to_leave_and_is_wanted_again_starts_with_the_others():
+    scheduler = a_gang(MWMS)
+    scheduler.cluster.runner("chief-0").stop_seconds = 5.0
+    change(scheduler, count=1)
+    scheduler.run(2)
+    change(scheduler, count=2)
+    settle(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert len({r.ordered_at for r in scheduler.state.tasks.values()}) == 1
+    assert scheduler.cluster.runner("worker-1").state == "running"
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_another_number_of_parameter_servers_restarts_everybody(count):
     scheduler = a_gang()
