@@ -15,12 +15,14 @@ from dcos_tensorflow.task.storage.task_storage import TaskStorage
 from waiting import eventually
 
 
-def storage(s3, sandbox, attempt: int | None = 1, **plan) -> TaskStorage:
+def storage(
+    s3, sandbox, attempt: int | None = 1, directory_of_logs: str = "", **plan
+) -> TaskStorage:
     return TaskStorage(
         StoragePlan(
             sandbox=str(sandbox),
             checkpoint_dir=str(sandbox / "checkpoints"),
-            log_dir=str(sandbox / "logs"),
+            log_dir=directory_of_logs or str(sandbox / "logs"),
             s3=S3Settings(endpoint_url=s3.url, region="us-east-1"),
             checkpoints_uri="s3://bucket/job",
             writer=Writer("service", attempt, f"chief-0__{attempt}") if attempt else None,
@@ -67,6 +69,31 @@ def test_summaries_are_copied_beside(s3, tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "events.out.tfevents.1").write_bytes(b"event")
     assert task.finish(10.0)
+    assert s3.list_keys("logs/") == ["logs/events.out.tfevents.1"]
+
+
+def test_an_evaluator_does_not_put_back_what_it_was_brought(s3, tmp_path):
+    chief = storage(s3, tmp_path / "1")
+    chief.fetch()
+    chief.begin()
+    job = Job(tmp_path / "1" / "checkpoints")
+    job.write("best.txt", b"of the chief")
+    job.save(1)
+    assert chief.finish(20.0)
+    logs = tmp_path / "2" / "checkpoints"
+    evaluator = storage(
+        s3,
+        tmp_path / "2",
+        attempt=None,
+        follow=True,
+        summaries_uri="s3://bucket/logs",
+        directory_of_logs=str(logs),
+    )
+    assert evaluator.fetch().step == 1
+    evaluator.begin()
+    assert (logs / "best.txt").read_bytes() == b"of the chief"
+    (logs / "events.out.tfevents.1").write_bytes(b"event")
+    assert evaluator.finish(10.0)
     assert s3.list_keys("logs/") == ["logs/events.out.tfevents.1"]
 
 

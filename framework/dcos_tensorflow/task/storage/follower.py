@@ -12,7 +12,7 @@ import contextlib
 import os
 import time
 from dataclasses import dataclass, replace
-from typing import FrozenSet, List, Optional
+from typing import FrozenSet, List, Optional, Tuple
 
 from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.connection import Connection
@@ -53,17 +53,23 @@ class CheckpointFollower:
         self._connection = replace(connection, noticed=self._board.failed)
         self._restorer = Restorer(plan.place, self._connection)
         self._here: List[FrozenSet[str]] = []
+        self._brought: FrozenSet[str] = frozenset()
         self._seen = restored.id if restored else ""
         self._repeating = Repeating(
             "follower", plan.interval_seconds, self.follow_once, connection.gate
         )
         if restored is not None and restored.paths:
-            self._here.append(frozenset(restored.paths))
+            self._brought = frozenset(restored.paths)
+            self._here.append(self._brought)
             self._board.change(published_id=restored.id, published_step=restored.step)
 
     def status(self) -> status.SyncStatus:
         """Return which checkpoint is here, as ``published_*``; from any thread."""
         return self._board.read()
+
+    def brought(self) -> FrozenSet[str]:
+        """Return the files that are others' and not this task's own; from any thread."""
+        return self._brought
 
     def start(self) -> None:
         """Begin to follow. Returns at once."""
@@ -102,7 +108,7 @@ class CheckpointFollower:
 
     def _bring(self, line: Published) -> bool:
         try:
-            brought = self._restorer.add(self._plan.directory, line)
+            brought = self._restorer.add(self._plan.directory, line, self._expect)
         except DamagedCheckpoint as damaged:
             if line.id not in [known.id for known in self._restorer.published()]:
                 # It was removed while it came: there is a newer one.
@@ -123,6 +129,9 @@ class CheckpointFollower:
         self._remove_old()
         return True
 
+    def _expect(self, paths: Tuple[str, ...]) -> None:
+        self._brought |= frozenset(paths)
+
     def _remove_old(self) -> None:
         """Remove the files that only checkpoints of long ago have."""
         kept: FrozenSet[str] = frozenset().union(*self._here[:KEPT])
@@ -131,3 +140,4 @@ class CheckpointFollower:
         for path in old - kept:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(self._plan.directory, path))
+        self._brought = kept

@@ -13,7 +13,7 @@ import posixpath
 import threading
 import time
 from dataclasses import dataclass, replace
-from typing import Dict, Iterator, List, Optional, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from dcos_tensorflow.task.storage import layout, snapshot, status
 from dcos_tensorflow.task.storage.connection import Connection
@@ -41,10 +41,19 @@ class MirrorPlan:
 
 
 class Mirror:
-    """Copies one directory. ``start`` and ``finish``, or ``copy_once`` without the thread."""
+    """Copies one directory. ``start`` and ``finish``, or ``copy_once`` without the thread.
 
-    def __init__(self, plan: MirrorPlan, connection: Connection) -> None:
+    ``others`` returns the files that are not this task's own: whoever wrote them copies them.
+    """
+
+    def __init__(
+        self,
+        plan: MirrorPlan,
+        connection: Connection,
+        others: Callable[[], FrozenSet[str]] = frozenset,
+    ) -> None:
         self._plan = plan
+        self._others = others
         self._connection = connection
         self._gate = connection.gate
         self._board = status.StatusBoard()
@@ -126,12 +135,14 @@ class Mirror:
     def _due(self, ended: bool) -> List[FileFacts]:
         listing = snapshot.look(self._plan.directory)
         checkpoints = {posixpath.dirname(path) for path in listing.states}
+        others = self._others()
         now = time.monotonic()
         quiet_since = listing.now_ns - int(self._plan.quiet_seconds * 1e9)
         return [
             fact
             for fact in listing.files
-            if self._belongs(fact.path, checkpoints)
+            if fact.path not in others
+            and self._belongs(fact.path, checkpoints)
             and self._is_due(fact, now, ended)
             and (ended or layout.is_event_file(fact.path) or fact.modified_ns <= quiet_since)
         ]

@@ -11,7 +11,7 @@ import os
 import posixpath
 import shutil
 from dataclasses import dataclass, field, replace
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from dcos_tensorflow.task.storage import download, layout, snapshot, state_file
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
@@ -87,13 +87,16 @@ class Restorer:
         pointer, _ = read_pointer(self._connection.store(self._place.bucket), self._place)
         return pointer.published if pointer else ()
 
-    def add(self, directory: str, line: Published) -> Restored:
+    def add(
+        self, directory: str, line: Published, coming: Callable[[Tuple[str, ...]], None]
+    ) -> Restored:
         """Bring a checkpoint beside what ``directory`` holds; its state file comes last.
 
-        A process may read there all the while. Raises StorageError.
+        A process may read there all the while. ``coming`` is told which files there will be, before
+        they are. Raises StorageError.
         """
         try:
-            return self._restore_one(directory, line, beside=True)
+            return self._restore_one(directory, line, coming)
         except OSError as error:
             raise storage_error(error, "bring a checkpoint") from error
 
@@ -139,7 +142,12 @@ class Restorer:
         _remove_others(directory)
         return Restored(SOURCE_SCRATCH)
 
-    def _restore_one(self, directory: str, line: Published, *, beside: bool = False) -> Restored:
+    def _restore_one(
+        self,
+        directory: str,
+        line: Published,
+        coming: Optional[Callable[[Tuple[str, ...]], None]] = None,
+    ) -> Restored:
         store = self._connection.store(self._place.bucket)
         made = read_manifest(store, line)
         staging = self._staging(directory, line.id)
@@ -151,7 +159,9 @@ class Restorer:
             shutil.rmtree(staging, ignore_errors=True)
             raise
         paths = tuple(entry.path for entry in made.files)
-        if not beside:
+        if coming is not None:
+            coming(paths)
+        else:
             _remove_others(directory)
         _install(directory, staging, paths)
         return Restored(

@@ -136,7 +136,8 @@ class TaskStorage:
             self._publisher.start()
         if self._summaries is not None:
             plan_of_mirror = MirrorPlan(plan.log_dir, self._summaries)
-            self._mirror = Mirror(plan_of_mirror, self._own_connection())
+            others = self._follower.brought if self._follower is not None else frozenset
+            self._mirror = Mirror(plan_of_mirror, self._own_connection(), others)
             self._mirror.start()
 
     def publish_soon(self) -> None:
