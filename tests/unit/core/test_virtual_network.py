@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core import addresses
+from dcos_tensorflow.core import addresses, events
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.launch_fingerprint import fingerprint
 from dcos_tensorflow.core.plan import plans
@@ -17,6 +17,7 @@ from dcos_tensorflow.core.spec import (
     RoleSpec,
     ServiceSpec,
     TaskRole,
+    UpdateStrategy,
     VirtualNetwork,
 )
 from dcos_tensorflow.core.task import TaskState
@@ -175,3 +176,17 @@ def test_a_task_runner_that_cannot_be_reached_is_replaced_for_that(
     monkeypatch.setattr(scheduler.cluster, "ask", lambda record: None)
     scheduler.cluster.run_everything()
     assert "its task runner was never heard at 9.0.0." in given_up_on(scheduler)
+
+
+@pytest.mark.parametrize("strategy", list(UpdateStrategy))
+@pytest.mark.parametrize(("before", "after"), [(None, OVERLAY), (OVERLAY, None)])
+def test_a_service_can_go_over_to_another_network(before, after, strategy):
+    spec = small_job(network=before, update_strategy=strategy)
+    scheduler = started(spec)
+    scheduler.handle(events.ConfigurationChanged(replace(spec, network=after)))
+    for _ in range(8):
+        scheduler.handle(events.PlanCommand("update", events.PlanVerb.RESUME))
+        recover(scheduler, 20)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    own = [a.startswith("9.0.0.") for a in scheduler.state.epoch.addresses.values()]
+    assert own == [after is not None] * 3
