@@ -22,8 +22,8 @@ from dcos_tensorflow.core.task import mesos_task_id, parse_task_id
 #: What an agent gives per read; more is not given at once.
 MAX_BYTES = 64 * 1024
 _MAX_PATH = 1024
-#: The folder of the secrets that we deliver ourselves.
-_SECRETS = contract.KERBEROS_KEYTAB_FILE.partition("/")[0]
+#: Folders of secrets: our own deliveries; the keys that DC/OS gives a task's executor.
+_SECRET_FOLDERS = (contract.KERBEROS_KEYTAB_FILE.partition("/")[0], ".ssl")
 
 
 class FileRefused(Exception):
@@ -112,7 +112,7 @@ def _check_path(file: str) -> None:
 
 
 def _is_secret_file(file: str, specs: Iterable[ServiceSpec]) -> bool:
-    if file.partition("/")[0] == _SECRETS:
+    if file.partition("/")[0] in _SECRET_FOLDERS:
         return True
     return any(
         file == secret or file.startswith(f"{secret}/")

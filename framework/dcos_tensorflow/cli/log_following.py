@@ -30,6 +30,8 @@ from dcos_tensorflow.cli.task_output import (
 #: Seconds between looks at the job, and between reads of a file that is at its end.
 LOOK_SECONDS = 0.5
 _READERS = 8
+#: Above so many tasks each is asked for less often, so that the agents are asked no more.
+_UNHURRIED = 32
 _WAIT_SECONDS = 0.1
 _AGAIN_SECONDS = 2.0
 #: How long the end of an attempt that is over is asked for in vain.
@@ -177,7 +179,8 @@ class Follower:
         stream.read_at = self._clock()
         for line in stream.lines.whole(part.text):
             self._sink.line(stream.attempt, line)
-        stream.due = stream.read_at + (LOOK_SECONDS if part.at_end else 0.0)
+        pause = LOOK_SECONDS * max(1.0, len(self._streams) / _UNHURRIED)
+        stream.due = stream.read_at + (pause if part.at_end else 0.0)
         # Only a read that began when it was over can have seen the end.
         if part.at_end and stream.over_at and began >= stream.over_at:
             self._finish(stream)

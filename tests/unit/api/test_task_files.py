@@ -141,7 +141,9 @@ def test_a_way_out_of_the_sandbox_is_refused(ask: Any, state: ServiceState, file
     assert ask(f"/v1/pod/worker-0/files/{file}", state).status_code == 400
 
 
-@pytest.mark.parametrize("file", ["keys/password", "keys/password/below", ".secrets/keytab"])
+@pytest.mark.parametrize(
+    "file", ["keys/password", "keys/password/below", ".secrets/keytab", ".ssl/scheduler.key"]
+)
 def test_a_file_with_a_secret_is_refused(
     ask: Any, source: Any, state: ServiceState, file: str
 ) -> None:
