@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,6 +69,8 @@ def table(rows: list[tuple[str, str]], indent: str = "  ") -> list[str]:
 
 
 def sentence(text: str) -> str:
-    """Return a message as a sentence."""
+    """Return a message as a sentence; an option's path that it begins with stays as it is."""
     text = text.strip()
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
+    option = re.match(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+:", text)
+    first = text[:1] if option else text[:1].upper()
+    return f"{first}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"

@@ -53,8 +53,8 @@ Rules that span several options:
   images of can be chosen.
 * GPU workers have at least one GPU each, and GPUs need the `mesos` containerizer.
 * `cluster_spec.addressing` `dns` needs ports that are not 0.
-* `service.virtual_network_enabled` needs a `virtual_network_name`; what a network means for ports and
-  names is told in `docs/networks.md`.
+* `service.virtual_network_enabled` needs a `virtual_network_name`; what a network means for ports
+  and names is told in `docs/networks.md`.
 * The longest of several waits is not shorter than the first.
 * What is kept in S3 is told in `docs/checkpoints.md`. `checkpoints.initial_uri` needs checkpoints
   there. `s3.credentials` names where the keys are: one of `env`, `file` and `secret`, or nothing. A

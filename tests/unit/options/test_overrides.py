@@ -106,7 +106,8 @@ def test_a_whole_group_can_be_set() -> None:
             "worker=3",
             "worker: must be an object, not a number (given: 3; allowed: an object with any of "
             "count, min_count, placement_constraint, port, cpus, mem, disk, disk_type, "
-            "persistent_volume, volume_path, retry_limit, env, python, user, secrets, rlimits, shm_size)",
+            "persistent_volume, volume_path, retry_limit, env, python, user, secrets, rlimits, "
+            "shm_size)",
         ),
     ],
 )
