@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dcos_tensorflow.core.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.addresses import Vip
+from dcos_tensorflow.core.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import Container, NetworkAddresses, Uri, VirtualNetwork
 from dcos_tensorflow.core.storage_spec import CredentialsReference
@@ -57,6 +57,12 @@ class LaunchTask:
     secret_values: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     rlimits: tuple[ResourceLimit, ...] = ()
     shm_size: int = 0
+    uris: tuple[Uri, ...] = ()
+    container: Container | None = None
+    user: str = ""
+    kill_grace_seconds: float = 10.0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    reservation: ReservationOrder | None = None
     network: VirtualNetwork | None = None
     vip: Vip | None = None
 
@@ -66,13 +72,6 @@ class LaunchTask:
         network = self.network
         own = network is not None and network.addresses is NetworkAddresses.CONTAINER
         return () if own else self.ports
-
-    uris: tuple[Uri, ...] = ()
-    container: Container | None = None
-    user: str = ""
-    kill_grace_seconds: float = 10.0
-    labels: Mapping[str, str] = field(default_factory=dict)
-    reservation: ReservationOrder | None = None
 
 
 @dataclass(frozen=True)

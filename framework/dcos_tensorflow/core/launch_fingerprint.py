@@ -82,8 +82,8 @@ def _worked_out(spec: ServiceSpec, role: TaskRole) -> str:
         "dns_domain": spec.dns_domain,
         "log_max_bytes": spec.log_max_bytes,
         "log_keep": spec.log_keep,
-        **({"network": records.to_plain(spec.network)} if spec.network is not None else {}),
         # Absent while nothing of it is set: what was launched before there was S3 stays as it is.
+        **({"network": records.to_plain(spec.network)} if spec.network is not None else {}),
         **({"storage": storage} if storage != _storage(StorageSpec()) else {}),
     }
     text = json.dumps(_numbers_alike(plain), sort_keys=True, separators=(",", ":"))
