@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from dcos_tensorflow.local.dcos.this_machine import variables
 PYTHONS = {"": "/any/python", "2.15.1": "/old/python"}
 
 
-def told(**env: str) -> dict[str, str]:
-    app = app_of(normalised({"id": "tf", "cmd": "x", "env": env}))
-    return variables(app, "127.0.0.1:5050", Path("/state/tf"), PYTHONS)
+def told(secrets: Mapping[str, object] | None = None, **env: object) -> dict[str, str]:
+    given = {"id": "tf", "cmd": "x", "env": env, "secrets": secrets or {}}
+    app = app_of(normalised(given))
+    return variables(app, "127.0.0.1:5050", Path("/state/tf"), PYTHONS, Path("/state/secrets"))
 
 
 def test_the_master_and_the_state_are_those_of_this_machine() -> None:
@@ -33,6 +35,20 @@ def test_without_images_the_version_chooses_a_python(version: str, python: str |
 
 def test_a_python_of_the_users_own_stays() -> None:
     assert "OPTION__SERVICE__PYTHON" not in told(OPTION__SERVICE__PYTHON="/mine")
+
+
+def test_the_tasks_secrets_are_where_the_apps_are() -> None:
+    assert told()["DCOS_TENSORFLOW_SECRETS_DIR"] == "/state/secrets"
+
+
+def test_nobody_logs_in_as_a_service_account_here() -> None:
+    found = told(
+        {"serviceCredential": {"source": "team/tf"}},
+        DCOS_SERVICE_ACCOUNT_CREDENTIAL={"secret": "serviceCredential"},
+        OPTION__SERVICE__SERVICE_ACCOUNT_SECRET="team/tf",
+    )
+    assert found["DCOS_SERVICE_ACCOUNT_CREDENTIAL"] == ""
+    assert found["OPTION__SERVICE__SERVICE_ACCOUNT_SECRET"] == ""
 
 
 def test_an_app_of_another_package_is_given_no_python() -> None:

@@ -146,7 +146,9 @@ class LocalDcos:
         config = self._config
         folder = config.folder / "services" / app.app_id.strip("/").replace("/", "__")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return this_machine.variables(app, config.master, folder, config.pythons)
+        return this_machine.variables(
+            app, config.master, folder, config.pythons, config.folder / "secrets"
+        )
 
 
 def _last_port(state: StateFile) -> int:

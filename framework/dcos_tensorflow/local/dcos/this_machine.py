@@ -2,7 +2,8 @@
 
 ``local_dcos`` asks for every start of an app. A package names masters and ZooKeeper by DC/OS' own
 host names, which lead nowhere here; its service listens on every address, which here would be
-those of a laptop; and its tasks run in images, where here they need a Python of this machine.
+those of a laptop; its tasks run in images, where here they need a Python of this machine; and there
+is nobody to log in to as a service account, and no secret store but a folder of files.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from dcos_tensorflow.package.variables import variable_of
 
 _PYTHON = variable_of(("service", "python"))
 _VERSION = variable_of(("service", "tensorflow_version"))
+_ACCOUNT = "DCOS_SERVICE_ACCOUNT_CREDENTIAL"
+_ACCOUNT_SECRET = variable_of(("service", "service_account_secret"))
 
 
-def variables(app: App, master: str, folder: Path, pythons: Mapping[str, str]) -> dict[str, str]:
+def variables(
+    app: App, master: str, folder: Path, pythons: Mapping[str, str], secrets: Path
+) -> dict[str, str]:
     """Return the variables.
 
     Args:
@@ -25,13 +30,17 @@ def variables(app: App, master: str, folder: Path, pythons: Mapping[str, str]) -
         master: ``host:port`` of the Mesos master.
         folder: where the service may keep its state.
         pythons: by version of TensorFlow, that of "" for whoever names none.
+        secrets: the folder with a file for each secret.
     """
     found = {
         "DCOS_TENSORFLOW_MASTER": master,
         "DCOS_TENSORFLOW_STATE": f"sqlite:///{folder / 'state.db'}",
         "DCOS_TENSORFLOW_HOME": str(folder),
         "DCOS_TENSORFLOW_API_HOST": "127.0.0.1",
+        "DCOS_TENSORFLOW_SECRETS_DIR": str(secrets),
     }
+    if _ACCOUNT in app.secret_env:
+        found |= {_ACCOUNT: "", _ACCOUNT_SECRET: ""}
     if app.env.get(_PYTHON) == "":
         # Without one the service would ask for an image, which the embedded cluster refuses.
         python = pythons.get(app.env.get(_VERSION, ""))
