@@ -95,7 +95,7 @@ class History:
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
         self.lines: list[str] = []
-        self.job = random_job(self.dice)
+        self.job = self.make_job()
         self.cluster = self.make_cluster()
         self.rules = Rules(self.job, self.cluster)
         self.scheduler = FaultyScheduler(self.dice, self.job, self.cluster, self.rules)
@@ -105,6 +105,10 @@ class History:
         self.checkpoint: int | None = None
         roles = ", ".join(f"{r.count} {r.role}" for r in self.job.spec.roles if r.count)
         self.note(f"{self.job.strategy}: {roles} on {len(self.cluster.agents)} agents")
+
+    def make_job(self) -> Job:
+        """Return the job of this history."""
+        return random_job(self.dice)
 
     def make_cluster(self) -> Cluster:
         """Return the machines of this history."""

@@ -1,7 +1,8 @@
 """Many seeds at once, on all cores: ``make simulate SEEDS=10000``.
 
-Every seed is a history, and every fourth one a single incident as well. Those that break a rule
-are named; ``history.py SEED`` or ``single_incident.py SEED`` tells their story.
+Every seed is a history, every fourth one a single incident as well, and another fourth a history
+with persistent volumes. Those that break a rule are named; ``history.py SEED``,
+``single_incident.py SEED`` or ``volume_history.py SEED`` tells their story.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ if __name__ == "__main__":
 from history import History
 from history_rules import RuleBroken
 from single_incident import SingleIncident
+from volume_history import VolumeHistory
 
-#: So many seeds are a single incident, too: one of four.
+#: One of so many seeds is a single incident, too, and another one a history with volumes.
 _EVERY = 4
+#: How what was found begins, by what was played.
+KINDS: dict[str, type[History]] = {"single incident": SingleIncident, "volumes": VolumeHistory}
 
 
 def broken_rule(kind: type[History], seed: int) -> str:
@@ -35,9 +39,10 @@ def broken_rule(kind: type[History], seed: int) -> str:
 
 def _broken(seed: int) -> str:
     found = broken_rule(History, seed)
-    if not found and seed % _EVERY == 0:
-        found = broken_rule(SingleIncident, seed)
-        return f"single incident: {found}" if found else ""
+    for number, (name, kind) in enumerate(KINDS.items()):
+        if not found and seed % _EVERY == number:
+            broken = broken_rule(kind, seed)
+            return f"{name}: {broken}" if broken else ""
     return found
 
 

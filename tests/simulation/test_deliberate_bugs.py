@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -10,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from history import FaultyScheduler, History
 from simulate import broken_rule
 from single_incident import SingleIncident
+from volume_history import VolumeHistory
 
 from dcos_tensorflow.core import (
     absorb,
@@ -18,6 +20,7 @@ from dcos_tensorflow.core import (
     contract,
     incidents,
     offer_use,
+    reservations,
     restarts,
 )
 from dcos_tensorflow.core.actions import Accept, Acknowledge
@@ -41,6 +44,39 @@ def test_acknowledging_before_the_commit_is_found(monkeypatch):
 
     monkeypatch.setattr(FaultyScheduler, "handle", acknowledge_first)
     assert first_broken_seed() is not None
+
+
+def test_destroying_the_volume_of_a_task_that_has_ended_is_found(monkeypatch):
+    original = reservations.kept
+
+    def nothing_without_a_task(state, reservation):
+        record = state.tasks.get(reservation.task)
+        ended = record is not None and record.terminal
+        return reservations.Kept.NOTHING if ended else original(state, reservation)
+
+    monkeypatch.setattr(reservations, "kept", nothing_without_a_task)
+    assert first_broken_seed(VolumeHistory) is not None
+
+
+def test_believing_that_a_reservation_was_made_is_found(monkeypatch):
+    original = reservations._learn
+
+    def believe(draft, found):
+        reservations._put(draft, replace(found, confirmed=True))
+        original(draft, draft.state.reservations[found.resource_id])
+
+    monkeypatch.setattr(reservations, "_learn", believe)
+    assert first_broken_seed(VolumeHistory) is not None
+
+
+def test_forgetting_a_reservation_before_it_is_given_back_is_found(monkeypatch):
+    def forget(draft, found):
+        if found.given_up:
+            reservations._drop(draft, found)
+
+    monkeypatch.setattr(reservations, "_give_back", lambda draft, offer: None)
+    monkeypatch.setattr(reservations, "_forget", forget)
+    assert first_broken_seed(VolumeHistory) is not None
 
 
 def test_sending_an_accept_again_is_found(monkeypatch):

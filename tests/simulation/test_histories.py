@@ -12,8 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from history import History
 from history_rules import RuleBroken
-from simulate import broken_rule, play_many
+from simulate import KINDS, broken_rule, play_many
 from single_incident import SingleIncident
+from volume_history import VolumeHistory
 
 #: ``make simulate SEEDS=10000`` plays more.
 SEEDS = int(os.environ.get("SEEDS", "300"))
@@ -33,7 +34,7 @@ def story(seed: int, kind: type[History]) -> str:
 def test_no_history_breaks_a_rule():
     broken = play_many(SEEDS)
     for seed, what in broken.items():
-        kind = SingleIncident if what.startswith("single") else History
+        kind = KINDS.get(what.partition(":")[0], History)
         pytest.fail(f"seed {seed}: {what}; {len(broken)} of {SEEDS} broken\n{story(seed, kind)}")
 
 
@@ -42,6 +43,13 @@ def test_one_failure_restarts_exactly_whom_it_must_and_costs_what_it_should(firs
     for seed in range(first, first + 20):
         broken = broken_rule(SingleIncident, seed)
         assert not broken, f"seed {seed}: {broken}\n{story(seed, SingleIncident)}"
+
+
+def test_volumes_are_given_back_in_histories_with_volumes():
+    for seed in range(4):
+        history = VolumeHistory(seed)
+        history.play()
+        assert history.released
 
 
 def test_the_faults_happen_at_all():

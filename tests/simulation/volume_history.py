@@ -1,0 +1,108 @@
+"""Histories of jobs with persistent volumes: none is destroyed that is wanted, and none is left.
+
+Everything goes wrong that goes wrong in any history. ``python tests/simulation/volume_history.py
+SEED`` prints one of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+if __name__ == "__main__":
+    _root = Path(__file__).resolve().parents[2]
+    sys.path[:0] = [str(_root / "framework"), str(_root / "tests")]
+
+from history import History
+from history_jobs import Job
+from history_rules import RuleBroken
+
+from dcos_tensorflow.core.actions import Action, Release
+from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.members import is_wanted
+from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.spec import RoleSpec, TaskRole
+from dcos_tensorflow.core.volume_spec import Reservation, VolumeSpec
+from simulated_reservations import Held
+
+#: A volume takes as much of the agents' disks as these tasks would without one.
+SIZE = 100.0
+_WITH_VOLUME = (TaskRole.CHIEF, TaskRole.WORKER, TaskRole.EVALUATOR)
+
+
+class VolumeHistory(History):
+    """A seed, played with volumes."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.released = 0
+        self._perform = self.cluster.perform
+        self.cluster.perform = self._watched  # type: ignore[method-assign]
+
+    def make_job(self) -> Job:
+        """Return a random job, most of its roles with volumes."""
+        job = super().make_job()
+        roles = tuple(self._role(role) for role in job.spec.roles)
+        return replace(job, spec=replace(job.spec, roles=roles))
+
+    def _role(self, role: RoleSpec) -> RoleSpec:
+        if role.role not in _WITH_VOLUME:
+            return role
+        small = replace(role.resources, disk=0.0)
+        return replace(role, resources=small, volume=VolumeSpec(SIZE, "tf-volume"))
+
+    def _watched(self, action: Action) -> None:
+        if isinstance(action, Release):
+            self.released += 1
+            for _, resource_id in action.everything:
+                found = self.scheduler.state.reservations.get(resource_id)
+                if found is not None and self._is_in_need(found):
+                    raise RuleBroken(f"the volume of {found.task} is destroyed, and it is wanted")
+        self._perform(action)
+
+    def _is_in_need(self, found: Reservation) -> bool:
+        state = self.scheduler.state
+        record = state.tasks.get(found.task)
+        own = record is not None and record.resource_id == found.resource_id
+        unwanted = found.given_up or state.job.uninstalling or not is_wanted(state, found.task)
+        return own and not unwanted
+
+    def _held(self) -> dict[tuple[str, str], Held]:
+        return {
+            key: held
+            for agent in self.cluster.agents.values()
+            for key, held in agent.reservations.held.items()
+        }
+
+    def _check_end(self) -> None:
+        super()._check_end()
+        state, held = self.scheduler.state, self._held()
+        if state.job.uninstalling:
+            left = [key for key, one in held.items() if one.volume]
+            if left and self.scheduler.knew_framework and not state.job.given_up:
+                raise RuleBroken(f"reserved after the uninstall: {left}")
+            return
+        unknown = {resource_id for _, resource_id in held} - state.reservations.keys()
+        if unknown:
+            raise RuleBroken(f"reserved, and nobody knows of it: {unknown}")
+        assert state.job.phase is JobPhase.DONE
+        busy = [key for key, one in held.items() if one.resources != Resources()]
+        known = [state.reservations[resource_id] for _, resource_id in busy]
+        if any(not found.given_up for found in known):
+            raise RuleBroken(f"more than volumes is kept after the end: {busy}")
+
+
+def main(arguments: list[str]) -> int:
+    """Print one seed's history."""
+    history = VolumeHistory(int(arguments[0]))
+    try:
+        history.play()
+    except (RuleBroken, AssertionError) as broken:
+        history.lines.append(f"RULE BROKEN: {broken}")
+    print("\n".join(history.lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
