@@ -41,21 +41,23 @@ class Shown:
         self._s3 = s3
         self.run: subprocess.Popen[str] | None = None
 
-    def begin(self, training: str, board: str, tensorboard_keeps: bool = False) -> None:
+    def begin(
+        self, training: str, board: str, *, in_s3: bool = True, keep_running: bool = False
+    ) -> None:
         options: dict[str, object] = {
             "service": {
                 "name": "shown",
                 "job_cmd": f"{training}/bin/python {WRITER} {self.finish}",
                 "python": training,
                 "strategy": "independent",
-                "shared_filesystem": "s3://bucket/shown",
+                "shared_filesystem": "s3://bucket/shown" if in_s3 else "",
                 "use_tensorboard": True,
                 "kill_grace_seconds": 5,
             },
             "s3": self._s3.options(self._folder),
             "parameter_server": {"count": 0},
             "worker": {"count": 1, "disk": 100, **SMALL},
-            "tensorboard": {"python": board, "keep_running": tensorboard_keeps, **SMALL},
+            "tensorboard": {"python": board, "keep_running": keep_running, **SMALL},
         }
         file = self._folder / "options.json"
         file.write_text(json.dumps(options))
@@ -122,8 +124,15 @@ def test_tensorboard_shows_the_growing_scalars_of_a_job_in_s3(shown, tensorflow,
     assert shown.losses(address) == []  # It has ended with the job.
 
 
+def test_tensorboard_shows_a_local_log_directory(shown, tensorflow):
+    shown.begin(tensorflow(NEWEST), tensorflow(NEWEST), in_s3=False)
+    address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
+    eventually(lambda: shown.losses(address), seconds=DEADLINE, what="losses")
+    shown.end()
+
+
 def test_a_kept_tensorboard_outlives_the_job_until_it_is_stopped(shown, tensorflow):
-    shown.begin(tensorflow(NEWEST), tensorflow(NEWEST), tensorboard_keeps=True)
+    shown.begin(tensorflow(NEWEST), tensorflow(NEWEST), keep_running=True)
     address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
     shown.finish.touch()
     assert address in shown.wait_for_line("runs on; Ctrl-C ends it")
