@@ -13,6 +13,7 @@ from typing import Any
 from starlette.responses import PlainTextResponse, Response
 
 from dcos_tensorflow.api.redaction import redact
+from dcos_tensorflow.options import OptionsError
 
 ELEMENT_NOT_FOUND = "Element not found"
 
@@ -51,3 +52,18 @@ def message_answer(message: str, status: int, **more: Any) -> Response:
 def not_found_answer() -> Response:
     """Return the SDK's 404."""
     return PlainTextResponse(ELEMENT_NOT_FOUND, 404)
+
+
+def options_answer(error: OptionsError) -> Response:
+    """Return what is wrong with options: each problem with its path."""
+    problems = [
+        {
+            "path": problem.path,
+            "message": problem.message,
+            "given": problem.given,
+            "allowed": problem.allowed,
+            **({"suggestion": problem.suggestion} if problem.suggestion else {}),
+        }
+        for problem in error.problems
+    ]
+    return message_answer(str(error), 400, problems=problems)

@@ -28,6 +28,7 @@ from dcos_tensorflow.api.answers import (
     json_answer,
     message_answer,
     not_found_answer,
+    options_answer,
 )
 from dcos_tensorflow.api.artifacts import is_artifact_name
 from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_text
@@ -129,7 +130,6 @@ class _Api:
             "debug_plans": lambda s, r: debug.debug_plans(s, *_selection(r)),
             "debug_task_statuses": lambda s, r: debug.task_statuses(s, *_selection(r)),
             "debug_reservations": lambda s, r: debug.reservations(s),
-            "debug_reservations": lambda s, r: debug.reservations(s),
             "cluster": lambda s, r: cluster.cluster(s),
             "cluster_of_task": lambda s, r: cluster.cluster_of_task(s, _part(r, "name")),
             "job": lambda s, r: job.job(s),
@@ -198,12 +198,8 @@ class _Api:
         def endpoint(request: Request) -> Response:
             try:
                 return answer(request)
-            except ElementNotFound:
-                return not_found_answer()
-            except BadRequest as error:
-                return message_answer(str(error), 400)
             except Exception as error:
-                return _broken(request, error)
+                return _told(request, error)
 
         return endpoint
 
@@ -255,18 +251,8 @@ class _Api:
             if state is None:
                 return self._starting()
             return await to_thread.run_sync(self._read, state, request, limiter=self._readers)
-        except ElementNotFound:
-            return not_found_answer()
-        except BadRequest as error:
-            return message_answer(str(error), 400)
-        except FileRefused as error:
-            return message_answer(str(error), 403)
-        except (NothingThere, FileNotFound, SandboxNotFound) as error:
-            return message_answer(str(error), 404)
-        except AgentFilesError as error:
-            return json_answer({"message": str(error)}, 503, headers={"retry-after": "5"})
         except Exception as error:
-            return _broken(request, error)
+            return _told(request, error)
 
     def _read(self, state: ServiceState, request: Request) -> Response:
         asked = task_files.wanted(
@@ -304,16 +290,8 @@ class _Api:
                 if state is None:
                     return self._starting()
                 return await run_in_threadpool(ordered, state, request, body)
-            except ElementNotFound:
-                return not_found_answer()
-            except BadRequest as error:
-                return message_answer(str(error), 400)
-            except OptionsError as error:
-                return _bad_options(error)
-            except ClientDisconnect:
-                return message_answer("the request ended before its body was complete", 400)
             except Exception as error:
-                return _broken(request, error)
+                return _told(request, error)
 
         return endpoint
 
@@ -371,23 +349,29 @@ def _refresh(state: ServiceState, request: Request, body: bytes) -> Reply:
     return Reply(409, {"message": "there is no cache that could be refreshed"})
 
 
+def _told(request: Request, error: Exception) -> Response:
+    """Return the answer to what was raised on the way to one."""
+    match error:
+        case ElementNotFound():
+            return not_found_answer()
+        case BadRequest():
+            return message_answer(str(error), 400)
+        case OptionsError():
+            return options_answer(error)
+        case ClientDisconnect():
+            return message_answer("the request ended before its body was complete", 400)
+        case FileRefused():
+            return message_answer(str(error), 403)
+        case NothingThere() | FileNotFound() | SandboxNotFound():
+            return message_answer(str(error), 404)
+        case AgentFilesError():
+            return json_answer({"message": str(error)}, 503, headers={"retry-after": "5"})
+    return _broken(request, error)
+
+
 def _unauthorized() -> Response:
     body = {"message": "this API needs its token: Authorization: Bearer <token>"}
     return json_answer(body, 401, headers={"www-authenticate": "Bearer"})
-
-
-def _bad_options(error: OptionsError) -> Response:
-    problems = [
-        {
-            "path": problem.path,
-            "message": problem.message,
-            "given": problem.given,
-            "allowed": problem.allowed,
-            **({"suggestion": problem.suggestion} if problem.suggestion else {}),
-        }
-        for problem in error.problems
-    ]
-    return message_answer(str(error), 400, problems=problems)
 
 
 def _broken(request: Request, error: Exception) -> Response:

@@ -219,13 +219,6 @@ _SHOWN = (
         "Reservations",
     ),
     _show(
-        "debug_reservations",
-        "/v1/debug/reservations",
-        "debug",
-        "The resource ids of what is reserved, by the host that it is on",
-        "Reservations",
-    ),
-    _show(
         "cluster",
         "/v1/cluster",
         "job",
