@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dcos_tensorflow.core import incidents, reservations, restarts, update_order
-from dcos_tensorflow.core.cluster_spec import members_of
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.members import (
@@ -63,8 +62,7 @@ def take_along(draft: Draft) -> None:
     losses = {name: Loss.PROCESS for name in job.restarting if name in everybody}
     due = restart_set(strategy_of(state), decider_of(state), everybody, losses)
     live = {record.name for record in state.live_tasks}
-    concerned = set(job.restarting) | (set(due) & live)
-    draft.set_job(restarting=tuple(n for n in members_of(state.spec) if n in concerned))
+    draft.set_job(restarting=_with(job.restarting, (name for name in due if name in live)))
 
 
 #: Failures of a job's tasks on one agent within ``incidents.AGENT_WINDOW_SECONDS`` after which the

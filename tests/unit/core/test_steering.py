@@ -232,6 +232,16 @@ def test_who_was_to_leave_and_is_wanted_again_starts_with_the_others():
     assert scheduler.cluster.runner("worker-1").state == "running"
 
 
+def test_when_only_one_restarts_that_is_not_wanted_any_more_the_others_train_on():
+    scheduler = started(training(Strategy.INDEPENDENT, ps=0), room_for_one_each(8))
+    scheduler.cluster.runner("worker-1").stop_seconds = 5.0
+    pod(scheduler, events.PodVerb.RESTART, "worker-1")
+    scheduler.run(2)
+    change(scheduler, count=1)
+    settle(scheduler)
+    assert set(starts(scheduler).values()) == {1}
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_another_number_of_parameter_servers_restarts_everybody(count):
     scheduler = a_gang()
