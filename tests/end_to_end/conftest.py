@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from command_line import ROOT, CommandLine
+from s3_server import S3Server
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +38,13 @@ def tensorflow() -> Callable[[str], str]:
         return str(path)
 
     return environment
+
+
+@pytest.fixture
+def s3() -> Iterator[S3Server]:
+    """An S3 server with an empty bucket."""
+    server = S3Server()
+    # All of moto's servers in a process share what they hold.
+    server.empty()
+    yield server
+    server.close()

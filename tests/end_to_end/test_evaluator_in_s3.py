@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from command_line import NEWEST, OLD, CommandLine
-from s3_server import S3Server
 from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
@@ -17,14 +16,6 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
 JOB = Path(__file__).parent / "s3_evaluated.py"
 SMALL = {"cpus": 0.5, "mem": 1024, "disk": 100}
 DEADLINE = 120.0
-
-
-@pytest.fixture
-def s3() -> Iterator[S3Server]:
-    server = S3Server()
-    server.empty()
-    yield server
-    server.close()
 
 
 @pytest.fixture

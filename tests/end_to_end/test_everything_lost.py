@@ -43,15 +43,6 @@ JOBS = {
 }
 
 
-@pytest.fixture
-def s3() -> Iterator[S3Server]:
-    server = S3Server()
-    # All of moto's servers in a process share what they hold.
-    server.empty()
-    yield server
-    server.close()
-
-
 class Training:
     """One job and one bucket, and a new cluster for each life of it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,14 +29,6 @@ exec "{python}" "$@"' sh "$@"
 """
 SMALL = {"cpus": 0.5, "mem": 1024, "disk": 100}
 Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def s3() -> Iterator[S3Server]:
-    server = S3Server()
-    server.empty()
-    yield server
-    server.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,14 +24,6 @@ predict = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
 images = tf.constant(digits.data.astype("float32") / 16)
 print(np.mean(predict(images=images)["digit"].numpy() == digits.target))
 """
-
-
-@pytest.fixture
-def s3() -> Iterator[S3Server]:
-    server = S3Server()
-    server.empty()
-    yield server
-    server.close()
 
 
 def test_events_model_and_checkpoint_of_a_job_arrive_in_s3(

@@ -23,14 +23,6 @@ SMALL = {"cpus": 0.5, "mem": 1024}
 DEADLINE = 120.0
 
 
-@pytest.fixture
-def s3() -> Iterator[S3Server]:
-    server = S3Server()
-    server.empty()
-    yield server
-    server.close()
-
-
 class Shown:
     """A job that writes summaries, and the TensorBoard beside it."""
 
