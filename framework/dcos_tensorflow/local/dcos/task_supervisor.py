@@ -93,7 +93,8 @@ class TaskSupervisor:
             self._threads.add(thread)
             if task_id is not None:
                 self._ended[task_id] = threading.Event()
-        thread.start()
+            # Within: whoever waits for all threads finds none that has not begun.
+            thread.start()
 
     # -- one task ------------------------------------------------------------------------------
 
