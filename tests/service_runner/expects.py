@@ -144,6 +144,26 @@ class Expect:
         return _expect(f"variables({task!r}, {shown})", check)
 
     @staticmethod
+    def secrets(task: str, **files: str) -> Tick:
+        """The task that was just launched gets these files of secrets, and variables name them."""
+
+        def check(service: Service) -> str | None:
+            launches = [launch for launch in service.launches() if launch.name == task]
+            if not launches:
+                return f"{task} was not launched"
+            exports, _, _ = launches[-1].command.partition("python=")
+            found = {
+                name: secret.source
+                for name in files
+                for secret in launches[-1].secrets
+                if f'export {name}="${{MESOS_SANDBOX:-$PWD}}"/{secret.file};' in exports
+            }
+            return f"{task} has {found}" if found != files else None
+
+        shown = ", ".join(f"{name}={source!r}" for name, source in files.items())
+        return _expect(f"secrets({task!r}, {shown})", check)
+
+    @staticmethod
     def fetches(task: str, *files: str) -> Tick:
         """The task that was just launched fetches these addresses, among others."""
 

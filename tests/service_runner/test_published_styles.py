@@ -90,11 +90,25 @@ def test_kerberos_and_hdfs_reach_the_tasks(runner: ServiceRunner) -> None:
             SECURITY_KERBEROS_PRIMARY="tensorflow",
             SECURITY_KERBEROS_REALM="LOCAL",
         ),
+        Expect.secrets("worker-0", SECURITY_KERBEROS_KEYTAB="__dcos_base64__tensorflow_keytab"),
         Expect.fetches(
             "worker-0",
             "http://api.hdfs.example.org/v1/endpoints/core-site.xml",
             "http://api.hdfs.example.org/v1/endpoints/hdfs-site.xml",
         ),
+    )
+
+
+def test_the_key_for_google_storage_reaches_the_tasks(runner: ServiceRunner) -> None:
+    options, tasks = STYLES["Kerberos, HDFS and TensorBoard"]
+    service = {**options["service"], "use_gcs_key_secret": True}
+    runner.run(
+        {**options, "service": service},
+        Send.register(),
+        Send.offers(),
+        Expect.launched(*tasks),
+        Expect.variables("worker-0", USE_GCS_KEY="true"),
+        Expect.secrets("worker-0", GOOGLE_APPLICATION_CREDENTIALS="gcs_key"),
     )
 
 

@@ -6,7 +6,7 @@ without any secret: options only name where one is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dcos_tensorflow.core.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.options import data_access
@@ -52,7 +52,8 @@ def container_findings(options: Options) -> Iterator[Finding]:
         section = getattr(options, group)
         yield from _secrets(f"{group}.secrets", section.secrets)
         yield from _limits(f"{group}.rlimits", section.rlimits)
-        yield from _both(group, section.env, section.secrets)
+        for other in ("service", *_GROUPS) if group == "service" else ("service", group):
+            yield from _both(group, section.secrets, other, getattr(options, other).env)
     if options.service.containerizer == "docker":
         yield from _docker(options)
 
@@ -82,14 +83,16 @@ def _secrets(path: str, secrets: Sequence[SecretSource]) -> Iterator[Finding]:
         places.setdefault(place, number)
 
 
-def _both(group: str, env: dict[str, str], secrets: Sequence[SecretSource]) -> Iterator[Finding]:
+def _both(
+    group: str, secrets: Sequence[SecretSource], other: str, env: Mapping[str, str]
+) -> Iterator[Finding]:
     for number, secret in enumerate(secrets):
         if secret.env in env:
             yield Finding(
                 f"{group}.secrets.{number}.env",
-                f"{secret.env} is set in {group}.env too",
+                f"{secret.env} is set in {other}.env too",
                 "one of them",
-                (f"{group}.secrets", f"{group}.env"),
+                (f"{group}.secrets", f"{other}.env"),
                 secret.env,
             )
 

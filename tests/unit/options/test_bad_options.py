@@ -450,6 +450,10 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         {"worker": {"secrets": [{"source": "a", "env": "A"}], "env": {"A": "x"}}},
         "worker.secrets.0.env: A is set in worker.env too (given: A; allowed: one of them)",
     ),
+    "a variable of one role is no secret of all": (
+        {"service": {"secrets": [{"source": "a", "env": "A"}]}, "worker": {"env": {"A": "x"}}},
+        "service.secrets.0.env: A is set in worker.env too (given: A; allowed: one of them)",
+    ),
     "a limit has both ends": (
         {"service": {"rlimits": [{"name": "RLIMIT_CORE", "soft": 1}]}},
         "service.rlimits.0: hard is missing: a limit has both, and neither is no limit",
