@@ -128,6 +128,10 @@ def test_max_completion_time_fails_the_task(make_cluster: MakeCluster) -> None:
             "container images ('tf:2')",
         ),
         (
+            {"container": {"type": "MESOS", "mesos": {}, "network_infos": [{"name": "dcos"}]}},
+            "container networks ('dcos')",
+        ),
+        (
             {
                 "command": {
                     "value": "true",

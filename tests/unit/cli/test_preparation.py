@@ -110,6 +110,12 @@ def test_dns_names_are_refused_where_nobody_gives_them(tmp_path, directory):
         prepare(load(document), directory, {}, local=True)
 
 
+def test_a_virtual_network_is_refused_where_there_is_none(directory):
+    document = {"service": {"job_cmd": "true", "virtual_network_enabled": True}}
+    with pytest.raises(UsageError, match=r"service\.virtual_network_enabled: .* the network dcos"):
+        prepare(load(document), directory, {}, local=True)
+
+
 def test_taskcfg_variables_reach_the_tasks(options, directory):
     environ = {"TASKCFG_ALL_GREETING": "hello"}
     spec = prepare(options(job_cmd="true"), directory, environ, local=False).spec
