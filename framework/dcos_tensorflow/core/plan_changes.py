@@ -1,8 +1,8 @@
 """The plans that follow a job on its way from one state to another: ``recovery`` and ``update``.
 
 ``recovery`` has a phase while members are stopped and started again, whatever the cause, with a
-step for each that restarts. ``update`` exists while tasks run with other options than the target's;
-until then, and afterwards, there is none.
+step for each that restarts. ``update`` exists while tasks run with other options than the target's,
+or while its pause keeps members from joining; until then, and afterwards, there is none.
 """
 
 from __future__ import annotations
