@@ -214,6 +214,17 @@ def test_old_checkpoints_that_cannot_be_deleted_do_not_stop_new_ones(engines, s3
     assert len(s3.list_keys(f"{PREFIX}/manifests/")) == 1
 
 
+def test_new_checkpoints_do_not_wait_until_old_ones_can_be_deleted(engines, s3, job):
+    s3.fault = lambda request: Fault(503, "SlowDown") if request.query == "delete" else None
+    publisher = engines.publisher(job.directory, keep=1)
+    for step in (1, 2):
+        job.save(step)
+        assert publisher.publish_once()
+    assert s3.count("POST", "delete") == 2
+    assert (publisher.status().state, publisher.status().problem) == (status.STATE_IDLE, None)
+    assert "cannot be deleted" in publisher.status().warning
+
+
 def test_the_end_of_the_grace_period_is_kept_whatever_s3_does(engines, s3, job):
     job.save(1)
     publisher = engines.publisher(job.directory, interval_seconds=3600)

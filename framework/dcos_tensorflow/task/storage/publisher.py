@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, Optional, Tuple
 
 from dcos_tensorflow.task.storage import layout, manifest, snapshot, status
@@ -27,6 +27,7 @@ from dcos_tensorflow.task.storage.errors import (
 from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Patience
 from dcos_tensorflow.task.storage.location import Location
 from dcos_tensorflow.task.storage.manifest import FileEntry, Manifest, Published, Writer
+from dcos_tensorflow.task.storage.object_store import ObjectStore
 from dcos_tensorflow.task.storage.snapshot import SetAside
 from dcos_tensorflow.task.storage.upload import CheckpointUpload, SourceChanged
 
@@ -34,6 +35,8 @@ from dcos_tensorflow.task.storage.upload import CheckpointUpload, SourceChanged
 _LOOKS = 50
 #: While files are being written, the directory is looked at this often (seconds) or more.
 _LOOK_AGAIN = 1.0
+#: So often a deletion is tried; the next checkpoint's tries it again.
+_DELETE_ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -360,7 +363,7 @@ class Publisher:
             if self._dropped:
                 old = [owned.manifest(line) for line in self._dropped]
                 keys = sorted(manifest.garbage(kept, old))
-                owned.store.delete([*keys, *(line.key for line in self._dropped)])
+                self._deleting_store().delete([*keys, *(line.key for line in self._dropped)])
                 owned.forget(self._dropped)
                 self._dropped = ()
             if not self._swept and owned.was_used:
@@ -374,6 +377,12 @@ class Publisher:
             self._warn(f"nothing is deleted: {error.problem.summary}")
         except StorageError as error:
             self._warn(f"old checkpoints cannot be deleted: {error.problem.text}")
+
+    def _deleting_store(self) -> ObjectStore:
+        """Return a store that gives up soon: what is newest must not wait for what is old."""
+        patience = replace(self._connection.backoff, attempts=_DELETE_ATTEMPTS)
+        connection = replace(self._connection, backoff=patience)
+        return connection.store(self._plan.place.bucket, self._board.failed)
 
     def _warn(self, text: str) -> None:
         if self._board.read().warning != text:
