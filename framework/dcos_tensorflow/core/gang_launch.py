@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.core import addresses, reservations
+from dcos_tensorflow.core import addresses, reservations, volume_places
 from dcos_tensorflow.core.actions import Accept
 from dcos_tensorflow.core.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.draft import Draft
@@ -147,7 +147,7 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> T
     own = state.spec.has_own_addresses() and role_spec is not None
     unique = uuid.uuid5(uuid.NAMESPACE_OID, f"{state.instance}/{assignment.task}/{attempt}")
     task_id = mesos_task_id(state.spec.name, assignment.task, str(unique))
-    ports = (*reservations.kept_ports(state, assignment.task), *assignment.ports)
+    ports = (*volume_places.kept_ports(state, assignment.task), *assignment.ports)
     resource_id = reservations.for_launch(draft, assignment, attempt, task_id)
     return TaskRecord(
         name=assignment.task,

@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.core import addresses, avoidance, reservations, restarts, sidecars
+from dcos_tensorflow.core import (
+    addresses,
+    avoidance,
+    reservations,
+    restarts,
+    sidecars,
+    volume_places,
+)
 from dcos_tensorflow.core.actions import Revive, Suppress
 from dcos_tensorflow.core.backoff import spread
 from dcos_tensorflow.core.causes import INVALID_OFFERS_REASON, PORT_TAKEN
@@ -105,7 +112,7 @@ def _hand_back_offers_of_leaving_agents(draft: Draft) -> None:
 
 
 def _request(draft: Draft, name: str) -> TaskRequest:
-    return reservations.bound(draft.state, _free_request(draft, name))
+    return volume_places.bound(draft.state, _free_request(draft, name))
 
 
 def _free_request(draft: Draft, name: str) -> TaskRequest:
@@ -315,7 +322,7 @@ def _consider(draft: Draft, gang: tuple[TaskRequest, ...], others: tuple[TaskReq
     if draft.state.considered == key:
         return
     avoided = avoidance.reasons(draft) if choosy else {}
-    offers = reservations.placeable(draft.state, draft.state.offers.values())
+    offers = volume_places.placeable(draft.state, draft.state.offers.values())
     placed = _placed(draft, gang)
     salt = _port_salt(draft)
     result = place(every, offers, placed, avoided, salt)

@@ -62,8 +62,9 @@ class Kind:
     """What one or more tasks want. ``need`` is a column of the table's resource matrix.
 
     ``eligible`` holds the rules that no placement changes: (what a refusal is called, rows that
-    pass). ``counted`` are the constraints that depend on what was placed. ``mount`` is the size (MB)
-    of the whole disk that it needs, 0 for none; ``bound_by`` says why it can go to one agent only.
+    pass). ``counted`` are the constraints that depend on what was placed. ``mount`` is the size
+    (MB) of the whole disk that it needs, 0 for none; ``bound_by`` says why it can go to one agent
+    only.
     """
 
     role: TaskRole

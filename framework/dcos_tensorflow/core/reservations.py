@@ -1,11 +1,12 @@
-"""Reservations and the volumes on them: whose they are, where tasks must go, when all goes back.
+"""Reservations and the volumes on them: whose they are, and when all goes back.
 
 Called by ``core.offer_use`` at the head of each step, and by whoever launches, replaces or removes
-tasks. A task with a volume goes back to the agent that has it, for as long as its options ask for
-it; only ``pod replace``, an agent that is gone for good, and an uninstall give it up. What carries
-our labels and is nobody's is given back when it is offered: nothing in an offer is in use. What
-carries other labels, or none, is never touched (rule 12). Level-triggered: an operation that did
-not succeed shows in the next offers and is asked for again.
+tasks (where they go is ``core.volume_places``). A task with a volume goes back to the agent that
+has it, for as long as its options ask for it; only ``pod replace``, an agent that is gone for good,
+and an uninstall give it up. What carries our labels and is nobody's is given back when it is
+offered: nothing in an offer is in use. What carries other labels, or none, is never touched (rule
+12). Level-triggered: an operation that did not succeed shows in the next offers and is asked for
+again.
 """
 
 from __future__ import annotations
@@ -16,19 +17,18 @@ from dataclasses import replace
 from enum import Enum
 
 from dcos_tensorflow.core.actions import Release, ReservationOrder
-from dcos_tensorflow.core.causes import PORT_TAKEN
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.launch_options import options_of
 from dcos_tensorflow.core.members import is_wanted
 from dcos_tensorflow.core.offer_return import note_offers
 from dcos_tensorflow.core.offers import Offer, OfferedReservation
-from dcos_tensorflow.core.placement import Assignment, TaskRequest
-from dcos_tensorflow.core.resources import PortRanges, Resources
+from dcos_tensorflow.core.placement import Assignment
+from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import split_task_name
 from dcos_tensorflow.core.task import TaskRecord, TaskState
-from dcos_tensorflow.core.volume_spec import Reservation, VolumeType
+from dcos_tensorflow.core.volume_spec import Reservation
 
 #: What was told to be given back and is not offered again within this time is gone (seconds).
 RELEASED_SECONDS = 3.0
@@ -77,89 +77,25 @@ def kept(state: ServiceState, reservation: Reservation) -> Kept:
 def of_task(state: ServiceState, name: str) -> Reservation | None:
     """Return the reservation that a task runs on, or comes back to; None when it has none."""
     record = state.tasks.get(name)
-    if record is None or not record.resource_id:
-        return None
+    if record is None:
+        return next((r for r in state.reservations.values() if _is_adopted(state, r, name)), None)
     found = state.reservations.get(record.resource_id)
     return found if found is not None and not found.given_up else None
 
 
-# -- where tasks go --------------------------------------------------------------------------------
+def _is_adopted(state: ServiceState, reservation: Reservation, name: str) -> bool:
+    """Say whether a task that was never launched since the state was lost has this."""
+    return reservation.task == name and name not in state.tasks and not reservation.given_up
 
 
-def bound(state: ServiceState, request: TaskRequest) -> TaskRequest:
-    """Return what a task is asked for with its volume: where that is, or with room for a new one.
-
-    What the task still has reserved need not be in the rest of the offers.
-    """
-    role = options_of(state, request.name).role(request.role)
-    volume = role.volume if role is not None else None
-    if volume is None:
-        return request
-    reservation = of_task(state, request.name)
-    if reservation is None or not reservation.confirmed:
-        if volume.kind is VolumeType.MOUNT:
-            return replace(request, mount=volume.size)
-        return replace(request, resources=request.resources + Resources(disk=volume.size))
-    where = f"its volume is on agent {reservation.agent_id} ({reservation.hostname})"
-    # Rules about places were kept when the volume was made (SDK: they apply again on a replace).
-    there = replace(request, constraints=(), region="", bound_by=where)
-    if not any(o.agent_id == reservation.agent_id for o in state.offers.values()):
-        return replace(there, bound_by=f"{where}, which offers nothing")
-    held = _offered(state.offers.values(), reservation)
-    if not any(reservation.persistence_id in each.volumes for each in held):
-        return replace(there, bound_by=f"{where}, whose offers do not hold it")
-    ports = kept_ports(state, request.name)
-    if ports:
-        there = replace(there, required_port=None, preferred_port=None)
-    return replace(
-        there,
-        agent_id=reservation.agent_id,
-        resources=_beyond(request.resources, held),
-        port_count=max(request.port_count - len(ports), 0),
-    )
-
-
-def kept_ports(state: ServiceState, name: str) -> tuple[int, ...]:
-    """Return the ports that a task has again because they are reserved for it, all or none."""
-    reservation, record = of_task(state, name), state.tasks.get(name)
-    if reservation is None or record is None or state.spec.has_own_addresses():
-        return ()
-    if any(i.kind == PORT_TAKEN and i.task == name for i in state.job.incidents):
-        return ()
-    held = _offered(state.offers.values(), reservation)
-    ports = sum((each.ports for each in held), PortRanges())
-    return record.ports if all(port in ports for port in record.ports) else ()
-
-
-def placeable(state: ServiceState, offers: Iterable[Offer]) -> tuple[Offer, ...]:
-    """Return the offers without what cannot be reserved, where tasks are to have volumes."""
-    if not any(role.volume is not None for role in state.spec.roles):
-        return tuple(offers)
-    return tuple(
-        replace(o, resources=o.resources - o.fixed, ports=o.ports.without(o.fixed_ports))
-        if o.fixed != Resources() or o.fixed_ports.ranges
-        else o
-        for o in offers
-    )
-
-
-def _offered(offers: Iterable[Offer], wanted: Reservation) -> tuple[OfferedReservation, ...]:
+def offered(offers: Iterable[Offer], wanted: Reservation) -> tuple[OfferedReservation, ...]:
+    """Return what offers hold of a reservation."""
     return tuple(
         each
         for offer in offers
         if offer.agent_id == wanted.agent_id
         for each in offer.reserved
         if (each.framework_id, each.resource_id) == (wanted.framework_id, wanted.resource_id)
-    )
-
-
-def _beyond(wanted: Resources, held: Iterable[OfferedReservation]) -> Resources:
-    have = sum((each.resources for each in held), Resources())
-    return Resources(
-        round(max(wanted.cpus - have.cpus, 0.0), 3),
-        round(max(wanted.mem - have.mem, 0.0), 3),
-        round(max(wanted.disk - have.disk, 0.0), 3),
-        max(wanted.gpus - have.gpus, 0),
     )
 
 
@@ -229,7 +165,10 @@ def look_after(draft: Draft) -> None:
     state = draft.state
     if not state.reservations and not any(o.reserved for o in state.offers.values()):
         return
-    for reservation in state.reservations.values():
+    for offer in state.offers.values():
+        for each in offer.reserved:
+            _adopt(draft, offer, each)
+    for reservation in draft.state.reservations.values():
         _learn(draft, reservation)
     for offer in tuple(draft.state.offers.values()):
         if offer.reserved:
@@ -272,11 +211,40 @@ def _given_up(draft: Draft, reservation: Reservation, why: str) -> Reservation:
     return replace(reservation, given_up=why, given_up_at=draft.now, released_at=0.0)
 
 
+def _adopt(draft: Draft, offer: Offer, each: OfferedReservation) -> None:
+    """Take up the volume of a task that was never launched: the service's state was lost."""
+    state = draft.state
+    known = each.resource_id in state.reservations or each.framework_id != state.framework_id
+    if known or state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+        return
+    for volume in each.volumes:
+        name, _, resource_id = volume.rpartition(".")
+        if resource_id != each.resource_id or name not in state.spec.task_names():
+            continue
+        role = state.spec.role(split_task_name(name)[0])
+        if name in state.tasks or of_task(state, name) or role is None or role.volume is None:
+            continue
+        adopted = Reservation(
+            resource_id=resource_id,
+            framework_id=each.framework_id,
+            task=name,
+            task_id="",
+            agent_id=offer.agent_id,
+            hostname=offer.hostname,
+            mesos_role=offer.mesos_role,
+            confirmed=True,
+        )
+        _put(draft, adopted)
+        draft.reasons.append(f"the volume of {name} on {offer.hostname} is taken up again")
+        return
+
+
 def _learn(draft: Draft, found: Reservation) -> None:
     """Confirm what was seen, give up what has lost its task, drop what has lost its agent."""
     state = draft.state
     record = state.tasks.get(found.task)
-    if found.given_up:
+    adopted = _is_adopted(state, found, found.task) and is_wanted(state, found.task)
+    if found.given_up or adopted:
         return
     if record is None or record.resource_id != found.resource_id:
         wanted = is_wanted(state, found.task)
@@ -286,7 +254,7 @@ def _learn(draft: Draft, found: Reservation) -> None:
         _drop(draft, found)
         draft.reasons.append(f"the volume of {found.task} is gone with {found.hostname}")
     elif not found.confirmed:
-        held = _offered(state.offers.values(), found)
+        held = offered(state.offers.values(), found)
         seen = any(found.persistence_id in each.volumes for each in held)
         if seen or (record.task_id == found.task_id and record.state in _REACHED):
             _put(draft, replace(found, confirmed=True))

@@ -212,6 +212,21 @@ def test_a_port_that_somebody_else_has_taken_is_not_waited_for():
     assert list(volume_of(scheduler, "worker-0").ports) == sorted(after.ports)
 
 
+def test_a_service_whose_state_was_lost_takes_its_volumes_up_again():
+    before = a_gang()
+    volumes = set(held(before))
+    for task_id in before.cluster.alive():
+        before.cluster.report(task_id, TaskState.KILLED)
+    after = Scheduler(with_volumes(), before.cluster)
+    after.state = replace(after.state, instance="another", framework_id="framework-1")
+    after.cluster.subscribe()
+    after.run(3)
+    recover(after, 5)
+    assert after.state.job.phase is JobPhase.RUNNING
+    assert set(held(after)) == volumes
+    assert {len(h.content) for h in held(after).values()} == {2}
+
+
 # -- launches that fail --------------------------------------------------------------------------
 
 
