@@ -73,11 +73,14 @@ def logs(request: LogsRequest) -> int:
 
 
 def _from_folder(request: LogsRequest, directory: ServiceDirectory, away: SchedulerAway) -> int:
+    last = ending.last(directory)
+    if last is None:
+        # What lies in the folder then is the output of the job before.
+        raise away
     output = FolderOutput(directory)
     here = output.tasks()
     if not here:
-        last = ending.last(directory)
-        where = (last or {}).get("places", {}).get("task logs", "")
+        where = last.get("places", {}).get("task logs", "")
         raise CliError(f"{away} Its output is {where}." if where else str(away))
     chosen = _chosen(here, request.tasks)
     attempts = [found for task in chosen if (found := output.attempt(task)) is not None]
