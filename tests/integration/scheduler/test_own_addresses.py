@@ -1,0 +1,121 @@
+"""Tasks with addresses of their own: launched, heard of, told of each other, and started.
+
+The embedded cluster has no container networks. What stands for one here are agents in network
+namespaces, each with room for one task: the task has its namespace's address, which is what the
+cluster tells of its container, and nobody shares its ports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.core.addresses import RUNNER_PORT
+from dcos_tensorflow.core.events import PodCommand, PodVerb
+from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.spec import VirtualNetwork
+from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.timing import Timing
+from dcos_tensorflow.mesos import convert
+from scheduled_jobs import command_job, done, running, wait_until
+from waiting import eventually
+
+ADDRESSES = ("10.253.7.2", "10.253.7.3", "10.253.7.4")
+UNTIL_TOLD = 'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'
+
+
+def ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def namespaces() -> Iterator[list[str]]:
+    """Return the paths of namespaces with an address each, joined by a bridge."""
+    bridge, names = (
+        f"tf{os.getpid()}",
+        [f"tf-test-{os.getpid()}-{n}" for n in range(len(ADDRESSES))],
+    )
+    with ExitStack() as stack:
+        try:
+            ip("link", "add", bridge, "type", "bridge")
+        except (FileNotFoundError, subprocess.CalledProcessError):
+            pytest.skip("no networks can be made here: that takes root and iproute2")
+        stack.callback(ip, "link", "delete", bridge)
+        ip("addr", "add", "10.253.7.1/24", "dev", bridge)
+        ip("link", "set", bridge, "up")
+        for number, (name, address) in enumerate(zip(names, ADDRESSES, strict=True)):
+            ip("netns", "add", name)
+            stack.callback(ip, "netns", "delete", name)
+            link = f"tf{os.getpid()}-{number}"
+            ip("link", "add", link, "type", "veth", "peer", "eth0", "netns", name)
+            stack.callback(ip, "link", "delete", link)
+            ip("link", "set", link, "master", bridge, "up")
+            ip("-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
+            for device in ("lo", "eth0"):
+                ip("-n", name, "link", "set", device, "up")
+        yield [f"/run/netns/{name}" for name in names]
+
+
+@pytest.fixture
+def cluster(namespaces: list[str], tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    agents = [
+        AgentConfig(address=address, network_namespace=namespace, cpus=1, mem=512)
+        for address, namespace in zip(ADDRESSES, namespaces, strict=True)
+    ]
+    timing = Timing(agent_ping=0.2, agent_ping_timeouts=3, update_retry=0.5, heartbeat=0.5)
+    with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as found:
+        yield found
+
+
+@pytest.fixture
+def spec(marks: Path, monkeypatch: pytest.MonkeyPatch):
+    """A job of two workers, each on an agent of its own, that write down what they were told."""
+    # The agents' namespaces are the network: none is to be joined by its name.
+    monkeypatch.setattr(convert, "joined", lambda container, launch: container)
+    told = f'echo "$TF_CONFIG" > "{marks}/$TASK_NAME.tmp"; '
+    told += f'mv "{marks}/$TASK_NAME.tmp" "{marks}/$TASK_NAME"; '
+    job = command_job(told + UNTIL_TOLD.format(marks=marks), network=VirtualNetwork("overlay"))
+    larger = Resources(cpus=1.0, mem=64, disk=10)
+    return replace(job, roles=tuple(replace(role, resources=larger) for role in job.roles))
+
+
+def told(marks: Path, task: str) -> dict:
+    def read() -> str:
+        file = marks / task
+        return file.read_text() if file.exists() else ""
+
+    return json.loads(eventually(read, what=f"{task} to start") or "")
+
+
+def test_processes_start_with_the_addresses_that_their_containers_have(schedule, spec, marks):
+    scheduler = schedule(spec)
+    state = wait_until(scheduler, running)
+    assert {r.ports for r in state.tasks.values()} == {(2222, RUNNER_PORT)}
+    configs = [told(marks, f"worker-{n}") for n in range(2)]
+    workers = configs[0]["cluster"]["worker"]
+    assert set(workers) < {f"{address}:2222" for address in ADDRESSES}
+    assert (len(set(workers)), configs[1]["cluster"]) == (2, configs[0]["cluster"])
+    (marks / "finish").touch()
+    wait_until(scheduler, done)
+
+
+def test_a_task_that_moves_is_told_to_the_others(schedule, spec, marks):
+    scheduler = schedule(spec)
+    before = wait_until(scheduler, running).epoch
+    for task in ("worker-0", "worker-1"):
+        told(marks, task)
+        (marks / task).unlink()
+    scheduler.submit(PodCommand(PodVerb.REPLACE, ("worker-1",)))
+    after = wait_until(scheduler, lambda s: running(s) and s.epoch.epoch > before.epoch).epoch
+    workers = told(marks, "worker-0")["cluster"]["worker"]
+    assert workers == [after.addresses[f"worker-{n}"] for n in range(2)]
+    assert workers[1] != before.addresses["worker-1"]
+    (marks / "finish").touch()
+    wait_until(scheduler, done)
