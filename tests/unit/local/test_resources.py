@@ -69,3 +69,23 @@ def test_difference_of_ports_is_that_of_sets(
 
     left = parsed(one) - parsed(other)
     assert set(left.ports()) == numbers(one) - numbers(other)
+
+
+MOUNT = {
+    "name": "disk",
+    "type": "SCALAR",
+    "scalar": {"value": 100},
+    "disk": {"source": {"type": "MOUNT", "mount": {"root": "/mnt/1"}}},
+}
+
+
+def test_a_whole_disk_is_taken_whole_or_not_at_all():
+    whole = Resources.parse([MOUNT])
+    assert whole.contains(whole)
+    assert not whole.contains(Resources.parse([{**MOUNT, "scalar": {"value": 50}}]))
+
+
+def test_a_whole_disk_is_another_kind_than_the_agents_disk():
+    plain = {key: value for key, value in MOUNT.items() if key != "disk"}
+    assert not Resources.parse([MOUNT]).contains(Resources.parse([plain]))
+    assert "disk[MOUNT:/mnt/1]:100" in str(Resources.parse([MOUNT]))
