@@ -16,7 +16,8 @@ from dcos_tensorflow.core.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import Scheduler as BareScheduler
-from scheduled_jobs import command_job, done, running, wait_until
+from scheduled_jobs import DEADLINE, command_job, done, running, wait_until
+from waiting import eventually
 
 ROLE = "job-role"
 VOLUME = VolumeSpec(size=100, path="tf-volume")
@@ -257,3 +258,34 @@ def test_a_run_gives_its_volumes_back_at_its_end(cluster, tmp_path):
     ended = CommandLine(tmp_path / "home")("run", options, "--master", cluster.master)
     assert ended.code == 0, ended.out
     assert reserved(cluster) == []
+
+
+@pytest.fixture
+def options(tmp_path, marks):
+    """Options of a job whose workers write into their volumes at each start."""
+    command = (
+        f'echo "$TASK_NAME" >> tf-volume/starts; cp tf-volume/starts "{marks}/$TASK_NAME"; '
+        f'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done'
+    )
+    return write_options(
+        tmp_path,
+        service={"name": "job", "job_cmd": command, "user": ""},
+        worker={"count": 2, "persistent_volume": True},
+    )
+
+
+def test_a_scheduler_that_was_killed_finds_the_volumes_of_its_tasks(
+    start, cluster, tmp_path, marks
+):
+    state = f"sqlite:///{tmp_path}/state.db"
+    first = start("first", state)
+    job = first.wait_for("running")
+    eventually(lambda: starts(marks, "worker-0") == 1, seconds=DEADLINE, what="a first start")
+    first.kill()
+    before = volumes(cluster)
+    cluster.faults.kill_executor(job["tasks"]["worker-0"]["task_id"])
+    second = start("second", state)
+    eventually(lambda: starts(marks, "worker-0") == 2, seconds=DEADLINE, what="a second start")
+    second.wait_for("running")
+    assert volumes(cluster) == before
+    assert len(before) == 2
