@@ -289,3 +289,20 @@ def test_a_scheduler_that_was_killed_finds_the_volumes_of_its_tasks(
     second.wait_for("running")
     assert volumes(cluster) == before
     assert len(before) == 2
+
+
+def test_a_framework_that_the_operator_removed_finds_its_volumes_as_another(
+    schedule, cluster, marks
+):
+    scheduler = schedule(keeping(marks))
+    wait_for_starts(scheduler, marks, {"worker-0": 1, "worker-1": 1})
+    before, known = scheduler.state(), volumes(cluster)
+    body = f"frameworkId={before.framework_id}".encode()
+    with urllib.request.urlopen(f"http://{cluster.master}/teardown", body) as answer:
+        assert answer.status == 200
+    wait_until(scheduler, lambda s: s.framework_id not in ("", before.framework_id))
+    wait_for_starts(scheduler, marks, {"worker-0": 2, "worker-1": 2})
+    assert volumes(cluster) == known
+    scheduler.submit(UninstallRequested("the test wants it"))
+    wait_until(scheduler, lambda s: s.erased)
+    assert reserved(cluster) == []
