@@ -320,7 +320,7 @@ def _release(
 
 def _forget(draft: Draft, found: Reservation) -> None:
     """Drop what has been given back, and what was never made."""
-    released = found.released_at and draft.now - found.released_at >= RELEASED_SECONDS
+    released = found.released_at and draft.waited(found.released_at) >= RELEASED_SECONDS
     if (released and kept(draft.state, found) is Kept.NOTHING) or _was_never_made(draft, found):
         _drop(draft, found)
 

@@ -468,6 +468,29 @@ def test_a_call_that_was_to_give_a_volume_back_and_failed_is_repeated():
     assert given_up.resource_id not in scheduler.state.reservations
 
 
+def test_what_a_master_lost_before_it_died_is_given_back_under_the_next_one():
+    scheduler = a_gang()
+    perform, lost = scheduler.cluster.perform, []
+
+    def dying(action):
+        if isinstance(action, Release) and not lost:
+            lost.append(action)
+            scheduler.cluster.disconnect()
+            scheduler.cluster.outbox.append(events.Disconnected("the master is gone"))
+        elif scheduler.cluster.connected:
+            perform(action)
+
+    scheduler.cluster.perform = dying
+    scheduler.handle(events.UninstallRequested("asked for"))
+    scheduler.run(20)
+    assert lost
+    assert not scheduler.cluster.torn_down
+    scheduler.cluster.subscribe()
+    scheduler.run(30)
+    assert held(scheduler) == {}
+    assert scheduler.cluster.torn_down
+
+
 def test_the_plan_of_an_uninstall_has_a_step_for_each_reservation():
     scheduler = a_gang()
     scheduler.handle(events.UninstallRequested("asked for"))
