@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from dcos_tensorflow.cli.errors import EXIT_LOCKED
 from dcos_tensorflow.local.agent_faults import FaultError
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
@@ -91,6 +92,15 @@ class Shop:
             stderr=self.log,
             env={**os.environ, "DCOS_TENSORFLOW_HOME": str(self.folder / "home")},
         )
+
+    def keep_scheduler(self) -> None:
+        """Start a scheduler that ended by itself again, as systemd and Marathon do.
+
+        It ends when ZooKeeper was away for longer than its session lasts.
+        """
+        if self.scheduler.poll() is not None:
+            assert self.scheduler.returncode == EXIT_LOCKED
+            self.scheduler = self.start_scheduler()
 
     def close(self) -> None:
         self.scheduler.kill()
@@ -191,12 +201,17 @@ class Shop:
         further = self.dice.random() < 0.5
 
         def goes_on() -> bool:
+            self.keep_scheduler()
             now = self.highest()
             if further:
                 return now > farthest + SAVE_STEPS
             return now > reached + 3 or (len(self.lines("lost")) > before and now > 3)
 
         eventually(goes_on, seconds=DEADLINE, what=f"steps after {self.kills[-1]}")
+
+    def has_result(self) -> bool:
+        self.keep_scheduler()
+        return bool(self.lines("result"))
 
     def highest(self) -> int:
         return int((self.lines("highest") or ["0"])[0])
@@ -243,9 +258,7 @@ def test_a_training_that_is_killed_everywhere_ends_with_the_right_result(tmp_pat
                     shop.kill_something()
                 shop.trains_on()
             (shop.marks / "finish").touch()
-            eventually(
-                lambda: shop.lines("result"), seconds=DEADLINE, what=f"the result: {shop.kills}"
-            )
+            eventually(shop.has_result, seconds=DEADLINE, what=f"the result: {shop.kills}")
             check_result(shop)
             check_nothing_is_left(shop)
         finally:
