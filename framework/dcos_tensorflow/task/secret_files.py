@@ -1,18 +1,21 @@
 """Secrets that come to a task as files: from its environment to where only its user reads them.
 
 ``main`` places them before anything else and removes them at the end; the guard removes them when
-the runner was killed. They lie in memory where there is a place for that, and the sandbox, which
-others may read through Mesos, only links to them.
+the runner was killed. Where both were, as an agent kills a container, the next task of this user on
+the machine does. They lie in memory where there is a place for that, and the sandbox, which others
+may read through Mesos, only links to them.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import tempfile
+import time
 from typing import Iterator, Mapping, MutableMapping
 
 from dcos_tensorflow.core import contract
@@ -20,6 +23,9 @@ from dcos_tensorflow.core import contract
 #: Names the folder of the files, for the guard.
 DIRECTORY_VARIABLE = "TASK_RUNNER_SECRETS_DIR"
 _MEMORY = "/dev/shm"
+_PREFIX = ".dcos-tensorflow-"
+#: A folder this young may not be locked yet by whoever has made it.
+_YOUNG_SECONDS = 60.0
 
 
 @contextlib.contextmanager
@@ -54,8 +60,36 @@ def directory(variables: MutableMapping[str, str], sandbox: str) -> str:
     """Return the folder of such files, made at the first time. Raises OSError."""
     if DIRECTORY_VARIABLE not in variables:
         place = _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) else sandbox
-        variables[DIRECTORY_VARIABLE] = tempfile.mkdtemp(prefix=".dcos-tensorflow-", dir=place)
+        remove_left_behind(place)
+        made = tempfile.mkdtemp(prefix=_PREFIX, dir=place)
+        # Held until this process ends, however it does: by that others see that it is in use.
+        _lock(made)
+        variables[DIRECTORY_VARIABLE] = made
     return variables[DIRECTORY_VARIABLE]
+
+
+def remove_left_behind(place: str) -> None:
+    """Remove this user's folders in ``place`` whose runner is gone."""
+    with os.scandir(place) as entries:
+        folders = [entry for entry in entries if entry.name.startswith(_PREFIX)]
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            made = folder.stat(follow_symlinks=False)
+            old = time.time() - made.st_ctime > _YOUNG_SECONDS
+            if old and made.st_uid == os.geteuid():
+                os.close(_lock(folder.path))
+                shutil.rmtree(folder.path)
+
+
+def _lock(folder: str) -> int:
+    """Return the descriptor that holds the lock. Raises OSError where another process has it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def remove(variables: Mapping[str, str]) -> None:

@@ -1,0 +1,53 @@
+"""Folders of secrets whose runner was killed are removed by the next one, and no others."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.task import secret_files
+
+
+@pytest.fixture
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that looks as old as it has to be."""
+    monkeypatch.setattr(secret_files, "_YOUNG_SECONDS", -1.0)
+    folder = tmp_path / ".dcos-tensorflow-left"
+    folder.mkdir(mode=0o700)
+    (folder / "key").write_text("hush")
+    return folder
+
+
+@pytest.fixture
+def locked(left: Path) -> Iterator[Path]:
+    descriptor = os.open(left, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    yield left
+    os.close(descriptor)
+
+
+def test_what_a_killed_runner_left_is_removed(left: Path, tmp_path: Path) -> None:
+    secret_files.remove_left_behind(str(tmp_path))
+    assert not left.exists()
+
+
+def test_what_a_runner_still_has_stays(locked: Path, tmp_path: Path) -> None:
+    secret_files.remove_left_behind(str(tmp_path))
+    assert (locked / "key").exists()
+
+
+def test_what_is_young_stays(left: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_files, "_YOUNG_SECONDS", 60.0)
+    secret_files.remove_left_behind(str(tmp_path))
+    assert left.exists()
+
+
+def test_what_is_somebody_elses_stays(tmp_path: Path, left: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    secret_files.remove_left_behind(str(tmp_path))
+    assert other.exists()
