@@ -56,7 +56,7 @@ demo: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed
 	  --set service.python=$(CURDIR)/$(TENSORFLOW_VENV)
 
 test: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed .venvs/tensorboard/.installed system-packages
-	SEEDS=$(SEEDS) $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadgroup \
+	SEEDS=$(SEEDS) $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile \
 	  --no-loadscope-reorder $(PYTEST_ARGUMENTS)
 
 unit: $(VENV)/.installed

@@ -11,8 +11,6 @@ from hypothesis import HealthCheck, settings
 
 from zookeeper_server import ZooKeeperServer, available
 
-TESTS = Path(__file__).parent
-
 # How fast an example runs says nothing on a shared machine. In CI the same examples are tried each
 # time, so that a change is judged by what it changed; everywhere else they are new ones.
 settings.register_profile(
@@ -37,24 +35,13 @@ def own_zookeeper(tmp_path: Path) -> Iterator[ZooKeeperServer]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say what runs in one process, and skip what needs a ZooKeeper that cannot be started.
-
-    Where tests are run in several processes (``make test``), a folder of tests with real processes
-    stays together: they share a cluster, or its ports. Unit tests stay together by file.
-    """
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item.path)))
+    """Skip what needs a ZooKeeper server where none can be started, and say why."""
     reason = available()
     if reason is None:
         return
     for item in items:
         if item.get_closest_marker("zookeeper"):
             item.add_marker(pytest.mark.skip(reason=f"no ZooKeeper: {reason}"))
-
-
-def _group(path: Path) -> str:
-    place = path.relative_to(TESTS)
-    return str(place if place.parts[0] == "unit" else place.parent)
 
 
 def _running(folder: Path) -> Iterator[ZooKeeperServer]:

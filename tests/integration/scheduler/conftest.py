@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from dcos_tensorflow.scheduler.scheduler import Scheduler
 from scheduler_process import SchedulerProcess
 
 Made = Callable[..., Scheduler]
+#: Tests that run at the same time in another process keep to other ports.
+FIRST_PORT = 16000 + 1000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 
 
 @pytest.fixture
@@ -23,7 +26,10 @@ def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     """Two agents of two cpus each, with Mesos' waits shortened."""
     agents = [
         AgentConfig(
-            address=f"127.0.0.{n}", cpus=2, mem=2048, ports=(20000 + 500 * n, 20499 + 500 * n)
+            address=f"127.0.0.{n}",
+            cpus=2,
+            mem=2048,
+            ports=(FIRST_PORT + 500 * n, FIRST_PORT + 500 * n + 499),
         )
         for n in (1, 2)
     ]
