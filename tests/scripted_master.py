@@ -55,6 +55,7 @@ class Exchange:
         self.request = request
         self.sock = sock
         self.closed = False
+        self.is_subscribed = False
 
     def raw(self, data: bytes) -> None:
         try:
@@ -90,8 +91,10 @@ class Exchange:
 
     def subscribe(self, **fields: Any) -> None:
         self.begin_stream(f"stream-{len(self.master.subscribes)}")
-        self.subscribed(**fields)
+        # Whoever has heard of the subscription finds its stream.
         self.master.streams.append(self)
+        self.subscribed(**fields)
+        self.is_subscribed = True
 
     def hold(self, seconds: float = 60.0) -> None:
         """Keep the connection open until the peer or the master closes it."""
@@ -155,7 +158,9 @@ class FakeMaster:
         return self.calls("SUBSCRIBE")
 
     def event(self, event: dict[str, Any]) -> None:
-        eventually(lambda: self.streams, what="a subscription")
+        eventually(
+            lambda: self.streams and self.streams[-1].is_subscribed, what="a subscription"
+        )
         self.streams[-1].event(event)
 
     def close(self) -> None:
