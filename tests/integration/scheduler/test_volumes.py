@@ -46,8 +46,8 @@ def cluster(tmp_path):
 def keeping(marks, volume=VOLUME, **changes):
     """A job whose workers write into their volumes at each start and copy it for the test."""
     spec = command_job(
-        f'echo "$TASK_NAME" >> tf-volume/starts; cp tf-volume/starts "{marks}/$TASK_NAME"; '
         f'pwd -P > "{marks}/$TASK_NAME.cwd"; echo "$CHECKPOINT_DIR" > "{marks}/$TASK_NAME.dir"; '
+        f'echo "$TASK_NAME" >> tf-volume/starts; cp tf-volume/starts "{marks}/$TASK_NAME"; '
         f'while [ ! -e "{marks}/finish" ]; do sleep 0.05; done',
         mesos_role=ROLE,
         **changes,
