@@ -320,26 +320,52 @@ def _release(
 
 def _forget(draft: Draft, found: Reservation) -> None:
     """Drop what has been given back, and what was never made."""
-    released = found.released_at and draft.waited(found.released_at) >= RELEASED_SECONDS
-    if (released and kept(draft.state, found) is Kept.NOTHING) or _was_never_made(draft, found):
+    if _is_given_back(draft, found) or _was_never_made(draft, found):
         _drop(draft, found)
+
+
+def _is_given_back(draft: Draft, found: Reservation) -> bool:
+    """Say so when it was told, and is not offered again.
+
+    What was to be told before this subscription may never have been: only an offer of its agent
+    shows that it is gone. All offers in hand were made since.
+    """
+    if not found.released_at or kept(draft.state, found) is not Kept.NOTHING:
+        return False
+    if _is_told(draft, found):
+        return draft.waited(found.released_at) >= RELEASED_SECONDS
+    return _is_missing(draft, found, since=0.0)
+
+
+def _is_told(draft: Draft, found: Reservation) -> bool:
+    return found.released_at > 0 and found.released_at >= draft.state.registered_at
 
 
 def _was_never_made(draft: Draft, found: Reservation) -> bool:
     """Say so once its agent has made an offer without it, or enough time has passed."""
     if found.confirmed or not found.given_up or found.released_at:
         return False
-    offered_without = any(
-        offer.agent_id == found.agent_id and offer.received_at > found.given_up_at
+    missing = _is_missing(draft, found, since=found.given_up_at)
+    return missing or draft.waited(found.given_up_at) >= UNSEEN_SECONDS
+
+
+def _is_missing(draft: Draft, found: Reservation, since: float) -> bool:
+    """Say whether its agent has made an offer without it since then."""
+    return any(
+        offer.agent_id == found.agent_id and offer.received_at > since
         for offer in draft.state.offers.values()
+        if all(each.resource_id != found.resource_id for each in offer.reserved)
     )
-    return offered_without or draft.waited(found.given_up_at) >= UNSEEN_SECONDS
 
 
 def _is_due(draft: Draft, found: Reservation) -> bool:
     """Say whether offers are wanted to give this back: not for ever, its agent may be gone."""
     staying = kept(draft.state, found)
-    if staying is Kept.ALL or found.released_at or (staying is Kept.VOLUME and found.volume_only):
+    if (
+        staying is Kept.ALL
+        or _is_told(draft, found)
+        or (staying is Kept.VOLUME and found.volume_only)
+    ):
         return False
     record = draft.state.tasks.get(found.task)
     its_own = record is not None and record.resource_id == found.resource_id

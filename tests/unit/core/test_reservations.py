@@ -491,6 +491,30 @@ def test_what_a_master_lost_before_it_died_is_given_back_under_the_next_one():
     assert scheduler.cluster.torn_down
 
 
+def test_a_crash_before_a_volume_is_given_back_does_not_leave_it_on_an_agent_that_is_away():
+    scheduler = a_gang()
+    perform, lost = scheduler.cluster.perform, []
+
+    def crashing(action):
+        if isinstance(action, Release) and not lost:
+            lost.append(action)
+            scheduler.cluster.lose(action.agent_id, frozen=True)
+        else:
+            perform(action)
+
+    scheduler.cluster.perform = crashing
+    scheduler.handle(events.UninstallRequested("asked for"))
+    while not lost:
+        scheduler.run(1)
+    scheduler.restart()
+    scheduler.run(60)
+    assert not scheduler.cluster.torn_down
+    scheduler.cluster.bring_back(lost[0].agent_id)
+    scheduler.run(30)
+    assert held(scheduler) == {}
+    assert scheduler.cluster.torn_down
+
+
 def test_the_plan_of_an_uninstall_has_a_step_for_each_reservation():
     scheduler = a_gang()
     scheduler.handle(events.UninstallRequested("asked for"))
