@@ -82,17 +82,17 @@ def figures(
 ) -> Figures:
     """Return what the fault at ``fault_at`` cost a training that is whole again.
 
-    ``tasks`` take part; ``trainers`` of them note steps, the deciding one first.
+    ``tasks`` take part; ``trainers`` of them note steps, the deciding one first. An evaluator that
+    goes on has nothing to do before the next checkpoint: that is the training's pause, not its own.
     """
     times = activity(entries)
     steps = sorted(at for task in trainers for at in times.get(task, []))
-    whole = [
-        max(
-            after_longest_pause(times.get(task, []), fault_at, pause_of(task)),
-            _new_process(entries, fault_at, task),
-        )
+    paused = {
+        task: after_longest_pause(times.get(task, []), fault_at, PAUSE_SECONDS)
         for task in tasks
-    ]
+        if not task.startswith("evaluator")
+    }
+    whole = [max(paused.get(task, 0.0), _new_process(entries, fault_at, task)) for task in tasks]
     repeated, lost = _steps_back(entries, fault_at, trainers[0])
     return Figures(
         training_seconds=after_longest_pause(steps, fault_at, PAUSE_SECONDS),
