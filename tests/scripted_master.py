@@ -158,9 +158,7 @@ class FakeMaster:
         return self.calls("SUBSCRIBE")
 
     def event(self, event: dict[str, Any]) -> None:
-        eventually(
-            lambda: self.streams and self.streams[-1].is_subscribed, what="a subscription"
-        )
+        eventually(lambda: self.streams and self.streams[-1].is_subscribed, what="a subscription")
         self.streams[-1].event(event)
 
     def close(self) -> None:
