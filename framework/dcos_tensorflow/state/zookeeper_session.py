@@ -44,9 +44,6 @@ _kazoo_logger.setLevel(logging.WARNING)
 #: How many sessions long a connection must be lost until its history counts no more.
 _SESSIONS_OUT_OF_TOUCH = 2
 
-#: How many connections are tried, one after the other, before a session can have ended.
-_TRIES_IN_A_SESSION = 3
-
 #: Requests on their way at a time: enough to hide the round trip, few enough that a server under
 #: load answers each in time.
 PIPELINE_DEPTH = 1_000
@@ -111,7 +108,7 @@ class ZooKeeperSession:
         self._out_of_touch_seconds = _SESSIONS_OUT_OF_TOUCH * session_seconds
         self._out_of_touch: threading.Timer | None = None
         self._client = KazooClient(
-            hosts=_hosts(place),
+            hosts=place.host_list,
             timeout=session_seconds,
             default_acl=self.acl,
             auth_data=_credentials(place),
@@ -242,16 +239,6 @@ class ZooKeeperSession:
                 f"ZooKeeper ({self.place}) refuses access with {who}; the nodes belong to the "
                 "credentials that created them"
             ) from error
-
-
-def _hosts(place: ZooKeeperUrl) -> str:
-    """Return the servers as kazoo takes them, few ones several times.
-
-    kazoo waits for a server's first answer for the session's length over the number of servers. A
-    lone server that accepts a connection while it starts, and forgets it, would cost the session.
-    """
-    times = -(-_TRIES_IN_A_SESSION // len(place.hosts))
-    return ",".join([place.host_list] * times)
 
 
 def _acl(place: ZooKeeperUrl) -> list[ACL]:
