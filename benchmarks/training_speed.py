@@ -88,7 +88,9 @@ class Measured:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what publishing costs a training.")
-    parser.add_argument("--python", default=str(ROOT / ".venvs/tensorflow-2.21.0/bin/python"))
+    # Each training runs in a directory of its own: the path must not depend on ours.
+    python = ROOT / ".venvs/tensorflow-2.21.0/bin/python"
+    parser.add_argument("--python", type=os.path.abspath, default=str(python))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--megabytes", type=int, default=100)

@@ -50,6 +50,8 @@ RESTARTING_PHASES = frozenset(
 )
 #: Phases in which a member's end is looked at.
 WATCHED_PHASES = RESTARTING_PHASES | {JobPhase.RUNNING}
+#: Phases in which nobody of a restart set has been told to start.
+STOPPED_PHASES = RESTARTING_PHASES - {JobPhase.STARTING}
 
 
 class Outcome(StrEnum):

@@ -9,15 +9,12 @@ from collections.abc import Mapping
 
 from dcos_tensorflow.core import orders
 from dcos_tensorflow.core.cluster_spec import address_of, decider, members_of
-from dcos_tensorflow.core.job import RESTARTING_PHASES, JobPhase, Outcome
+from dcos_tensorflow.core.job import STOPPED_PHASES, Outcome
 from dcos_tensorflow.core.recovery import Loss, restart_set
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import GANG_ROLES, Strategy, split_task_name
 from dcos_tensorflow.core.strategy import recovery_strategy
 from dcos_tensorflow.core.task import TaskRecord, TaskState
-
-#: Phases in which nobody of a restart set has been told to start.
-STOPPED_PHASES = RESTARTING_PHASES - {JobPhase.STARTING}
 
 
 def strategy_of(state: ServiceState) -> Strategy:

@@ -12,6 +12,7 @@ from typing import Any
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster_spec import members_of, runner_cluster
+from dcos_tensorflow.core.job import STOPPED_PHASES
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.spec import GANG_ROLES, ServiceSpec, Strategy
 from dcos_tensorflow.core.strategy import recovery_strategy
@@ -24,9 +25,10 @@ FAILED_GRACE_SECONDS = 0.1
 def order(state: ServiceState, record: TaskRecord) -> Mapping[str, Any] | None:
     """Return the body of ``PUT /v1/cluster`` that ``record``'s runner should be under.
 
-    None when there is no ClusterSpec yet, and for a member that the newest one goes without.
+    None when there is no ClusterSpec yet, for a member that the newest one goes without, and for
+    one that is to be stopped first: its agent may have been away while it was told to start.
     """
-    if state.epoch is None:
+    if state.epoch is None or _is_to_stop(state, record):
         return None
     if record.role in GANG_ROLES and record.name not in state.epoch.addresses:
         return None
@@ -40,6 +42,17 @@ def order(state: ServiceState, record: TaskRecord) -> Mapping[str, Any] | None:
         body["expects_restore_step"] = True
         body["restore_step"] = state.job.restore_step
     return body
+
+
+def _is_to_stop(state: ServiceState, record: TaskRecord) -> bool:
+    """Say whether a restart under way has yet to stop this member."""
+    concerned = state.job.restarting
+    return (
+        record.role in GANG_ROLES
+        and not record.held
+        and state.job.phase in STOPPED_PHASES
+        and (not concerned or record.name in concerned)
+    )
 
 
 def grace_seconds(state: ServiceState) -> float:

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 
 from dcos_tensorflow.core import incidents, reservations, restarts, update_order
 from dcos_tensorflow.core.draft import Draft
-from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.job import STOPPED_PHASES, JobPhase
 from dcos_tensorflow.core.members import (
-    STOPPED_PHASES,
     decider_of,
     has_container,
     is_paused,

@@ -2,8 +2,10 @@
 
 Used by ``scheduler.Scheduler``. Level-triggered: every live task's runner is asked again and again,
 and whoever is not under its order (``core.orders``) is sent that order until it is. Every answer
-becomes a RunnerReported event. All of it happens in one thread with one asyncio loop, so that
-runners that hang delay nobody else. Training never depends on it.
+becomes a RunnerReported event. While there are not too many, a runner holds its answer back until
+something has happened (``after`` and ``wait``, docs/task-runner.md), so that a failure is known at
+once. All of it happens in one thread with one asyncio loop, so that runners that hang delay nobody
+else. Training never depends on it.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ SILENT_SECONDS = 2.0
 #: Requests in a second, and at once: file descriptors are limited, often to 1024.
 RATE = 200.0
 MOST_UNDER_WAY = 256
+#: With more runners than this, none is asked to hold its answer back: each takes a connection.
+MOST_WAITED_FOR = 128
 #: A status is there at once; an order waits for the runner's loop, which may be ending a process.
 STATUS_TIMEOUT_SECONDS = 2.0
 ORDER_TIMEOUT_SECONDS = 5.0
@@ -55,16 +59,21 @@ _ASKED_STATES = frozenset({TaskState.STARTING, TaskState.RUNNING, TaskState.UNRE
 class _Runner:
     """What is known of one attempt's runner. Times are of the monotonic clock.
 
-    ``ordered`` is the (start, run) that it was last sent, ``refused`` the last refusal of it.
+    ``revision`` is that of its last answer, None for a runner that has none. ``ordered`` is the
+    (start, run) that it was last sent, ``refused`` the last refusal of it. ``waits`` is set while
+    it holds an answer back: an order need not wait for that. ``turns`` counts what was begun.
     """
 
     report: Mapping[str, Any] | None = None
+    revision: int | None = None
     reported_at: float = 0.0
     done_at: float = float("-inf")
     ordered: tuple[int, bool] | None = None
     refused: str = ""
     silent: int = 0
     busy: bool = False
+    waits: bool = False
+    turns: int = 0
 
     @property
     def hopeful(self) -> bool:
@@ -155,7 +164,9 @@ class RunnerClient:
         self._allowance = min(RATE, self._allowance + (now - self._refilled_at) * RATE)
         self._refilled_at = now
         unruly = {
-            task_id for task_id, record in asked.items() if _needs_order(record, self._runners)
+            task_id
+            for task_id, record in asked.items()
+            if _needs_order(state, record, self._runners[task_id].report)
         }
         if unruly and not self._may_order():
             unruly = set()
@@ -165,9 +176,11 @@ class RunnerClient:
         due = []
         for task_id, record in asked.items():
             runner = self._runners[task_id]
-            if runner.busy:
+            if runner.busy or (runner.waits and task_id not in unruly):
                 continue
-            at = _due_at(record, runner, period, unruly=task_id in unruly)
+            at = runner.done_at
+            if task_id in unruly or not self._waits_for(runner):
+                at = _due_at(record, runner, period, unruly=task_id in unruly)
             if at <= now:
                 due.append((task_id not in unruly, at, task_id))
             else:
@@ -179,21 +192,32 @@ class RunnerClient:
             self._start(asked[task_id], order=task_id in unruly)
         return wait
 
+    def _waits_for(self, runner: _Runner) -> bool:
+        """Say whether a runner is asked to hold its answer back until there is something new."""
+        few = len(self._runners) <= MOST_WAITED_FOR
+        return few and runner.revision is not None and not runner.silent
+
     def _start(self, record: TaskRecord, *, order: bool) -> None:
         runner = self._runners[record.task_id]
-        runner.busy = True
-        request = asyncio.create_task(self._turn(record, runner, order=order))
+        runner.turns += 1
+        waits = not order and self._waits_for(runner)
+        if waits:
+            runner.waits = True
+        else:
+            runner.busy = True
+        request = asyncio.create_task(self._turn(record, runner, order=order, waits=waits))
         self._under_way.add(request)
         request.add_done_callback(self._under_way.discard)
 
-    async def _turn(self, record: TaskRecord, runner: _Runner, *, order: bool) -> None:
+    async def _turn(self, record: TaskRecord, runner: _Runner, *, order: bool, waits: bool) -> None:
         """Ask one runner, or send it its order, and take in what comes of it."""
         try:
             if order:
                 await self._order(record, runner)
+            elif waits:
+                await self._wait_for_news(record, runner)
             else:
-                report = await self._ask(record, "GET", contract.STATUS_PATH, b"")
-                self._take(record, runner, report)
+                self._take(record, runner, await self._ask(record, "GET", contract.STATUS_PATH))
             self._answered(record, runner)
         except Refused as error:
             self._told(record, runner, str(error))
@@ -207,9 +231,21 @@ class RunnerClient:
             log.exception("asking the task runner of %s failed", record.name)
             runner.silent += 1
         finally:
-            runner.busy = False
+            if waits:
+                runner.waits = False
+            else:
+                runner.busy = False
             runner.done_at = time.monotonic()
             self._woken.set()
+
+    async def _wait_for_news(self, record: TaskRecord, runner: _Runner) -> None:
+        """Ask for the status as soon as something has happened, or after the usual period."""
+        turn = runner.turns
+        path = f"{contract.STATUS_PATH}?after={runner.revision}&wait={PERIOD_SECONDS}"
+        report = await self._ask(record, "GET", path)
+        # The answer to an order that was sent meanwhile is newer.
+        if runner.turns == turn:
+            self._take(record, runner, report)
 
     async def _order(self, record: TaskRecord, runner: _Runner) -> None:
         order = orders.order(self._state(), record)
@@ -217,22 +253,24 @@ class RunnerClient:
             return
         runner.ordered = (record.start, not record.held)
         body = json.dumps(order).encode()
-        report = dict(await self._ask(record, "PUT", contract.CLUSTER_PATH, body))
-        # The answer is a status and one thing more, which the status does not have.
-        report.pop("changed", None)
+        report = await self._ask(record, "PUT", contract.CLUSTER_PATH, body)
         runner.refused = ""
         self._take(record, runner, report)
 
     async def _ask(
-        self, record: TaskRecord, method: str, path: str, body: bytes
-    ) -> Mapping[str, Any]:
+        self, record: TaskRecord, method: str, path: str, body: bytes = b""
+    ) -> dict[str, Any]:
         token = task_token(self._state().settings.token_key, record.task_id)
         request = signed(token, method, path, body, time.time())
         limit = STATUS_TIMEOUT_SECONDS if method == "GET" else ORDER_TIMEOUT_SECONDS
         async with asyncio.timeout(limit):
-            return await ask(record.address, record.ports[-1], request)
+            return dict(await ask(record.address, record.ports[-1], request))
 
-    def _take(self, record: TaskRecord, runner: _Runner, report: Mapping[str, Any]) -> None:
+    def _take(self, record: TaskRecord, runner: _Runner, report: dict[str, Any]) -> None:
+        # Two things that are no part of a report: they are about this conversation.
+        report.pop("changed", None)
+        revision = report.pop("revision", None)
+        runner.revision = revision if isinstance(revision, int) else None
         now = time.monotonic()
         held = self._state().reports.get(record.task_id)
         lost = not _same(held, report) and now - runner.reported_at >= _REPEAT_SECONDS
@@ -265,10 +303,11 @@ def _is_asked(record: TaskRecord) -> bool:
     return record.state in _ASKED_STATES and bool(record.address and record.ports)
 
 
-def _needs_order(record: TaskRecord, runners: Mapping[str, _Runner]) -> bool:
+def _needs_order(state: ServiceState, record: TaskRecord, report: Mapping[str, Any] | None) -> bool:
     """Say whether a runner that has reported is not under its order. One that ends needs none."""
-    report = runners[record.task_id].report
-    return report is not None and not record.kill_reason and not orders.is_under(record, report)
+    if report is None or record.kill_reason or orders.is_under(record, report):
+        return False
+    return orders.order(state, record) is not None
 
 
 def _due_at(record: TaskRecord, runner: _Runner, period: float, *, unruly: bool) -> float:

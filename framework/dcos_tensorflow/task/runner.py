@@ -34,6 +34,7 @@ from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, human_line
 from dcos_tensorflow.task.guard import Guard
 from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
 from dcos_tensorflow.task.logs import BoundedOutput
+from dcos_tensorflow.task.news import News
 from dcos_tensorflow.task.observer import Observer, own_port
 from dcos_tensorflow.task.peers import PeerWatch
 from dcos_tensorflow.task.preparation import Preparation
@@ -139,6 +140,7 @@ class Runner:
         self._tick_due = 0.0
         self._children_due = 0.0
         self._started_at: Optional[float] = None
+        self._news = News()
         self._kills_before: Optional[int] = None
         self._report: Optional[ExitReport] = None
 
@@ -164,8 +166,14 @@ class Runner:
             raise request.error
         return request.changed
 
+    def wait_for_news(self, after: int, seconds: float) -> None:
+        """Return when the status has another ``revision`` than ``after``, or so much later."""
+        self._news.wait(after, seconds)
+
     def status(self) -> Dict[str, Any]:
         """Return the body of ``GET /v1/status``. May be called from any thread."""
+        # Before the rest is read: what happens meanwhile is news for whoever gets this one.
+        revision = self._news.revision
         self._progress.read_file()
         peers, process, observer = self._peers, self._process, self._observer
         return status.document(
@@ -183,6 +191,7 @@ class Runner:
             frozen_seconds=observer.frozen_seconds if observer else 0.0,
             dropped_log_bytes=self._stdout.dropped_bytes + self._stderr.dropped_bytes,
             storage=self._kept_in_s3(),
+            revision=revision,
         )
 
     def _kept_in_s3(self) -> Optional[Dict[str, Any]]:
@@ -302,9 +311,12 @@ class Runner:
         self._feed(events.ProcessEnded(end.process, report, asked, time.time()))
 
     def _feed(self, event: events.Event) -> None:
-        self._state, actions = lifecycle.step(self._state, event, time.monotonic())
+        before = self._state
+        self._state, actions = lifecycle.step(before, event, time.monotonic())
         for action in actions:
             self._perform(action)
+        if self._state != before:
+            self._news.tell()
         if self._not_started:
             ended, self._not_started = self._not_started, None
             self._feed(ended)

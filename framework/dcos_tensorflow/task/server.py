@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+from urllib.parse import parse_qs
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import authentication
@@ -30,6 +32,8 @@ IDLE_SECONDS = 15
 #: reaches the port without the token must neither use up the task's threads nor keep others out.
 MAX_CONNECTIONS = 32
 CONNECTION_SECONDS = 60.0
+#: How long an answer is held back at most, until there is something new in it.
+MAX_WAIT_SECONDS = 5.0
 #: How long a port that is taken is tried again: its last owner may be ending just now.
 BIND_SECONDS = 2.0
 
@@ -169,10 +173,19 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != _METHODS[path]:
             raise RequestError(405, f"{path} takes {_METHODS[path]} only")
         if path == contract.STATUS_PATH:
-            return 200, self.server.runner.status()
+            return self._get_status()
         if path == contract.CLUSTER_PATH:
             return self._put_cluster(body)
         return self._post_stop(body)
+
+    def _get_status(self) -> Tuple[int, Mapping[str, Any]]:
+        wanted = parse_qs(self.path.partition("?")[2])
+        if wanted:
+            after, seconds = _one(wanted, "after"), _one(wanted, "wait")
+            if not is_count(after) or not _SECONDS.match(seconds):
+                raise RequestError(400, "after must be a revision, and wait a number of seconds")
+            self.server.runner.wait_for_news(int(after), min(float(seconds), MAX_WAIT_SECONDS))
+        return 200, self.server.runner.status()
 
     def _put_cluster(self, body: bytes) -> Tuple[int, Mapping[str, Any]]:
         try:
@@ -189,6 +202,13 @@ class _Handler(BaseHTTPRequestHandler):
         grace = _grace_seconds(_text(body))
         self.server.runner.stop("the scheduler asked for it", grace)
         return 202, self.server.runner.status()
+
+
+_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?\Z", re.ASCII)
+
+
+def _one(query: Mapping[str, List[str]], name: str) -> str:
+    return query.get(name, [""])[-1]
 
 
 _AUTHENTICATION_HEADERS = (contract.TOKEN_HEADER, contract.TIME_HEADER)

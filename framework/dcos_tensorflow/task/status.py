@@ -37,6 +37,7 @@ def document(
     frozen_seconds: float,
     dropped_log_bytes: int,
     storage: Optional[Dict[str, Any]] = None,
+    revision: int,
 ) -> Dict[str, Any]:
     """Return the status as docs/task-runner.md tells it. ``report`` is that of the task's end."""
     waits = state.phase is Phase.WAITING
@@ -67,6 +68,7 @@ def document(
         "frozen_seconds": round(frozen_seconds, 1),
         "dropped_log_bytes": dropped_log_bytes,
         "storage": storage,
+        "revision": revision,
     }
 
 

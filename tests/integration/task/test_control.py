@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import os
+import signal
 import socket
 import time
 
@@ -38,6 +40,36 @@ def test_the_status_says_what_runs(start):
     }
     assert expected.items() <= status.items()
     assert time.time() - status["started_at"] < 60
+
+
+def test_a_status_is_held_back_until_something_happens(start):
+    task = running(start, hold_on_failure=True)
+    before = task.status()
+    os.kill(before["pid"], signal.SIGKILL)
+    code, after = task.request("GET", f"/v1/status?after={before['revision']}&wait=5")
+    assert (code, after["state"]) == (200, "failed")
+
+
+def test_a_status_is_not_held_back_from_whoever_does_not_know_the_newest(start):
+    task = running(start)
+    began = time.monotonic()
+    task.request("GET", "/v1/status?after=0&wait=5")
+    assert time.monotonic() - began < 5
+
+
+def test_a_status_without_news_comes_when_the_time_is_up(start):
+    task = running(start)
+    before = task.status()
+    code, after = task.request("GET", f"/v1/status?after={before['revision']}&wait=0.2")
+    assert (code, after["revision"]) == (200, before["revision"])
+
+
+@pytest.mark.parametrize("query", ["after=x&wait=1", "after=1", "after=1&wait=-1", "wait=nan"])
+def test_a_status_that_is_asked_for_wrongly_is_refused(start, query):
+    task = running(start)
+    code, answer = task.request("GET", f"/v1/status?{query}")
+    assert code == 400
+    assert answer["error"] == "after must be a revision, and wait a number of seconds"
 
 
 def test_a_newer_start_starts_the_process_again_in_the_same_container(start):

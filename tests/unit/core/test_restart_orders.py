@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dcos_tensorflow.core import events
@@ -175,6 +177,16 @@ def test_a_member_that_nobody_can_be_asked_about_is_under_no_order_of_an_older_c
     scheduler = a_gang(PSS)
     record = scheduler.state.tasks["worker-0"]
     assert order(scheduler.state, record)["epoch"] == scheduler.state.epoch.epoch
+
+
+def test_a_member_that_a_restart_has_yet_to_stop_is_told_nothing():
+    scheduler = a_gang(retry=RetrySpec(initial_backoff_seconds=8.0))
+    fail_process(scheduler, "worker-1", "user_error", 1)
+    scheduler.run(3)
+    state = scheduler.state
+    back = replace(state.tasks["worker-0"], held=False)
+    assert state.job.phase is JobPhase.BACKING_OFF
+    assert order(state, back) is None
 
 
 def test_a_member_that_is_back_during_a_back_off_is_stopped_before_anybody_starts():

@@ -9,15 +9,17 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.events import RunnerReported
+from dcos_tensorflow.core.job import JobPhase, JobState
 from dcos_tensorflow.core.launch import task_token
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.service_state import LaunchSettings, ServiceState
@@ -32,7 +34,10 @@ DEADLINE = 20.0
 
 @dataclass
 class Runner:
-    """A task runner as far as its HTTP interface goes; ``behaviour`` is how it answers."""
+    """A task runner as far as its HTTP interface goes; ``behaviour`` is how it answers.
+
+    With ``telling`` it has a revision, and holds back its answers to whoever knows the newest.
+    """
 
     token: str
     behaviour: str = "well"
@@ -43,9 +48,25 @@ class Runner:
     under_way: int = 0
     most_under_way: int = 0
     port: int = 0
+    state: str = "running"
+    revision: int = 1
+    held_back: int = 0
+    told: asyncio.Event = field(default_factory=asyncio.Event)
 
     def status(self) -> dict[str, Any]:
-        return {"start": self.start, "run": self.run, "state": "running"}
+        found = {"start": self.start, "run": self.run, "state": self.state}
+        return {**found, "revision": self.revision} if self.behaviour == "telling" else found
+
+    async def happen(self, state: str) -> None:
+        """Something happens to the task."""
+        self.state, self.revision = state, self.revision + 1
+        self.told.set()
+
+    async def _hold_back(self, query: dict[str, list[str]]) -> None:
+        while int(query["after"][0]) == self.revision:
+            self.held_back += 1
+            await self.told.wait()
+            self.told.clear()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.under_way += 1
@@ -67,6 +88,8 @@ class Runner:
         if self.behaviour == "hanging":
             await asyncio.sleep(60)
         method, path, _ = first.split(" ")
+        if query := parse_qs(path.partition("?")[2]):
+            await self._hold_back(query)
         signed = f"{method} {path}\n{headers[contract.TIME_HEADER]}\n".encode() + body
         right = hmac.new(self.token.encode(), signed, hashlib.sha256).hexdigest()
         status, document = 401, {"error": "the signature is wrong"}
@@ -83,6 +106,7 @@ class Runner:
             if self.behaviour == "refusing":
                 return 409, {"error": "the task is ending"}
             self.start, self.run = order["start"], order["run"]
+            self.revision += 1
             return 200, {**self.status(), "changed": True}
         return 200, self.status()
 
@@ -106,6 +130,10 @@ class Runners:
 
         asyncio.run_coroutine_threadsafe(listen(), self.loop).result(DEADLINE)
         return runner
+
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let something happen in the runners' own thread."""
+        asyncio.run_coroutine_threadsafe(work, self.loop).result(DEADLINE)
 
     def close(self) -> None:
         async def end() -> None:
@@ -137,6 +165,7 @@ class Service:
                 1, {name: f"127.0.0.1:{1000 + r.index}" for name, r in records.items()}
             ),
             tasks=records,
+            job=JobState(phase=JobPhase.RUNNING),
         )
         self.events: list[RunnerReported] = []
         self.changed = threading.Condition()
@@ -253,6 +282,40 @@ def test_the_answer_to_an_order_is_a_report(service):
     one.change("worker-0", start=2, held=True)
     one.wait(lambda: len(one.events) == 2)
     assert one.events[1].report == {"start": 2, "run": False, "state": "running"}
+
+
+def test_a_runner_that_can_tell_news_is_waited_for(service):
+    one = service("telling")
+    one.wait(lambda: one.all[0].held_back)
+    one.runners.do(one.all[0].happen("failed"))
+    one.wait(lambda: len(one.events) == 2)
+    assert one.events[1].report == {"start": 1, "run": True, "state": "failed"}
+
+
+def test_an_order_waits_for_no_answer_that_is_held_back(service):
+    one = service("telling")
+    one.wait(lambda: one.all[0].held_back)
+    one.change("worker-0", start=2)
+    one.wait(lambda: one.all[0].start == 2)
+    assert one.all[0].under_way
+
+
+def test_an_answer_from_before_an_order_is_passed_over(service):
+    one = service("telling")
+    one.wait(lambda: one.all[0].held_back)
+    one.change("worker-0", start=2)
+    one.wait(lambda: len(one.events) == 2)
+    one.all[0].start = 1
+    one.runners.do(one.all[0].happen("running"))
+    one.wait(lambda: one.all[0].held_back >= 2)
+    assert [event.report["start"] for event in one.events][:2] == [1, 2]
+
+
+def test_among_many_runners_none_is_waited_for(service, monkeypatch):
+    monkeypatch.setattr(runner_client, "MOST_WAITED_FOR", 1)
+    one = service("telling", "telling")
+    one.wait(lambda: all(runner.asked >= 4 for runner in one.all))
+    assert not any(runner.held_back for runner in one.all)
 
 
 def test_a_runner_that_forgot_its_order_is_sent_it_again(service):
