@@ -18,9 +18,10 @@ _HEAD = (
     "victim",
     "way",
     "healed",
-    "training again",
     "noticed",
     "started",
+    "training again",
+    "by hand",
     "whole again",
     "by hand",
     "ratio",
@@ -32,9 +33,17 @@ _HEAD = (
 
 
 def ratio(result: Result) -> float | None:
-    """Return how much longer the service took than a shell script, from when the loss was known."""
+    """Return how much longer the service took than a shell script, from when the loss was known.
+
+    Until the training went on; until all was whole where it was not interrupted.
+    """
     service, hand = result.figures, result.by_hand
-    if service is None or hand is None or service.whole_seconds is None or not hand.whole_seconds:
+    if service is None or hand is None:
+        return None
+    took, by_hand = service.training_seconds, hand.training_seconds
+    if not took or not by_hand:
+        took, by_hand = service.whole_seconds, hand.whole_seconds
+    if took is None or not by_hand:
         return None
     known = 0.0
     if result.case.way in (Way.FREEZE, Way.SILENT, Way.AGENT):
@@ -42,7 +51,7 @@ def ratio(result: Result) -> float | None:
     if result.case.way in (Way.SILENT, Way.AGENT):
         # Peers may tell of it before; that the machine is gone is Mesos' to say.
         known = max(known, TIMING.agent_timeout)
-    return (service.whole_seconds - known) / hand.whole_seconds
+    return (took - known) / by_hand
 
 
 def markdown(results: Sequence[Result]) -> str:
@@ -86,16 +95,17 @@ def _row(result: Result) -> tuple[str, ...]:
     case, figures = result.case, result.figures
     times = ratio(result)
     if figures is None:
-        rest = ("",) * 10
+        rest = ("",) * (len(_HEAD) - 3)
         healed = result.note or f"no: {result.why}"
         return (case.victim, str(case.way), healed, *rest)
     return (
         case.victim,
         str(case.way),
         f"yes; {result.note}" if result.note else "yes",
-        _time(figures.training_seconds) if figures.training_seconds else "not interrupted",
         _time(result.noticed_seconds),
         _time(result.started_seconds),
+        _interrupted(figures.training_seconds),
+        _interrupted(result.by_hand.training_seconds) if result.by_hand else "",
         _time(figures.whole_seconds) if figures.whole_seconds else "was whole",
         _time(result.by_hand.whole_seconds) if result.by_hand else "",
         "" if times is None else f"{times:.2f}",
@@ -108,6 +118,10 @@ def _row(result: Result) -> tuple[str, ...]:
 
 def _time(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds:.1f} s"
+
+
+def _interrupted(seconds: float | None) -> str:
+    return _time(seconds) if seconds else "not interrupted"
 
 
 def _who(result: Result) -> str:
