@@ -2,7 +2,8 @@
 
 ``cut`` breaks every connection and refuses new ones; ``hang`` lets nothing through and tells
 nobody, as a network does that loses every packet; ``heal`` lets everything through again, also what
-waited.
+waited. ``swallow`` breaks every connection and never answers the next ones, as a server does that
+accepts them while it starts.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class TcpProxy:
         self._target = (host, int(port))
         self._connections: set[asyncio.StreamWriter] = set()
         self._refusing = False
+        self._swallowing = 0
         self._loop = asyncio.new_event_loop()
         self._flowing = asyncio.Event()
         self._flowing.set()
@@ -46,6 +48,10 @@ class TcpProxy:
         """Let nothing through, and tell nobody."""
         self._call(self._hang())
 
+    def swallow(self, count: int) -> None:
+        """Break what is there, and let the next ``count`` connections wait for ever."""
+        self._call(self._swallow(count))
+
     def heal(self) -> None:
         """Let everything through again."""
         self._call(self._heal())
@@ -59,6 +65,11 @@ class TcpProxy:
 
     async def _cut(self) -> None:
         self._refusing = True
+        for writer in list(self._connections):
+            writer.transport.abort()
+
+    async def _swallow(self, count: int) -> None:
+        self._swallowing = count
         for writer in list(self._connections):
             writer.transport.abort()
 
@@ -83,6 +94,11 @@ class TcpProxy:
             writer.transport.abort()
             return
         with contextlib.suppress(OSError, asyncio.CancelledError):
+            if self._swallowing:
+                self._swallowing -= 1
+                await reader.read()
+                writer.transport.abort()
+                return
             await self._flowing.wait()
             there, back = await asyncio.open_connection(*self._target)
             self._connections |= {writer, back}

@@ -44,6 +44,9 @@ _kazoo_logger.setLevel(logging.WARNING)
 #: How many sessions long a connection must be lost until its history counts no more.
 _SESSIONS_OUT_OF_TOUCH = 2
 
+#: How many connections can be tried, one after the other, before a session has ended.
+_TRIES_IN_A_SESSION = 3
+
 #: Requests on their way at a time: enough to hide the round trip, few enough that a server under
 #: load answers each in time.
 PIPELINE_DEPTH = 1_000
@@ -59,16 +62,31 @@ _DENIED = (NoAuthError, AuthFailedError)
 
 
 class _PollingHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """kazoo's threads with a cheaper wait.
+    """kazoo's threads with a cheaper wait, and with a shorter one for a server's first answer.
 
     Its own makes an epoll object for each of the four waits that a request takes: half the time
     of loading a large service. kazoo never waits to read and to write the same socket at once.
+    For a lone server's first answer it waits as long as the session lasts: one that accepts a
+    connection while it starts, and forgets it, would cost the session. ``connected`` says that the
+    first answer has come, ``first_answer_seconds`` how long it may take.
     """
+
+    def __init__(self, first_answer_seconds: float) -> None:
+        super().__init__()
+        self.connected = threading.Event()
+        self._first_answer_seconds = first_answer_seconds
+
+    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
+        """As kazoo's own, for a part of the session's time."""
+        timeout = min(kwargs["timeout"], self._first_answer_seconds)
+        return super().create_connection(*args, **{**kwargs, "timeout": timeout})
 
     def select(
         self, rlist: Sequence[Any], wlist: Sequence[Any], xlist: Sequence[Any], timeout: Any = None
     ) -> tuple[list[Any], list[Any], list[Any]]:
         """As ``select.select``, but for any number of the file descriptor."""
+        if timeout is not None and not self.connected.is_set():
+            timeout = min(timeout, self._first_answer_seconds)
         watched: dict[int, Any] = {}
         poll = select.poll()
         for wanted, sockets in ((select.POLLIN, rlist), (select.POLLOUT, wlist)):
@@ -104,7 +122,8 @@ class ZooKeeperSession:
         self.acl = _acl(place)
         self.closed = threading.Event()
         self._on_session_lost = on_session_lost
-        self._connected = threading.Event()
+        handler = _PollingHandler(session_seconds / _TRIES_IN_A_SESSION)
+        self._connected = handler.connected
         self._out_of_touch_seconds = _SESSIONS_OUT_OF_TOUCH * session_seconds
         self._out_of_touch: threading.Timer | None = None
         self._client = KazooClient(
@@ -118,7 +137,7 @@ class ZooKeeperSession:
                 "backoff": 2,
                 "max_delay": 1.0,
             },
-            handler=_PollingHandler(),
+            handler=handler,
             logger=_kazoo_logger,
         )
         self._client.add_listener(self._state_changed)

@@ -26,6 +26,7 @@ from dcos_tensorflow.state.store import (
     open_store,
 )
 from dcos_tensorflow.state.zookeeper import ZooKeeperStore
+from tcp_proxy import TcpProxy
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
@@ -53,6 +54,14 @@ def end_session_of(store: ZooKeeperStore, server: ZooKeeperServer) -> None:
         pass
 
 
+def answers(store: ZooKeeperStore) -> bool:
+    try:
+        store.load()
+    except StateUnavailable:
+        return False
+    return True
+
+
 # Servers
 
 
@@ -68,6 +77,19 @@ def test_values_and_leadership_outlive_a_killed_and_restarted_server(
     assert store.load() == {"Epoch": b"1", "Tasks/ps-0/TaskInfo": b"x"}
     assert leadership.held
     assert losses == []
+
+
+def test_connections_that_are_never_answered_do_not_cost_the_session(
+    zookeeper_server: ZooKeeperServer, session_backend: Backend
+) -> None:
+    with TcpProxy(zookeeper_server.address) as proxy:
+        url = session_backend.url.replace(zookeeper_server.address, proxy.address)
+        store = session_backend.store(url=url, zookeeper_session_seconds=6.0, timeout_seconds=30.0)
+        leadership = store.lead("leader", 5, lambda why: None)
+        proxy.swallow(2)
+        eventually(lambda: answers(store), seconds=30)
+        assert leadership.held
+        store.close()
 
 
 def test_a_server_that_was_set_up_anew_ends_the_leadership(
