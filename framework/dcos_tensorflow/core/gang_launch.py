@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dcos_tensorflow.core import addresses, reservations, volume_places
+from dcos_tensorflow.core import addresses, reservations, sidecar_ends, volume_places
 from dcos_tensorflow.core.actions import Accept
 from dcos_tensorflow.core.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.draft import Draft
@@ -149,6 +149,9 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> T
     task_id = mesos_task_id(state.spec.name, assignment.task, str(unique))
     ports = (*volume_places.kept_ports(state, assignment.task), *assignment.ports)
     resource_id = reservations.for_launch(draft, assignment, attempt, task_id)
+    before = state.tasks.get(assignment.task)
+    beside = before is not None and role not in GANG_ROLES
+    earlier = sidecar_ends.ends(state, before) if before and beside else sidecar_ends.NONE
     return TaskRecord(
         name=assignment.task,
         role=TaskRole(role),
@@ -163,7 +166,8 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> T
         ports=addresses.own_ports(role_spec) if own and role_spec else ports,
         launched_at=draft.now,
         changed_at=draft.now,
-        failures=_sidecar_failures(state.tasks.get(assignment.task), role),
+        failures=earlier.failures,
+        interruptions=earlier.interruptions,
         held=held,
         fingerprint=fingerprint(options_of(state, assignment.task), role),
         attributes=assignment.attributes,
@@ -171,14 +175,6 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> T
         region=assignment.region,
         resource_id=resource_id,
     )
-
-
-def _sidecar_failures(earlier: TaskRecord | None, role: TaskRole) -> int:
-    """Return how often a sidecar has failed; one that we ended ourselves has not."""
-    if earlier is None or role in GANG_ROLES:
-        return 0
-    ended_by_us = bool(earlier.kill_reason) or earlier.state is TaskState.UNREACHABLE
-    return earlier.failures if ended_by_us else earlier.failures + 1
 
 
 def _accept(

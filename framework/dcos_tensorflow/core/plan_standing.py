@@ -5,7 +5,7 @@ Used by the plan views only. Each function is total: whatever the state, there i
 
 from __future__ import annotations
 
-from dcos_tensorflow.core import causes
+from dcos_tensorflow.core import causes, sidecar_ends
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.members import has_container, is_started
 from dcos_tensorflow.core.plan_elements import Status
@@ -135,8 +135,9 @@ def _ended_sidecar(state: ServiceState, record: TaskRecord, over: bool) -> Stand
     end = causes.describe(record)
     if record.kill_reason and over:
         return Status.COMPLETE, f"ended: {record.kill_reason}"
-    if record.failures >= state.spec.retry.limit:
-        return Status.ERROR, f"{end}; given up after {record.failures + 1} attempts"
+    counted = sidecar_ends.ends(state, record)
+    if sidecar_ends.is_given_up(state, record):
+        return Status.ERROR, f"{end}; given up ({counted})"
     if over:
         return Status.COMPLETE, f"{end}; not started again, the job has ended"
-    return Status.DELAYED, f"{end}; it is started again (attempt {record.failures + 2})"
+    return Status.DELAYED, f"{end}; it is started again ({counted})"

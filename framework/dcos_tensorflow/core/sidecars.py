@@ -1,15 +1,14 @@
 """Tasks beside the gang: the evaluator and TensorBoard. They follow it and never hold it up.
 
 Called by ``core.advance``. A sidecar that fails is started again by itself, in its container where
-it still has one; after ``retry.limit`` failures it is given up and the job goes on without it.
+it still has one; after too many ends (``core.sidecar_ends``) the job goes on without it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.core import causes, incidents, update_order
-from dcos_tensorflow.core.backoff import backoff_seconds
+from dcos_tensorflow.core import causes, incidents, sidecar_ends, update_order
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.members import has_container, is_wanted, stays
@@ -62,28 +61,27 @@ def staying(state: ServiceState) -> tuple[TaskRecord, ...]:
     """Return what runs on though the job has ended, or starts again; nothing while it has not."""
     if state.job.phase not in (JobPhase.ENDING, JobPhase.DONE):
         return ()
-    limit = state.spec.retry.limit
     return tuple(
         r
         for r in sidecars(state)
         if stays(state, r.name)
         and r.state is not TaskState.FINISHED
-        and not (r.terminal and r.failures >= limit)
+        and not (r.terminal and sidecar_ends.is_given_up(state, r))
     )
 
 
 def _start_again(draft: Draft, record: TaskRecord) -> None:
-    failures = record.failures + 1
-    if failures > draft.state.spec.retry.limit:
-        why = f"{causes.describe(record)}; it is given up after {failures} failures"
-        draft.put(replace(record, failures=failures, kill_reason=why))
+    state = draft.state
+    ends = sidecar_ends.ends(state, record)
+    counted = replace(record, failures=ends.failures, interruptions=ends.interruptions)
+    if sidecar_ends.is_given_up(state, record):
+        why = f"{causes.describe(record)}; it is given up ({ends})"
+        draft.put(replace(counted, kill_reason=why))
         draft.reasons.append(why)
         return
-    since = max(record.ordered_at, record.changed_at)
-    if draft.now < since + backoff_seconds(draft.state.spec.retry, failures - 1, record.task_id):
+    if draft.now < record.changed_at + sidecar_ends.wait_seconds(state, record):
         return
-    again = replace(record, failures=failures, start=record.start + 1, ordered_at=draft.now)
-    draft.put(again)
+    draft.put(replace(counted, start=record.start + 1, ordered_at=draft.now))
     draft.reasons.append(f"{causes.describe(record)}; it starts again")
 
 
@@ -115,20 +113,19 @@ def is_due(draft: Draft, name: str) -> bool:
     record = state.tasks.get(name)
     if record is None:
         return True
-    retry = state.spec.retry
     if record.state is TaskState.UNREACHABLE:
         return draft.now >= record.changed_at + state.spec.replace_after_seconds
     if not record.terminal or record.state is TaskState.FINISHED:
         return False
-    if record.failures >= retry.limit:
+    if sidecar_ends.is_given_up(state, record):
         return False
-    return draft.now >= record.changed_at + backoff_seconds(retry, record.failures, record.task_id)
+    return draft.now >= record.changed_at + sidecar_ends.wait_seconds(state, record)
 
 
 def is_pending(state: ServiceState) -> bool:
     """Say whether a sidecar waits to be launched again."""
     return any(
-        r.terminal and r.state is not TaskState.FINISHED and r.failures < state.spec.retry.limit
+        r.terminal and r.state is not TaskState.FINISHED and not sidecar_ends.is_given_up(state, r)
         for r in sidecars(state)
         if is_wanted(state, r.name)
     )

@@ -84,7 +84,7 @@ class TaskRecord:
     empty until Mesos has told it. ``epoch`` is the ClusterSpec it was launched with.
     ``kill_reason`` is set when we asked Mesos to kill it (and says why); ``killed_at`` when that
     call was last sent.
-    ``failures`` counts the failures of a sidecar.
+    ``failures`` and ``interruptions`` count the earlier ends of a sidecar (``core.sidecar_ends``).
 
     In one attempt the user's process may be started many times (docs/task-runner.md): ``start`` is
     the number of the start that is wanted, ``held`` says that it is wanted stopped. When a start
@@ -108,6 +108,7 @@ class TaskRecord:
     launched_at: float
     changed_at: float
     failures: int = 0
+    interruptions: int = 0
     source: str = ""
     reason: str = ""
     message: str = ""

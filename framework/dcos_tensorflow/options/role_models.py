@@ -126,8 +126,9 @@ def _sidecar_retry_limit(what: str) -> Any:
     return Field(
         None,
         title="Retry limit",
-        description=f"How many failures of {what} are healed by a new start; after the next one "
-        "the job goes on without it. Left out: as retry.limit.",
+        description=f"How many failures of {what} in a row are healed by a new start; after the "
+        "next one the job goes on without it. A failure after retry.window_seconds is a first one "
+        "again. Left out: as retry.limit.",
     )
 
 

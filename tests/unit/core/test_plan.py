@@ -286,7 +286,7 @@ class TestSidecars:
 
         step = steps_of(deploy_plan(state))["tensorboard-0"]
         assert step.status is Status.DELAYED
-        assert "attempt 3" in step.message
+        assert "it is started again (failures in a row: 2)" in step.message
 
     def test_one_that_failed_too_often_is_an_error_with_its_reason(self) -> None:
         state = self.with_tensorboard(state=TaskState.FAILED, message="no module", failures=3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dcos_tensorflow.core import events
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.spec import RetrySpec, Strategy
@@ -132,3 +134,53 @@ def test_pod_restart_starts_an_evaluator_again_in_its_container():
     scheduler.run(10)
     assert task_ids(scheduler) == before
     assert starts(scheduler)["evaluator-0"] == 2
+
+
+def test_an_interrupted_evaluator_starts_again_at_once():
+    scheduler = a_job()
+    scheduler.run(30)
+    for _ in range(3):
+        fail_process(scheduler, "evaluator-0", "interrupted", 137)
+        scheduler.run(1)
+        assert scheduler.cluster.runner("evaluator-0").state == "running"
+        scheduler.run(30)
+
+
+def test_interruptions_do_not_count_as_failures():
+    scheduler = a_job(retry=RetrySpec(limit=0))
+    for _ in range(5):
+        scheduler.run(30)
+        fail_process(scheduler, "evaluator-0", "interrupted", 137)
+    scheduler.run(10)
+    assert scheduler.cluster.runner("evaluator-0").state == "running"
+
+
+def test_an_evaluator_that_is_interrupted_at_each_start_is_given_up():
+    scheduler = a_job(retry=RetrySpec(fruitless_limit=3))
+    for _ in range(5):
+        if not scheduler.state.tasks["evaluator-0"].terminal:
+            fail_process(scheduler, "evaluator-0", "interrupted", 137)
+        while not scheduler.state.tasks["evaluator-0"].terminal:
+            scheduler.run(1)
+            if scheduler.cluster.runner("evaluator-0").state == "running":
+                break
+    assert scheduler.state.tasks["evaluator-0"].terminal
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_failures_that_are_far_apart_are_each_a_first_one():
+    scheduler = a_job(retry=RetrySpec(limit=1, window_seconds=60.0))
+    for _ in range(4):
+        scheduler.run(100)
+        fail_process(scheduler, "evaluator-0")
+    scheduler.run(10)
+    assert scheduler.cluster.runner("evaluator-0").state == "running"
+
+
+def test_an_evaluator_has_a_limit_of_its_own():
+    spec = training(PSS, evaluator=1, retry=RetrySpec(limit=9))
+    roles = tuple(replace(r, retry_limit=0) if r.role == "evaluator" else r for r in spec.roles)
+    scheduler = started(replace(spec, roles=roles), Cluster(4))
+    fail_process(scheduler, "evaluator-0")
+    scheduler.run(10)
+    assert scheduler.state.tasks["evaluator-0"].terminal
