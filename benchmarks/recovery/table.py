@@ -11,8 +11,13 @@ from benchmarks.recovery.cases import Case, Way
 from benchmarks.recovery.measuring import Result
 from benchmarks.recovery.service import TIMING
 
+from dcos_tensorflow.core.spec import ServiceSpec
+
 BEGIN = "<!-- begin: written by python -m benchmarks.recovery -->"
 END = "<!-- end -->"
+
+#: service.freeze_seconds where nobody names it.
+FREEZE_SECONDS = ServiceSpec.freeze_seconds
 
 _HEAD = (
     "victim",
@@ -47,7 +52,9 @@ def ratio(result: Result) -> float | None:
         return None
     known = 0.0
     if result.case.way in (Way.FREEZE, Way.SILENT, Way.AGENT):
-        known = result.noticed_seconds or 0.0
+        # An evaluator's end is no incident of the job.
+        noticed = result.noticed_seconds
+        known = FREEZE_SECONDS if noticed is None else noticed
     if result.case.way in (Way.SILENT, Way.AGENT):
         # Peers may tell of it before; that the machine is gone is Mesos' to say.
         known = max(known, TIMING.agent_timeout)
@@ -139,14 +146,39 @@ def document(results: Sequence[Result]) -> str:
 
 
 def write_into(page: Path, table: str) -> None:
-    """Replace what stands between the marks of a page.
+    """Write what was measured between the marks of a page; rows of other faults stay.
 
     Raises:
         ValueError: the page has no marks.
     """
     text = page.read_text()
     before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    there, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"{page} does not hold the lines {BEGIN} and {END}")
-    page.write_text(f"{before}{BEGIN}\n\n{table}\n{END}{after}")
+    page.write_text(f"{before}{BEGIN}\n\n{merged(there, table)}\n{END}{after}")
+
+
+def merged(there: str, measured: str) -> str:
+    """Return the tables of both; a row of ``measured`` takes the place of that of its fault.
+
+    A table with other columns is left out: nothing in it can be compared.
+    """
+    tables = _tables(there)
+    for heading, (head, rows) in _tables(measured).items():
+        before = tables.get(heading)
+        kept = before[1] if before is not None and before[0] == head else {}
+        tables[heading] = (head, {**kept, **rows})
+    same = [t for t in tables.items() if t[1][0].startswith(f"| {' | '.join(_HEAD)} |")]
+    parts = ["\n".join([name, "", head, *rows.values()]) for name, (head, rows) in same]
+    return "\n\n".join(parts) + "\n"
+
+
+def _tables(text: str) -> dict[str, tuple[str, dict[tuple[str, ...], str]]]:
+    """Return for each heading its table: the two first lines, and its rows by victim and way."""
+    found: dict[str, tuple[str, dict[tuple[str, ...], str]]] = {}
+    for part in text.split("### ")[1:]:
+        heading, *lines = [line for line in part.splitlines() if line]
+        rows = {tuple(cell.strip() for cell in line.split("|")[1:3]): line for line in lines[2:]}
+        found[f"### {heading}"] = ("\n".join(lines[:2]), rows)
+    return found

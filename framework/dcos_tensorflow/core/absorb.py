@@ -376,9 +376,14 @@ def _agent_failed(draft: Draft, event: events.AgentFailed) -> None:
     gone = tuple(k for k, o in draft.state.offers.items() if o.agent_id == event.agent_id)
     if gone:
         _forget_offers(draft, gone)
-    # The event itself proves nothing about tasks (Mesos: no order is guaranteed): ask.
+    # The event itself proves nothing about tasks (Mesos: no order is guaranteed): ask about those
+    # that the master has not spoken of yet. Nothing is placed while an answer is owed.
     owed = draft.state.reconciliation
-    doubtful = {r.task_id for r in draft.state.live_tasks if r.agent_id == event.agent_id}
+    doubtful = {
+        r.task_id
+        for r in draft.state.live_tasks
+        if r.agent_id == event.agent_id and r.state is not TaskState.UNREACHABLE
+    }
     if doubtful:
         waiting = owed.waiting | doubtful
         draft.set(reconciliation=replace(owed, waiting=waiting, next_at=draft.now + 1.0, round=0))

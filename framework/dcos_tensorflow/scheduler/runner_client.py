@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 #: How often each runner is asked: usually, and while one of them is not under its order. Seconds.
 PERIOD_SECONDS = 0.5
 URGENT_SECONDS = 0.2
+#: How often one is asked that has never answered, and for how long: its container has just started.
+BEGINNING_SECONDS = 0.1
+_BEGINS_FOR = 20
 #: How often one that refuses its order is sent it again; the longest wait for one that is silent.
 REFUSED_SECONDS = 1.0
 SILENT_SECONDS = 2.0
@@ -314,6 +317,8 @@ def _due_at(record: TaskRecord, runner: _Runner, period: float, *, unruly: bool)
     """Return when a runner is to be asked again; an order that is new is sent at once."""
     if unruly and not runner.silent and runner.ordered != (record.start, not record.held):
         return runner.done_at
+    if runner.report is None and runner.silent <= _BEGINS_FOR:
+        return runner.done_at + BEGINNING_SECONDS
     if runner.silent:
         return runner.done_at + max(period, min(period * 2.0**runner.silent, SILENT_SECONDS))
     return runner.done_at + (REFUSED_SECONDS if unruly and runner.refused else period)

@@ -13,6 +13,7 @@ from dcos_tensorflow.core.task import TaskState
 from simulated_scheduler import (
     fail,
     fail_process,
+    lose_agent_of,
     recover,
     room_for_one_each,
     started,
@@ -251,3 +252,10 @@ def test_a_member_that_mesos_stops_speaking_of_is_asked_about():
     scheduler.run(5)
     assert scheduler.state.job.incidents[0].task == "ps-0"
     assert scheduler.state.tasks["ps-0"].state in (TaskState.LOST, TaskState.LAUNCHING)
+
+
+def test_a_member_that_is_known_to_be_unreachable_is_not_asked_about():
+    scheduler = started(training(PSS, replace_after_seconds=300.0), room_for_one_each(8))
+    agent_id = lose_agent_of(scheduler, "worker-0")
+    scheduler.handle(events.AgentFailed(agent_id))
+    assert scheduler.state.reconciliation.waiting == frozenset()

@@ -230,9 +230,11 @@ def service() -> Iterator[Callable[..., Service]]:
     """Return a function that starts a client with runners of these behaviours."""
     made: list[Service] = []
 
-    def start(*behaviours: str) -> Service:
+    def start(*behaviours: str, listening: bool = True) -> Service:
         service = Service(list(behaviours))
         made.append(service)
+        if not listening:
+            service.change("worker-0", ports=(1000, 1))
         service.client.start()
         return service
 
@@ -245,6 +247,14 @@ def test_what_a_runner_reports_becomes_an_event(service):
     one = service("well")
     one.wait(lambda: one.events)
     assert one.events[0].report == {"start": 1, "run": True, "state": "running"}
+
+
+def test_a_runner_that_does_not_listen_yet_is_asked_again_soon(service, monkeypatch):
+    monkeypatch.setattr(runner_client, "PERIOD_SECONDS", 60.0)
+    one = service("well", listening=False)
+    one.wait(lambda: any(r.silent >= 2 for r in list(one.client._runners.values())))
+    one.change("worker-0", ports=(1000, one.all[0].port))
+    one.wait(lambda: one.events)
 
 
 def test_a_report_without_news_is_told_once(service):
