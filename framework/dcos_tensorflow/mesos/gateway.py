@@ -123,6 +123,10 @@ class MesosGateway:
         )
         self._driver.start()
 
+    def change_framework(self, framework_info: Mapping[str, Any]) -> None:
+        """Subscribe anew with this FrameworkInfo, under the same id. Raises CallError."""
+        self._required().change_framework(framework_info)
+
     def stop(self) -> None:
         """Close the connections; the framework stays registered and its tasks run on."""
         driver, self._driver = self._driver, None

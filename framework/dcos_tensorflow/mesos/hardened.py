@@ -173,6 +173,16 @@ class HardenedSchedulerDriver(SchedulerCalls):
         if self._subscriber is not None:
             self._subscriber.change_master(master)
 
+    def change_framework(self, framework: Json) -> None:
+        """Subscribe anew as ``framework``, which keeps its id; every master understands that.
+
+        UPDATE_FRAMEWORK (``updateFramework``) costs no subscription, and older masters lack it.
+        """
+        kept = {"id": self._framework["id"]} if "id" in self._framework else {}
+        self._framework = {**copy.deepcopy(dict(framework)), **kept}
+        if self._subscriber is not None:
+            self._subscriber.subscribe_again()
+
     # -- state -----------------------------------------------------------------------------------
 
     @property

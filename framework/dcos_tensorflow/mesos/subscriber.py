@@ -144,6 +144,12 @@ class Subscriber:
         """Leave the current master for this one; None: there is none, wait for the next."""
         self._move(() if master is None else (master,), None)
 
+    def subscribe_again(self) -> None:
+        """Leave the current subscription for a new one of the same master, at once."""
+        with self._lock:
+            master = self._master
+        self._move(None, master)
+
     def follow(self, location: str) -> None:
         """Go where a master pointed to when it refused a call. Raises AddressError."""
         with self._lock:

@@ -46,6 +46,7 @@ from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.lease import Lease
 from dcos_tensorflow.scheduler.quota_watch import QuotaWatch
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
+from dcos_tensorflow.scheduler.subscription import Subscription
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.store import StateStore, open_store
@@ -113,6 +114,7 @@ class Scheduler:
         self._api: RunningApi | None = None
         self._loop: EventLoop | None = None
         self._gateway: MesosGateway | None = None
+        self._subscription: Subscription | None = None
         self._lease: Lease | None = None
         self._runners: RunnerClient | None = None
         self._evidence: EvidenceReader | None = None
@@ -255,12 +257,14 @@ class Scheduler:
         )
         self._loop.watch(lambda decision: runners.wake())
         self._loop.watch(self._note_configuration)
+        self._subscription = Subscription(gateway, self._framework_info)
+        self._loop.watch(self._subscription.follow)
         self._loop.start()
         self._lease.start()
         self._runners.start()
         self._quota.start()
         if beginning.subscribe:
-            self._subscribe(gateway, beginning.state.framework_id)
+            self._subscription.begin(beginning.state.spec, beginning.state.framework_id)
         for event in beginning.events:
             self._loop.submit(event)
 
@@ -310,10 +314,9 @@ class Scheduler:
         if problems:
             log.error("%s", problems)
 
-    def _subscribe(self, gateway: MesosGateway, framework_id: str) -> None:
-        url, spec = self._api_url() or "", self._running_loop().state.spec
-        host = socket.gethostname()
-        gateway.start(framework_info(spec, framework_id or None, host, url, self._labels()))
+    def _framework_info(self, spec: ServiceSpec, framework_id: str) -> dict[str, Any]:
+        url, host = self._api_url() or "", socket.gethostname()
+        return framework_info(spec, framework_id or None, host, url, self._labels())
 
     def _labels(self) -> Mapping[str, str]:
         return former_life.labels(self.spec.name, self.config.state)
@@ -324,9 +327,9 @@ class Scheduler:
     def _perform(self, action: Action) -> None:
         if isinstance(action, CollectEvidence) and self._evidence is not None:
             self._evidence.collect(action)
-        elif isinstance(action, Resubscribe) and self._gateway is not None:
+        elif isinstance(action, Resubscribe) and self._gateway and self._subscription:
             self._gateway.stop()
-            self._subscribe(self._gateway, "")
+            self._subscription.begin(self._running_loop().state.spec, "")
         elif self._gateway is not None:
             self._secrets.perform(action, self._gateway.perform, self.submit)
 

@@ -145,3 +145,14 @@ def test_stop_interrupts_a_subscription_that_is_waited_for(master, stage, eventu
     driver.stop()
     driver.join(5)
     assert not driver._subscriber.thread.is_alive()
+
+
+def test_a_framework_that_changes_subscribes_anew_at_once_under_its_id(master, stage, eventually):
+    driver = stage.hardened(master.address, framework={"name": "t", "capabilities": []})
+    eventually(lambda: driver.sched.of("registered"))
+    changed = {"name": "t", "capabilities": [{"type": "GPU_RESOURCES"}]}
+    driver.change_framework(changed)
+    eventually(lambda: driver.sched.of("reregistered"))
+    again = master.subscribes[1]["subscribe"]["framework_info"]
+    assert again == {**changed, "id": {"value": driver.framework_id}}
+    assert len(driver.sched.of("disconnected")) == 1
