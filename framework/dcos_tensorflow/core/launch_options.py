@@ -30,6 +30,18 @@ def options_of(state: ServiceState, name: str) -> ServiceSpec:
     return state.spec
 
 
+def preferred_port(state: ServiceState, name: str) -> int | None:
+    """Return the port that a task would like: the one it had, unless its options are others now."""
+    spec, before = options_of(state, name), state.tasks.get(name)
+    role = spec.role(split_task_name(name)[0])
+    configured = role.port if role is not None else None
+    if before is None:
+        return configured
+    if role is None or before.fingerprint in ("", fingerprint(spec, role.role)):
+        return before.ports[0]
+    return configured or before.ports[0]
+
+
 def still_of_use(
     former: Mapping[str, ServiceSpec], records: Iterable[TaskRecord]
 ) -> dict[str, ServiceSpec]:

@@ -24,7 +24,7 @@ from dcos_tensorflow.core.causes import INVALID_OFFERS_REASON, PORT_TAKEN
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.gang_launch import SOON_REFUSE_SECONDS, launch
 from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.launch_options import options_of
+from dcos_tensorflow.core.launch_options import options_of, preferred_port
 from dcos_tensorflow.core.members import (
     cluster_addresses,
     has_container,
@@ -123,7 +123,7 @@ def _free_request(draft: Draft, name: str) -> TaskRequest:
         raise AssertionError(f"{name} is not wanted and cannot be placed")
     was_taken = any(i.kind == PORT_TAKEN and i.task == name for i in draft.job.incidents)
     before = draft.state.tasks.get(name)
-    preferred = before.ports[0] if before is not None else role.port
+    preferred = preferred_port(draft.state, name)
     own = spec.has_own_addresses()
     by_name = not own and spec.addressing is Addressing.DNS and task_role in GANG_ROLES
     request = TaskRequest(

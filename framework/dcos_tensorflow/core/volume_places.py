@@ -16,6 +16,8 @@ from dcos_tensorflow.core.placement import TaskRequest
 from dcos_tensorflow.core.reservations import of_task, offered
 from dcos_tensorflow.core.resources import PortRanges, Resources
 from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.spec import GANG_ROLES, Addressing
+from dcos_tensorflow.core.task import TaskRecord
 from dcos_tensorflow.core.volume_spec import VolumeType
 
 
@@ -57,11 +59,21 @@ def kept_ports(state: ServiceState, name: str) -> tuple[int, ...]:
     reservation, record = of_task(state, name), state.tasks.get(name)
     if reservation is None or record is None or state.spec.has_own_addresses():
         return ()
+    if _is_called_by_another_port(state, record):
+        return ()
     if any(i.kind == PORT_TAKEN and i.task == name for i in state.job.incidents):
         return ()
     held = offered(state.offers.values(), reservation)
     ports = sum((each.ports for each in held), PortRanges())
     return record.ports if all(port in ports for port in record.ports) else ()
+
+
+def _is_called_by_another_port(state: ServiceState, record: TaskRecord) -> bool:
+    """Say whether peers name a port that the task did not have: with DNS, the configured one."""
+    spec = options_of(state, record.name)
+    role = spec.role(record.role)
+    by_name = spec.addressing is Addressing.DNS and record.role in GANG_ROLES
+    return by_name and role is not None and record.ports[0] != role.port
 
 
 def placeable(state: ServiceState, offers: Iterable[Offer]) -> tuple[Offer, ...]:

@@ -13,7 +13,7 @@ from dcos_tensorflow.core.plan import plans
 from dcos_tensorflow.core.requests import refusal
 from dcos_tensorflow.core.resources import PortRanges, Resources
 from dcos_tensorflow.core.service_state import LaunchSettings, restore
-from dcos_tensorflow.core.spec import TaskRole
+from dcos_tensorflow.core.spec import Addressing, TaskRole
 from dcos_tensorflow.core.task import TaskState
 from dcos_tensorflow.core.volume_spec import VolumeSpec, VolumeType
 from simulated_mesos import Cluster
@@ -565,6 +565,19 @@ def test_tasks_keep_their_volumes_when_their_options_change():
     assert scheduler.state.job.phase is JobPhase.RUNNING
     assert set(held(scheduler)) == volumes
     assert {len(h.content) for h in held(scheduler).values()} == {2}
+
+
+def test_a_task_that_its_peers_name_by_another_port_comes_back_to_its_volume_with_that_one():
+    def named(port):
+        spec = with_volumes(addressing=Addressing.DNS)
+        return replace(spec, roles=tuple(replace(r, port=port) for r in spec.roles))
+
+    scheduler = started(named(31200), room_for_one_each(6))
+    volumes = set(held(scheduler))
+    scheduler.handle(events.ConfigurationChanged(named(31300)))
+    recover(scheduler, 60)
+    assert {record.ports[0] for record in scheduler.state.tasks.values()} == {31300}
+    assert set(held(scheduler)) == volumes
 
 
 def test_a_task_that_is_not_wanted_any_more_gives_its_volume_back():

@@ -74,6 +74,15 @@ def test_an_update_is_no_failure():
     assert scheduler.state.job.incidents == ()
 
 
+@pytest.mark.parametrize("role", [TaskRole.WORKER, TaskRole.EVALUATOR])
+def test_another_port_in_the_options_is_where_their_tasks_listen_next(role):
+    scheduler = a_gang(evaluator=1)
+    change(scheduler, role, port=31500)
+    settle(scheduler)
+    tasks = scheduler.state.tasks.values()
+    assert {record.ports[0] for record in tasks if record.role is role} == {31500}
+
+
 def test_a_serial_update_goes_from_task_to_task():
     scheduler = a_gang(update_strategy=UpdateStrategy.SERIAL)
     before = task_ids(scheduler)
