@@ -33,16 +33,21 @@ _OF_SERVICE = (
     "log_keep",
     "network",
     "storage",
+    "kill_grace_seconds",
+    "stall_seconds",
+    "freeze_seconds",
 )
+#: Those of them that came later: absent while they have their defaults.
+_OF_SERVICE_LATER = ("kill_grace_seconds", "stall_seconds", "freeze_seconds")
 
 
 def fingerprint(spec: ServiceSpec, role: TaskRole) -> str:
     """Return what stands for everything in ``spec`` that a container of ``role`` is launched with.
 
     That is: the role's resources, port, environment, image, interpreter and disk; the job, the
-    user, the strategy, how members are addressed, the limits of the logs, and what is in S3. It
-    does not depend on how many tasks there are, nor on where they may run. Raises ValueError for a
-    role that the service does not have.
+    user, the strategy, how members are addressed, the limits of the logs, what is in S3, and when
+    its runner gives a process up. It does not depend on how many tasks there are, nor on where they
+    may run. Raises ValueError for a role that the service does not have.
     """
     known = spec.remembered
     if role not in known:
@@ -85,6 +90,11 @@ def _worked_out(spec: ServiceSpec, role: TaskRole) -> str:
         # Absent while nothing of it is set: what was launched before there was S3 stays as it is.
         **({"network": records.to_plain(spec.network)} if spec.network is not None else {}),
         **({"storage": storage} if storage != _storage(StorageSpec()) else {}),
+        **{
+            name: getattr(spec, name)
+            for name in _OF_SERVICE_LATER
+            if getattr(spec, name) != getattr(ServiceSpec, name)
+        },
     }
     text = json.dumps(_numbers_alike(plain), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

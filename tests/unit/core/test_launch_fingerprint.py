@@ -44,6 +44,9 @@ def with_worker(**changes: Any) -> ServiceSpec:
         a_spec(user="nobody"),
         a_spec(addressing=Addressing.DNS),
         a_spec(log_max_bytes=1),
+        a_spec(kill_grace_seconds=60.0),
+        a_spec(stall_seconds=900.0),
+        a_spec(freeze_seconds=0.0),
     ],
 )
 def test_what_a_container_is_launched_with_is_in_it(changed: ServiceSpec) -> None:
