@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.core import causes, incidents, sidecar_ends, update_order
+from dcos_tensorflow.core import causes, incidents, reservations, sidecar_ends, update_order
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.members import has_container, is_wanted, stays
-from dcos_tensorflow.core.planned_changes import AVOIDED_AFTER
+from dcos_tensorflow.core.planned_changes import AVOIDED_AFTER, is_leaving
 from dcos_tensorflow.core.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.spec import GANG_ROLES
 from dcos_tensorflow.core.task import TaskRecord, TaskState
@@ -24,7 +24,7 @@ def sidecars(state: ServiceState) -> tuple[TaskRecord, ...]:
 
 
 def look_after(draft: Draft) -> None:
-    """Start again whose process failed, stop whose is paused, give up whose container must go."""
+    """Start again whose process failed, stop whose is paused, end whose container must go."""
     beside = sidecars(draft.state)
     due = update_order.due(draft.state) if beside else ()
     for record in beside:
@@ -38,10 +38,20 @@ def look_after(draft: Draft) -> None:
             updating = (*draft.job.updating, record.name)
             draft.set_job(canary=configuration_id(draft.state.spec), updating=updating)
             draft.put(replace(record, kill_reason="its configuration has changed"))
+        elif _has_to_move(draft, record):
+            why = f"{record.hostname} is to be taken down"
+            draft.put(replace(record, kill_reason=why))
+            draft.reasons.append(f"{why}: {record.name} moves")
         elif record.process_failed:
             _start_again(draft, record)
         else:
             _pause_or_resume(draft, record)
+
+
+def _has_to_move(draft: Draft, record: TaskRecord) -> bool:
+    """Say whether an agent is to be left; whoever has a volume there could not take it along."""
+    goes = is_leaving(draft, record.agent_id)
+    return goes and reservations.of_task(draft.state, record.name) is None
 
 
 def look_after_who_stay(draft: Draft) -> None:

@@ -51,6 +51,17 @@ def test_a_task_leaves_its_agent_before_the_maintenance_begins():
     assert {n for n, t in task_ids(scheduler).items() if t != before[n]} == {"worker-1"}
 
 
+def test_an_evaluator_leaves_too_and_the_training_goes_on():
+    scheduler = a_gang(evaluator=1)
+    before = task_ids(scheduler)
+    agent_id = announce(scheduler, "evaluator-0", 100, how="inverse offer")
+    scheduler.run(20)
+    recover(scheduler, 5)
+    assert scheduler.state.tasks["evaluator-0"].agent_id != agent_id
+    assert {n for n, t in task_ids(scheduler).items() if t != before[n]} == {"evaluator-0"}
+    assert set(starts(scheduler).values()) == {1}
+
+
 def test_moving_away_costs_no_retry():
     scheduler = a_gang(retry=RetrySpec(limit=0))
     announce(scheduler, "chief-0", 100, how="inverse offer")
