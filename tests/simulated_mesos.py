@@ -48,6 +48,7 @@ class Agent:
     #: What was refused: more than that is offered again at once.
     filtered: Resources = Resources()
     unavailable_from: float | None = None
+    region: str | None = None
     reservations: Reservations = field(default_factory=Reservations)
     filtered_reservations: tuple[OfferedReservation, ...] = ()
 
@@ -80,6 +81,8 @@ class Cluster:
 
     def __init__(self, agents: int = 3, resources: Resources | None = None) -> None:
         self.now = 1_000_000.0
+        #: The master's own; without one agents have none either.
+        self.region = ""
         size = resources or Resources(cpus=4, mem=8192, disk=10000)
         self.agents = {
             f"S{i}": Agent(
@@ -147,7 +150,7 @@ class Cluster:
             agent.filtered_until = 0.0
         self.connected, self.suppressed = True, False
         self.outbox = [e for e in self.outbox if isinstance(e, events.EvidenceFound)]
-        self.outbox.append(events.Registered("framework-1", "127.0.0.1:5050"))
+        self.outbox.append(events.Registered("framework-1", "127.0.0.1:5050", self.region))
 
     def disconnect(self) -> None:
         """The scheduler's connection ends: the master takes back what it has offered."""
@@ -190,6 +193,7 @@ class Cluster:
                 ports=agent.ports,
                 attributes=dict(agent.attributes),
                 unavailable_from=agent.unavailable_from,
+                region=agent.region,
                 reserved=reserved,
             )
             self.offers[offer.offer_id] = offer

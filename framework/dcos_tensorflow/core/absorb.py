@@ -99,6 +99,7 @@ def _registered(draft: Draft, event: events.Registered) -> None:
         registered=True,
         registered_at=draft.now,
         master=event.master,
+        master_region=event.region,
         disconnected="",
         framework_id=event.framework_id,
         offers={},
@@ -152,7 +153,11 @@ def _refused(draft: Draft, event: events.FrameworkRefused) -> None:
 
 
 def _offers(draft: Draft, event: events.OffersReceived) -> None:
-    received = {o.offer_id: replace(o, received_at=draft.now) for o in event.offers}
+    # An agent that tells no region is none of another one (Mesos' allocator: isRemoteSlave).
+    home = draft.state.master_region or None
+    received = {
+        o.offer_id: replace(o, received_at=draft.now, region=o.region or home) for o in event.offers
+    }
     draft.set(
         offers={**draft.state.offers, **received},
         offers_version=draft.state.offers_version + 1,

@@ -28,14 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.offers import AttributeValue
-from dcos_tensorflow.core.spec import ConstraintOperator, PlacementConstraint
+from dcos_tensorflow.core.spec import REGION_FIELD, ConstraintOperator, PlacementConstraint
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 HOSTNAME_FIELDS = ("hostname", "@hostname")
 ZONE_FIELD = "@zone"
-REGION_FIELD = "@region"
 
 _NEGATIVE = (ConstraintOperator.UNLIKE, ConstraintOperator.IS_NOT)
 _NEED_A_VALUE = (

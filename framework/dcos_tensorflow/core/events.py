@@ -19,10 +19,11 @@ from dcos_tensorflow.core.task import TaskState
 
 @dataclass(frozen=True)
 class Registered:
-    """The master accepted our subscription."""
+    """The master accepted our subscription. ``region`` is its own, empty where it has none."""
 
     framework_id: str
     master: str
+    region: str = ""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def _free_request(draft: Draft, name: str) -> TaskRequest:
         preferred_port=None if was_taken or own else preferred or None,
         required_port=role.port if by_name else None,
         constraints=role.constraints,
-        region=spec.region,
+        region=spec.region or ("" if role.names_region() else draft.state.master_region),
     )
     if before is None or was_taken or by_name or not _keeps_its_place(draft, before):
         return request

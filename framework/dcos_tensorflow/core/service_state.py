@@ -136,6 +136,7 @@ class ServiceState:
     ``suppressed`` is what we believe the master believes; None when unknown.
     ``gang_since`` is when the pool of held offers began to be held, 0 when none is.
     ``considered`` is the (offers_version, tasks wanted) that placement last looked at in vain.
+    ``master_region`` is the master's own region, empty where it has none.
     ``disconnected`` is why there is no subscription, as far as that is known.
     ``strays`` are tasks of ours that should not exist (task id -> (agent id, last KILL)).
     ``inverse_offers`` maps the inverse offers in hand to their agents. ``erased`` says that the
@@ -162,6 +163,7 @@ class ServiceState:
     awake_since: float = 0.0
     stepped_at: float = 0.0
     master: str = ""
+    master_region: str = ""
     disconnected: str = ""
     offers: Mapping[str, Offer] = field(default_factory=dict)
     suppressed: bool | None = None

@@ -101,6 +101,10 @@ class ConstraintOperator(StrEnum):
     IS_NOT = "IS_NOT"
 
 
+#: The field of a rule about agents' regions.
+REGION_FIELD = "@region"
+
+
 @dataclass(frozen=True)
 class PlacementConstraint:
     """One rule, e.g. ``rack:LIKE:r[12]``. ``field`` is hostname, @zone, @region or an attribute."""
@@ -174,6 +178,10 @@ class RoleSpec:
     rlimits: tuple[ResourceLimit, ...] = ()
     shm_size: int = 0
     sandbox_env: Mapping[str, str] = field(default_factory=dict)
+
+    def names_region(self) -> bool:
+        """Say whether a rule of its own says in which regions its tasks may be."""
+        return any(rule.field == REGION_FIELD for rule in self.constraints)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from dcos_tensorflow.mesos.convert import (
     ConversionError,
     inverse_offer_from_json,
     offer_from_json,
+    region_of,
     update_from_json,
 )
 from dcos_tensorflow.mesos.outstanding import OutstandingOffers
@@ -51,16 +52,16 @@ class Callbacks:
         self._emit = emit
         self._clock = clock
 
-    def registered(self, driver: Any, framework_id: Any, _master: Any) -> None:
+    def registered(self, driver: Any, framework_id: Any, master: Any) -> None:
         """Tell of the first subscription."""
-        self._subscribed(driver, framework_id["value"])
+        self._subscribed(driver, framework_id["value"], master)
 
-    def reregistered(self, driver: Any, _master: Any) -> None:
+    def reregistered(self, driver: Any, master: Any) -> None:
         """Tell of a subscription with the id that the framework had before."""
-        self._subscribed(driver, driver.framework_id)
+        self._subscribed(driver, driver.framework_id, master)
 
-    def _subscribed(self, driver: Any, framework_id: str) -> None:
-        self._emit(Registered(framework_id, driver.master or ""))
+    def _subscribed(self, driver: Any, framework_id: str, master: Mapping[str, Any]) -> None:
+        self._emit(Registered(framework_id, driver.master or "", region_of(master)))
 
     def disconnected(self, driver: Any) -> None:
         """Tell that a subscription has ended; its offers are void."""

@@ -38,6 +38,7 @@ __all__ = [
     "inverse_offer_from_json",
     "launch_operations",
     "offer_from_json",
+    "region_of",
     "task_info",
     "task_infos",
     "update_from_json",
@@ -99,6 +100,12 @@ def offer_from_json(offer: Json, received_at: float) -> Offer:
         raise ConversionError(f"offer cannot be read: {error!r}") from error
 
 
+def region_of(master: Json) -> str:
+    """Return a master's own region, as its MasterInfo tells; empty where it has none."""
+    domain = (master.get("domain") or {}).get("fault_domain") or {}
+    return str((domain.get("region") or {}).get("name") or "")
+
+
 def inverse_offer_from_json(offer: Json) -> InverseOffer:
     """Return an inverse offer for the core. Raises ConversionError."""
     try:
@@ -156,7 +163,7 @@ def framework_info(
     ]
     # Without this capability the master offers agents of its own region only, which is what the
     # published package promises when no region is named (option service.region).
-    if spec.region or any(c.field == "@region" for r in spec.roles for c in r.constraints):
+    if spec.region or any(role.names_region() for role in spec.roles):
         capabilities.append("REGION_AWARE")
     if spec.wants_gpus():
         capabilities.append("GPU_RESOURCES")

@@ -109,6 +109,19 @@ def test_registration_tells_id_and_master(master, events):
     assert not master.calls("TEARDOWN")
 
 
+def test_registration_tells_the_masters_own_region(master, events):
+    def at_home(exchange):
+        region = {"region": {"name": "home"}, "zone": {"name": "z1"}}
+        exchange.subscribe(master_info={"domain": {"fault_domain": region}})
+        exchange.hold()
+
+    master.on_subscribe = at_home
+    gateway = MesosGateway(MesosConfig(master.address), events.put)
+    gateway.start(INFO)
+    assert events.next(Registered).region == "home"
+    gateway.stop()
+
+
 def test_offers_updates_and_failures_become_events(master, gateway, events):
     master.event(offers(offer("O1"), offer("O2")))
     received = events.next(OffersReceived)
