@@ -63,7 +63,11 @@ class Kerberos(Section):
         "env:NAME of its environment. Tasks find the keytab in the file that KRB5_CLIENT_KTNAME "
         "and SECURITY_KERBEROS_KEYTAB name.",
     )
-    debug: bool = Field(False, description="Ask for Kerberos' debug output.")
+    debug: bool = Field(
+        False,
+        description="Let Kerberos' libraries, kinit and Java say what they do, in each task's "
+        "stderr.",
+    )
 
 
 class Security(Section):

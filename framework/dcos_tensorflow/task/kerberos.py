@@ -46,6 +46,8 @@ def ready(variables: Variables, sandbox: str, log: Callable[[str], None]) -> Ite
         yield
         return
     done = threading.Event()
+    if _is_traced(variables):
+        _trace(variables)
     renewal: Optional[threading.Thread] = None
     try:
         _configure(variables, sandbox)
@@ -69,6 +71,20 @@ def _setting(variables: Variables, name: str) -> str:
     return variables.get(contract.KERBEROS_VARIABLE + name, "")
 
 
+def _is_traced(variables: Variables) -> bool:
+    return _setting(variables, "DEBUG") == "true"
+
+
+def _trace(variables: Variables) -> None:
+    """Let Kerberos' libraries say what they do in the task's own output: MIT's, and Java's."""
+    variables.setdefault("KRB5_TRACE", "/dev/stderr")
+    _add_java_option(variables, "-Dsun.security.krb5.debug=true")
+
+
+def _add_java_option(variables: Variables, option: str) -> None:
+    variables["HADOOP_OPTS"] = f"{variables.get('HADOOP_OPTS', '')} {option}".strip()
+
+
 def _configure(variables: Variables, sandbox: str) -> None:
     """Write krb5.conf, unless there is one already."""
     realm, host = _setting(variables, "REALM"), _setting(variables, "KDC_HOSTNAME")
@@ -80,8 +96,7 @@ def _configure(variables: Variables, sandbox: str) -> None:
         file.write(_CONFIGURATION.format(realm=realm, kdc=f"{host}:{port}" if port else host))
     variables["KRB5_CONFIG"] = path
     # Java reads no such variable.
-    option = f"-Djava.security.krb5.conf={path}"
-    variables["HADOOP_OPTS"] = f"{variables.get('HADOOP_OPTS', '')} {option}".strip()
+    _add_java_option(variables, f"-Djava.security.krb5.conf={path}")
 
 
 def _ticket_command(variables: Variables, sandbox: str) -> List[str]:
@@ -119,9 +134,11 @@ def _get_ticket(command: List[str], variables: Variables, log: Callable[[str], N
     except (OSError, subprocess.TimeoutExpired) as error:
         log(f"there is no Kerberos ticket: {error}")
         return False
+    said = done.stdout.decode("utf-8", "replace").strip()
     if done.returncode != 0:
-        said = done.stdout.decode("utf-8", "replace").strip()
         log(f"there is no Kerberos ticket: kinit ended with {done.returncode}: {said}")
+    elif _is_traced(variables):
+        log(f"there is a Kerberos ticket; kinit said: {said}")
     return True
 
 

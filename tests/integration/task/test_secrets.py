@@ -137,6 +137,23 @@ def test_a_keytab_that_is_a_secret_of_text_is_decoded(
     assert task.text() == "b'\\x05\\x02'\n"
 
 
+def test_kerberos_says_what_it_does_where_debug_asks_for_it(start: Starter) -> None:
+    show = "import os\nprint(os.environ['KRB5_TRACE'], os.environ['HADOOP_OPTS'])\n"
+    task = start(show, variables={"SECURITY_KERBEROS_DEBUG": "true", **KERBEROS})
+    task.wait()
+    assert task.text().startswith("/dev/stderr -Dsun.security.krb5.debug=true ")
+
+
+def test_what_kinit_says_is_told_where_debug_asks_for_it(
+    start: Starter, kinit: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "bin" / "kinit").write_text('#!/bin/sh\necho asking >> "$KRB5_TRACE"\n')
+    debug = {"SECURITY_KERBEROS_DEBUG": "true", "SECURITY_KERBEROS_KEYTAB": "conf/key"}
+    task = start("pass", variables={**debug, **kinit, **secrets()})
+    task.wait()
+    assert "kinit said: asking" in task.text("stderr")
+
+
 def test_a_ticket_that_is_refused_is_told_and_the_job_goes_on(
     start: Starter, kinit: dict[str, str], tmp_path: Path
 ) -> None:
