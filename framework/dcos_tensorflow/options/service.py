@@ -42,6 +42,7 @@ from dcos_tensorflow.options.cross_checks import (
     role_options,
 )
 from dcos_tensorflow.options.errors import HIDDEN, is_secret
+from dcos_tensorflow.options.idle_options import idle_notes
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.network_values import network_labels
 from dcos_tensorflow.options.placement import parse_placement
@@ -141,16 +142,12 @@ def notes(options: Options) -> tuple[str, ...]:
         if not count_of(options, group):
             continue
         role = role_options(options, group)
-        if not isinstance(role, TensorBoard):
-            if role.disk_type == "MOUNT" and not role.persistent_volume:
-                found.append(
-                    f"{group}.disk_type: MOUNT has no effect without {group}.persistent_volume."
-                )
-            if role.mem < _TENSORFLOW_MEM:
-                found.append(
-                    f"{group}.mem: {role.mem} MB is little: TensorFlow alone takes about "
-                    f"{_TENSORFLOW_MEM} MB."
-                )
+        if not isinstance(role, TensorBoard) and role.mem < _TENSORFLOW_MEM:
+            found.append(
+                f"{group}.mem: {role.mem} MB is little: TensorFlow alone takes about "
+                f"{_TENSORFLOW_MEM} MB."
+            )
+    found += idle_notes(options)
     found += _limits_without_effect(options)
     found += storage_notes(options)
     shared = service.shared_filesystem or options.checkpoints.uri

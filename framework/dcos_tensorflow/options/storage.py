@@ -61,25 +61,15 @@ def shared_directory(options: Options) -> str:
 
 
 def storage_notes(options: Options) -> list[str]:
-    """Return a sentence for each option about S3 that has no effect, or an unexpected one."""
+    """Return a sentence for each option about S3 that has an unexpected effect."""
     found = []
     spec = storage_spec(options)
-    if not spec.is_used and options.s3.model_fields_set:
-        found.append("s3: has no effect: neither checkpoints, nor data, nor logs are in S3.")
-    if not spec.checkpoints.uri:
-        found += [
-            f"checkpoints.{name}: has no effect: checkpoints are not kept in S3."
-            for name in ("interval_seconds", "keep")
-            if name in options.checkpoints.model_fields_set
-        ]
     several = options.chief.count + options.worker.count + options.gpu_worker.count > 1
     if spec.checkpoints.uri and several and options.service.strategy == "independent":
         found.append(
             "checkpoints.uri: with service.strategy independent only the checkpoints of the first "
             "task that trains are kept there."
         )
-    if options.data_cache.directory and not options.data:
-        found.append("data_cache.directory: has no effect without data.")
     if spec.is_used and spec.s3.credentials is None:
         found.append(
             "s3.credentials: none are given: tasks use those of their machine, such as the role "

@@ -24,7 +24,7 @@ from dcos_tensorflow.core.spec import (
     Uri,
 )
 from dcos_tensorflow.core.volume_spec import VolumeSpec, VolumeType
-from dcos_tensorflow.options import OptionsError, load, notes, service_spec
+from dcos_tensorflow.options import OptionsError, effective, load, notes, service_spec
 
 IMAGE = "mesosphere/dcos-tensorflow:0.0.3-1.5.0"
 EVERY_ROLE = {
@@ -404,6 +404,32 @@ def test_kerberos_settings_are_in_the_environment_of_every_task(build: Build) ->
     ("options", "note"),
     [
         ({"worker": {"disk_type": "MOUNT"}}, "worker.disk_type: MOUNT has no effect without"),
+        ({"worker": {"volume_path": "v"}}, "worker.volume_path: has no effect without"),
+        ({"gpu_worker": {"mem": 8192}}, "gpu_worker: has no effect: gpu_worker.count is 0."),
+        (
+            {"tensorboard": {"keep_running": True}},
+            "tensorboard: has no effect: service.use_tensorboard is false.",
+        ),
+        (
+            {"service": {"python": "/opt/tf", "tf_image": "me/mine"}},
+            "service.tf_image: has no effect: with service.python tasks run without",
+        ),
+        (
+            {"service": {"security": {"kerberos": {"realm": "LOCAL"}}}},
+            "service.security.kerberos.realm: has no effect without",
+        ),
+        (
+            {"service": {"gcs_key_secret": "mine"}},
+            "service.gcs_key_secret: has no effect without service.use_gcs_key_secret.",
+        ),
+        (
+            {"service": {"virtual_network_name": "calico"}},
+            "service.virtual_network_name: has no effect without",
+        ),
+        (
+            {"cluster_spec": {"dns_domain": "example.org"}},
+            "cluster_spec.dns_domain: has no effect unless cluster_spec.addressing is dns.",
+        ),
         ({"worker": {"mem": 256}}, "worker.mem: 256 MB is little"),
         ({"service": {"use_tensorboard": True}}, "service.use_tensorboard: without"),
         ({"worker": {"env": {"API_TOKEN": "x"}}}, "worker.env.API_TOKEN: looks like a secret"),
@@ -416,6 +442,14 @@ def test_what_may_not_be_meant_gets_a_note(
 ) -> None:
     (found,) = notes(load(runnable(options)))
     assert found.startswith(note)
+
+
+def test_what_only_repeats_a_default_gets_no_note(
+    runnable: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> None:
+    """The app of a DC/OS package carries every option."""
+    usual = load(runnable({}))
+    assert notes(load(effective(usual))) == ()
 
 
 def test_usual_options_get_no_note(

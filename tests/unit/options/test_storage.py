@@ -355,6 +355,23 @@ def test_no_key_is_ever_shown(
             "task that trains are kept there.",
         ),
         (
+            {"data_cache": {"max_bytes": 7}},
+            "data_cache.max_bytes: has no effect without data_cache.directory.",
+        ),
+        (
+            {"logs": {"roll_bytes": 2048}},
+            "logs.roll_bytes: has no effect without logs.uri.",
+        ),
+        (
+            {"logs": {"uri": "s3://bucket/logs", "region": "eu-west-1"}},
+            "logs.region: has no effect unless logs.uri is in CloudWatch Logs.",
+        ),
+        (
+            {"s3": {"credentials": {"env": "AWS_", "profile": "training"}}},
+            "s3.credentials.profile: has no effect without s3.credentials.file or "
+            "s3.credentials.secret.",
+        ),
+        (
             {"data_cache": {"directory": "/cache"}},
             "data_cache.directory: has no effect without data.",
         ),

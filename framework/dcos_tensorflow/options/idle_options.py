@@ -1,0 +1,106 @@
+"""Options that were given and do nothing beside the others: a sentence for each.
+
+Called by ``options.service`` for the notes of a job. What has its default counts as not given: the
+app of a DC/OS package carries every option. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any
+
+from dcos_tensorflow.options.cross_checks import ROLE_GROUPS, count_of, role_options
+from dcos_tensorflow.options.models import Options
+from dcos_tensorflow.options.role_models import TensorBoard
+from dcos_tensorflow.options.section import Section
+from dcos_tensorflow.options.storage import storage_spec
+
+_KERBEROS = "service.security.kerberos"
+
+
+def idle_notes(options: Options) -> list[str]:
+    """Return a sentence for each option that has no effect, and says which other one is why."""
+    return [
+        *_rows(options, _of_service(options)),
+        *_of_roles(options),
+        *_rows(options, _of_storage(options)),
+    ]
+
+
+_Row = tuple[str, bool, str]
+
+
+def _rows(options: Options, rows: Iterator[_Row]) -> Iterator[str]:
+    """Yield the notes of the options that are given and idle: (path, is idle, why)."""
+    return (
+        f"{path}: has no effect{why}." for path, idle, why in rows if idle and _given(options, path)
+    )
+
+
+def _of_service(options: Options) -> Iterator[_Row]:
+    service = options.service
+    for name in ("tf_image", "gpu_tf_image", "containerizer", "tensorflow_version"):
+        why = ": with service.python tasks run without a container image"
+        yield f"service.{name}", bool(service.python), why
+    for name in ("name", "plugin_labels", "addresses"):
+        why = " without service.virtual_network_enabled"
+        yield f"service.virtual_network_{name}", not service.virtual_network_enabled, why
+    for name in ("kdc.hostname", "kdc.port", "primary", "realm", "keytab_secret", "debug"):
+        idle = not service.security.kerberos.enabled
+        yield f"{_KERBEROS}.{name}", idle, f" without {_KERBEROS}.enabled"
+    idle = not service.use_gcs_key_secret
+    yield "service.gcs_key_secret", idle, " without service.use_gcs_key_secret"
+    by_name = options.cluster_spec.addressing == "dns"
+    yield "cluster_spec.dns_domain", not by_name, " unless cluster_spec.addressing is dns"
+
+
+def _of_roles(options: Options) -> Iterator[str]:
+    for group in ROLE_GROUPS:
+        role = role_options(options, group)
+        if not count_of(options, group):
+            if _differing(role) - {"count"}:
+                none = isinstance(role, TensorBoard)
+                why = "service.use_tensorboard is false" if none else f"{group}.count is 0"
+                yield f"{group}: has no effect: {why}."
+        elif not isinstance(role, TensorBoard) and not role.persistent_volume:
+            volume = f"without {group}.persistent_volume"
+            if role.disk_type == "MOUNT":
+                yield f"{group}.disk_type: MOUNT has no effect {volume}."
+            if "volume_path" in _differing(role):
+                yield f"{group}.volume_path: has no effect {volume}."
+
+
+def _of_storage(options: Options) -> Iterator[_Row]:
+    spec, logs, cache = storage_spec(options), options.logs, options.data_cache
+    yield "s3", not spec.is_used, ": neither checkpoints, nor data, nor logs are in S3"
+    for name in ("interval_seconds", "keep"):
+        why = ": checkpoints are not kept in S3"
+        yield f"checkpoints.{name}", not spec.checkpoints.uri, why
+    yield "data_cache.directory", not options.data, " without data"
+    yield "data_cache.max_bytes", not cache.directory, " without data_cache.directory"
+    for name in ("interval_seconds", "roll_bytes"):
+        yield f"logs.{name}", not logs.uri, " without logs.uri"
+    for name in ("region", "endpoint_url"):
+        elsewhere = not logs.uri.startswith("cloudwatch://")
+        yield f"logs.{name}", elsewhere, " unless logs.uri is in CloudWatch Logs"
+    given = options.s3.credentials
+    why = " without s3.credentials.file or s3.credentials.secret"
+    yield "s3.credentials.profile", not (given.file or given.secret), why
+
+
+def _given(options: Options, path: str) -> bool:
+    """Say whether something other than its default stands at a path."""
+    *above, name = path.split(".")
+    section: Any = reduce(getattr, above, options)
+    return name in _differing(section)
+
+
+def _differing(section: Section) -> set[str]:
+    """Return the names in a group whose values are not their defaults."""
+    default = type(section).model_fields
+    return {
+        name
+        for name, field in default.items()
+        if getattr(section, name) != field.get_default(call_default_factory=True)
+    }
