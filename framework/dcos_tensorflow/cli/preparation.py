@@ -20,7 +20,7 @@ from dcos_tensorflow.cli.job_archive import is_archive, pack, unpack
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.spec import Addressing, ServiceSpec, Uri
+from dcos_tensorflow.core.spec import Addressing, RoleSpec, ServiceSpec, Uri
 from dcos_tensorflow.core.storage import checkpoints_place
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import (
@@ -32,6 +32,8 @@ from dcos_tensorflow.options import (
     task_environment,
     with_task_environment,
 )
+from dcos_tensorflow.options.cross_checks import role_options
+from dcos_tensorflow.options.service import GROUP_OF_ROLE
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
 from dcos_tensorflow.task.spec import Job
 
@@ -61,12 +63,14 @@ def prepare(
     for what can never run, OptionsError for TASKCFG_* variables that make no sense.
     """
     spec = with_task_environment(service_spec(options), task_environment(environ))
-    told = list(notes(options))
+    told = list(notes(options, shares_directory=local))
     source = local_source(spec, options.base_directory, local=local)
     found = check_job(spec, source) if source is not None else spec.job.contract
     if local:
         spec, more = _for_this_machine(spec, options, directory, found)
         told += more
+    else:
+        _check_fetchable(spec, options)
     directory.prepare()
     archive = pack(source, directory.artifacts / "packed-job.zip") if source is not None else None
     return PreparedJob(spec, archive, found, tuple(told))
@@ -102,6 +106,8 @@ def respecified(
         if local:
             found = spec.job.contract if source is None else check_job(spec, source)
             spec, _ = _for_this_machine(spec, options, directory, found)
+        else:
+            _check_fetchable(spec, options)
     except UsageError as error:
         raise OptionsError([OptionProblem("", str(error))]) from error
     return replace(spec, principal=running.principal)
@@ -201,13 +207,21 @@ def _for_this_machine(
     if note:
         told.append(note)
     roles = tuple(
-        replace(role, container=None, user="", python=_own_python(role.python, options) or python)
+        replace(
+            role,
+            container=None,
+            user="",
+            python=_own_python(role.python, options, _python_option(options, role)) or python,
+        )
         for role in spec.roles
     )
     job = spec.job
     if not checkpoints_place(spec):
         job = replace(job, checkpoint_dir=str(directory.checkpoints))
-    extra = tuple(_absolute(uri, options.base_directory) for uri in job.extra_uris)
+    extra = tuple(
+        _absolute(uri, options.base_directory, _uri_option(options, number))
+        for number, uri in enumerate(job.extra_uris)
+    )
     return replace(spec, roles=roles, user="", job=replace(job, extra_uris=extra)), told
 
 
@@ -236,27 +250,50 @@ def _python(spec: ServiceSpec, options: Options, found: str) -> tuple[str, str]:
     )
 
 
-def _own_python(given: str, options: Options) -> str:
+def _python_option(options: Options, role: RoleSpec) -> str:
+    """Return the option that a role's Python comes from."""
+    group = GROUP_OF_ROLE[role.role]
+    return f"{group}.python" if role_options(options, group).python else "service.python"
+
+
+def _uri_option(options: Options, number: int) -> str:
+    """Return the option that one of the job's further files comes from."""
+    given = len(options.service.job_uris)
+    return f"service.job_uris.{number}" if number < given else "service.hdfs.config_uri"
+
+
+def _own_python(given: str, options: Options, option: str) -> str:
     """Return a role's Python as a path that tasks find from anywhere. Raises UsageError."""
     if not given:
         return ""
     if "/" not in given:
         if shutil.which(given) is None:
-            raise UsageError(f"service.python: there is no {given} on this machine's PATH.")
+            raise UsageError(f"{option}: there is no {given} on this machine's PATH.")
         return given
     path = Path(given).expanduser()
     path = path if path.is_absolute() else (options.base_directory or Path.cwd()) / path
     if path.is_dir() and not (path / "bin" / "python").exists():
-        raise UsageError(f"service.python: {path} is no virtual environment: it has no bin/python.")
+        raise UsageError(f"{option}: {path} is no virtual environment: it has no bin/python.")
     if not path.exists():
-        raise UsageError(f"service.python: there is no {path} on this machine.")
+        raise UsageError(f"{option}: there is no {path} on this machine.")
     return str(path.absolute())
 
 
-def _absolute(uri: Uri, base: Path | None) -> Uri:
+def _check_fetchable(spec: ServiceSpec, options: Options) -> None:
+    """Refuse files beside the options where agents fetch them. Raises UsageError."""
+    for number, uri in enumerate(spec.job.extra_uris):
+        if "://" not in uri.value and not Path(uri.value).is_absolute():
+            raise UsageError(
+                f"{_uri_option(options, number)}: agents cannot fetch {uri.value}, a path beside"
+                " the options file; give a URI, a path that all agents have, or put it beside the"
+                " code in service.job_url."
+            )
+
+
+def _absolute(uri: Uri, base: Path | None, option: str) -> Uri:
     if "://" in uri.value or Path(uri.value).is_absolute():
         return uri
     path = (base or Path.cwd()) / uri.value
     if not path.exists():
-        raise UsageError(f"service.job_uris: there is no file {path}.")
+        raise UsageError(f"{option}: there is no file {path}.")
     return replace(uri, value=str(path.resolve()))

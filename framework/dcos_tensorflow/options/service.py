@@ -134,8 +134,12 @@ def effective(options: Options) -> dict[str, Any]:
     return values
 
 
-def notes(options: Options) -> tuple[str, ...]:
-    """Return one sentence for each thing that is accepted but may not be what was meant."""
+def notes(options: Options, *, shares_directory: bool = False) -> tuple[str, ...]:
+    """Return one sentence for each thing that is accepted but may not be what was meant.
+
+    ``shares_directory``: where options name no place for checkpoints, all tasks have one all the
+    same, as on the embedded cluster.
+    """
     found = []
     service = options.service
     for group in GROUP_OF_ROLE.values():
@@ -150,7 +154,7 @@ def notes(options: Options) -> tuple[str, ...]:
     found += idle_notes(options)
     found += _limits_without_effect(options)
     found += storage_notes(options)
-    shared = service.shared_filesystem or options.checkpoints.uri
+    shared = service.shared_filesystem or options.checkpoints.uri or shares_directory
     if service.use_tensorboard and not shared:
         found.append(
             "service.use_tensorboard: without service.shared_filesystem or checkpoints.uri "

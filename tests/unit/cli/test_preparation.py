@@ -127,6 +127,39 @@ def test_a_python_that_is_not_there_is_named(options, directory):
         prepare(options(job_cmd="true", python="/nowhere/python"), directory, {}, local=True)
 
 
+def test_a_roles_python_that_is_not_there_is_named_by_its_own_option(tmp_path, directory):
+    document = {
+        "service": {"job_cmd": "true", "python": sys.executable},
+        "worker": {"python": "/nowhere/python"},
+    }
+    with pytest.raises(UsageError, match=r"^worker\.python: there is no /nowhere/python"):
+        prepare(load(document), directory, {}, local=True)
+
+
+def test_a_further_file_that_is_not_there_is_named(options, directory):
+    asked = options(job_cmd="true", job_uris=["https://127.0.0.1/a", "nowhere.txt"])
+    with pytest.raises(UsageError, match=r"^service\.job_uris\.1: there is no file .*nowhere"):
+        prepare(asked, directory, {}, local=True)
+
+
+def test_hdfs_settings_that_are_not_there_are_named(options, directory):
+    asked = options(job_cmd="true", hdfs={"config_uri": "nowhere"})
+    with pytest.raises(UsageError, match=r"^service\.hdfs\.config_uri: there is no file"):
+        prepare(asked, directory, {}, local=True)
+
+
+def test_a_further_file_beside_the_options_is_refused_where_agents_fetch_it(options, directory):
+    asked = options(job_cmd="true", job_uris=["words.txt"])
+    with pytest.raises(UsageError, match=r"^service\.job_uris\.0: agents cannot fetch words"):
+        prepare(asked, directory, {}, local=False)
+
+
+def test_a_tensorboard_sees_the_directory_that_all_tasks_share_on_this_machine(options, directory):
+    asked = options(job_cmd="true", use_tensorboard=True)
+    prepared = prepare(asked, directory, {}, local=True)
+    assert not any("its own sandbox" in note for note in prepared.notes)
+
+
 def test_a_folder_that_is_no_virtual_environment_is_named(options, directory, tmp_path):
     with pytest.raises(UsageError, match="is no virtual environment"):
         prepare(options(job_cmd="true", python=str(tmp_path)), directory, {}, local=True)
