@@ -46,16 +46,19 @@ def shared_memory_of(options: Options, group: str) -> int:
     return options.service.shm_size if own is None else own
 
 
-def container_findings(options: Options) -> Iterator[Finding]:
-    """Yield what is wrong with secrets and limits each of which is right in itself."""
+def container_findings(options: Options, with_image: Sequence[str]) -> Iterator[Finding]:
+    """Yield what is wrong with secrets and limits each of which is right in itself.
+
+    ``with_image`` are the groups of the roles whose tasks run in a container image.
+    """
     for group in ("service", *_GROUPS):
         section = getattr(options, group)
         yield from _secrets(f"{group}.secrets", section.secrets)
         yield from _limits(f"{group}.rlimits", section.rlimits)
         for other in ("service", *_GROUPS) if group == "service" else ("service", group):
             yield from _both(group, section.secrets, other, getattr(options, other).env)
-    if options.service.containerizer == "docker":
-        yield from _docker(options)
+    if options.service.containerizer == "docker" and with_image:
+        yield from _docker(options, with_image)
 
 
 def _named(secrets: Iterable[SecretSource], group: str) -> list[TaskSecret]:
@@ -114,13 +117,12 @@ def _limits(path: str, limits: Sequence[ProcessLimit]) -> Iterator[Finding]:
             yield Finding(where, message, "soft at most hard", (path,), "")
 
 
-def _docker(options: Options) -> Iterator[Finding]:
+def _docker(options: Options, with_image: Sequence[str]) -> Iterator[Finding]:
     """Refuse what Docker's engine is not given: Mesos resolves secrets in its own containers."""
-    service = options.service
-    paths = [f"{g}.secrets" for g in ("service", *_GROUPS) if getattr(options, g).secrets]
+    paths = [f"{g}.secrets" for g in ("service", *with_image) if getattr(options, g).secrets]
     paths += [secret.option for secret in data_access.secrets(options)]
     paths += ["s3.credentials.secret"] if options.s3.credentials.secret else []
-    if paths and not service.python:
+    if paths:
         yield Finding(
             "service.containerizer",
             f"the docker containerizer knows no secrets, and there are some in {', '.join(paths)}",

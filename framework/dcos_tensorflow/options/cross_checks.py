@@ -55,7 +55,8 @@ def findings(options: Options) -> Iterator[Finding]:
     yield from _times(options)
     yield from _environments(options)
     yield from storage_findings(options)
-    yield from container_findings(options)
+    with_image = [g for g in ROLE_GROUPS if count_of(options, g) and image_of(options, g)]
+    yield from container_findings(options, with_image)
 
 
 def role_options(options: Options, group: str) -> RoleOptions:

@@ -183,6 +183,26 @@ def test_a_wrong_limit_is_told_with_its_path(
     assert problems({"service": {"rlimits": [limit]}}) == [line]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"service": {"tf_image": ""}},
+        {"worker": {"python": "/opt/tf"}, "parameter_server": {"python": "/opt/tf"}},
+        {"worker": {"count": 0}, "chief": {"count": 1, "python": "/opt/tf"}},
+    ],
+)
+def test_secrets_of_tasks_without_an_image_do_not_mind_the_docker_containerizer(
+    options: dict[str, Any], runnable: Callable[[Mapping[str, Any]], dict[str, Any]]
+) -> None:
+    secrets = [{"source": "team/token", "env": "TOKEN"}]
+    given = {
+        **options,
+        "service": {"containerizer": "docker", **options.get("service", {})},
+        "worker": {"secrets": secrets, **options.get("worker", {})},
+    }
+    assert load(runnable(given)).worker.secrets[0].env == "TOKEN"
+
+
 def test_an_unknown_limit_is_told_with_those_there_are(problems: Problems) -> None:
     (line,) = problems({"service": {"rlimits": [{"name": "nofile"}]}})
     assert line.startswith("service.rlimits.0.name: is not a value that it can have (given: ")
