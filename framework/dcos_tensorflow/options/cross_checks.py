@@ -262,7 +262,7 @@ def _fewest(options: Options) -> Iterator[Finding]:
                 (path, *(f"{other}.count" for other in _TRAINING_GROUPS)),
             )
     few = fewest_of(options.worker) + fewest_of(options.gpu_worker)
-    if _needs_a_worker(options) and not few and (options.worker.count or options.gpu_worker.count):
+    if needs_a_worker(options) and not few and (options.worker.count or options.gpu_worker.count):
         yield Finding(
             f"{'worker' if options.worker.count else 'gpu_worker'}.min_count",
             "a ParameterServerStrategy cannot do without any worker beside the chief",
@@ -276,7 +276,7 @@ def fewest_of(role: Worker | GpuWorker) -> int:
     return role.count if role.min_count is None else role.min_count
 
 
-def _needs_a_worker(options: Options) -> bool:
+def needs_a_worker(options: Options) -> bool:
     """Say whether the job is rendered for a ParameterServerStrategy (core.cluster_spec)."""
     service = options.service
     if service.strategy != "auto":

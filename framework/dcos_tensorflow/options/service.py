@@ -38,6 +38,7 @@ from dcos_tensorflow.options.cross_checks import (
     count_of,
     gpus_of,
     image_of,
+    needs_a_worker,
     port_of,
     role_options,
 )
@@ -151,6 +152,11 @@ def notes(options: Options, *, shares_directory: bool = False) -> tuple[str, ...
                 f"{group}.mem: {role.mem} MB is little: TensorFlow alone takes about "
                 f"{_TENSORFLOW_MEM} MB."
             )
+    if service.outcome == "all_workers" and needs_a_worker(options):
+        found.append(
+            "service.outcome: with a ParameterServerStrategy, which these roles may mean, workers "
+            "never end by themselves, and with all_workers nor does the job."
+        )
     found += idle_notes(options)
     found += _limits_without_effect(options)
     found += storage_notes(options)

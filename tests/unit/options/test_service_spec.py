@@ -430,6 +430,10 @@ def test_kerberos_settings_are_in_the_environment_of_every_task(build: Build) ->
             {"cluster_spec": {"dns_domain": "example.org"}},
             "cluster_spec.dns_domain: has no effect unless cluster_spec.addressing is dns.",
         ),
+        (
+            {"service": {"outcome": "all_workers"}, "chief": {"count": 1}},
+            "service.outcome: with a ParameterServerStrategy",
+        ),
         ({"worker": {"mem": 256}}, "worker.mem: 256 MB is little"),
         ({"service": {"use_tensorboard": True}}, "service.use_tensorboard: without"),
         ({"worker": {"env": {"API_TOKEN": "x"}}}, "worker.env.API_TOKEN: looks like a secret"),
