@@ -47,10 +47,11 @@ class Gang(Section):
     retry_seconds: SomeSeconds = Field(
         5.0,
         title="Retry (seconds)",
-        description="Wait after a gang could not be placed; doubles each time.",
+        description="Wait after a gang could not be placed; doubles each time. Each wait is up to "
+        "a quarter shorter or longer, so that two services do not keep step.",
     )
     max_retry_seconds: SomeSeconds = Field(
-        60.0, title="Longest retry (seconds)", description="Longest such wait."
+        60.0, title="Longest retry (seconds)", description="Longest such wait, that quarter aside."
     )
     start_seconds: SomeSeconds = Field(
         600.0,
@@ -85,13 +86,18 @@ class Retry(Section):
         3600.0, title="Window (seconds)", description="Time over which failures are counted."
     )
     initial_backoff_seconds: Seconds = Field(
-        2.0, title="First back-off (seconds)", description="Wait before the first new start."
+        2.0,
+        title="First back-off (seconds)",
+        description="Wait before the first new start. Each wait is up to a quarter shorter or "
+        "longer.",
     )
     backoff_factor: BackoffFactor = Field(
         2.0, title="Back-off factor", description="By how much each further wait is longer."
     )
     max_backoff_seconds: Seconds = Field(
-        120.0, title="Longest back-off (seconds)", description="Longest wait before a new start."
+        120.0,
+        title="Longest back-off (seconds)",
+        description="Longest wait before a new start, that quarter aside.",
     )
     out_of_memory_limit: RetryLimit = Field(
         1,

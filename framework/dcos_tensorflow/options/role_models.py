@@ -281,7 +281,12 @@ class Evaluator(Section):
 
     count: OneOrNone = _count(0, "evaluators")
     placement_constraint: Placement = _placement("evaluator")
-    port: Port = _port(2224, "evaluator")
+    port: Port = Field(
+        2224,
+        title="Port",
+        description="Port of the evaluator, which is in no ClusterSpec: used when the agent has it "
+        "free. 0 is any.",
+    )
     gpus: Gpus = _gpus(0, "evaluator")
     cpus: Cpus = _cpus("evaluator")
     mem: Memory = _mem("evaluator")

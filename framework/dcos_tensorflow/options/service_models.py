@@ -207,7 +207,8 @@ class Service(Section):
     kill_grace_seconds: Seconds = Field(
         10.0,
         title="Kill grace (seconds)",
-        description="Time between SIGTERM and SIGKILL when a task is stopped.",
+        description="Time between SIGTERM and SIGKILL when a task is stopped. It is 0.1 s where a "
+        "task starts again because another one failed: then it has nothing to save.",
     )
     stall_seconds: Seconds = Field(
         300.0,
