@@ -317,6 +317,18 @@ def test_with_tf1_compat_a_script_finds_every_form_of_tensorflow(worker, version
     assert "7 __main__" in task.text()
 
 
+def test_with_tf1_compat_a_package_finds_tensorflow_1_too(deploy, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("job")
+    (folder / "pack").mkdir()
+    (folder / "pack" / "__init__.py").touch()
+    (folder / "pack" / "part.py").write_text("import tensorflow as tf\nX = tf.placeholder\n")
+    (folder / "pack" / "__main__.py").write_text("from . import part\nprint(__name__, part.X)\n")
+    job = {"job_name": "pack", "tf1_compat": True}
+    task = deploy(VERSIONS[0], folder, {"worker": 1}, job).tasks["worker-0"]
+    assert task.wait() == 0, task.tail()
+    assert task.text().startswith("__main__ <function placeholder")
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_port_that_is_taken_is_told_with_its_own_exit_code(worker, version):
     python_of(version)

@@ -33,10 +33,9 @@ def user_command(
     if found.contract == contract.CONTRACT_TENSORBOARD or found.module is None:
         return [*unbuffered, "-m", "tensorboard.main", *_tensorboard(spec, where)], {}
     as_script = found.contract == contract.CONTRACT_SCRIPT
-    if as_script and found.module.is_package:
-        return [*unbuffered, "-m", found.module.name], {}
     if as_script and not spec.job.tf1_compat:
-        return [*unbuffered, found.module.file], {}
+        package = found.module.is_package
+        return [*unbuffered, *(["-m", found.module.name] if package else [found.module.file])], {}
     server = cluster.server
     call = wrapper.Call(
         module=found.module.name,

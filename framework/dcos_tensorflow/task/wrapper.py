@@ -63,7 +63,10 @@ def main() -> int:
     _take_the_place_of_a_script(call)
     if call.as_script:
         tf1_compat.install()
-        runpy.run_path(call.file, run_name="__main__")
+        if _is_package(call):
+            runpy.run_module(call.module, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(call.file, run_name="__main__")
         return 0
     return _run_function(call)
 
@@ -75,11 +78,16 @@ def _tell_crashes() -> None:
         faulthandler.enable()
 
 
+def _is_package(call: Call) -> bool:
+    return os.path.basename(call.file) == "__init__.py"
+
+
 def _take_the_place_of_a_script(call: Call) -> None:
     """Make ``sys.argv`` and ``sys.path`` what they would be had Python been started on the file."""
     sys.argv = [call.file]
     # The first entry is the runner's own archive, which is none of the user's business.
-    sys.path[0] = os.path.dirname(call.file) if call.as_script else call.root
+    alone = call.as_script and not _is_package(call)
+    sys.path[0] = os.path.dirname(call.file) if alone else call.root
 
 
 def _run_function(call: Call) -> int:
