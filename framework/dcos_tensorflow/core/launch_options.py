@@ -1,8 +1,9 @@
 """Which options a task is launched with: the target's, or its old ones while it is kept from those.
 
 Asked by whoever places and launches (``core.offer_use``, ``core.gang_launch``,
-``core.reservations``). A task that fails while the operator holds the update back comes back as it
-was (DC/OS SDK: a task is recovered with the configuration that it was launched with). Pure.
+``core.reservations``), and by ``core.sidecar_ends``. A task that fails while the operator holds the
+update back comes back as it was (DC/OS SDK: a task is recovered with the configuration that it was
+launched with). Pure.
 """
 
 from __future__ import annotations
@@ -32,14 +33,20 @@ def options_of(state: ServiceState, name: str) -> ServiceSpec:
 
 def preferred_port(state: ServiceState, name: str) -> int | None:
     """Return the port that a task would like: the one it had, unless its options are others now."""
-    spec, before = options_of(state, name), state.tasks.get(name)
-    role = spec.role(split_task_name(name)[0])
+    before = state.tasks.get(name)
+    role = options_of(state, name).role(split_task_name(name)[0])
     configured = role.port if role is not None else None
     if before is None:
         return configured
-    if role is None or before.fingerprint in ("", fingerprint(spec, role.role)):
-        return before.ports[0]
-    return configured or before.ports[0]
+    return (has_other_options_now(state, before) and configured) or before.ports[0]
+
+
+def has_other_options_now(state: ServiceState, record: TaskRecord) -> bool:
+    """Say whether a task would be launched with other options than it was."""
+    if state.spec.role(record.role) is None:
+        return False
+    spec = options_of(state, record.name)
+    return record.fingerprint not in ("", fingerprint(spec, record.role))
 
 
 def still_of_use(

@@ -47,7 +47,10 @@ def control(draft: Draft, command: events.PlanCommand | events.PodCommand) -> No
             if anew:
                 reservations.give_up(draft, name, "replaced on request")
             record = draft.state.tasks.get(name)
-            if record is None or record.terminal:
+            if record is None:
+                continue
+            if record.terminal:
+                sidecars.try_again_on_request(draft, record)
                 continue
             if anew and record.state is TaskState.UNREACHABLE:
                 # Whoever replaces it by hand does not wait for its agent any longer.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dcos_tensorflow.core import causes
+from dcos_tensorflow.core import causes, launch_options
 from dcos_tensorflow.core.backoff import backoff_seconds
 from dcos_tensorflow.core.service_state import ServiceState
 from dcos_tensorflow.core.task import TaskRecord, TaskState
@@ -39,6 +39,9 @@ NONE = Ends(0, 0)
 
 def ends(state: ServiceState, record: TaskRecord) -> Ends:
     """Return the counts with the end that ``record`` tells of."""
+    if record.terminal and launch_options.has_other_options_now(state, record):
+        # What has failed is not what is launched next.
+        return NONE
     before = Ends(record.failures, record.interruptions)
     if record.kill_reason or record.state is TaskState.UNREACHABLE:
         # We ended it ourselves: that says nothing about it.
@@ -51,8 +54,10 @@ def ends(state: ServiceState, record: TaskRecord) -> Ends:
 
 
 def is_given_up(state: ServiceState, record: TaskRecord) -> bool:
-    """Say whether a sidecar that has ended is not to be started again."""
+    """Say whether a sidecar that has ended is not to be started again: also one that never can."""
     now, retry = ends(state, record), state.spec.retry
+    if now.failures and not record.kill_reason and causes.cause_of(record).permanent:
+        return True
     return now.failures > _limit(state, record) or now.interruptions > retry.fruitless_limit
 
 

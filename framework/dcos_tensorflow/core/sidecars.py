@@ -113,6 +113,16 @@ def restart_on_request(draft: Draft, record: TaskRecord, *, replace_container: b
     draft.reasons.append(f"{record.name} starts again on request")
 
 
+def try_again_on_request(draft: Draft, record: TaskRecord) -> None:
+    """Forget how a sidecar has ended, so that one that was given up is launched again."""
+    if record.role in GANG_ROLES or record.state is TaskState.FINISHED:
+        return
+    why = record.kill_reason or "it is launched again on request"
+    draft.put(replace(record, failures=0, interruptions=0, kill_reason=why))
+    draft.set(considered=(-1, ()), suppressed=None)
+    draft.reasons.append(f"{record.name} is launched again on request")
+
+
 def is_due(draft: Draft, name: str) -> bool:
     """Say whether a sidecar of this name is to be launched now."""
     state = draft.state

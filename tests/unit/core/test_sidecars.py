@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from dcos_tensorflow.core import events
 from dcos_tensorflow.core.job import JobPhase
 from dcos_tensorflow.core.spec import RetrySpec, Strategy
@@ -134,6 +136,40 @@ def test_pod_restart_starts_an_evaluator_again_in_its_container():
     scheduler.run(10)
     assert task_ids(scheduler) == before
     assert starts(scheduler)["evaluator-0"] == 2
+
+
+def given_up():
+    """Return a scheduler whose evaluator failed once too often."""
+    scheduler = a_job(retry=RetrySpec(limit=0))
+    fail_process(scheduler, "evaluator-0")
+    scheduler.run(10)
+    assert scheduler.state.tasks["evaluator-0"].terminal
+    return scheduler
+
+
+def test_an_evaluator_that_was_given_up_is_tried_again_with_other_options():
+    scheduler = given_up()
+    spec = scheduler.state.spec
+    roles = tuple(replace(r, env={"A": "1"}) if r.role == "evaluator" else r for r in spec.roles)
+    scheduler.handle(events.ConfigurationChanged(replace(spec, roles=roles)))
+    recover(scheduler, 10)
+    assert scheduler.cluster.runner("evaluator-0").state == "running"
+
+
+@pytest.mark.parametrize("verb", [events.PodVerb.RESTART, events.PodVerb.REPLACE])
+def test_an_evaluator_that_was_given_up_is_tried_again_on_request(verb):
+    scheduler = given_up()
+    scheduler.handle(events.PodCommand(verb, ("evaluator-0",)))
+    recover(scheduler, 10)
+    assert scheduler.cluster.runner("evaluator-0").state == "running"
+
+
+def test_an_evaluator_that_can_never_run_is_not_tried_again():
+    scheduler = a_job()
+    fail(scheduler, "evaluator-0", "Command exited with status 78")
+    seen = len(scheduler.cluster.launch_history)
+    scheduler.run(300)
+    assert len(scheduler.cluster.launch_history) == seen
 
 
 def test_an_interrupted_evaluator_starts_again_at_once():
