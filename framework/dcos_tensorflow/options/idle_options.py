@@ -10,13 +10,22 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
-from dcos_tensorflow.options.cross_checks import ROLE_GROUPS, count_of, role_options
+from dcos_tensorflow.options.cross_checks import ROLE_GROUPS, count_of, gpus_of, role_options
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.role_models import TensorBoard
 from dcos_tensorflow.options.section import Section
 from dcos_tensorflow.options.storage import storage_spec
 
 _KERBEROS = "service.security.kerberos"
+_PROXY = "gRPC between the tasks would go through the proxy, so it is unset"
+#: Variables of any task that are not what the options say.
+_REPLACED = {
+    "http_proxy": _PROXY,
+    "https_proxy": _PROXY,
+    "all_proxy": _PROXY,
+    "grpc_proxy": _PROXY,
+    "PYTHONUNBUFFERED": "it is 1",
+}
 
 
 def idle_notes(options: Options) -> list[str]:
@@ -24,6 +33,7 @@ def idle_notes(options: Options) -> list[str]:
     return [
         *_rows(options, _of_service(options)),
         *_of_roles(options),
+        *_of_environments(options),
         *_rows(options, _of_storage(options)),
     ]
 
@@ -69,6 +79,20 @@ def _of_roles(options: Options) -> Iterator[str]:
                 yield f"{group}.disk_type: MOUNT has no effect {volume}."
             if "volume_path" in _differing(role):
                 yield f"{group}.volume_path: has no effect {volume}."
+
+
+def _of_environments(options: Options) -> Iterator[str]:
+    """Yield the variables that the task runner replaces or takes away (docs/job-contract.md)."""
+    wanted = [group for group in ROLE_GROUPS if count_of(options, group)]
+    for group in ("service", *wanted):
+        concerned = wanted if group == "service" else [group]
+        why = dict(_REPLACED)
+        if not any(gpus_of(options, role) for role in concerned):
+            why["CUDA_VISIBLE_DEVICES"] = "tasks without GPUs see none"
+        for name in getattr(options, group).env:
+            known = why.get(name) or why.get(name.lower())
+            if known:
+                yield f"{group}.env.{name}: has no effect: {known}."
 
 
 def _of_storage(options: Options) -> Iterator[_Row]:

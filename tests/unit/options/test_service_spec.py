@@ -405,6 +405,14 @@ def test_kerberos_settings_are_in_the_environment_of_every_task(build: Build) ->
     [
         ({"worker": {"disk_type": "MOUNT"}}, "worker.disk_type: MOUNT has no effect without"),
         ({"worker": {"volume_path": "v"}}, "worker.volume_path: has no effect without"),
+        (
+            {"service": {"env": {"HTTPS_PROXY": "http://proxy"}}},
+            "service.env.HTTPS_PROXY: has no effect: gRPC between the tasks would go through",
+        ),
+        (
+            {"worker": {"env": {"CUDA_VISIBLE_DEVICES": "0"}}},
+            "worker.env.CUDA_VISIBLE_DEVICES: has no effect: tasks without GPUs see none.",
+        ),
         ({"gpu_worker": {"mem": 8192}}, "gpu_worker: has no effect: gpu_worker.count is 0."),
         (
             {"tensorboard": {"keep_running": True}},
@@ -446,6 +454,14 @@ def test_what_may_not_be_meant_gets_a_note(
 ) -> None:
     (found,) = notes(load(runnable(options)))
     assert found.startswith(note)
+
+
+def test_the_gpus_that_tasks_with_some_may_see_are_theirs_to_choose() -> None:
+    options = {
+        "service": {"job_name": "m", "env": {"CUDA_VISIBLE_DEVICES": "0"}},
+        "gpu_worker": {"count": 1},
+    }
+    assert notes(load(options)) == ()
 
 
 def test_what_only_repeats_a_default_gets_no_note(
