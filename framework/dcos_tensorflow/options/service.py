@@ -48,7 +48,12 @@ from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.network_values import network_labels
 from dcos_tensorflow.options.placement import parse_placement
 from dcos_tensorflow.options.role_models import GpuWorker, TensorBoard, Worker
-from dcos_tensorflow.options.storage import shared_directory, storage_notes, storage_spec
+from dcos_tensorflow.options.storage import (
+    shared_directories,
+    shared_directory,
+    storage_notes,
+    storage_spec,
+)
 
 #: The roles in the order of ServiceSpec.roles, and where their options stand.
 GROUP_OF_ROLE = {
@@ -242,13 +247,17 @@ def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
 
 
 def _container(options: Options, role: TaskRole, image: str) -> Container:
-    """Return the container of a role; who reads data sees the agent's cache of it."""
-    cache = options.data_cache.directory
+    """Return the container of a role, which sees what all machines share.
+
+    Who reads data sees the agent's cache of it, too.
+    """
+    cache = options.data_cache.directory if options.data else ""
     reads_data = role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
+    seen = (*shared_directories(options), *((cache,) if cache and reads_data else ()))
     return Container(
         image,
         Containerizer(options.service.containerizer),
-        host_directories=(cache,) if cache and options.data and reads_data else (),
+        host_directories=tuple(dict.fromkeys(seen)),
     )
 
 

@@ -251,7 +251,8 @@ class Service(Section):
         description="Where all tasks read and write summaries and checkpoints, e.g. "
         "gs://your/directory or hdfs://default/your/directory. Handed to the job unchanged as its "
         "log_dir; for s3://bucket/prefix that is a directory on the task's machine instead, which "
-        "is copied there. Empty: the job's checkpoint directory.",
+        "is copied there. An absolute path is one that all machines share; containers see it too, "
+        "and it must be there. Empty: the job's checkpoint directory.",
     )
     hdfs: Hdfs = group(Hdfs, "HDFS settings.")
     gcs_key: SecretText = Field(

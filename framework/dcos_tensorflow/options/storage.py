@@ -54,10 +54,21 @@ def storage_spec(options: Options) -> StorageSpec:
 
 def shared_directory(options: Options) -> str:
     """Return the directory that all machines share for checkpoints; empty when there is none."""
-    uri = options.checkpoints.uri
-    if is_s3(uri):
-        return ""
-    return unquote(urlsplit(uri).path) if "://" in uri else uri
+    return _directory(options.checkpoints.uri)
+
+
+def shared_directories(options: Options) -> tuple[str, ...]:
+    """Return the directories of all machines in which tasks keep checkpoints and summaries."""
+    places = (shared_directory(options), _directory(options.service.shared_filesystem))
+    return tuple(dict.fromkeys(place.rstrip("/") for place in places if place.strip("/")))
+
+
+def _directory(uri: str) -> str:
+    """Return the absolute path that a place is; empty for one that is reached in another way."""
+    if "://" in uri:
+        parts = urlsplit(uri)
+        return unquote(parts.path) if parts.scheme == "file" else ""
+    return uri if uri.startswith("/") else ""
 
 
 def storage_notes(options: Options) -> list[str]:

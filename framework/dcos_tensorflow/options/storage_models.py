@@ -33,8 +33,8 @@ class Checkpoints(Section):
         title="Checkpoint directory",
         description="Where checkpoints are kept: s3://bucket/prefix, or a directory that all "
         "machines share, as an absolute path or a file:// URL. In S3 they are there from the "
-        "last complete one on; what the chief writes into CHECKPOINT_DIR is copied. Empty: each "
-        "task's own sandbox.",
+        "last complete one on; what the chief writes into CHECKPOINT_DIR is copied. Containers "
+        "see such a directory at the same path; it must be there. Empty: each task's own sandbox.",
     )
     interval_seconds: SomeSeconds = Field(
         60.0,
@@ -50,7 +50,8 @@ class Checkpoints(Section):
         title="Weights to begin with",
         description="Checkpoint that training begins from while nothing is published at "
         "checkpoints.uri: such a place of another service, a directory, a prefix or a file, as "
-        "s3://, file:// or an absolute path. Needs checkpoints in S3.",
+        "s3://, file:// or an absolute path, which is one of the image for tasks that run in one. "
+        "Needs checkpoints in S3.",
     )
 
 
@@ -170,8 +171,8 @@ class S3(Section):
         "",
         title="CA file",
         description="File with the authority that signed the endpoint's certificate, in PEM: in "
-        "the sandbox (service.job_uris can bring it), or an absolute path on the agents or in the "
-        "image. Empty: the usual authorities.",
+        "the sandbox (service.job_uris can bring it), or an absolute path on the agents, or in the "
+        "image for tasks that run in one. Empty: the usual authorities.",
     )
     credentials: Credentials = group(
         Credentials,

@@ -126,6 +126,33 @@ def test_containers_of_tasks_that_read_data_see_the_agents_cache(build: Build) -
 
 
 @pytest.mark.parametrize(
+    "options",
+    [
+        {"checkpoints": {"uri": "/mnt/run 1/"}},
+        {"checkpoints": {"uri": "file:///mnt/run%201"}},
+        {"service": {"shared_filesystem": "/mnt/run 1"}},
+        {"service": {"shared_filesystem": "/mnt/run 1/"}, "checkpoints": {"uri": "/mnt/run 1"}},
+    ],
+)
+def test_containers_of_all_tasks_see_the_directory_that_all_machines_share(
+    build: Build, options: dict[str, Any]
+) -> None:
+    service = {"use_tensorboard": True, **options.get("service", {})}
+    spec = build({**options, "service": service, "evaluator": {"count": 1}})
+    seen = {role.role: role.container.host_directories for role in spec.roles if role.container}
+    roles = (TaskRole.PS, TaskRole.WORKER, TaskRole.EVALUATOR, TaskRole.TENSORBOARD)
+    assert seen == dict.fromkeys(roles, ("/mnt/run 1",))
+
+
+@pytest.mark.parametrize("place", ["s3://bucket/run", "hdfs://default/run", "gs://bucket/run"])
+def test_containers_see_nothing_of_their_machine_for_what_is_reached_over_the_network(
+    build: Build, place: str
+) -> None:
+    spec = build({"service": {"shared_filesystem": place}})
+    assert {role.container.host_directories for role in spec.roles if role.container} == {()}
+
+
+@pytest.mark.parametrize(
     ("style", "path_style"), [("auto", None), ("path", True), ("virtual", False)]
 )
 def test_the_addressing_style_is_one_of_three(
