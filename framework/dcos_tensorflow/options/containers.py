@@ -15,6 +15,8 @@ from dcos_tensorflow.options.environment_checks import RESERVED_VARIABLES
 from dcos_tensorflow.options.errors import Finding
 from dcos_tensorflow.options.models import Options
 
+#: What docker run --ulimit does not take (github.com/docker/go-units, ulimit.go).
+_NO_ULIMIT = ("RLIMIT_AS",)
 _GROUPS = ("parameter_server", "chief", "worker", "gpu_worker", "evaluator", "tensorboard")
 
 
@@ -129,3 +131,13 @@ def _docker(options: Options, with_image: Sequence[str]) -> Iterator[Finding]:
             "mesos",
             ("service.containerizer", *paths),
         )
+    for group in ("service", *with_image):
+        for number, limit in enumerate(getattr(options, group).rlimits):
+            if limit.name in _NO_ULIMIT:
+                yield Finding(
+                    f"{group}.rlimits.{number}.name",
+                    f"Docker's engine knows no {limit.name}",
+                    "another limit, or service.containerizer mesos",
+                    ("service.containerizer", f"{group}.rlimits"),
+                    limit.name,
+                )

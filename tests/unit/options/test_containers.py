@@ -203,6 +203,17 @@ def test_secrets_of_tasks_without_an_image_do_not_mind_the_docker_containerizer(
     assert load(runnable(given)).worker.secrets[0].env == "TOKEN"
 
 
+def test_a_limit_that_docker_does_not_know_is_refused_with_it(problems: Problems) -> None:
+    options = {
+        "service": {"containerizer": "docker"},
+        "worker": {"rlimits": [{"name": "RLIMIT_NOFILE"}, {"name": "RLIMIT_AS"}]},
+    }
+    assert problems(options) == [
+        "worker.rlimits.1.name: Docker's engine knows no RLIMIT_AS (given: RLIMIT_AS; allowed: "
+        "another limit, or service.containerizer mesos)"
+    ]
+
+
 def test_an_unknown_limit_is_told_with_those_there_are(problems: Problems) -> None:
     (line,) = problems({"service": {"rlimits": [{"name": "nofile"}]}})
     assert line.startswith("service.rlimits.0.name: is not a value that it can have (given: ")
