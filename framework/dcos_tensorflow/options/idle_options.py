@@ -7,7 +7,6 @@ app of a DC/OS package carries every option. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
 from typing import Any
 
 from dcos_tensorflow.options.cross_checks import ROLE_GROUPS, count_of, gpus_of, role_options
@@ -116,15 +115,16 @@ def _of_storage(options: Options) -> Iterator[_Row]:
 def _given(options: Options, path: str) -> bool:
     """Say whether something other than its default stands at a path."""
     *above, name = path.split(".")
-    section: Any = reduce(getattr, above, options)
+    section: Any = options
+    for key in above:
+        section = getattr(section, key)
     return name in _differing(section)
 
 
 def _differing(section: Section) -> set[str]:
     """Return the names in a group whose values are not their defaults."""
-    default = type(section).model_fields
     return {
         name
-        for name, field in default.items()
+        for name, field in type(section).model_fields.items()
         if getattr(section, name) != field.get_default(call_default_factory=True)
     }
