@@ -230,7 +230,8 @@ def _note(draft: Draft, incident: Incident, cause: Cause, record: TaskRecord) ->
     _judge_progress(draft, incident)
     end = "it can never run" if cause.permanent else _exhausted(spec, draft.job, incident, now)
     if not end:
-        failures = max(draft.job.fruitless - 1, _charged_in_a_row(draft.job))
+        before = draft.job.fruitless - int(not incident.charged)
+        failures = max(before, _charged_in_a_row(draft.job))
         seed = f"{draft.state.instance}/{draft.job.attempt}/{draft.job.restarts}"
         wait = backoff_seconds(spec.retry, failures, seed)
         draft.set_job(restarts=draft.job.restarts + 1, restart_at=now + wait)
@@ -247,7 +248,7 @@ def _note(draft: Draft, incident: Incident, cause: Cause, record: TaskRecord) ->
 
 
 def _judge_progress(draft: Draft, incident: Incident) -> None:
-    """Count the incidents in a row that the job got nowhere before."""
+    """Count the incidents in a row that the job got nowhere before; charged ones have a limit."""
     job = draft.job
     if incident.step is not None:
         fruitful = job.best_step is None or incident.step > job.best_step
@@ -255,7 +256,8 @@ def _judge_progress(draft: Draft, incident: Incident) -> None:
         ran = job.phase is JobPhase.RUNNING and draft.now - job.phase_since >= FRUITFUL_SECONDS
         fruitful = ran
     best = max((s for s in (incident.step, job.best_step) if s is not None), default=None)
-    draft.set_job(fruitless=0 if fruitful else job.fruitless + 1, best_step=best)
+    more = job.fruitless + int(not incident.charged)
+    draft.set_job(fruitless=0 if fruitful else more, best_step=best)
 
 
 def _exhausted(spec: ServiceSpec, job: JobState, incident: Incident, now: float) -> str:

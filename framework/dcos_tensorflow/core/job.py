@@ -102,8 +102,8 @@ class JobState:
     ``restarting`` are the members that the restart under way concerns: nobody of them starts before
     all of them have stopped. ``planned`` says that nothing failed: members may take their whole
     grace, the decider first. ``phase_since`` is when the present phase was entered.
-    ``fruitless`` counts the incidents in a row without progress in between, ``best_step`` is the
-    highest step known at the newest of them. ``absent`` are the members that the job goes on
+    ``fruitless`` counts the uncharged incidents without progress in between, ``best_step`` is the
+    highest step known at the newest of all. ``absent`` are the members that the job goes on
     without, ``joining`` those of them that the options have added: they join as soon as there is
     room. ``restore_step`` is the checkpoint step that every member of a gang which must agree on
     one restores (None: there is no checkpoint). ``strategy_seen`` is what a task runner recognised

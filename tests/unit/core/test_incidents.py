@@ -141,6 +141,14 @@ def test_what_costs_nothing_but_never_gets_anywhere_ends_the_job():
     assert "got no further" in scheduler.state.job.verdict.summary
 
 
+def test_failures_that_are_charged_end_the_job_by_their_own_limit_alone():
+    scheduler = a_job(limit=5, fruitless_limit=2)
+    for _ in range(5):
+        fail_process(scheduler, "worker-1", "user_error", 1)
+        scheduler.run(150)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
 def test_failures_with_progress_in_between_are_never_fruitless():
     scheduler = a_job(limit=0, fruitless_limit=3)
     for number in range(8):
