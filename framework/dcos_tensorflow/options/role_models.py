@@ -101,13 +101,13 @@ def _port(default: int, what: str) -> Any:
     )
 
 
-def _placement(what: str) -> Any:
+def _placement(what: str, article: str = "a") -> Any:
     return Field(
         "[]",
         title="Placement constraint",
-        description=f"Which agents may run a {what}, and how many of them on one, as Marathon's "
-        'constraints, e.g. [["hostname", "UNIQUE"]] or hostname:UNIQUE. Operators: UNIQUE, '
-        "CLUSTER, GROUP_BY, LIKE, UNLIKE, MAX_PER, IS, IS_NOT.",
+        description=f"Which agents may run {article} {what}, and how many of them on one, as "
+        'Marathon\'s constraints, e.g. [["hostname", "UNIQUE"]] or hostname:UNIQUE. Operators: '
+        "UNIQUE, CLUSTER, GROUP_BY, LIKE, UNLIKE, MAX_PER, IS, IS_NOT.",
         json_schema_extra=ZONE_CONSTRAINTS,
     )
 
@@ -280,7 +280,7 @@ class Evaluator(Section):
     """Options of the evaluator."""
 
     count: OneOrNone = _count(0, "evaluators")
-    placement_constraint: Placement = _placement("evaluator")
+    placement_constraint: Placement = _placement("evaluator", "an")
     port: Port = Field(
         2224,
         title="Port",

@@ -129,7 +129,8 @@ class Service(Section):
         "*", description="Mesos role whose resources are used: its quota and its reservations."
     )
     log_level: Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL"] = Field(
-        "INFO", description="How much the scheduler logs."
+        "INFO",
+        description="How much the scheduler logs. A changed one holds from its next start on.",
     )
     security: Security = group(Security, "Security settings.")
     job_url: FetchedUri = Field(
