@@ -6,8 +6,10 @@ Called by ``commands``. Where the cluster is and who asks comes from the environ
 
 from __future__ import annotations
 
+import http.client
 import json
 import ssl
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -46,8 +48,10 @@ class Answer:
 class Cluster:
     """A DC/OS cluster as the ``dcos`` command describes it, and one service on it."""
 
-    def __init__(self, service: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, service: str, environ: Mapping[str, str], *, verbose: bool = False) -> None:
+        """``verbose`` tells each request and its status on standard error."""
         self.service = service
+        self._verbose = verbose
         self._url = environ.get("DCOS_URL", "").rstrip("/")
         self._token = environ.get("DCOS_ACS_TOKEN", "")
         self._opener = self._open_with(environ) if self._url else None
@@ -137,13 +141,21 @@ class Cluster:
         request = urllib.request.Request(self._url + path, data, headers, method=method)
         if self._token:
             request.add_header("Authorization", f"token={self._token}")
+        answer = self._answer(request)
+        if self._verbose:
+            told = f"{method} {self._url}{path}: {answer.status} {answer.reason}"
+            print(told, file=sys.stderr)
+        return answer
+
+    def _answer(self, request: urllib.request.Request) -> Answer:
+        assert self._opener is not None
         try:
             with self._opener.open(request, timeout=_SECONDS) as response:
                 return Answer(response.status, response.reason, response.read())
         except urllib.error.HTTPError as error:
             with error:
                 return Answer(error.code, error.reason, error.read())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             raise CommandError(f"{self._url} cannot be reached: {reason}.") from error
 

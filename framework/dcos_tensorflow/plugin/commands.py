@@ -13,7 +13,7 @@ import urllib.parse
 import webbrowser
 from typing import Any, Dict, List, Optional
 
-from dcos_tensorflow.plugin import marathon_update
+from dcos_tensorflow.plugin import marathon_update, update_check
 from dcos_tensorflow.plugin.client import Answer, Cluster
 from dcos_tensorflow.plugin.errors import CommandError
 from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines
@@ -199,6 +199,10 @@ def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
         body["packageVersion"] = given.package_version
     if len(body) == 2:
         raise CommandError("What is to change? Give --options, --package-version or both.")
+    if "options" in body and not given.package_version:
+        # The package manager knows the package's rules alone. Of another version of the package
+        # the scheduler that runs knows nothing.
+        update_check.ask(cluster, body["options"], replace=given.replace)
     answer = cluster.package_manager("update", body)
     if answer.status == 404:
         if given.package_version:
@@ -217,16 +221,20 @@ def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
     )
 
 
-def _options(file: str) -> Any:
+def _options(file: str) -> Dict[str, Any]:
     try:
         if file == "stdin":
-            return json.load(sys.stdin)
-        with open(file, encoding="utf-8") as opened:
-            return json.load(opened)
+            found = json.load(sys.stdin)
+        else:
+            with open(file, encoding="utf-8") as opened:
+                found = json.load(opened)
     except OSError as error:
         raise CommandError(f"{file} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise CommandError(f"{file} is not JSON: {error}.") from error
+    if not isinstance(found, dict):
+        raise CommandError(f"{file} holds no JSON object.")
+    return found
 
 
 def _described(cluster: Cluster) -> Dict[str, Any]:

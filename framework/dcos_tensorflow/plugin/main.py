@@ -54,8 +54,10 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         or environ.get("DCOS_TENSORFLOW_SERVICE_NAME", "")
         or (module[len("beta-") :] if module.startswith("beta-") else module)
     )
+    # The dcos command sets the variable for its own -v.
+    told = parsed.verbose or environ.get("DCOS_VERBOSITY", "0") not in ("", "0")
     try:
-        parsed.command(Cluster(service, environ), parsed)
+        parsed.command(Cluster(service, environ, verbose=told), parsed)
     except CommandError as error:
         print(f"{_PROGRAM}: error: {error}", file=sys.stderr)
         return 1
@@ -67,16 +69,17 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 def parser(program: str) -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     whole = _Parser(prog=program, description=INFO)
-    whole.add_argument("--name", default="", help="name of the service, else tensorflow")
+    _everywhere(whole)
+    whole.set_defaults(name="", verbose=False)
     whole.add_argument("--info", action="store_true", help="say in one line what this is")
     tree = _below(whole)
     _add(tree, "describe", "the options that the service runs with", commands.describe)
     where = _add(tree, "endpoints", "where the tasks can be reached", commands.endpoints)
     where.add_argument("endpoint", nargs="?")
-    _plan(_below(tree.add_parser("plan", help="look at plans and steer them")))
-    _pod(_below(tree.add_parser("pod", help="look at pods, restart and replace them")))
-    _update(_below(tree.add_parser("update", help="change the options of the service")))
-    _debug(_below(tree.add_parser("debug", help="look inside the scheduler")))
+    _plan(_group(tree, "plan", "look at plans and steer them"))
+    _pod(_group(tree, "pod", "look at pods, restart and replace them"))
+    _update(_group(tree, "update", "change the options of the service"))
+    _debug(_group(tree, "debug", "look inside the scheduler"))
     _add(tree, "why", "why the job is not further", commands.why)
     _add(tree, "options", "the options that the scheduler works with", commands.options)
     board = _add(tree, "tensorboard", "where TensorBoard is", commands.tensorboard)
@@ -150,18 +153,18 @@ def _update(tree: Any) -> None:
 
 
 def _debug(tree: Any) -> None:
-    config = _below(tree.add_parser("config", help="configurations"))
+    config = _group(tree, "config", "configurations")
     _get(config, "list", "configurations")
     _get(config, "target", "configurations/target")
     _get(config, "target_id", "configurations/targetId")
     _get(config, "show", "configurations").add_argument("item", metavar="ID")
-    pod = _below(tree.add_parser("pod", help="pause and resume pods"))
+    pod = _group(tree, "pod", "pause and resume pods")
     for name in ("pause", "resume"):
         verb = _add(pod, name, f"{name} a pod", commands.pod_verb)
         verb.set_defaults(verb=name)
         verb.add_argument("pod")
         verb.add_argument("-t", "--tasks", action="append", metavar="TASK")
-    state = _below(tree.add_parser("state", help="the scheduler's state"))
+    state = _group(tree, "state", "the scheduler's state")
     _get(state, "framework_id", "state/frameworkId")
     _get(state, "properties", "state/properties")
     _get(state, "property", "state/properties").add_argument("item", metavar="NAME")
@@ -182,12 +185,35 @@ def _below(above: argparse.ArgumentParser) -> Any:
     return tree
 
 
+def _group(tree: Any, name: str, meaning: str) -> Any:
+    group = tree.add_parser(name, help=meaning)
+    _everywhere(group)
+    return _below(group)
+
+
+def _everywhere(above: argparse.ArgumentParser) -> None:
+    """Add the flags that may stand before or after any word, as in DC/OS' own commands.
+
+    Without a default: that of a command would win over what was given before it.
+    """
+    above.add_argument(
+        "--name", default=argparse.SUPPRESS, help="name of the service, else tensorflow"
+    )
+    above.add_argument(
+        *("-v", "--verbose"),
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="tell each request on standard error",
+    )
+
+
 def _add(
     tree: Any, name: str, meaning: str, command: Callable[..., None]
 ) -> argparse.ArgumentParser:
     added: argparse.ArgumentParser = tree.add_parser(name, help=meaning)
     added.set_defaults(command=command)
     added.add_argument("--json", action="store_true", help="answer in JSON")
+    _everywhere(added)
     return added
 
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import sys
 from typing import Any, Dict, Mapping, Optional
 
 from dcos_tensorflow.plugin.client import Answer, Cluster
 from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.update_check import check, defaults, merge, problem_in
 
 _OPTIONS = "DCOS_PACKAGE_OPTIONS"
 _PREFIX = "DCOS_PACKAGE_"
@@ -56,7 +56,7 @@ class Installed:
         except (KeyError, ValueError, TypeError, OSError, EOFError):
             return {}
         config = package.get("config") if isinstance(package, dict) else None
-        return _defaults(config) if isinstance(config, dict) else {}
+        return defaults(config) if isinstance(config, dict) else {}
 
 
 def installed(cluster: Cluster) -> Installed:
@@ -86,23 +86,13 @@ def update(cluster: Cluster, given: Mapping[str, Any], *, replace: bool) -> Json
     found = installed(cluster)
     options = _over_those_in_force(found, given, replace)
     app = _rendered(cluster, found, options)
-    _check(cluster, merge(found.defaults, options))
+    check(cluster, merge(found.defaults, options))
     answer = cluster.marathon(
         "PUT", f"v2/apps/{cluster.service_path}", app, force="true", partialUpdate="false"
     )
     _expect(answer, "Marathon")
     changed: Json = answer.json()
     return changed
-
-
-def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> Json:
-    """Return ``over`` laid over ``under``: objects are merged, everything else is replaced."""
-    merged = dict(under)
-    for name, value in over.items():
-        below = merged.get(name)
-        both = isinstance(below, dict) and isinstance(value, dict)
-        merged[name] = merge(below, value) if both else value  # type: ignore[arg-type]
-    return merged
 
 
 def refusal(service: str, problem: Mapping[str, Any]) -> str:
@@ -112,18 +102,6 @@ def refusal(service: str, problem: Mapping[str, Any]) -> str:
         for error in (problem.get("data") or {}).get("errors", ())
     ]
     return "\n".join([f"The options do not fit {service}: {problem.get('message', '')}", *rows])
-
-
-def _defaults(schema: Mapping[str, Any]) -> Json:
-    found: Json = {}
-    for name, below in (schema.get("properties") or {}).items():
-        if not isinstance(below, dict):
-            continue
-        if "default" in below:
-            found[name] = below["default"]
-        elif "properties" in below:
-            found[name] = _defaults(below)
-    return found
 
 
 def _over_those_in_force(found: Installed, given: Mapping[str, Any], replace: bool) -> Json:
@@ -143,7 +121,7 @@ def _rendered(cluster: Cluster, found: Installed, options: Json) -> Json:
         body["packageVersion"] = found.version
     answer = cluster.packages("render", body)
     if answer.status != 200:
-        problem = _problem(answer)
+        problem = problem_in(answer)
         if problem.get("type") == "JsonSchemaMismatch":
             raise CommandError(refusal(cluster.service, problem))
         raise CommandError(f"The package cannot be rendered: {problem.get('message')}")
@@ -159,46 +137,11 @@ def _rendered(cluster: Cluster, found: Installed, options: Json) -> Json:
     return {**app, "labels": {**kept, **(app.get("labels") or {}), _OPTIONS: told}}
 
 
-def _check(cluster: Cluster, options: Json) -> None:
-    """Ask the scheduler, unless it cannot be asked: whoever mends its options must be able to."""
-    answer = cluster.scheduler_if_up("POST", "job/check", options)
-    if answer is None:
-        print(
-            f"The scheduler of {cluster.service} does not answer: only the package's own rules were"
-            " checked.",
-            file=sys.stderr,
-        )
-        return
-    # 404: a scheduler of before there was this check.
-    if answer.status in (200, 208, 404):
-        return
-    body = _problem(answer)
-    problems = body.get("problems")
-    if isinstance(problems, list):
-        rows = [f"  {_line(one)}" for one in problems]
-        raise CommandError("\n".join([f"The options do not fit {cluster.service}:", *rows]))
-    raise CommandError(f"{cluster.service} cannot be changed so: {body.get('message')}")
-
-
-def _line(problem: Mapping[str, Any]) -> str:
-    told = [f"{word}: {problem[word]}" for word in ("given", "allowed") if problem.get(word)]
-    details = f" ({'; '.join(told)})" if told else ""
-    return f"{problem.get('path', '')}: {problem.get('message', '')}{details}"
-
-
 def _expect(answer: Answer, who: str) -> None:
     if answer.status in (401, 403):
         raise CommandError(
             f"The cluster refuses this ({answer.status}); log in with 'dcos auth login'."
         )
     if answer.status >= 300:
-        told = _problem(answer).get("message")
+        told = problem_in(answer).get("message")
         raise CommandError(f"{who} answers {answer.status} {answer.reason}: {told}")
-
-
-def _problem(answer: Answer) -> Json:
-    try:
-        found = json.loads(answer.text)
-    except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"message": answer.text[:300]}

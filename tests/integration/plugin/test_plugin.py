@@ -27,6 +27,8 @@ FILES = {
     "bad.json": {"worker": {"count": "x"}},
     "rename.json": {"service": {"name": "other"}},
 }
+#: Requests that change nothing.
+LOOKS = {"/cosmos/service/describe", "/service/tensorflow/v1/job/check"}
 
 
 def recordings() -> list[str]:
@@ -119,8 +121,10 @@ def test_a_recorded_command_asks_and_prints_the_same(
     cluster.answer, cluster.asked = exchange["response"], []
     code = run_here(words, {"DCOS_URL": cluster.url})
     printed = capsys.readouterr()
-    (asked,) = cluster.asked
+    *looks, asked = cluster.asked
     wanted = exchange["request"]
+    # Before options are changed, whether they can be is asked (test_update_check).
+    assert {look["path"] for look in looks} <= (LOOKS if "--options" in last["command"] else set())
     assert {k: asked[k] for k in ("method", "path", "body")} == {
         k: wanted[k] for k in ("method", "path", "body")
     }
@@ -157,6 +161,45 @@ def test_a_configured_service_is_asked(plugin: Path, cluster: Recorded) -> None:
     environ = {"DCOS_URL": cluster.url, "DCOS_TENSORFLOW_SERVICE_NAME": "team/mnist"}
     run(plugin, "tensorflow", "pod", "list", **environ)
     assert cluster.asked[0]["path"] == "/service/team/mnist/v1/pod"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--name=mnist", "plan", "status", "deploy"),
+        ("plan", "--name=mnist", "status", "deploy"),
+        ("plan", "status", "deploy", "--name=mnist"),
+        ("--name=other", "plan", "status", "--name=mnist", "deploy"),
+    ],
+)
+def test_the_service_can_be_named_anywhere_in_a_command(
+    cluster: Recorded, words: tuple[str, ...]
+) -> None:
+    cluster.answer = {"status": 200, "headers": {"Content-Type": "application/json"}, "body": {}}
+    cluster.asked = []
+    run_here(["tensorflow", *words], {"DCOS_URL": cluster.url})
+    assert cluster.asked[0]["path"] == "/service/mnist/v1/plans/deploy"
+
+
+@pytest.mark.parametrize(
+    ("words", "environ"),
+    [
+        (("-v", "pod", "list"), {}),
+        (("pod", "list", "-v"), {}),
+        (("pod", "list"), {"DCOS_VERBOSITY": "1"}),
+    ],
+)
+def test_each_request_is_told_to_who_asks_for_it(
+    cluster: Recorded,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    environ: dict[str, str],
+) -> None:
+    cluster.answer = {"status": 200, "headers": {"Content-Type": "application/json"}, "body": []}
+    of_dcos = {"DCOS_URL": cluster.url, "DCOS_ACS_TOKEN": "secret"}
+    run_here(["tensorflow", *words], {**of_dcos, **environ})
+    said = capsys.readouterr().err
+    assert said == f"GET {cluster.url}/service/tensorflow/v1/pod: 200 OK\n"
 
 
 def test_a_scheduler_that_is_not_up_is_said_to_be_starting(plugin: Path, cluster: Recorded) -> None:

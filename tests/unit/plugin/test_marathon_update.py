@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.plugin.errors import CommandError
-from dcos_tensorflow.plugin.marathon_update import Installed, merge
+from dcos_tensorflow.plugin.marathon_update import Installed
+from dcos_tensorflow.plugin.update_check import merge
 
 CONFIG = {
     "type": "object",

@@ -1,0 +1,99 @@
+"""Asks the scheduler of a service whether it can go over to other options, before anything changes.
+
+Called by ``commands`` before the cluster's package manager gets options, and by
+``marathon_update``. A package manager knows the package's rules and no more: a placement rule that
+is none, or a strategy that a running job cannot change to, it would hand on to a scheduler that
+then ends.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Dict, Mapping
+
+from dcos_tensorflow.plugin.client import Answer, Cluster
+from dcos_tensorflow.plugin.errors import CommandError
+
+Json = Dict[str, Any]
+
+
+def ask(cluster: Cluster, given: Mapping[str, Any], *, replace: bool) -> None:
+    """Check ``given``, laid over the options in force unless these are to be forgotten.
+
+    Whoever cannot be asked is not: what the package manager refuses itself is left to it.
+    Raises CommandError.
+    """
+    answer = cluster.package_manager("describe", {"appId": cluster.service})
+    found = problem_in(answer)
+    if answer.status != 200:
+        return
+    if replace:
+        config = (found.get("package") or {}).get("config")
+        under = defaults(config) if isinstance(config, dict) else None
+    else:
+        under = found.get("resolvedOptions")
+    if isinstance(under, dict):
+        check(cluster, merge(under, given))
+
+
+def check(cluster: Cluster, options: Json) -> None:
+    """Ask the scheduler, unless it cannot be asked: whoever mends its options must be able to.
+
+    Raises CommandError.
+    """
+    answer = cluster.scheduler_if_up("POST", "job/check", options)
+    if answer is None:
+        print(
+            f"The scheduler of {cluster.service} does not answer: only the package's own rules were"
+            " checked.",
+            file=sys.stderr,
+        )
+        return
+    # 404: a scheduler of before there was this check.
+    if answer.status in (200, 208, 404):
+        return
+    body = problem_in(answer)
+    problems = body.get("problems")
+    if isinstance(problems, list):
+        rows = [f"  {_line(one)}" for one in problems]
+        raise CommandError("\n".join([f"The options do not fit {cluster.service}:", *rows]))
+    raise CommandError(f"{cluster.service} cannot be changed so: {body.get('message')}")
+
+
+def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> Json:
+    """Return ``over`` laid over ``under``: objects are merged, everything else is replaced."""
+    merged = dict(under)
+    for name, value in over.items():
+        below = merged.get(name)
+        both = isinstance(below, dict) and isinstance(value, dict)
+        merged[name] = merge(below, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def defaults(schema: Mapping[str, Any]) -> Json:
+    """Return the defaults that a package's ``config.json`` gives."""
+    found: Json = {}
+    for name, below in (schema.get("properties") or {}).items():
+        if not isinstance(below, dict):
+            continue
+        if "default" in below:
+            found[name] = below["default"]
+        elif "properties" in below:
+            found[name] = defaults(below)
+    return found
+
+
+def problem_in(answer: Answer) -> Json:
+    """Return an answer's JSON object; its text as a message when it is none."""
+    try:
+        found = json.loads(answer.text)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"message": answer.text[:300]}
+
+
+def _line(problem: Mapping[str, Any]) -> str:
+    told = [f"{word}: {problem[word]}" for word in ("given", "allowed") if problem.get(word)]
+    details = f" ({'; '.join(told)})" if told else ""
+    return f"{problem.get('path', '')}: {problem.get('message', '')}{details}"

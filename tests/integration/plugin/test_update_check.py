@@ -1,0 +1,157 @@
+"""``update start`` asks the scheduler whether it can take the options, before anybody gets them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.plugin.main import run
+
+DESCRIBE, UPDATE = "/cosmos/service/describe", "/cosmos/service/update"
+CHECK = "/service/tensorflow/v1/job/check"
+CONFIG = {
+    "properties": {
+        "service": {"properties": {"name": {"default": "tensorflow"}}},
+        "worker": {"properties": {"count": {"default": 3}, "mem": {"default": 4096}}},
+    }
+}
+DESCRIBED = {
+    "package": {"name": "tensorflow", "version": "1.0.0", "config": CONFIG},
+    "resolvedOptions": {"service": {"name": "tensorflow"}, "worker": {"count": 7, "mem": 4096}},
+}
+WRONG = {
+    "message": "the options are wrong",
+    "problems": [{"path": "worker.count", "message": "must be at least 1", "given": "0"}],
+}
+
+Answers = dict[str, tuple[int, Any]]
+Update = Callable[..., tuple[int, str]]
+
+
+class Cluster:
+    """A cluster with one service: answers by path, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self.answers: Answers = {DESCRIBE: (200, DESCRIBED), CHECK: (200, {}), UPDATE: (200, {})}
+        cluster = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                cluster.asked.append((self.path, body))
+                status, answer = cluster.answers[self.path]
+                data = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    @property
+    def paths(self) -> list[str]:
+        return [path for path, _ in self.asked]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    found = Cluster()
+    thread = threading.Thread(target=found.server.serve_forever, args=(0.02,))
+    thread.start()
+    yield found
+    found.server.shutdown()
+    thread.join()
+    found.server.server_close()
+
+
+@pytest.fixture
+def update(cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Update:
+    """Run ``dcos tensorflow update start``; return its exit code and what it prints."""
+
+    def start(options: Any, *words: str) -> tuple[int, str]:
+        file = tmp_path / "more.json"
+        file.write_text(json.dumps(options))
+        command = ["tensorflow", "update", "start", f"--options={file}", *words]
+        code = run(command, {"DCOS_URL": cluster.url})
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
+
+    return start
+
+
+def test_options_that_the_scheduler_refuses_are_given_to_nobody(
+    cluster: Cluster, update: Update
+) -> None:
+    cluster.answers[CHECK] = (400, WRONG)
+    code, printed = update({"worker": {"count": 0}})
+    assert (code, "worker.count: must be at least 1 (given: 0)" in printed) == (1, True), printed
+    assert UPDATE not in cluster.paths
+
+
+def test_a_change_that_the_job_cannot_make_is_given_to_nobody(
+    cluster: Cluster, update: Update
+) -> None:
+    cluster.answers[CHECK] = (417, {"message": "the strategy would change"})
+    assert update({"service": {"strategy": "multi_worker"}}) == (
+        1,
+        "dcos-tensorflow: error: tensorflow cannot be changed so: the strategy would change\n",
+    )
+    assert UPDATE not in cluster.paths
+
+
+def test_the_scheduler_is_asked_about_the_options_in_force_and_those_over_them(
+    cluster: Cluster, update: Update
+) -> None:
+    update({"worker": {"mem": 1}})
+    assert cluster.paths == [DESCRIBE, CHECK, UPDATE]
+    whole = {"service": {"name": "tensorflow"}, "worker": {"count": 7, "mem": 1}}
+    assert dict(cluster.asked)[CHECK] == whole
+
+
+def test_with_replace_it_is_asked_about_the_defaults_and_those_over_them(
+    cluster: Cluster, update: Update
+) -> None:
+    update({"worker": {"mem": 1}}, "--replace")
+    whole = {"service": {"name": "tensorflow"}, "worker": {"count": 3, "mem": 1}}
+    assert dict(cluster.asked)[CHECK] == whole
+
+
+def test_a_scheduler_that_does_not_answer_keeps_nobody_from_mending_its_options(
+    cluster: Cluster, update: Update
+) -> None:
+    cluster.answers[CHECK] = (502, {})
+    code, printed = update({"worker": {"count": 1}})
+    assert (code, cluster.paths[-1]) == (0, UPDATE)
+    assert "only the package's own rules were checked" in printed
+
+
+def test_of_another_version_of_the_package_the_scheduler_is_not_asked(
+    cluster: Cluster, update: Update
+) -> None:
+    update({"worker": {"count": 1}}, "--package-version=2.0.0")
+    assert cluster.paths == [UPDATE]
+
+
+def test_a_service_that_cannot_be_described_is_the_package_managers_to_refuse(
+    cluster: Cluster, update: Update
+) -> None:
+    refusal = (400, {"type": "MarathonAppNotFound", "message": "none"})
+    cluster.answers |= {DESCRIBE: refusal, UPDATE: refusal}
+    code, printed = update({"worker": {"count": 1}})
+    assert (code, "There is no service tensorflow" in printed) == (1, True), printed
+
+
+def test_options_that_are_no_object_are_refused_here(cluster: Cluster, update: Update) -> None:
+    code, printed = update(["worker"])
+    assert (code, "holds no JSON object" in printed, cluster.asked) == (1, True, [])
