@@ -8,6 +8,7 @@ changes nothing: a cache would only save a copy on the same machine.
 
 from __future__ import annotations
 
+import http.client
 import os
 import shutil
 import stat
@@ -16,7 +17,7 @@ import urllib.parse
 import urllib.request
 import zipfile
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import IO, Any
 
 #: Seconds without a byte until a download has failed.
 _STALLED_SECONDS = 60.0
@@ -24,6 +25,12 @@ _STALLED_SECONDS = 60.0
 _TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 _ZIP_ENDINGS = (".zip",)
 _GZIP_ENDINGS = (".gz",)
+
+
+_FAILURES = (
+    *(OSError, ValueError, EOFError),
+    *(tarfile.TarError, zipfile.BadZipFile, http.client.HTTPException),
+)
 
 
 class FetchError(Exception):
@@ -41,7 +48,7 @@ def fetch(uris: Iterable[Mapping[str, Any]], sandbox: str) -> None:
             _fetch_one(uri, sandbox)
         except FetchError:
             raise
-        except (OSError, ValueError, tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+        except _FAILURES as error:
             raise FetchError(f"Failed to fetch '{uri['value']}': {error}") from error
 
 
@@ -75,7 +82,7 @@ def _bring(source: str, target: str) -> None:
             raise FetchError(f"Not supported by the embedded cluster: {scheme}:// ('{source}')")
         request = urllib.request.urlopen(source, timeout=_STALLED_SECONDS)
         with request as response, open(target, "wb") as out:
-            shutil.copyfileobj(response, out)
+            save(response, out)
         return
     if scheme == "file":
         source = urllib.parse.unquote(urllib.parse.urlparse(source).path)
@@ -86,6 +93,18 @@ def _bring(source: str, target: str) -> None:
             f"Failed to fetch '{source}': a relative path needs the agent's frameworks_home"
         )
     shutil.copy(source, target)
+
+
+def save(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
+    """Write the whole body of a response to an empty file.
+
+    Raises:
+        OSError: the connection broke. Python itself notices that of chunked bodies only.
+    """
+    shutil.copyfileobj(response, out)
+    told = response.headers.get("Content-Length")
+    if told is not None and out.tell() != int(told):
+        raise OSError(f"the connection broke after {out.tell()} of {told} bytes")
 
 
 def _unpack(path: str, sandbox: str) -> None:

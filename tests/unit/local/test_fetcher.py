@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import http.server
 import os
 import tarfile
+import threading
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -96,3 +99,40 @@ def test_archive_cannot_write_outside_of_the_sandbox(sandbox: Path, source: Path
         archive.add(source / "tool.sh", "../escaped")
     with pytest.raises(FetchError, match="escaped"):
         fetch([{"value": str(source / "a.tar")}], str(sandbox))
+
+
+class Cutting(http.server.BaseHTTPRequestHandler):
+    """Breaks off in the middle of each answer."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        if self.path == "/chunked.py":
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"64\r\nbegin")
+        else:
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b"begin")
+        self.close_connection = True
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def cutting() -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cutting) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("name", ["sized.py", "chunked.py"])
+def test_a_download_that_broke_off_is_a_failure(name: str, cutting: str, sandbox: Path) -> None:
+    with pytest.raises(FetchError, match=f"{cutting}/{name}"):
+        fetch([{"value": f"{cutting}/{name}"}], str(sandbox))

@@ -61,6 +61,22 @@ def test_whoever_comes_back_with_a_cursor_gets_what_follows_it(tmp_path: Path) -
     assert [one["fields"]["MESSAGE"] for one in [first, *rest]] == ["one", "two", "three"]
 
 
+def test_a_file_that_was_begun_anew_is_followed_from_its_first_line(tmp_path: Path) -> None:
+    async def read() -> list[str]:
+        path = text(tmp_path / "stdout", b"the first file\n")
+        found: list[str] = []
+        async for chunk in logs.events(path, 0):
+            for line in chunk.decode().splitlines():
+                if line.startswith("data: "):
+                    found.append(json.loads(line.removeprefix("data: "))["fields"]["MESSAGE"])
+                    text(path, b"anew\n")
+            if len(found) == 2:
+                break
+        return found
+
+    assert asyncio.run(asyncio.wait_for(read(), 20)) == ["the first file", "anew"]
+
+
 def test_an_event_stays_below_what_the_client_takes() -> None:
     events = logs.event(("\x00" * 100_000).encode(), 1, "stdout").split(b"\n\n")
     assert max(map(len, events)) < 64 * 1024

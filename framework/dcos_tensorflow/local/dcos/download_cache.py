@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import http.client
 import json
 import os
-import shutil
 import tempfile
 import threading
 import urllib.error
@@ -19,6 +19,8 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+
+from dcos_tensorflow.local.fetcher import save
 
 #: Seconds without a byte until a download has failed.
 _STALLED_SECONDS = 60.0
@@ -60,11 +62,7 @@ class DownloadCache:
         try:
             request = urllib.request.Request(url, headers=headers)
             with urllib.request.urlopen(request, timeout=_STALLED_SECONDS) as response:
-                folder.mkdir(parents=True, exist_ok=True)
-                # A name of its own each time: somebody may be reading the former copy.
-                descriptor, name = tempfile.mkstemp(dir=folder)
-                with open(descriptor, "wb") as out:
-                    shutil.copyfileobj(response, out)
+                name = _saved(response, folder)
                 about = {
                     "url": url,
                     "file": Path(name).name,
@@ -76,7 +74,7 @@ class DownloadCache:
             if error.code == _NOT_MODIFIED and known:
                 return content
             raise DownloadError(f"{url}: HTTP status {error.code}") from error
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             if known:
                 return content
             raise DownloadError(f"{url}: {error}") from error
@@ -85,6 +83,23 @@ class DownloadCache:
             with contextlib.suppress(FileNotFoundError):
                 content.unlink()
         return Path(name)
+
+
+def _saved(response: http.client.HTTPResponse, folder: Path) -> str:
+    """Write a response to a file of its own, and return its path: the former may be in use.
+
+    Raises:
+        OSError: the connection broke; nothing is left of the file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=folder)
+    try:
+        with open(descriptor, "wb") as out:
+            save(response, out)
+    except BaseException:
+        os.unlink(name)
+        raise
+    return name
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -54,13 +54,18 @@ def last_lines(path: Path, lines: int) -> bytes:
 
 
 async def events(path: Path, start: int) -> AsyncIterator[bytes]:
-    """Give the lines from byte ``start`` on as server-sent events, those to come too, for ever."""
+    """Give the lines from byte ``start`` on as server-sent events, those to come too, for ever.
+
+    A file that has become shorter was begun anew: a task runner does so when it is full.
+    """
     position, rest = start, b""
     spoke = time.monotonic()
     yield b": following\n\n"
     while True:
         chunk = await asyncio.to_thread(_read, path, position)
-        if chunk:
+        if chunk is None:
+            position, rest = 0, b""
+        elif chunk:
             cursor = position - len(rest)
             position += len(chunk)
             *whole, rest = (rest + chunk).split(b"\n")
@@ -75,9 +80,12 @@ async def events(path: Path, start: int) -> AsyncIterator[bytes]:
             await asyncio.sleep(_LOOK_SECONDS)
 
 
-def _read(path: Path, position: int) -> bytes:
+def _read(path: Path, position: int) -> bytes | None:
+    """Return what follows ``position``; None when the file ends before it."""
     try:
         with open(path, "rb") as file:
+            if file.seek(0, os.SEEK_END) < position:
+                return None
             file.seek(position)
             return file.read(_BLOCK)
     except FileNotFoundError:
