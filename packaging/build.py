@@ -35,6 +35,8 @@ SCHEDULER = "dcos-tensorflow-scheduler-linux-x86-64.tar.gz"
 PLUGIN = "dcos-tensorflow-cli.pyz"
 REPOSITORY = "stub-universe-tensorflow.json"
 CHECKSUMS = "SHA256SUMS"
+#: Addresses on this machine: for the local DC/OS alone.
+_HERE = "file://"
 _SCHEMAS = {
     "package-schema.json": "package.json",
     "config-schema.json": "config.json",
@@ -58,7 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
         if output.exists():
             shutil.rmtree(output)
         folder.rename(output)
-    print(f"The package is in {output}. Serve it at {given.artifact_url}, then:")
+    if given.artifact_url.startswith(_HERE):
+        print(f"The package is in {output}, for the local DC/OS of this machine only:")
+    else:
+        print(f"The package is in {output}. Serve it at {given.artifact_url}, then:")
     print(f"  dcos package repo add --index=0 tensorflow {given.artifact_url}/{REPOSITORY}")
     return 0
 
@@ -73,7 +78,7 @@ def build(given: argparse.Namespace, folder: Path, scratch: Path) -> None:
     build_plugin(folder / PLUGIN)
     icons.draw(folder)
     package = _package(given, folder, time)
-    _check(package, given.schemas)
+    _check(package, given.schemas, local=given.artifact_url.startswith(_HERE))
     _write(package, folder, time)
     smoke.check(folder / SCHEDULER, folder / PLUGIN, folder / REPOSITORY, __version__)
     print("  the artifacts run in an empty directory with an empty environment")
@@ -94,9 +99,17 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--schemas", type=Path, help="folder of Universe's schemas, to check by")
     given = parser.parse_args(arguments)
-    if not given.artifact_url.startswith(("http://", "https://")):
-        parser.error(f"--artifact-url must be http:// or https://, not {given.artifact_url!r}")
+    if not given.artifact_url.startswith(("http://", "https://", _HERE)):
+        parser.error(
+            f"--artifact-url must be http://, https:// or file://, not {given.artifact_url!r}"
+        )
     given.artifact_url = given.artifact_url.rstrip("/")
+    output = given.output.absolute().as_uri()
+    if given.artifact_url.startswith(_HERE) and given.artifact_url != output:
+        parser.error(
+            f"--artifact-url is {given.artifact_url}, and the files will be at {output}: nobody"
+            " serves a file:// address, so both must be the same"
+        )
     return given
 
 
@@ -132,8 +145,8 @@ def _versions(text: str) -> list[str]:
     return [version.strip() for version in text.split(",") if version.strip()]
 
 
-def _check(package: Package, schemas: Path | None) -> None:
-    found = list(problems(package))
+def _check(package: Package, schemas: Path | None, *, local: bool) -> None:
+    found = list(problems(package, local=local))
     if schemas is not None:
         found += _by_schemas(package, schemas)
     if found:

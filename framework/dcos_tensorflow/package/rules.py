@@ -42,18 +42,23 @@ _PACKAGE_LISTS = {
 _PACKAGE_OTHERS = ("licenses", "lastUpdated")
 _REQUIRED = ("packagingVersion", "name", "version", "maintainer", "description", "tags")
 
+_WEB = r"https?://"
+_LOCAL = r"https?://|file:///"
 _URI = re.compile(r"\b(?!zk:)[a-z][a-z0-9+.-]*://[^\s\"',}]+")
 #: Universe's resource schema knows these systems, and one kind of processor.
 _SYSTEMS = ("linux", "darwin", "windows")
 
 
-def problems(package: Package) -> tuple[str, ...]:
-    """Return everything that is wrong with ``package``, one line each; empty when nothing is."""
+def problems(package: Package, *, local: bool = False) -> tuple[str, ...]:
+    """Return everything that is wrong with ``package``, one line each; empty when nothing is.
+
+    ``local`` lets it name files of this machine: for the local DC/OS, and for no cluster.
+    """
     return (
         *_ascii(package),
         *_description(package.description),
         *_config(package.config),
-        *_resource(package.resource),
+        *_resource(package.resource, _LOCAL if local else _WEB),
         *_template(package),
         *_air_gap(package),
     )
@@ -115,7 +120,8 @@ def _config(config: Mapping[str, Any]) -> Iterator[str]:
             yield f"config.json: {'.'.join(path) or 'the whole'} takes misspelt options in silence"
 
 
-def _resource(resource: Mapping[str, Any]) -> Iterator[str]:
+def _resource(resource: Mapping[str, Any], address: str) -> Iterator[str]:
+    """Yield what is wrong with ``resource.json``; ``address`` is what its URLs look like."""
     unknown = sorted(set(resource) - {"assets", "images", "cli"})
     if unknown:
         yield f"resource.json: nothing is known of {', '.join(unknown)}"
@@ -125,7 +131,7 @@ def _resource(resource: Mapping[str, Any]) -> Iterator[str]:
     images = {k: v for k, v in resource.get("images", {}).items() if isinstance(v, str)}
     uris = {**resource.get("assets", {}).get("uris", {}), **images}
     for name, uri in uris.items():
-        if not re.match(r"https?://", uri):
+        if not re.match(address, uri):
             yield f"resource.json: {name} must be an address of the web: {uri}"
     for system, kinds in resource.get("cli", {}).get("binaries", {}).items():
         where = f"resource.json: the command line for {system}"
@@ -135,7 +141,7 @@ def _resource(resource: Mapping[str, Any]) -> Iterator[str]:
         binary = kinds["x86-64"]
         if binary.get("kind") not in ("executable", "zip"):
             yield f"{where} must be of the kind executable or zip"
-        if not re.match(r"https?://", binary.get("url", "")):
+        if not re.match(address, binary.get("url", "")):
             yield f"{where} must have an address of the web: {binary.get('url')}"
         hashes = binary.get("contentHash") or [{}]
         if not all(
