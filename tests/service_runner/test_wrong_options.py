@@ -6,7 +6,6 @@ what it does not, by the scheduler, with the variable edited into the app as an 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.options.catalogue import Option, options
 from dcos_tensorflow.package.variables import option_variables
 from service_runner.package_app import started_by_marathon, universe_package
+from wrong_values import wrong_values
 
 JOB = {"service": {"job_name": "train"}}
 PACKAGE = universe_package()
@@ -27,18 +27,6 @@ def in_the_package(path: tuple[str, ...]) -> dict[str, Any]:
     for key in path:
         schema = schema["properties"][key]
     return schema
-
-
-def wrong_values(schema: dict[str, Any]) -> Iterator[Any]:
-    """Return values that the schema forbids, one for each of its rules."""
-    yield from ([1], {"a": 1}, None)
-    yield 1.5 if schema["type"] != "number" else "1.5"
-    if "enum" in schema:
-        yield "no such choice"
-    if "minimum" in schema:
-        yield schema["minimum"] - (0 if schema.get("exclusiveMinimum") else 1)
-    if "maximum" in schema:
-        yield schema["maximum"] + 1
 
 
 def wrong_text(option: Option) -> str:

@@ -13,6 +13,7 @@ import sys
 from typing import Any, Callable, Mapping, Sequence
 
 from dcos_tensorflow.plugin import commands
+from dcos_tensorflow.plugin.attached_cluster import with_cluster
 from dcos_tensorflow.plugin.client import Cluster
 from dcos_tensorflow.plugin.errors import CommandError
 from dcos_tensorflow.plugin.logs import logs
@@ -57,7 +58,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     # The dcos command sets the variable for its own -v.
     told = parsed.verbose or environ.get("DCOS_VERBOSITY", "0") not in ("", "0")
     try:
-        parsed.command(Cluster(service, environ, verbose=told), parsed)
+        parsed.command(Cluster(service, with_cluster(environ), verbose=told), parsed)
     except CommandError as error:
         print(f"{_PROGRAM}: error: {error}", file=sys.stderr)
         return 1

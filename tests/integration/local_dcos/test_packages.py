@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,23 @@ def test_two_instances_run_side_by_side(world: World) -> None:
     listed = world.cosmos("list", {})["packages"]
     assert [entry["appId"] for entry in listed] == ["/one", "/two"]
     assert world.get("/service/two/v1/state/frameworkId") == ["two-id"]
+
+
+def test_of_installations_of_one_name_at_once_all_but_one_are_refused(world: World) -> None:
+    body = {"packageName": "tensorflow"}
+    with ThreadPoolExecutor(4) as clients:
+        replies = list(clients.map(lambda _: world.ask("POST", "/package/install", body), range(4)))
+    assert sorted(reply.status for reply in replies) == [200, 409, 409, 409]
+    assert len(world.settled("/tensorflow")["tasks"]) == 1
+
+
+def test_a_place_among_the_repositories_may_be_written_as_text(
+    world: World, tmp_path: Path
+) -> None:
+    """The ``dcos`` command of DC/OS 1.11 does so."""
+    body = {"name": "first", "uri": repository(tmp_path, name="first.json"), "index": "0"}
+    found = world.cosmos("repository/add", body)["repositories"]
+    assert [one["name"] for one in found] == ["first", "Local"]
 
 
 def test_a_repository_that_cannot_be_read_is_refused_when_it_is_added(world: World) -> None:

@@ -5,32 +5,25 @@ The scheduler's artifact is replaced by a script that starts the scheduler of th
 
 from __future__ import annotations
 
-import io
 import json
-import stat
+import os
+import signal
 import sys
-import tarfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import dcos_tensorflow
+from checkout_package import package_in, repository_of
 from dcos_tensorflow.package.cosmos import marathon_app
-from dcos_tensorflow.package.definition import Package, package_folder, read_folder
-from dcos_tensorflow.package.repository import repository_document
+from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.plugin.main import run as run_plugin
 from waiting import eventually
 
 from .conftest import MakeWorld
 from .world import World
-
-ROOT = Path(dcos_tensorflow.__file__).resolve().parents[1]
-SCRIPT = f"""#!/bin/sh
-PYTHONPATH={ROOT} exec {sys.executable} -c \\
-  'from dcos_tensorflow.cli.main import main; main()' "$@"
-"""
 
 
 def options(name: str, workers: int = 1) -> dict[str, Any]:
@@ -46,26 +39,13 @@ def options(name: str, workers: int = 1) -> dict[str, Any]:
 @pytest.fixture
 def real(tmp_path: Path) -> Package:
     """The package, with artifacts in a folder of the test's own."""
-    places = {
-        "package-version": "1.0.0",
-        "artifact-dir": tmp_path.as_uri(),
-        "sha256:dcos-tensorflow-cli.pyz": "0" * 64,
-    }
-    found = read_folder(package_folder(), places)
-    uri = found.resource["assets"]["uris"]["scheduler-tar-gz"]
-    with tarfile.open(tmp_path / uri.rpartition("/")[2], "w:gz") as archive:
-        member = tarfile.TarInfo("dcos-tensorflow/bin/dcos-tensorflow")
-        member.size, member.mode = len(SCRIPT), stat.S_IRWXU
-        archive.addfile(member, io.BytesIO(SCRIPT.encode()))
-    return found
+    return package_in(tmp_path)
 
 
 @pytest.fixture
 def world(make_world: MakeWorld, real: Package, tmp_path: Path) -> World:
     found = make_world()
-    path = tmp_path / "real.json"
-    path.write_text(json.dumps(repository_document(real, last_updated=1)))
-    found.cosmos("repository/add", {"name": "real", "uri": path.as_uri()})
+    found.cosmos("repository/add", {"name": "real", "uri": repository_of(real, tmp_path)})
     return found
 
 
@@ -133,14 +113,26 @@ def dcos_tensorflow_update(
 def old_open(make_world: MakeWorld, real: Package, tmp_path: Path) -> Iterator[World]:
     """Return an open cluster without ``/cosmos/service``, with the service tf on it."""
     found = make_world(variant="old-open")
-    path = tmp_path / "real.json"
-    path.write_text(json.dumps(repository_document(real, last_updated=1)))
-    found.cosmos("repository/add", {"name": "real", "uri": path.as_uri()})
-    install(found, real, "tf")
-    eventually(lambda: deployed(found, "tf"), what="the deployment of tf")
-    yield found
-    found.cosmos("uninstall", {"packageName": real.name})
-    found.gone("/tf")
+    found.cosmos("repository/add", {"name": "real", "uri": repository_of(real, tmp_path)})
+    with deployed_service(found, real):
+        yield found
+
+
+@pytest.fixture
+def current_open(world: World, real: Package) -> Iterator[World]:
+    """Return an open cluster whose package manager can update services, with the service tf."""
+    with deployed_service(world, real):
+        yield world
+
+
+@contextmanager
+def deployed_service(world: World, real: Package) -> Iterator[None]:
+    """Have the service tf, deployed."""
+    install(world, real, "tf")
+    eventually(lambda: deployed(world, "tf"), what="the deployment of tf")
+    yield
+    world.cosmos("uninstall", {"packageName": real.name})
+    world.gone("/tf")
 
 
 def deployed(world: World, name: str) -> bool:
@@ -160,6 +152,26 @@ def test_on_an_old_open_cluster_new_options_go_through_marathon(
     assert run_plugin(["tensorflow", "--name=tf", "describe"], environ) == 0
     described = json.loads(capsys.readouterr().out)
     assert (described["worker"]["count"], described["worker"]["mem"]) == (2, 64)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"worker": {"placement_constraint": "[["}}, "worker.placement_constraint: "),
+        ({"service": {"strategy": "multi_worker"}}, "the strategy would change"),
+    ],
+)
+def test_what_only_the_scheduler_can_judge_is_told_before_the_package_manager_is(
+    current_open: World,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    given: Any,
+    told: str,
+) -> None:
+    before = current_open.app("/tf")["version"]
+    code, printed = dcos_tensorflow_update(current_open, tmp_path, capsys, given)
+    assert (code, told in printed) == (1, True), printed
+    assert current_open.app("/tf")["version"] == before
 
 
 @pytest.mark.parametrize(
@@ -189,3 +201,19 @@ def test_new_options_reach_the_running_service(world: World, real: Package) -> N
     eventually(lambda: len(running(world, "tf")) == 2, what="a second worker")
     world.cosmos("uninstall", {"packageName": real.name})
     world.gone("/tf")
+
+
+def test_a_scheduler_that_is_killed_in_the_middle_of_an_update_goes_on_with_it(
+    current_open: World,
+) -> None:
+    world, before = current_open, running(current_open, "tf")
+    (old,) = world.dcos.marathon.tasks("/tf")
+    more = {"worker": {"count": 2}}
+    world.service("update", {"appId": "tf", "options": more, "replace": False})
+    (new,) = eventually(
+        lambda: [one for one in world.dcos.marathon.tasks("/tf") if one.pid not in (0, old.pid)],
+        what="the scheduler with the new options",
+    )
+    os.kill(new.pid, signal.SIGKILL)
+    eventually(lambda: len(running(world, "tf")) == 2, seconds=60, what="a second worker")
+    assert set(before) < set(running(world, "tf"))

@@ -86,4 +86,4 @@ class World:
         return found
 
     def gone(self, app_id: str) -> None:
-        eventually(lambda: app_id not in self.app_ids(), what=f"{app_id} to be gone")
+        eventually(lambda: app_id not in self.app_ids(), seconds=60, what=f"{app_id} to be gone")

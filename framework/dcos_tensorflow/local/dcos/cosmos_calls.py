@@ -54,6 +54,14 @@ class Request:
             raise _bad(f"'{name}' must be {words}")
         return found
 
+    def integer(self, name: str) -> int | None:
+        """Return a number if there is one; as Cosmos does, a text that holds one is taken."""
+        found = self._body.get(name)
+        if isinstance(found, str) and found.isascii() and found.isdigit():
+            return int(found)
+        whole = self.optional(name, int, "an integer")
+        return None if whole is None else int(whole)
+
     def version(self) -> str | None:
         """Return the package's version, if one is asked for."""
         found = self.optional("packageVersion", str, "text")
@@ -107,9 +115,10 @@ class CosmosCalls:
     # -- repositories --------------------------------------------------------------------------
 
     def _repository_add(self, request: Request, call: Call) -> Json:
-        index = request.optional("index", int, "an integer")
         return _listed(
-            self._cosmos.add_repository(request.text("name"), request.text("uri"), index)
+            self._cosmos.add_repository(
+                request.text("name"), request.text("uri"), request.integer("index")
+            )
         )
 
     def _repository_delete(self, request: Request, call: Call) -> Json:
@@ -199,7 +208,8 @@ def _handler(
     def handle(call: Call) -> Answer:
         media_types.check_request(room, verb, call.headers.get("content-type"))
         body = work(Request(call), call)
-        return json_answer(body, content_type=media_types.response(room, verb))
+        kind = media_types.response(room, verb, call.headers.get("accept", ""))
+        return json_answer(body, content_type=kind)
 
     return handle
 

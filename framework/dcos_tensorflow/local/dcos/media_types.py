@@ -9,17 +9,23 @@ from dcos_tensorflow.local.dcos.errors import CosmosError
 
 ERROR = "application/vnd.dcos.package.error+json;charset=utf-8;version=v1"
 _VERSIONS = {"package.describe": "v3"}
+#: Of these a client may ask for another version; what is answered fits both.
+_OTHER_VERSIONS = {"package.install": "v2"}
 
 
-def response(room: str, verb: str) -> str:
+def response(room: str, verb: str, accept: str = "") -> str:
     """Return the type of an answer; ``room`` is package or service, ``/`` in a verb becomes ``.``.
+
+    ``accept`` is what the client takes. The ``dcos`` command of DC/OS 1.11 compares the whole type.
 
     >>> response("package", "repository/list")
     'application/vnd.dcos.package.repository.list-response+json;charset=utf-8;version=v1'
     """
     name = f"{room}.{verb.replace('/', '.')}"
-    version = _VERSIONS.get(name, "v1")
-    return f"application/vnd.dcos.{name}-response+json;charset=utf-8;version={version}"
+    kind = f"application/vnd.dcos.{name}-response+json;charset=utf-8;version="
+    other = _OTHER_VERSIONS.get(name)
+    asked = accept.replace(" ", "").lower()
+    return kind + (other if other and kind + other in asked else _VERSIONS.get(name, "v1"))
 
 
 def check_request(room: str, verb: str, given: str | None) -> None:
