@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
+import urllib.request
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 
 from waiting import eventually
+from zookeeper_server import ZooKeeperServer
 
 from .conftest import Fetched
 
@@ -69,3 +73,43 @@ def test_options_that_only_the_scheduler_can_judge_end_it_with_their_path(
     ended = start(checkout, with_options(**{section: options}))
     assert ended.process.wait(60) == 2
     assert message in ended.output.read_text()
+
+
+def nodes(server: ZooKeeperServer) -> set[str]:
+    """Return the paths of everything in ZooKeeper that is not its own."""
+    client = KazooClient(server.address)
+    client.start()
+    found, look = set(), ["/"]
+    while look:
+        path = look.pop()
+        below = [f"{path.rstrip('/')}/{name}" for name in client.get_children(path)]
+        below = [one for one in below if not one.startswith("/zookeeper")]
+        found |= set(below)
+        look += below
+    client.stop()
+    client.close()
+    return found
+
+
+@pytest.mark.zookeeper
+@pytest.mark.timeout(300)
+def test_an_uninstall_as_cosmos_does_it_leaves_nothing_in_zookeeper_and_mesos(
+    start: Callable[..., Any], checkout: Fetched, own_zookeeper: ZooKeeperServer, master: str
+) -> None:
+    options = with_options(service={"name": "team/gone", "job_cmd": "sleep 600"})
+    state = {"DCOS_TENSORFLOW_STATE": own_zookeeper.url()}
+    first = start(checkout, options, **state)
+    eventually(lambda: first.get("/v1/plans/deploy")[0] == 200, seconds=60, what="the deploy")
+    assert "/dcos-service-team__gone" in nodes(own_zookeeper)
+    first.process.kill()
+    first.process.wait()
+    uninstalling = start(checkout, options, SDK_UNINSTALL="true", **state)
+    eventually(lambda: uninstalling.get("/v1/plans/deploy")[0] == 200, seconds=60, what="its end")
+    assert uninstalling.get("/v1/state/frameworkId")[0] == 404
+    uninstalling.process.send_signal(signal.SIGTERM)
+    assert uninstalling.process.wait(30) == 0
+    assert nodes(own_zookeeper) == set()
+    with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
+        found = json.load(answer)
+    assert "team/gone" not in [one["name"] for one in found["frameworks"]]
+    assert [one["reserved_resources"] for one in found["slaves"]] == [{}]
