@@ -13,6 +13,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LOOK_SECONDS = 0.01
+#: A look that takes long is followed by a pause so many times as long, up to the longest one: who
+#: waits leaves the machine to whom it waits for.
+PAUSE_PER_LOOK = 3.0
+LONGEST_PAUSE_SECONDS = 0.5
 
 
 def eventually(
@@ -26,12 +30,16 @@ def eventually(
 
     """
     __tracebackhide__ = True
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
+    deadline = began + seconds
     while not (value := condition()):
-        if time.monotonic() > deadline:
+        looked = time.monotonic()
+        if looked > deadline:
             awaited = (what if isinstance(what, str) else what()) or "what is waited for"
             raise AssertionError(f"{awaited}: not within {seconds} s; at last {value!r}")
-        time.sleep(LOOK_SECONDS)
+        pause = max(LOOK_SECONDS, PAUSE_PER_LOOK * (looked - began))
+        time.sleep(min(pause, LONGEST_PAUSE_SECONDS))
+        began = time.monotonic()
     return value
 
 
