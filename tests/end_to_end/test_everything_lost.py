@@ -62,6 +62,7 @@ class Training:
     def begin(self, environment: str, **checkpoints: object) -> None:
         """A new cluster, and the job on it: nothing of an earlier one is known to them."""
         self.lives += 1
+        (self.marks / "finish").unlink(missing_ok=True)
         home = CommandLine(self.folder / f"home-{self.lives}")
         options = self.folder / f"job-{self.lives}.json"
         options.write_text(json.dumps(self.options(environment, **checkpoints)))
@@ -78,9 +79,11 @@ class Training:
                 "python": environment,
                 "strategy": self.strategy,
                 "kill_grace_seconds": 5,
+                # Workers of a ParameterServerStrategy never end by themselves.
+                "outcome_grace_seconds": 1,
             },
             "checkpoints": {
-                "uri": "s3://bucket/job",
+                "uri": f"s3://{self.s3.bucket}/job",
                 "interval_seconds": INTERVAL_SECONDS,
                 "keep": 3,
                 **checkpoints,
@@ -131,8 +134,8 @@ class Training:
     def published(self) -> int:
         if "job/latest.json" not in self.s3.list_keys("job/latest"):
             return 0
-        body = self.s3.client.get_object(Bucket="bucket", Key="job/latest.json")["Body"].read()
-        published = json.loads(body)["published"]
+        latest = self.s3.client.get_object(Bucket=self.s3.bucket, Key="job/latest.json")
+        published = json.loads(latest["Body"].read())["published"]
         return published[0]["step"] if published else 0
 
 
@@ -162,7 +165,7 @@ def training(s3: S3Server, tmp_path: Path, request: pytest.FixtureRequest) -> It
 
 
 @pytest.mark.parametrize("training", ["parameter_server", "multi_worker"], indirect=True)
-@pytest.mark.timeout(200 + 120 * LOSSES)
+@pytest.mark.timeout(300 + 120 * LOSSES)
 def test_a_training_survives_the_loss_of_everything(training, tensorflow):
     dice = random.Random(SEED)
     members = 1 if training.strategy == "parameter_server" else 2
@@ -184,8 +187,22 @@ def test_a_training_survives_the_loss_of_everything(training, tensorflow):
         lost = [at for at, step in training.saves()[earlier:] if step >= published]
         assert not lost or lost[-1] - lost[0] < INTERVAL_SECONDS + UPLOAD_SECONDS
     assert begin_again(training, tensorflow, members) == [published] * members
+    if training.strategy == "multi_worker":
+        lose_a_process_and_go_on_from_the_same_published_step(training, published)
     training.end()
     assert training.published() == training.newest_save()
+
+
+def lose_a_process_and_go_on_from_the_same_published_step(training: Training, before: int) -> None:
+    """Kill the process of one member of a gang of two that has begun at the step ``before``."""
+    begun = len(training.restored())
+    eventually(lambda: training.published() > before, seconds=DEADLINE, what="a checkpoint")
+    os.kill(process_of(training, "worker-1"), signal.SIGKILL)
+    eventually(
+        lambda: len(training.restored()) >= begun + 2, seconds=DEADLINE, what="what is restored"
+    )
+    first, second = (step for _, step in training.restored()[begun : begun + 2])
+    assert first == second > before
 
 
 def begin_again(training: Training, tensorflow: Callable[[str], str], members: int) -> list[int]:
@@ -200,18 +217,6 @@ def begin_again(training: Training, tensorflow: Callable[[str], str], members: i
     return [step for _, step in training.restored()[before:]]
 
 
-@pytest.mark.parametrize("training", ["multi_worker"], indirect=True)
-@pytest.mark.timeout(500)
-def test_a_gang_that_lost_a_process_goes_on_from_the_same_published_step(training, tensorflow):
-    assert begin_again(training, tensorflow, 2) == [0, 0]
-    eventually(lambda: training.published() > 0, seconds=DEADLINE, what="a checkpoint")
-    os.kill(process_of(training, "worker-1"), signal.SIGKILL)
-    eventually(lambda: len(training.restored()) >= 4, seconds=DEADLINE, what="what is restored")
-    first, second = (step for _, step in training.restored()[2:4])
-    assert first == second > 0
-    training.end()
-
-
 def process_of(training: Training, task: str) -> int:
     """Return the process of the user's code of ``task``."""
     home, run = training.running[-1]
@@ -224,26 +229,44 @@ def process_of(training: Training, task: str) -> int:
     raise AssertionError(f"no process of {task}")
 
 
-@pytest.mark.parametrize("training", ["independent"], indirect=True)
-@pytest.mark.timeout(500)
-def test_checkpoints_of_an_old_tensorflow_are_restored_by_a_new_one(training, tensorflow):
-    training.begin(tensorflow(OLD))
-    eventually(lambda: training.published() > 0, seconds=DEADLINE, what="a checkpoint")
-    training.lose_everything()
-    published = training.published()
-    training.begin(tensorflow(NEWEST))
-    eventually(lambda: len(training.restored()) == 2, seconds=DEADLINE, what="what is restored")
-    assert training.restored()[-1][1] == published > 0
-    training.end()
+@pytest.fixture(scope="module")
+def old_training(
+    tensorflow: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Training]:
+    """A training with an old TensorFlow that is lost but for its checkpoints."""
+    # A bucket of its own: the other one is emptied before each test.
+    s3 = S3Server("old")
+    made = Training(s3, tmp_path_factory.mktemp("old"), "independent")
+    try:
+        made.begin(tensorflow(OLD))
+        eventually(lambda: made.published() > 0, seconds=DEADLINE, what="a checkpoint")
+        made.lose_everything()
+        yield made
+    finally:
+        made.close()
+        s3.close()
 
 
-@pytest.mark.parametrize("training", ["independent"], indirect=True)
+@pytest.fixture
+def old(old_training: Training) -> Iterator[Training]:
+    """The same, at the end of each test."""
+    yield old_training
+    old_training.close()
+
+
 @pytest.mark.timeout(500)
-def test_a_training_begins_from_given_weights(training, tensorflow):
-    training.begin(tensorflow(NEWEST))
-    eventually(lambda: training.published() > 0, seconds=DEADLINE, what="a checkpoint")
-    training.lose_everything()
-    published = training.published()
-    training.begin(tensorflow(NEWEST), uri="s3://bucket/other", initial_uri="s3://bucket/job")
-    eventually(lambda: len(training.restored()) == 2, seconds=DEADLINE, what="what is restored")
-    assert training.restored()[-1][1] == published > 0
+def test_a_training_begins_from_given_weights(old, tensorflow):
+    published, begun = old.published(), len(old.restored())
+    bucket = f"s3://{old.s3.bucket}"
+    old.begin(tensorflow(NEWEST), uri=f"{bucket}/other", initial_uri=f"{bucket}/job")
+    eventually(lambda: len(old.restored()) > begun, seconds=DEADLINE, what="what is restored")
+    assert old.restored()[-1][1] == published > 0
+
+
+@pytest.mark.timeout(500)
+def test_checkpoints_of_an_old_tensorflow_are_restored_by_a_new_one(old, tensorflow):
+    published, begun = old.published(), len(old.restored())
+    old.begin(tensorflow(NEWEST))
+    eventually(lambda: len(old.restored()) > begun, seconds=DEADLINE, what="what is restored")
+    assert old.restored()[-1][1] == published > 0
+    old.end()

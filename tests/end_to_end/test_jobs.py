@@ -1,4 +1,8 @@
-"""Real training through the command line: each way to bring code, both TensorFlow versions."""
+"""Real training through the command line: each way to bring code, both TensorFlow versions.
+
+Each example is trained once with each version here or in a test that trains it anyway: the digits
+with the newest in ``test_shared_filesystem_in_s3``.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +28,17 @@ def run_arguments(example: str, name: str, python: str, *more: str) -> tuple[obj
 
 
 @pytest.mark.parametrize(
-    ("example", "version"),
+    ("example", "version", "setting"),
     [
-        ("digits", NEWEST),
-        ("tf1_script", OLD),
-        ("tf1_script", NEWEST),
-        ("parameter_server", NEWEST),
-        ("multi_worker", OLD),
+        # Its workers never end by themselves.
+        ("parameter_server", NEWEST, "service.outcome_grace_seconds=1"),
+        ("multi_worker", OLD, "service.outcome=all_workers"),
     ],
 )
-def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, version):
+def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, version, setting):
     name = f"{example}-{version}".replace("_", "-").replace(".", "-")
-    ended = local_cluster(*run_arguments(example, name, tensorflow(version)), timeout=300)
+    arguments = run_arguments(example, name, tensorflow(version), "--set", setting)
+    ended = local_cluster(*arguments, timeout=300)
     assert ended.code == 0, ended.out[-4000:]
     assert accuracy_in(ended.out) > 0.9
 
@@ -46,9 +49,9 @@ def test_a_command_runs_with_tf_config_in_its_environment(local_cluster, tensorf
 
 
 @pytest.mark.zookeeper
-def test_the_digits_train_with_state_in_zookeeper(local_cluster, tensorflow, zookeeper_server):
+def test_an_example_trains_with_state_in_zookeeper(local_cluster, tensorflow, zookeeper_server):
     state = f"zk://{zookeeper_server.address}/jobs"
-    arguments = run_arguments("digits", "digits-zookeeper", tensorflow(NEWEST), "--state", state)
+    arguments = run_arguments("tf1_script", "zookeeper", tensorflow(OLD), "--state", state)
     ended = local_cluster(*arguments, timeout=300)
     assert ended.code == 0, ended.out[-4000:]
     assert accuracy_in(ended.out) > 0.9
@@ -67,11 +70,12 @@ def test_two_jobs_of_different_tensorflow_versions_run_at_once(local_cluster, te
 
 
 def test_a_job_run_again_goes_on_from_its_checkpoints(local_cluster, tensorflow):
-    arguments = run_arguments("tf1_script", "again", tensorflow(NEWEST))
+    all_end = ("--set", "service.outcome=all_workers")
+    arguments = run_arguments("tf1_script", "again", tensorflow(NEWEST), *all_end)
     first = local_cluster(*arguments, timeout=300)
     second = local_cluster(*arguments, timeout=300)
     assert [first.code, second.code] == [0, 0], second.out[-4000:]
-    assert accuracy_in(second.out) > 0.9
+    assert min(accuracy_in(first.out), accuracy_in(second.out)) > 0.9
     steps = [int(re.findall(r"^  steps +(\d+)", out, re.M)[-1]) for out in (first.out, second.out)]
     # Trained again from nothing it would make all of its steps once more and stop at the same one.
     assert steps[0] <= steps[1] <= steps[0] + 10

@@ -35,11 +35,13 @@ def test_events_model_and_checkpoint_of_a_job_arrive_in_s3(
         "job_url": str(EXAMPLES / "digits"),
         "python": python,
         "shared_filesystem": "s3://bucket/digits",
+        "outcome": "all_workers",
     }
     file = tmp_path / "options.json"
     file.write_text(json.dumps({**options, "s3": s3.options(tmp_path)}))
     ended = local_cluster("run", file, "--yes", timeout=240)
     assert ended.code == 0, ended.out[-4000:]
+    assert accuracy_in(ended.out) > 0.9
 
     keys = s3.list_keys("digits/")
     assert any(key.startswith("digits/events.out.tfevents.") for key in keys)

@@ -1,7 +1,7 @@
 """Each way to bring code, with real TensorFlow: the packed runner started by hand, no scheduler.
 
 The jobs are those of ``examples/``; each task gets a sandbox of its own and the spec that the
-scheduler would write.
+scheduler would write. What a scheduler starts is trained to its end by ``test_jobs``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dcos_tensorflow.task.authentication import signed_headers
 from dcos_tensorflow.task.pack import build_zipapp
 from waiting import eventually
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("2.15.1", "2.21.0")
@@ -214,19 +214,8 @@ def worker(deploy: Callable[..., Gang], tmp_path_factory: pytest.TempPathFactory
     return run
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_digits_are_learned_by_the_function_contract(example, version):
-    gang = example(version, "digits")
-    gang.end("worker-0", "worker-1")
-    result = gang.tasks["worker-0"].result()
-    assert result["test_accuracy"] > 0.9
-    assert (Path(result["model"]) / "saved_model.pb").exists()
-    assert Path(result["checkpoint"] + ".index").exists()
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_tensorflow_1_script_trains_unedited(example, version):
-    gang = example(version, "tf1_script")
+def test_a_tensorflow_1_script_trains_unedited(example):
+    gang = example("2.15.1", "tf1_script")
     gang.end("worker-0", "worker-1")
     assert gang.tasks["worker-0"].result()["test_accuracy"] > 0.9
 
@@ -237,12 +226,6 @@ def test_digits_are_learned_with_parameter_server_strategy(example):
     assert gang.tasks["chief-0"].result()["test_accuracy"] > 0.9
     for name, task in gang.tasks.items():
         assert task.process.poll() is None or name == "chief-0", task.tail()
-
-
-def test_digits_are_learned_with_multi_worker_mirrored_strategy(example):
-    gang = example("2.15.1", "multi_worker")
-    gang.end("worker-0", "worker-1")
-    assert gang.tasks["worker-0"].result()["test_accuracy"] > 0.9
 
 
 @pytest.mark.parametrize(
@@ -275,7 +258,10 @@ def test_a_new_epoch_restarts_a_job_from_its_checkpoint(example, version, name, 
         assert task.request("PUT", "/v1/cluster", body)["changed"]
     gang.end("worker-0", "worker-1")
     assert "goes on from" in chief.text()
-    assert chief.result()["test_accuracy"] > 0.9
+    result = chief.result()
+    assert result["test_accuracy"] > 0.9
+    assert (Path(result["model"]) / "saved_model.pb").exists()
+    assert Path(result["checkpoint"] + ".index").exists()
 
 
 def test_a_command_trains_and_a_second_run_goes_on(example):
