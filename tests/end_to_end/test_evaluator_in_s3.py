@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from command_line import NEWEST, OLD, CommandLine
+from command_line import NEWEST, OLD
 from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
@@ -18,21 +17,14 @@ SMALL = {"cpus": 0.5, "mem": 1024, "disk": 100}
 DEADLINE = 120.0
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[CommandLine]:
-    home = CommandLine(tmp_path / "home")
-    up = home("local", "up", "--agents", "2", "--cpus", "4", "--mem", "6000", "--gpus", "0")
-    assert up.code == 0, up.out
-    yield home
-    home("local", "down")
-
-
 @pytest.mark.parametrize(("version", "api"), [(NEWEST, "iterator"), (OLD, "sidecar")])
-def test_an_evaluator_follows_the_training(home, s3, tensorflow, version, api):
-    python, marks = tensorflow(version), home.home.parent
+def test_an_evaluator_follows_the_training(
+    local_cluster, s3, tmp_path, *, tensorflow, version, api
+):
+    python, marks = tensorflow(version), tmp_path
     options = {
         "service": {
-            "name": "evaluated",
+            "name": f"evaluated-{api}",
             "job_cmd": f"{python}/bin/python {JOB} {marks} {api}",
             "python": python,
             "strategy": "independent",
@@ -47,7 +39,7 @@ def test_an_evaluator_follows_the_training(home, s3, tensorflow, version, api):
     }
     file = marks / "options.json"
     file.write_text(json.dumps(options))
-    run = home.start("run", file, "--yes")
+    run = local_cluster.start("run", file, "--yes")
     try:
         steps = eventually(
             lambda: found if len(found := evaluated(marks)) >= 4 else [],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import urllib.request
@@ -26,8 +27,9 @@ DEADLINE = 120.0
 class Shown:
     """A job that writes summaries, and the TensorBoard beside it."""
 
-    def __init__(self, home: CommandLine, folder: Path, s3: S3Server) -> None:
+    def __init__(self, home: CommandLine, name: str, folder: Path, s3: S3Server) -> None:
         self.home = home
+        self.name = name
         self.finish = folder / "finish"
         self._folder = folder
         self._s3 = s3
@@ -38,7 +40,7 @@ class Shown:
     ) -> None:
         options: dict[str, object] = {
             "service": {
-                "name": "shown",
+                "name": self.name,
                 "job_cmd": f"{training}/bin/python {WRITER} {self.finish}",
                 "python": training,
                 "strategy": "independent",
@@ -57,7 +59,7 @@ class Shown:
 
     def task(self) -> dict[str, object]:
         """Return what the scheduler says of TensorBoard."""
-        status = self.home.ask("status", "shown", "--json")
+        status = self.home.ask("status", self.name, "--json")
         return json.loads(status.out)["tasks"]["tensorboard-0"] if status.code == 0 else {}
 
     def address(self) -> str:
@@ -88,30 +90,37 @@ class Shown:
 
 
 @pytest.fixture
-def shown(s3: S3Server, tmp_path: Path) -> Iterator[Shown]:
-    home = CommandLine(tmp_path / "home")
-    up = home("local", "up", "--agents", "1", "--cpus", "4", "--mem", "6000", "--gpus", "0")
-    assert up.code == 0, up.out
-    made = Shown(home, tmp_path, s3)
+def shown(
+    local_cluster: CommandLine, s3: S3Server, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Shown]:
+    """A job of the test's own: the tests share one cluster."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[-40:].strip("-")
+    made = Shown(local_cluster, name, tmp_path, s3)
     yield made
     if made.run is not None and made.run.poll() is None:
-        made.run.terminate()
+        local_cluster.ask("stop", name)
         made.run.communicate(timeout=DEADLINE)
-    home("local", "down")
 
 
-@pytest.mark.parametrize("board", ["of its own", NEWEST, OLD])
+def growing_losses(shown: Shown, address: str) -> list[tuple[int, float]]:
+    """Wait until TensorBoard has shown the first losses, and then more; return what it shows."""
+    first = eventually(lambda: shown.losses(address), seconds=DEADLINE, what="losses")
+    assert first[0] == (1, pytest.approx(1.0))
+    eventually(
+        lambda: shown.losses(address)[len(first) :], seconds=DEADLINE, what="more of the losses"
+    )
+    return shown.losses(address)
+
+
+# The newest TensorFlow's is the one that is kept, below.
+@pytest.mark.parametrize("board", ["of its own", OLD])
 def test_tensorboard_shows_the_growing_scalars_of_a_job_in_s3(shown, tensorflow, board):
     environment = str(ROOT / ".venvs/tensorboard") if board == "of its own" else tensorflow(board)
     if not Path(environment).exists():
         pytest.skip("no environment of TensorBoard alone: run 'make test'")
     shown.begin(tensorflow(NEWEST), environment)
     address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
-    first = eventually(lambda: shown.losses(address), seconds=DEADLINE, what="losses")
-    assert first[0] == (1, pytest.approx(1.0))
-    eventually(
-        lambda: shown.losses(address)[len(first) :], seconds=DEADLINE, what="more of the losses"
-    )
+    growing_losses(shown, address)
     shown.end()
     assert shown.losses(address) == []  # It has ended with the job.
 
@@ -121,15 +130,17 @@ def test_tensorboard_shows_a_local_log_directory(shown, tensorflow):
     address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
     eventually(lambda: shown.losses(address), seconds=DEADLINE, what="losses")
     shown.end()
+    assert shown.losses(address) == []  # It has ended with the job.
 
 
 def test_a_kept_tensorboard_outlives_the_job_until_it_is_stopped(shown, tensorflow):
     shown.begin(tensorflow(NEWEST), tensorflow(NEWEST), keep_running=True)
     address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
+    seen = growing_losses(shown, address)
     shown.finish.touch()
     assert address in shown.wait_for_line("runs on; Ctrl-C ends it")
     # What the job wrote last comes to the bucket at its end, and is shown after it.
-    eventually(lambda: shown.losses(address), seconds=DEADLINE, what="losses")
+    eventually(lambda: shown.losses(address)[len(seen) :], seconds=DEADLINE, what="the last losses")
     assert shown.run.poll() is None
     shown.run.send_signal(signal.SIGINT)
     shown.run.communicate(timeout=DEADLINE)
