@@ -17,6 +17,8 @@ from command_line import UNTIL_FINISH, CommandLine, write_options
 from dcos_tensorflow.api.operations import OPERATIONS
 from waiting import eventually
 
+from .conftest import end_schedulers
+
 pytestmark = pytest.mark.timeout(120)
 
 IN_VARIABLE, IN_FILE = "hush-in-a-variable-4711", "hush-in-a-file-0815"
@@ -57,28 +59,22 @@ def job(folder: Path, command: str, *, worker: Json | None = None, **service: ob
     return write_options(folder, service=given, worker=worker or {})
 
 
-@pytest.fixture
-def secret_file(tmp_path: Path) -> Path:
-    file = tmp_path / "outside" / "key"
-    file.parent.mkdir()
-    file.write_text(IN_FILE)
-    return file
-
-
-@pytest.fixture
-def options(tmp_path: Path, secret_file: Path) -> Path:
-    return job(
-        tmp_path,
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One job that several tests look at; the last of them lets it end."""
+    folder = tmp_path_factory.mktemp("running")
+    command_line = CommandLine(folder / "home")
+    command_line.environment["DB_PASSWORD"] = IN_VARIABLE
+    secret_file = folder / "outside" / "key"
+    secret_file.parent.mkdir()
+    secret_file.write_text(IN_FILE)
+    options = job(
+        folder,
         COMMAND,
         secrets=[{"source": "env:DB_PASSWORD", "env": "PASSWORD"}],
         rlimits=[{"name": "RLIMIT_NOFILE", "soft": 333, "hard": 1024}],
         worker={"secrets": [{"source": f"file:{secret_file}", "file": "conf/key"}]},
     )
-
-
-@pytest.fixture
-def running(command_line: CommandLine, options: Path) -> Iterator[Running]:
-    command_line.environment["DB_PASSWORD"] = IN_VARIABLE
     up = command_line("local", "up", *ROOMY)
     assert up.code == 0, up.out
     begun = command_line("run", options, "--detach")
@@ -88,6 +84,7 @@ def running(command_line: CommandLine, options: Path) -> Iterator[Running]:
     eventually((checkpoints / "begun").exists, seconds=60, what="the job")
     yield Running(command_line, checkpoints)
     (checkpoints / "finish").touch()
+    end_schedulers(command_line)
     assert command_line.ask("local", "down").code == 0
 
 

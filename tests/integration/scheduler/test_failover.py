@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import urllib.request
 from pathlib import Path
 
@@ -11,8 +12,17 @@ from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED
 from scheduler_process import SchedulerProcess
 from tcp_proxy import TcpProxy
 from waiting import eventually, stays
+from zookeeper_server import ZooKeeperServer
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.zookeeper]
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def zookeeper(zookeeper_server: ZooKeeperServer) -> str:
+    """A place of the test's own on the session's server."""
+    return zookeeper_server.url(f"/failover-{next(_numbers)}")
 
 
 def attempts(job: dict) -> set[str]:
@@ -43,11 +53,9 @@ def started_once(marks: Path) -> None:
 
 @pytest.mark.parametrize("backend", ["zookeeper", "sqlite"])
 def test_a_standby_takes_over_from_a_leader_that_is_killed(
-    start, own_zookeeper, tmp_path, marks, backend
+    start, zookeeper, tmp_path, marks, backend
 ):
-    state = own_zookeeper.url("/jobs")
-    if backend == "sqlite":
-        state = f"sqlite:///{tmp_path}/state.db"
+    state = zookeeper if backend == "zookeeper" else f"sqlite:///{tmp_path}/state.db"
     leader = start("leader", state)
     before = leader.wait_for("running")
     known = framework(leader)
@@ -61,10 +69,10 @@ def test_a_standby_takes_over_from_a_leader_that_is_killed(
     ends_well(standby, marks)
 
 
-def test_a_standby_answers_that_it_is_one_and_who_leads(start, own_zookeeper):
-    leader = start("leader", own_zookeeper.url())
+def test_a_standby_answers_that_it_is_one_and_who_leads(start, zookeeper):
+    leader = start("leader", zookeeper)
     leader.wait_for("running")
-    standby = start("standby", own_zookeeper.url(), "--standby")
+    standby = start("standby", zookeeper, "--standby")
     standby.says("is led by")
     status, body = standby.ask("/v1/health?verbose")
     assert (status, body["value"]) == (503, 503)
@@ -72,10 +80,10 @@ def test_a_standby_answers_that_it_is_one_and_who_leads(start, own_zookeeper):
     assert standby.ask("/v1/job")[0] == 503
 
 
-def test_a_leader_that_was_frozen_ends_without_having_done_anything(start, own_zookeeper, marks):
-    leader = start("leader", own_zookeeper.url())
+def test_a_leader_that_was_frozen_ends_without_having_done_anything(start, zookeeper, marks):
+    leader = start("leader", zookeeper)
     before = leader.wait_for("running")
-    standby = start("standby", own_zookeeper.url(), "--standby")
+    standby = start("standby", zookeeper, "--standby")
     standby.says("is led by")
     leader.freeze()
     after = standby.wait_for("running")
@@ -87,12 +95,12 @@ def test_a_leader_that_was_frozen_ends_without_having_done_anything(start, own_z
 
 
 def test_a_leader_that_is_cut_off_from_zookeeper_makes_room_for_another(
-    start, own_zookeeper, marks
+    start, zookeeper, zookeeper_server, marks
 ):
-    with TcpProxy(own_zookeeper.address) as proxy:
-        leader = start("leader", f"zk://{proxy.address}")
+    with TcpProxy(zookeeper_server.address) as proxy:
+        leader = start("leader", zookeeper.replace(zookeeper_server.address, proxy.address))
         before = leader.wait_for("running")
-        standby = start("standby", own_zookeeper.url(), "--standby")
+        standby = start("standby", zookeeper, "--standby")
         standby.says("is led by")
         proxy.hang()
         after = standby.wait_for("running")
@@ -135,10 +143,10 @@ def test_a_zookeeper_that_is_restarted_costs_neither_job_nor_leadership(
 
 @pytest.mark.parametrize("how", ["cut", "hang"])
 def test_a_leader_that_is_cut_off_from_mesos_keeps_the_job_and_finds_its_way_back(
-    start, own_zookeeper, cluster, marks, how
+    start, zookeeper, cluster, marks, how
 ):
     with TcpProxy(cluster.master) as proxy:
-        leader = start("leader", own_zookeeper.url(), master=proxy.address)
+        leader = start("leader", zookeeper, master=proxy.address)
         before = leader.wait_for("running")
         known = framework(leader)
         getattr(proxy, how)()
@@ -151,16 +159,16 @@ def test_a_leader_that_is_cut_off_from_mesos_keeps_the_job_and_finds_its_way_bac
 
 
 def test_a_framework_that_the_master_has_removed_meanwhile_is_explained_and_replaced(
-    start, own_zookeeper, cluster, marks
+    start, zookeeper, cluster, marks
 ):
-    first = start("first", own_zookeeper.url())
+    first = start("first", zookeeper)
     first.wait_for("running")
     known = framework(first)
     first.kill()
     body = f"frameworkId={known}".encode()
     with urllib.request.urlopen(f"http://{cluster.master}/teardown", body) as answer:
         assert answer.status == 200
-    second = start("second", own_zookeeper.url())
+    second = start("second", zookeeper)
     second.says("has been removed; subscribing as a new framework")
     job = second.wait_for("running")
     assert framework(second) != known
