@@ -56,6 +56,8 @@ demo: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed
 	  --set service.python=$(CURDIR)/$(TENSORFLOW_VENV)
 
 test: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed .venvs/tensorboard/.installed system-packages
+	@# Else each of the many processes compiles them anew where PYTHONDONTWRITEBYTECODE is set.
+	@$(BIN)/python -m compileall -q framework
 	SEEDS=$(SEEDS) $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile \
 	  --no-loadscope-reorder $(PYTEST_ARGUMENTS)
 

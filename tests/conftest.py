@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from lanes import Lanes
 from zookeeper_server import ZooKeeperServer, available
 
 # How fast an example runs says nothing on a shared machine. In CI the same examples are tried each
@@ -42,6 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("zookeeper"):
             item.add_marker(pytest.mark.skip(reason=f"no ZooKeeper: {reason}"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes | None:
+    """Let the processes begin with different kinds of files."""
+    return Lanes(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _running(folder: Path) -> Iterator[ZooKeeperServer]:
