@@ -1,0 +1,165 @@
+"""The package as its users have it: two services of two TensorFlow versions on a local DC/OS."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkout_package import package_in, repository_of
+from command_line import NEWEST, OLD, CommandLine
+from dcos_tensorflow.plugin.main import run as run_plugin
+from waiting import eventually
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
+
+VERSIONS = {"old": OLD, "team/new": NEWEST}
+JOB = """
+import time
+
+import tensorflow as tf
+
+
+def main(server, log_dir, context):
+    with tf.Graph().as_default(), tf.compat.v1.Session(server.target) as session:
+        answer = session.run(tf.constant(6.0) * context["factor"])
+    print("TensorFlow", tf.__version__, "says", answer, flush=True)
+    time.sleep(600)
+"""
+SMALL = {"cpus": 0.5, "mem": 512, "disk": 16}
+
+
+class Dcos:
+    """A local DC/OS and the words that people say to it."""
+
+    def __init__(self, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+        self.url = url
+        self._capsys = capsys
+
+    def ask(self, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            self.url + path, data, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def tensorflow(self, *words: str) -> tuple[int, str]:
+        """Run ``dcos tensorflow``; return its exit code and what it prints."""
+        self._capsys.readouterr()
+        code = run_plugin(["tensorflow", *words], {"DCOS_URL": self.url})
+        said = self._capsys.readouterr()
+        return code, said.out + said.err
+
+    def complete(self, name: str) -> bool:
+        code, said = self.tensorflow(f"--name={name}", "plan", "status", "deploy")
+        return code == 0 and said.startswith("deploy (serial strategy) (COMPLETE)")
+
+    def tasks(self, name: str) -> set[str]:
+        """Return the ids of the service's tasks that run."""
+        found = self.ask("/mesos/master/state")["frameworks"]
+        tasks = [task for one in found if one["name"] == name for task in one["tasks"]]
+        return {task["id"] for task in tasks if task["state"] == "TASK_RUNNING"}
+
+    def app_ids(self) -> list[str]:
+        return [app["id"] for app in self.ask("/service/marathon/v2/apps")["apps"]]
+
+
+@pytest.fixture
+def dcos(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Dcos]:
+    line = CommandLine(tmp_path / "home")
+    size = ("--agents", "2", "--cpus", "2", "--mem", "3000", "--disk", "1000", "--gpus", "0")
+    up = line("local", "up", "--dcos", *size, "--json")
+    assert up.code == 0, up.out
+    found = Dcos(json.loads(up.out)["dcos"]["url"], capsys)
+    uri = repository_of(package_in(tmp_path), tmp_path)
+    found.ask("/package/repository/add", {"name": "mine", "uri": uri})
+    yield found
+    assert line("local", "down").code == 0
+
+
+def options(name: str, job: Path) -> dict[str, Any]:
+    return {
+        "service": {
+            **{"name": name, "user": "", "tensorflow_version": VERSIONS[name]},
+            **{"job_url": job.as_uri(), "job_name": "job", "job_context": '{"factor": 7}'},
+        },
+        "worker": {"count": 1, **SMALL},
+        "parameter_server": {"count": 1, **SMALL},
+    }
+
+
+def processes_of(text: str) -> list[str]:
+    """Return the command lines of this machine's processes whose environment holds ``text``."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if text.encode() in (path / "environ").read_bytes() and int(path.name) != os.getpid():
+                found.append((path / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def both(dcos: Dcos, tmp_path: Path, tensorflow: Callable[[str], str]) -> Dcos:
+    """Two services side by side, both deployed."""
+    for version in VERSIONS.values():
+        tensorflow(version)
+    job = tmp_path / "job.zip"
+    with zipfile.ZipFile(job, "w") as archive:
+        archive.writestr("job.py", JOB)
+    for name in VERSIONS:
+        body = {"packageName": "tensorflow", "options": options(name, job)}
+        assert dcos.ask("/package/install", body)["appId"] == f"/{name}"
+    for name in VERSIONS:
+        eventually(lambda name=name: dcos.complete(name), seconds=180, what=f"{name}'s deployment")
+    return dcos
+
+
+def test_two_versions_live_side_by_side_and_their_end_leaves_nothing(
+    both: Dcos, tmp_path: Path
+) -> None:
+    for name, version in VERSIONS.items():
+        told = f"TensorFlow {version} says 42.0\n"
+
+        def has_told(name: str = name, told: str = told) -> bool:
+            code, said = both.tensorflow(f"--name={name}", "logs", "worker-0", "--lines", "200")
+            return code == 0 and told in said
+
+        eventually(has_told, seconds=120, what=f"TensorFlow {version} in {name}")
+        assert both.tensorflow(f"--name={name}", "pod", "list") == (
+            0,
+            '[\n  "ps-0",\n  "worker-0"\n]\n',
+        )
+        code, said = both.tensorflow(f"--name={name}", "endpoints", "worker")
+        assert (code, len(json.loads(said)["address"])) == (0, 1)
+
+    untouched = both.tasks("old")
+    more = tmp_path / "more.json"
+    more.write_text('{"worker": {"count": 2}}')
+    update = ("update", "start", f"--options={more}", "--name=team/new")
+    assert both.tensorflow(*update)[0] == 0
+    eventually(
+        lambda: len(both.tasks("team/new")) == 3 and both.complete("team/new"),
+        seconds=180,
+        what="a second worker",
+    )
+    assert both.tasks("old") == untouched
+
+    both.ask("/package/uninstall", {"packageName": "tensorflow", "all": True})
+    eventually(lambda: both.app_ids() == [], seconds=120, what="the end of both apps")
+    state = both.ask("/mesos/master/state")
+    assert [one["name"] for one in state["frameworks"]] == ["marathon"]
+    assert [agent["reserved_resources"] for agent in state["slaves"]] == [{}, {}]
+    for name in VERSIONS:
+        for mark in (f"SERVICE_NAME={name}\0", f"MARATHON_APP_ID=/{name}\0"):
+            eventually(
+                lambda mark=mark: processes_of(mark) == [], what=f"the end of {name}'s processes"
+            )
