@@ -19,6 +19,7 @@ _TRAININGS = [
         "jobs",
         "task_contracts",
         "ps_checkpoints",
+        "package",
         "tensorboard",
         "evaluator_in_s3",
         "shared_filesystem_in_s3",
