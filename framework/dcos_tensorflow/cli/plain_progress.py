@@ -21,7 +21,7 @@ class PlainProgress:
 
     def __init__(self) -> None:
         self._phase: tuple[str, str] | None = None
-        self._incidents: set[str] = set()
+        self._incidents: dict[tuple[str, float], str] = {}
         self._standing: dict[str, tuple[str, int]] = {}
         self._told: dict[str, tuple[str, float]] = {}
         self._storage: frozenset[tuple[str, tuple[str, str]]] = frozenset()
@@ -39,9 +39,11 @@ class PlainProgress:
     def _job(self, snapshot: Snapshot) -> list[str]:
         found = []
         for incident in snapshot.job.get("incidents") or []:
-            if incident["task_id"] not in self._incidents:
-                self._incidents.add(incident["task_id"])
-                found.append(f"failure: {incident['summary']}")
+            key, summary = (incident["task_id"], incident["at"]), str(incident["summary"])
+            # Why a process ended may be read from its sandbox a moment after the failure is known.
+            if self._incidents.get(key) != summary:
+                self._incidents[key] = summary
+                found.append(f"failure: {summary}")
         phase = (snapshot.phase, str(snapshot.job.get("why", "")))
         if phase != self._phase:
             self._phase = phase

@@ -76,6 +76,25 @@ def test_an_incident_is_told_once():
     assert "failure" not in text(progress.lines(snapshot_of(state), NOW + 60))
 
 
+def stopping(*incidents):
+    gone = gang(TaskState.KILLED)
+    return snapshot_of(a_state(JobPhase.STOPPING, gone, job={"incidents": incidents}))
+
+
+def test_an_incident_is_told_again_when_more_is_known_of_it():
+    progress = PlainProgress()
+    progress.lines(stopping(an_incident()), NOW)
+    later = stopping(an_incident(summary="worker-1 failed: the port was taken"))
+    assert "failure: worker-1 failed: the port was taken" in text(progress.lines(later, NOW))
+
+
+def test_a_second_incident_in_the_same_container_is_told():
+    progress = PlainProgress()
+    progress.lines(stopping(an_incident()), NOW)
+    both = stopping(an_incident(), an_incident(at=NOW + 9))
+    assert len(progress.lines(both, NOW)) == 1
+
+
 def shown(snapshot, width=120):
     console = Console(file=io.StringIO(), width=width, color_system=None)
     console.print(render(snapshot, NOW))
