@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,17 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.task.authentication import signed_headers
+from free_ports import free_port
 from waiting import eventually
 
 #: Generous: an unhurried machine needs a twentieth of it.
 DEADLINE_SECONDS = 60.0
 TOKEN = "the token of this task"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def alive(pid: int) -> bool:

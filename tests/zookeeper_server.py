@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from free_ports import free_port
 from waiting import eventually
 
 JAR = Path("/usr/share/java/zookeeper.jar")
@@ -41,7 +42,7 @@ class ZooKeeperServer:
 
     def __init__(self, folder: Path, *, fsync: bool = False, heap_mb: int = 128) -> None:
         self.folder = folder / "zookeeper"
-        self.port = _free_port()
+        self.port = free_port()
         self._fsync = fsync
         self._heap_mb = heap_mb
         self._process: subprocess.Popen[bytes] | None = None
@@ -180,13 +181,6 @@ def _stopped(threads: Path) -> bool:
         (thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads.iterdir()
     ]
     return set(states) == {"T"}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _die_with_parent() -> None:

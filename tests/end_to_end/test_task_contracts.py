@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -22,6 +21,7 @@ import pytest
 
 from dcos_tensorflow.task.authentication import signed_headers
 from dcos_tensorflow.task.pack import build_zipapp
+from free_ports import free_port
 from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
@@ -39,12 +39,6 @@ def python_of(version: str) -> str:
     if not python.exists():
         pytest.skip(f"no TensorFlow {version}: {python.parent.parent} is missing (make test)")
     return str(python)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Task:

@@ -11,7 +11,8 @@ import time
 import pytest
 
 from dcos_tensorflow.task.authentication import signed_headers
-from runner_process import TOKEN, free_port
+from free_ports import free_port
+from runner_process import TOKEN
 from waiting import eventually
 
 WAIT = "print('ready', flush=True)\nimport time\nwhile True: time.sleep(60)\n"

@@ -11,7 +11,8 @@ import socket
 
 import pytest
 
-from runner_process import alive, free_port
+from free_ports import free_port
+from runner_process import alive
 from waiting import eventually
 
 #: A Server that says that it was made, and a ConfigProto.

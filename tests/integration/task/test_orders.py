@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runner_process import alive, free_port
+from free_ports import free_port
+from runner_process import alive
 from waiting import eventually, stays
 
 READY = "print('ready', flush=True)\n"

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from runner_process import alive, free_port
+from free_ports import free_port
+from runner_process import alive
 from waiting import eventually, stays
 
 READY = "print('ready', flush=True)\n"

@@ -1,0 +1,27 @@
+"""Ports that nobody listens on, for servers that a test starts a moment later."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+
+#: Below what Linux gives to outgoing connections (ip_local_port_range): those come at any moment.
+_FIRST, _COUNT = 12000, 12000
+#: Test processes begin far apart, so that none finds what another one has just found.
+_numbers = itertools.count(os.getpid() * 1499)
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that is free now, another one at each call."""
+    for number in itertools.islice(_numbers, _COUNT):
+        port = _FIRST + number % _COUNT
+        with socket.socket() as probe:
+            # As servers do: what an earlier connection has left is no obstacle.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("0.0.0.0", port))
+            except OSError:
+                continue
+        return port
+    raise RuntimeError(f"no port from {_FIRST} on is free")
