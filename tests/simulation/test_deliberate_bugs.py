@@ -131,17 +131,6 @@ def test_launching_while_old_attempts_may_live_is_found(monkeypatch):
     assert first_broken_seed() is not None
 
 
-def test_launching_a_sidecar_while_its_old_attempt_may_live_is_found(monkeypatch):
-    original = offer_use._old_attempts_may_live
-
-    def of_members_only(draft):
-        waits = offer_use._wanted_gang(draft) or offer_use._wanted_again(draft)
-        return bool(waits) and original(draft)
-
-    monkeypatch.setattr(offer_use, "_old_attempts_may_live", of_members_only)
-    assert first_broken_seed() is not None
-
-
 def test_charging_for_peers_that_died_of_a_failure_is_found(monkeypatch):
     charged = causes.Cause(causes.PEER_LOST, charged=True)
     monkeypatch.setitem(causes.EXIT_CLASSES, contract.EXIT_CLASS_PEER_LOST, charged)
