@@ -91,6 +91,9 @@ class History:
 
     #: Seconds between two looks of the scheduler, one as often as the other.
     pauses = (0.2, 1.0, 1.0, 5.0)
+    #: Of so many messages one is overtaken by those that come after it.
+    late_chance = 0.05
+    faults_kind = Faults
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -100,7 +103,7 @@ class History:
         self.rules = Rules(self.job, self.cluster)
         self.scheduler = FaultyScheduler(self.dice, self.job, self.cluster, self.rules)
         self.network = RunnerNetwork(self.dice, self.cluster, self.note)
-        self.faults = Faults(self)
+        self.faults = self.faults_kind(self)
         self.away_until = 0.0
         self.checkpoint: int | None = None
         roles = ", ".join(f"{r.count} {r.role}" for r in self.job.spec.roles if r.count)
@@ -246,7 +249,7 @@ class History:
                 self.note(f"lost: {event.task_id} {event.state}")
             elif luck < 0.10:
                 arrived += [event, event]
-            elif luck < 0.15 and not isinstance(event, events.Registered):
+            elif luck < 0.10 + self.late_chance and not isinstance(event, events.Registered):
                 # SUBSCRIBED is the first record of a stream: nothing overtakes it.
                 self.cluster.outbox.append(event)
             else:
@@ -293,16 +296,21 @@ class History:
             raise RuleBroken(f"the job ended as {job.verdict}")
 
 
-def main(arguments: list[str]) -> int:
-    """Print one seed's history."""
-    history = History(int(arguments[0]))
+def story(kind: type[History], seed: int) -> str:
+    """Play a seed; return its history in readable form, with the rule it breaks at the end."""
+    history = kind(seed)
     try:
         history.play()
     except (RuleBroken, AssertionError) as broken:
         history.lines.append(f"RULE BROKEN: {broken}")
-    print("\n".join(history.lines))
+    return "\n".join(history.lines)
+
+
+def tell(kind: type[History], arguments: list[str]) -> int:
+    """Print the history of the seed that is given."""
+    print(story(kind, int(arguments[0])))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(tell(History, sys.argv[1:]))

@@ -54,8 +54,12 @@ class Faults:
         self._disobedient = 0
         self._frozen: dict[str, float] = {}
         self._maintenance = 0
-        self._table: tuple[tuple[int, Callable[[], None]], ...] = (
-            (50, lambda: history.work(0.5)),
+        self._table = self.table()
+
+    def table(self) -> tuple[tuple[int, Callable[[], None]], ...]:
+        """Return the faults with their weights."""
+        return (
+            (50, lambda: self._history.work(0.5)),
             (6, self._process_fails),
             (4, self._container_dies),
             (3, self._subscription_breaks),

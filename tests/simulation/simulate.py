@@ -1,8 +1,9 @@
 """Many seeds at once, on all cores: ``make simulate SEEDS=10000``.
 
-Every seed is a history, every fourth one a single incident as well, and another fourth a history
-with persistent volumes. Those that break a rule are named; ``history.py SEED``,
-``single_incident.py SEED`` or ``volume_history.py SEED`` tells their story.
+Every seed is a history, every fourth one a single incident as well, another fourth a history with
+persistent volumes, and a third one with an evaluator that is lost often. Those that break a rule
+are named; ``history.py SEED``, ``single_incident.py SEED``, ``volume_history.py SEED`` or
+``evaluator_history.py SEED`` tells their story.
 """
 
 from __future__ import annotations
@@ -17,15 +18,20 @@ if __name__ == "__main__":
     _root = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(_root / "framework"), str(_root / "tests")]
 
+from evaluator_history import EvaluatorHistory
 from history import History
 from history_rules import RuleBroken
 from single_incident import SingleIncident
 from volume_history import VolumeHistory
 
-#: One of so many seeds is a single incident, too, and another one a history with volumes.
+#: One of so many seeds is a single incident, too, and others are histories of the other kinds.
 _EVERY = 4
 #: How what was found begins, by what was played.
-KINDS: dict[str, type[History]] = {"single incident": SingleIncident, "volumes": VolumeHistory}
+KINDS: dict[str, type[History]] = {
+    "single incident": SingleIncident,
+    "volumes": VolumeHistory,
+    "evaluator": EvaluatorHistory,
+}
 
 
 def broken_rule(kind: type[History], seed: int) -> str:

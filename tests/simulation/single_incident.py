@@ -15,7 +15,7 @@ if __name__ == "__main__":
     _root = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(_root / "framework"), str(_root / "tests")]
 
-from history import History
+from history import History, tell
 from history_faults import CONTAINER_ENDS, PROCESS_ENDS
 from history_rules import RuleBroken
 
@@ -200,9 +200,4 @@ def _address(record: TaskRecord) -> str:
 
 
 if __name__ == "__main__":
-    played = SingleIncident(int(sys.argv[1]))
-    try:
-        played.play()
-    except (RuleBroken, AssertionError) as broken:
-        played.lines.append(f"RULE BROKEN: {broken}")
-    print("\n".join(played.lines))
+    sys.exit(tell(SingleIncident, sys.argv[1:]))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from evaluator_history import EvaluatorHistory
 from history import FaultyScheduler, History
 from simulate import broken_rule
 from single_incident import SingleIncident
@@ -129,6 +130,17 @@ def test_forgetting_who_comes_back_after_it_was_given_up_is_found(monkeypatch):
 def test_launching_while_old_attempts_may_live_is_found(monkeypatch):
     monkeypatch.setattr(offer_use, "_old_attempts_may_live", lambda draft: False)
     assert first_broken_seed() is not None
+
+
+def test_launching_a_sidecar_while_its_old_attempt_may_live_is_found(monkeypatch):
+    original = offer_use._old_attempts_may_live
+
+    def of_members_only(draft):
+        waits = offer_use._wanted_gang(draft) or offer_use._wanted_again(draft)
+        return bool(waits) and original(draft)
+
+    monkeypatch.setattr(offer_use, "_old_attempts_may_live", of_members_only)
+    assert first_broken_seed(EvaluatorHistory) is not None
 
 
 def test_charging_for_peers_that_died_of_a_failure_is_found(monkeypatch):

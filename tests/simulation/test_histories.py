@@ -10,8 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from history import History
-from history_rules import RuleBroken
+from history import History, story
 from simulate import KINDS, broken_rule, play_many
 from single_incident import SingleIncident
 from volume_history import VolumeHistory
@@ -20,29 +19,19 @@ from volume_history import VolumeHistory
 SEEDS = int(os.environ.get("SEEDS", "300"))
 
 
-def story(seed: int, kind: type[History]) -> str:
-    """Return the history of a seed in readable form."""
-    history = kind(seed)
-    try:
-        history.play()
-    except (RuleBroken, AssertionError) as broken:
-        history.lines.append(f"RULE BROKEN: {broken}")
-    return "\n".join(history.lines)
-
-
 @pytest.mark.timeout(3600)
 def test_no_history_breaks_a_rule():
     broken = play_many(SEEDS)
     for seed, what in broken.items():
         kind = KINDS.get(what.partition(":")[0], History)
-        pytest.fail(f"seed {seed}: {what}; {len(broken)} of {SEEDS} broken\n{story(seed, kind)}")
+        pytest.fail(f"seed {seed}: {what}; {len(broken)} of {SEEDS} broken\n{story(kind, seed)}")
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_one_failure_restarts_exactly_whom_it_must_and_costs_what_it_should(first):
     for seed in range(first, first + 20):
         broken = broken_rule(SingleIncident, seed)
-        assert not broken, f"seed {seed}: {broken}\n{story(seed, SingleIncident)}"
+        assert not broken, f"seed {seed}: {broken}\n{story(SingleIncident, seed)}"
 
 
 def test_volumes_are_given_back_in_histories_with_volumes():

@@ -14,7 +14,7 @@ if __name__ == "__main__":
     _root = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(_root / "framework"), str(_root / "tests")]
 
-from history import History
+from history import History, tell
 from history_jobs import Job
 from history_rules import RuleBroken
 
@@ -93,16 +93,5 @@ class VolumeHistory(History):
             raise RuleBroken(f"more than volumes is kept after the end: {busy}")
 
 
-def main(arguments: list[str]) -> int:
-    """Print one seed's history."""
-    history = VolumeHistory(int(arguments[0]))
-    try:
-        history.play()
-    except (RuleBroken, AssertionError) as broken:
-        history.lines.append(f"RULE BROKEN: {broken}")
-    print("\n".join(history.lines))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(tell(VolumeHistory, sys.argv[1:]))
