@@ -26,6 +26,13 @@ RUNNER_VARIABLES = (
 )
 #: Marks every process of one attempt, so that none of them outlives its runner.
 MARK_VARIABLE = "TASK_RUNNER_MARK"
+#: So many failed tries to reach one ps, in all its life, make TensorFlow's ClusterCoordinator give
+#: up; its own default is 3 (``cluster_coordinator.py``, ``_transient_ps_failures_threshold``). A
+#: worker whose ps was started again refuses for up to a second before it dials anew (gRPC's
+#: back-off), which is some hundred tries. More than 200 could nest too deep for Python: a resource
+#: closure is tried again from within itself.
+PS_FAILURES_VARIABLE = "TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES"
+PS_FAILURES = 150
 PROGRESS_FILE_NAME = "progress.jsonl"
 
 
@@ -140,7 +147,7 @@ def _contract_variables(spec: RunnerSpec, cluster: Cluster, where: Directories) 
 
 
 def _defaults(spec: RunnerSpec) -> Dict[str, str]:
-    """Return what the user may override: thread counts from the task's cpus, quieter logs.
+    """Return what the user may override: thread counts by the task's cpus, patience, quieter logs.
 
     Two inter-op threads at least: with one, an operation that waits for a peer stops all others.
     """
@@ -149,6 +156,7 @@ def _defaults(spec: RunnerSpec) -> Dict[str, str]:
         "TF_NUM_INTEROP_THREADS": str(max(2, threads)),
         "TF_NUM_INTRAOP_THREADS": str(threads),
         "OMP_NUM_THREADS": str(threads),
+        PS_FAILURES_VARIABLE: str(PS_FAILURES),
         "TF_CPP_MIN_LOG_LEVEL": "1",
     }
 

@@ -98,6 +98,15 @@ def test_threads_that_the_user_has_set_stay():
     assert variables["TF_NUM_INTRAOP_THREADS"] == "7"
 
 
+def test_a_chief_outlives_the_tries_of_a_worker_whose_ps_was_started_again():
+    assert int(build()[0]["TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES"]) > 100
+
+
+def test_patience_that_the_user_has_set_stays():
+    variables, _ = build(inherited={"TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES": "0"})
+    assert variables["TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES"] == "0"
+
+
 def test_a_task_without_gpus_sees_none():
     assert build(inherited={"CUDA_VISIBLE_DEVICES": "0,1"})[0]["CUDA_VISIBLE_DEVICES"] == ""
 
