@@ -65,6 +65,10 @@ EXIT_REPORT_FILE = "task-exit.json"
 #: The same of every start that failed, one JSON object per line.
 EXIT_HISTORY_FILE = "task-exits.jsonl"
 
+#: No training makes more steps. TensorFlow numbers its single runs at random, mostly with 16 or 17
+#: digits, and its messages call those numbers steps too ("Step 7564124229747301 cancelled").
+MOST_STEPS = 10**12
+
 # Mesos labels on everything that this framework creates.
 LABEL_FRAMEWORK_ID = "framework_id"
 LABEL_RESOURCE_ID = "resource_id"

@@ -199,7 +199,7 @@ def _open(draft: Draft, record: TaskRecord) -> bool:
         summary=causes.describe(record),
         charged=cause.charged,
         collateral=collateral,
-        step=known_step(draft.state),
+        step=_credible(known_step(draft.state)),
     )
     return _note(draft, incident, cause, record)
 
@@ -250,14 +250,20 @@ def _note(draft: Draft, incident: Incident, cause: Cause, record: TaskRecord) ->
 def _judge_progress(draft: Draft, incident: Incident) -> None:
     """Count the incidents in a row that the job got nowhere before; charged ones have a limit."""
     job = draft.job
+    before = _credible(job.best_step)
     if incident.step is not None:
-        fruitful = job.best_step is None or incident.step > job.best_step
+        fruitful = before is None or incident.step > before
     else:
         ran = job.phase is JobPhase.RUNNING and draft.now - job.phase_since >= FRUITFUL_SECONDS
         fruitful = ran
-    best = max((s for s in (incident.step, job.best_step) if s is not None), default=None)
+    best = max((s for s in (incident.step, before) if s is not None), default=None)
     more = job.fruitless + int(not incident.charged)
     draft.set_job(fruitless=0 if fruitful else more, best_step=best)
+
+
+def _credible(step: int | None) -> int | None:
+    """Return a step if it can be one: older task runners and schedulers believed any number."""
+    return None if step is None or step > contract.MOST_STEPS else step
 
 
 def _exhausted(spec: ServiceSpec, job: JobState, incident: Incident, now: float) -> str:

@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Dict, Mapping, Optional
 
+from dcos_tensorflow.core import contract
+
 #: Longer lines are data, not progress.
 MAX_LINE = 4000
 #: A result is passed on by several programs: deeper ones are none, and larger numbers no counts.
@@ -33,6 +35,8 @@ _ACCURACY = re.compile(
 _EPOCH = re.compile(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
 _BATCH = re.compile(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
 _RESULT = re.compile(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
+#: TensorFlow's own messages, from C++: what they call a step is none of the training.
+_FROM_TENSORFLOW = re.compile(r"\.(?:cc|h):\d+\]")
 #: Most lines of most jobs are none of these: one cheap look decides that.
 _WORTH_A_LOOK = re.compile(r"step|loss|acc|epoch|result", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
@@ -77,7 +81,8 @@ def begin_start(progress: Progress) -> Progress:
 
 def read_event_step(progress: Progress, step: Optional[int], now: float) -> Progress:
     """Return the progress after a look at the event files, whose newest step is ``step``."""
-    if step is None or progress.told or step == progress.start_step or step > MAX_COUNT:
+    step = _steps(step)
+    if step is None or progress.told or step == progress.start_step:
         return progress
     return replace(_with_step(progress, step), at=now)
 
@@ -85,6 +90,8 @@ def read_event_step(progress: Progress, step: Optional[int], now: float) -> Prog
 def read_line(progress: Progress, line: str, now: float) -> Progress:
     """Return the progress after a line of the job's output; the same when it tells nothing."""
     if len(line) > MAX_LINE or not _WORTH_A_LOOK.search(line):
+        return progress
+    if _FROM_TENSORFLOW.search(line):
         return progress
     line = _TERMINAL_CODES.sub("", line)
     result = _RESULT.search(line)
@@ -113,7 +120,7 @@ def read_record(progress: Progress, line: str, now: float) -> Progress:
     if record is None:
         return progress
     found = {
-        "step": _whole(record.get("step", record.get("global_step"))),
+        "step": _steps(record.get("step", record.get("global_step"))),
         "loss": _finite(record.get("loss")),
         "accuracy": _finite(record.get("accuracy")),
         "epoch": _whole(record.get("epoch")),
@@ -154,9 +161,14 @@ def _step(progress: Progress, line: str) -> Optional[int]:
     if batch:
         # Keras counts batches within an epoch; the whole run's count is what can be compared.
         done, per_epoch = int(batch.group(1)), int(batch.group(2))
-        return _whole((max(progress.epoch or 1, 1) - 1) * per_epoch + done)
+        return _steps((max(progress.epoch or 1, 1) - 1) * per_epoch + done)
     step = _STEP.search(line)
-    return _whole(int(step.group(1))) if step else None
+    return _steps(int(step.group(1))) if step else None
+
+
+def _steps(value: object) -> Optional[int]:
+    number = _whole(value)
+    return None if number is None or abs(number) > contract.MOST_STEPS else number
 
 
 def _number(match: "Optional[re.Match[str]]") -> Optional[float]:

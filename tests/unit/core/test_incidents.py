@@ -160,6 +160,29 @@ def test_failures_with_progress_in_between_are_never_fruitless():
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
+def test_a_number_that_no_training_reaches_does_not_hide_what_comes_after_it():
+    scheduler = a_job(limit=0, fruitless_limit=3)
+    for number in range(8):
+        worker = scheduler.cluster.runner("worker-0")
+        worker.step = 7564124229747301 if number == 1 else 100 * number
+        scheduler.run(1)
+        fail_process(scheduler, "chief-0", "interrupted", 137)
+        scheduler.run(30)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_best_step_that_cannot_be_one_is_forgotten():
+    scheduler = a_job(limit=0, fruitless_limit=3)
+    job = replace(scheduler.state.job, best_step=7564124229747301)
+    scheduler.state = replace(scheduler.state, job=job)
+    for number in range(8):
+        scheduler.cluster.runner("chief-0").step = 100 * number
+        scheduler.run(1)
+        fail_process(scheduler, "chief-0", "interrupted", 137)
+        scheduler.run(30)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
 def test_without_known_steps_a_minute_of_training_is_progress():
     scheduler = a_job(limit=0, fruitless_limit=2)
     for _ in range(6):

@@ -44,6 +44,17 @@ def numbers(*lines):
         ("step 5 loss nan", (5, None, None)),
         ("a step further 12", (None, None, None)),
         ("timestep 12 footsteps 13", (None, None, None)),
+        (
+            "W0000 00:00:1795331357.616110   21188 local_rendezvous.cc:412] Local rendezvous is "
+            "aborting with status: ABORTED: Step 7564124229747301 cancelled.",
+            (None, None, None),
+        ),
+        (
+            "2026-11-22 07:09:50.627879: W tensorflow/core/framework/local_rendezvous.cc:404] "
+            "Local rendezvous is aborting with status: ABORTED: Step 1234567 cancelled.",
+            (None, None, None),
+        ),
+        ("AbortedError: Step 7564124229747301 cancelled.  Cancelling", (None, None, None)),
         ("2026-11-21 06:15:28 nothing to see", (None, None, None)),
         ("", (None, None, None)),
     ],
@@ -141,6 +152,12 @@ def test_the_step_of_event_files_counts_where_the_job_tells_none():
 def test_the_step_that_the_job_tells_counts_more_than_that_of_event_files():
     told = after("step 7")
     assert read_event_step(told, 40, 9.0) == told
+
+
+def test_a_number_that_no_training_reaches_is_no_step():
+    told = '{"step": 7564124229747301, "loss": 0.5}'
+    assert read_record(Progress(), told, 5.0).step is None
+    assert read_event_step(Progress(), 7564124229747301, 5.0).step is None
 
 
 def test_the_same_step_of_event_files_again_is_no_news():
