@@ -23,8 +23,10 @@ MAX_COUNT = 2**63 - 1
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf))"
 _IS = r"""["']?\s*[:=]?\s*"""
+#: "Step 5 cancelled" is TensorFlow's own, and none of the training (``contract.MOST_STEPS``).
 _STEP = re.compile(
-    rf"(?<![\w/.])(?:global[_ ])?steps?{_IS}#?\s*(\d+)(?![\d.]*\s*%)\b(?!\.\d)", re.IGNORECASE
+    rf"(?<![\w/.])(?:global[_ ])?steps?{_IS}#?\s*(\d+)(?![\d.]*\s*%)\b(?!\.\d|\s+cancel)",
+    re.IGNORECASE,
 )
 _LOSS = re.compile(rf"(?<![\w/.])(?:train(?:ing)?[_ ])?loss{_IS}{_NUMBER}", re.IGNORECASE)
 _ACCURACY = re.compile(
@@ -35,8 +37,6 @@ _ACCURACY = re.compile(
 _EPOCH = re.compile(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
 _BATCH = re.compile(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
 _RESULT = re.compile(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
-#: TensorFlow's own messages, from C++: what they call a step is none of the training.
-_FROM_TENSORFLOW = re.compile(r"\.(?:cc|h):\d+\]")
 #: Most lines of most jobs are none of these: one cheap look decides that.
 _WORTH_A_LOOK = re.compile(r"step|loss|acc|epoch|result", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
@@ -90,8 +90,6 @@ def read_event_step(progress: Progress, step: Optional[int], now: float) -> Prog
 def read_line(progress: Progress, line: str, now: float) -> Progress:
     """Return the progress after a line of the job's output; the same when it tells nothing."""
     if len(line) > MAX_LINE or not _WORTH_A_LOOK.search(line):
-        return progress
-    if _FROM_TENSORFLOW.search(line):
         return progress
     line = _TERMINAL_CODES.sub("", line)
     result = _RESULT.search(line)

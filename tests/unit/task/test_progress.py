@@ -55,6 +55,8 @@ def numbers(*lines):
             (None, None, None),
         ),
         ("AbortedError: Step 7564124229747301 cancelled.  Cancelling", (None, None, None)),
+        ("Step id 7564124229747301, step 7564124229747301", (None, None, None)),
+        ("I1122 07:09:50.6 20949 trainer.cc:55] step 120 loss 0.34", (120, 0.34, None)),
         ("2026-11-21 06:15:28 nothing to see", (None, None, None)),
         ("", (None, None, None)),
     ],
