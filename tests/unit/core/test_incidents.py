@@ -150,37 +150,31 @@ def test_failures_that_are_charged_end_the_job_by_their_own_limit_alone():
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
-def test_failures_with_progress_in_between_are_never_fruitless():
-    scheduler = a_job(limit=0, fruitless_limit=3)
-    for number in range(8):
-        scheduler.cluster.runner("chief-0").step = 100 * number
+def survives_interruptions(scheduler, name="chief-0", steps=range(0, 800, 100)):
+    """Interrupt the chief after each step that a member reports; say whether the job goes on."""
+    for step in steps:
+        scheduler.cluster.runner(name).step = step
         scheduler.run(1)
         fail_process(scheduler, "chief-0", "interrupted", 137)
         scheduler.run(30)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
+    return scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_failures_with_progress_in_between_are_never_fruitless():
+    assert survives_interruptions(a_job(limit=0, fruitless_limit=3))
 
 
 def test_a_number_that_no_training_reaches_does_not_hide_what_comes_after_it():
+    steps = (0, 7564124229747301, 200, 300, 400, 500, 600, 700)
     scheduler = a_job(limit=0, fruitless_limit=3)
-    for number in range(8):
-        worker = scheduler.cluster.runner("worker-0")
-        worker.step = 7564124229747301 if number == 1 else 100 * number
-        scheduler.run(1)
-        fail_process(scheduler, "chief-0", "interrupted", 137)
-        scheduler.run(30)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert survives_interruptions(scheduler, "worker-0", steps)
 
 
 def test_a_best_step_that_cannot_be_one_is_forgotten():
     scheduler = a_job(limit=0, fruitless_limit=3)
     job = replace(scheduler.state.job, best_step=7564124229747301)
     scheduler.state = replace(scheduler.state, job=job)
-    for number in range(8):
-        scheduler.cluster.runner("chief-0").step = 100 * number
-        scheduler.run(1)
-        fail_process(scheduler, "chief-0", "interrupted", 137)
-        scheduler.run(30)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert survives_interruptions(scheduler)
 
 
 def test_without_known_steps_a_minute_of_training_is_progress():
