@@ -128,16 +128,16 @@ def test_forgetting_who_comes_back_after_it_was_given_up_is_found(monkeypatch):
 
 
 def test_launching_while_old_attempts_may_live_is_found(monkeypatch):
-    monkeypatch.setattr(offer_use, "_old_attempts_may_live", lambda draft: False)
+    monkeypatch.setattr(offer_use, "_old_attempts_may_live", lambda *_: False)
     assert first_broken_seed() is not None
 
 
 def test_launching_a_sidecar_while_its_old_attempt_may_live_is_found(monkeypatch):
     original = offer_use._old_attempts_may_live
 
-    def of_members_only(draft):
+    def of_members_only(draft, reachable):
         waits = offer_use._wanted_gang(draft) or offer_use._wanted_again(draft)
-        return bool(waits) and original(draft)
+        return bool(waits) and original(draft, reachable)
 
     monkeypatch.setattr(offer_use, "_old_attempts_may_live", of_members_only)
     assert first_broken_seed(EvaluatorHistory) is not None

@@ -80,6 +80,8 @@ def use_offers(draft: Draft) -> None:
     """Decide about every offer in hand."""
     if not draft.state.registered:
         return
+    # Also an agent whose offers go back at once has said that it is there.
+    reachable = frozenset(offer.agent_id for offer in draft.state.offers.values())
     reservations.look_after(draft)
     _hand_back_offers_of_leaving_agents(draft)
     gang = _wanted_gang(draft)
@@ -91,7 +93,7 @@ def use_offers(draft: Draft) -> None:
         _want_nothing(draft)
         return
     _ask_for_offers(draft)
-    if draft.state.offers and not _old_attempts_may_live(draft):
+    if draft.state.offers and not _old_attempts_may_live(draft, reachable):
         _consider(draft, gang, (*sidecars, *joining))
     _tell_of_quota(draft, gang)
     _hold_no_longer(draft, bool(gang))
@@ -239,7 +241,7 @@ def _may_still_run(draft: Draft, name: str) -> bool:
     return has_container(record) or may_return(draft.state, record, draft.now)
 
 
-def _old_attempts_may_live(draft: Draft) -> bool:
+def _old_attempts_may_live(draft: Draft, reachable: frozenset[str]) -> bool:
     """Say whether an attempt that was given up may run on an agent that is back.
 
     An agent that makes offers is reachable. What we left behind on it is asked about and killed
@@ -248,10 +250,9 @@ def _old_attempts_may_live(draft: Draft) -> bool:
     state = draft.state
     if state.strays:
         return True
-    back = {offer.agent_id for offer in state.offers.values()}
     given_up = {r.task_id: r.agent_id for r in state.live_tasks if r.state is TaskState.UNREACHABLE}
     given_up |= dict(state.abandoned)
-    doubtful = frozenset(task_id for task_id, agent_id in given_up.items() if agent_id in back)
+    doubtful = frozenset(task_id for task_id, agent_id in given_up.items() if agent_id in reachable)
     if doubtful:
         doubt(draft, doubtful)
     return bool(doubtful) or not given_up.keys().isdisjoint(state.reconciliation.waiting)
