@@ -9,6 +9,7 @@ import pytest
 from dcos_tensorflow.core import events
 from dcos_tensorflow.core.actions import Kill
 from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import RetrySpec, Strategy
 from dcos_tensorflow.core.task import TaskState
 from simulated_mesos import Cluster
@@ -100,6 +101,25 @@ def test_an_evaluator_that_comes_back_after_it_was_replaced_is_killed():
     scheduler.cluster.bring_back(agent)
     scheduler.run(20)
     assert not scheduler.cluster.tasks[old].alive
+
+
+def test_no_evaluator_starts_beside_an_old_one_whose_agent_is_back_only_to_be_taken_down():
+    scheduler = a_job(room_for_one_each(7))
+    cluster = scheduler.cluster
+    spare = next(agent for agent in cluster.agents.values() if agent.free.cpus > 1)
+    spare.reachable = False
+    old = task_ids(scheduler)["evaluator-0"]
+    agent = cluster.agents[lose_agent_of(scheduler, "evaluator-0")]
+    scheduler.run(30)
+    # Its offer is the only word of it: the update that its task runs is late.
+    agent.reachable = spare.reachable = True
+    agent.unavailable_from = cluster.now + 60
+    agent.free += Resources(cpus=1)
+    launched = len(cluster.launch_history)
+    while len(cluster.launch_history) == launched:
+        assert cluster.now < agent.unavailable_from, "it was never placed again"
+        scheduler.run(1)
+    assert not cluster.tasks[old].alive
 
 
 def test_a_restart_of_the_gang_leaves_the_evaluator_alone():
