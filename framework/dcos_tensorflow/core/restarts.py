@@ -29,7 +29,8 @@ from dcos_tensorflow.core.members import (
     scope,
 )
 from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.task import TaskRecord, TaskState
+from dcos_tensorflow.core.spec import GANG_ROLES
+from dcos_tensorflow.core.task import TaskRecord, TaskState, parse_task_id
 
 #: A runner that has not stopped its process so long after the grace does not work: its container
 #: is given up. Longer than a scheduler needs to find its runners after a restart.
@@ -141,10 +142,18 @@ def _go_on(draft: Draft) -> None:
         elif not _old_peers_run(draft.state):
             begin(draft)
         return
-    names = ", ".join(lost)
-    draft.enter(JobPhase.PLACING, f"{names} wait for offers")
+    _place(draft, lost)
+
+
+def _place(draft: Draft, lost: tuple[str, ...]) -> None:
+    draft.enter(JobPhase.PLACING, f"{', '.join(lost)} wait for offers")
     # Long filters of earlier declines must not hide what is needed now.
     draft.set(suppressed=None, considered=(-1, ()))
+
+
+def _is_away(state: ServiceState, name: str) -> bool:
+    record = state.tasks.get(name)
+    return record is not None and record.state is TaskState.UNREACHABLE
 
 
 def watch_placing(draft: Draft) -> None:
@@ -156,8 +165,12 @@ def watch_placing(draft: Draft) -> None:
 def watch_staging(draft: Draft) -> None:
     """STAGING: when every new container is ready, stop who else must know, then start all."""
     state = draft.state
-    if missing(state):
-        # Somebody cannot be reached and may return: nobody starts without it.
+    lost = missing(state)
+    if lost:
+        if any(not _is_away(state, name) for name in lost):
+            # Options removed it, and its container with it, and brought it back.
+            _place(draft, lost)
+        # Who cannot be reached may return: nobody starts without it.
         return
     launched = [r for n in scope(state) if has_container(r := state.tasks.get(n)) and r and r.held]
     busy = [r for r in launched if not is_held(state, r)]
@@ -182,8 +195,13 @@ def _stop_rest_or_begin(draft: Draft) -> None:
 
 
 def _old_peers_run(state: ServiceState) -> bool:
-    """Say whether somebody who leaves has not ended yet; ``core.advance`` kills it."""
-    return is_quiet(state) and bool(leaving(state))
+    """Say whether who leaves, or was given up, has not ended yet; ``core.advance`` kills it."""
+    return is_quiet(state) and (bool(leaving(state)) or any(map(_is_of_gang, state.strays)))
+
+
+def _is_of_gang(task_id: str) -> bool:
+    parsed = parse_task_id(task_id)
+    return parsed is not None and parsed[1].rpartition("-")[0] in GANG_ROLES
 
 
 def begin(draft: Draft) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from dcos_tensorflow.core import events
 from dcos_tensorflow.core.actions import Accept
 from dcos_tensorflow.core.job import JobPhase, Outcome
 from dcos_tensorflow.core.resources import Resources
 from dcos_tensorflow.core.spec import GangSpec, OutcomePolicy, Strategy
 from dcos_tensorflow.core.task import TaskState
+from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,
     lose_agent_of,
@@ -73,6 +75,22 @@ def test_a_gang_that_lost_a_member_grows_again_when_there_is_room():
     assert scheduler.state.job.absent == ()
     assert set(scheduler.state.epoch.addresses) == set(scheduler.state.spec.task_names())
     assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_those_who_go_on_start_when_a_lost_member_that_came_back_has_ended():
+    spec = training(MWMS, chief=0, ps=0, gang=GANG, min_count=1)
+    scheduler = started(spec, Cluster(1, Resources(cpus=2, mem=2048, disk=1000)))
+    cluster, before = scheduler.cluster, task_ids(scheduler)
+    agent = lose_agent_of(scheduler, "worker-0")
+    scheduler.run(5)
+    scheduler.handle(events.PodCommand(events.PodVerb.REPLACE, ("worker-1",)))
+    scheduler.run(GANG.wait_seconds)
+    cluster.kill_seconds = 8.0
+    cluster.bring_back(agent)
+    while len(cluster.runner("worker-0").starts) == 1:
+        assert scheduler.state.job.phase is not JobPhase.RUNNING
+        scheduler.run(1)
+    assert not cluster.tasks[before["worker-1"]].alive
 
 
 def test_growing_again_waits_for_grow_seconds():

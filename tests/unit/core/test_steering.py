@@ -12,6 +12,7 @@ from dcos_tensorflow.core.spec import Strategy, TaskRole, UpdateStrategy
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,
+    fail,
     fail_process,
     room_for_one_each,
     started,
@@ -294,6 +295,25 @@ def test_a_worker_that_left_and_is_wanted_again_joins_when_its_old_attempt_has_e
     assert not scheduler.cluster.tasks[old.task_id].alive
     assert scheduler.cluster.runner("worker-1").state == "running"
     assert scheduler.cluster.double_starts == []
+
+
+def test_a_worker_that_left_while_containers_were_prepared_and_is_wanted_again_is_placed():
+    scheduler = a_gang(MWMS, worker=3)
+    cluster, before = scheduler.cluster, task_ids(scheduler)
+    fail(scheduler, "worker-0", "Command terminated with signal Killed")
+    while scheduler.state.job.phase is not JobPhase.STAGING:
+        scheduler.run(1)
+    cluster.kill_seconds = 30.0
+    change(scheduler, count=1)
+    cluster.run_everything()
+    scheduler.run(3)
+    # One of the two who leave has ended, the other has not.
+    cluster.tasks[before["worker-1"]].dies_at = cluster.now
+    scheduler.run(3)
+    change(scheduler, count=2)
+    settle(scheduler, 60)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert cluster.runner("worker-1").state == "running"
 
 
 def test_what_a_paused_update_holds_back_joins_when_it_is_resumed():
