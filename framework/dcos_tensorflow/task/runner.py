@@ -129,7 +129,7 @@ class Runner:
             hold_on_failure=spec.hold_on_failure,
             stores=self._storage is not None,
         )
-        self._state = Lifecycle(spec.first_order, settings)
+        self._state = self._shown = Lifecycle(spec.first_order, settings)
         self._strategy = ""
         self._progress = ProgressLog()
         self._peers: Optional[PeerWatch] = None
@@ -178,7 +178,7 @@ class Runner:
         peers, process, observer = self._peers, self._process, self._observer
         return status.document(
             self._spec,
-            self._state,
+            self._shown,
             contract=self._found.contract,
             strategy=self._strategy,
             pid=process.pid if process else None,
@@ -316,6 +316,8 @@ class Runner:
         for action in actions:
             self._perform(action)
         if self._state != before:
+            # Only now: who reads "brings data" finds it begun, and who reads "failed" its file.
+            self._shown = self._state
             self._news.tell()
         if self._not_started:
             ended, self._not_started = self._not_started, None

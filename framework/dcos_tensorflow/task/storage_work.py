@@ -22,6 +22,7 @@ from dcos_tensorflow.task.spec import Order, RunnerSpec
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.log_shipping.shipper import Shipper
+    from dcos_tensorflow.task.storage.retry import Gate
     from dcos_tensorflow.task.storage.task_storage import TaskStorage, Wanted
 
 Log = Callable[[str], None]
@@ -107,8 +108,8 @@ class StorageWork:
         agreed = order.run and order.expects_restore_step
         wanted = Wanted(agreed, order.restore_step if agreed else None, ran_before)
         self._newest_fetch = number
-        self._storage.stop_fetching()
-        self._steps.put(lambda: self._fetch(wanted, number))
+        gate = self._storage.announce_fetch()
+        self._steps.put(lambda: self._fetch(wanted, number, gate))
 
     def begin(self) -> None:
         """Begin to publish: the process runs."""
@@ -155,17 +156,17 @@ class StorageWork:
             step()
             step = self._steps.get()
 
-    def _fetch(self, wanted: "Wanted", number: int) -> None:
+    def _fetch(self, wanted: "Wanted", number: int, gate: "Gate") -> None:
         if number == self._newest_fetch:
-            refusal = self._fetched(wanted)
+            refusal = self._fetched(wanted, gate)
             self._tell(events.Fetched(number, time.time(), refusal))
 
-    def _fetched(self, wanted: "Wanted") -> Optional[ExitReport]:
+    def _fetched(self, wanted: "Wanted", gate: "Gate") -> Optional[ExitReport]:
         from dcos_tensorflow.task.storage.errors import StorageError
 
         try:
             try:
-                self._storage.fetch(wanted)
+                self._storage.fetch(wanted, gate)
             except StorageError as error:
                 if self._storage.keep_local(error, wanted) is None:
                     return storage_failed(error.problem.summary, error.problem.hint)

@@ -8,6 +8,7 @@ import pytest
 
 from checkpoint_job import Job, step_in
 from dcos_tensorflow.task.storage.data import DataItem
+from dcos_tensorflow.task.storage.errors import Cancelled
 from dcos_tensorflow.task.storage.location import LocationError, S3Settings
 from dcos_tensorflow.task.storage.manifest import Writer
 from dcos_tensorflow.task.storage.plan import StoragePlan
@@ -53,6 +54,36 @@ def test_a_member_that_only_reads_never_writes(s3, tmp_path):
     member.begin()
     assert member.finish(5.0)
     assert s3.count("PUT") == 0
+
+
+def test_a_fetch_is_shown_from_when_it_is_announced(s3, tmp_path):
+    task = storage(s3, tmp_path)
+    task.announce_fetch()
+    assert task.status()["state"] == "fetching"
+
+
+def test_a_fetch_that_is_over_is_not_shown_any_more(s3, tmp_path):
+    task = storage(s3, tmp_path)
+    task.fetch(gate=task.announce_fetch())
+    assert task.status()["state"] == "idle"
+
+
+def test_a_fetch_given_up_before_it_began_asks_s3_nothing(s3, tmp_path):
+    task = storage(s3, tmp_path)
+    given_up = task.announce_fetch()
+    task.announce_fetch()
+    with pytest.raises(Cancelled):
+        task.fetch(gate=given_up)
+    assert s3.requests == []
+
+
+def test_what_was_given_up_does_not_hide_that_the_next_fetch_is_under_way(s3, tmp_path):
+    task = storage(s3, tmp_path)
+    given_up = task.announce_fetch()
+    task.announce_fetch()
+    with pytest.raises(Cancelled):
+        task.fetch(gate=given_up)
+    assert task.status()["state"] == "fetching"
 
 
 def test_data_is_there_before_the_start(s3, tmp_path):

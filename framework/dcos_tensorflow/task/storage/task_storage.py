@@ -73,18 +73,30 @@ class TaskStorage:
         self._restored: Optional[Restored] = None
         self._fetched: List[FetchedData] = []
 
-    def fetch(self, wanted: Wanted = Wanted()) -> Optional[Restored]:
+    def announce_fetch(self) -> Gate:
+        """Show from now on that a start is prepared, and give up a ``fetch`` that is under way.
+
+        Return what ends the ``fetch`` that is to follow, on whatever thread: it can be given up
+        before it has begun.
+        """
+        self._fetching.close()
+        self._fetching = Gate()
+        self._board.recovered(status.STATE_FETCHING)
+        return self._fetching
+
+    def fetch(self, wanted: Wanted = Wanted(), gate: Optional[Gate] = None) -> Optional[Restored]:
         """Bring data and checkpoint; return what was restored, None where nothing is kept.
 
-        Raises StorageError: the user's process must not start then. A call that was cut goes on at
-        the next one. The one task that publishes takes its place here already, so that what is
-        newest cannot change any more under those who agree on it.
+        ``gate`` is what ``announce_fetch`` returned, None where nobody announced anything. Raises
+        StorageError: the user's process must not start then. A call that was cut goes on at the
+        next one. The one task that publishes takes its place here already, so that what is newest
+        cannot change any more under those who agree on it.
         """
+        gate = gate or self.announce_fetch()
         self._stop_bringing()
-        self._fetching = Gate()
-        connection = replace(self._connection, gate=self._fetching, noticed=self._failed)
-        self._board.recovered(status.STATE_FETCHING)
+        connection = replace(self._connection, gate=gate, noticed=self._failed)
         try:
+            gate.check()
             if self._place is not None:
                 self._published = self._look(connection, self._place)
             if self._plan.data and not self._fetched:
@@ -97,18 +109,15 @@ class TaskStorage:
                 self._connection.log(f"checkpoints: {self._restored.text}")
         except Exception as error:
             failure = storage_error(error, "prepare the start")
-            if not isinstance(failure, Cancelled):
+            if not (isinstance(failure, Cancelled) or gate.closed):
                 self._board.failed(failure.problem)
             raise failure from error
         finally:
             self._connection.client = connection.client
-            self._fetching.close()
-        self._board.recovered(status.STATE_IDLE)
+        if not gate.closed:
+            self._board.recovered(status.STATE_IDLE)
+        gate.close()
         return self._restored
-
-    def stop_fetching(self) -> None:
-        """Give up a ``fetch`` that another thread is in."""
-        self._fetching.close()
 
     def begin(self) -> None:
         """Begin to publish checkpoints and to copy summaries, on threads of their own.
