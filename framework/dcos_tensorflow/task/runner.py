@@ -21,25 +21,23 @@ from dcos_tensorflow.task import (
     exit_file,
     lifecycle,
     out_of_memory,
-    status,
     strategy,
     watchdog,
 )
 from dcos_tensorflow.task import (
     lifecycle_events as events,
 )
-from dcos_tensorflow.task.checkpoints import Checkpoint
 from dcos_tensorflow.task.contracts import Found, JobUnusable
 from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, human_line
 from dcos_tensorflow.task.guard import Guard
 from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
 from dcos_tensorflow.task.logs import BoundedOutput
-from dcos_tensorflow.task.news import News
 from dcos_tensorflow.task.observer import Observer, own_port
 from dcos_tensorflow.task.peers import PeerWatch
 from dcos_tensorflow.task.preparation import Preparation
 from dcos_tensorflow.task.process import UserProcess
 from dcos_tensorflow.task.progress_log import ProgressLog
+from dcos_tensorflow.task.showing import Moment, Showing
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
 from dcos_tensorflow.task.storage_work import storage_work
 
@@ -129,7 +127,7 @@ class Runner:
             hold_on_failure=spec.hold_on_failure,
             stores=self._storage is not None,
         )
-        self._state = self._shown = Lifecycle(spec.first_order, settings)
+        self._state = Lifecycle(spec.first_order, settings)
         self._strategy = ""
         self._progress = ProgressLog()
         self._peers: Optional[PeerWatch] = None
@@ -140,9 +138,18 @@ class Runner:
         self._tick_due = 0.0
         self._children_due = 0.0
         self._started_at: Optional[float] = None
-        self._news = News()
         self._kills_before: Optional[int] = None
         self._report: Optional[ExitReport] = None
+        self._showing = Showing(
+            spec,
+            found,
+            self._moment(),
+            preparation=self._preparation,
+            progress=self._progress,
+            storage=self._storage,
+            shipper=shipper,
+            dropped_log_bytes=lambda: stdout.dropped_bytes + stderr.dropped_bytes,
+        )
 
     def log(self, message: str) -> None:
         """Write one line of our own into the task's stderr."""
@@ -168,43 +175,11 @@ class Runner:
 
     def wait_for_news(self, after: int, seconds: float) -> None:
         """Return when the status has another ``revision`` than ``after``, or so much later."""
-        self._news.wait(after, seconds)
+        self._showing.wait(after, seconds)
 
     def status(self) -> Dict[str, Any]:
         """Return the body of ``GET /v1/status``. May be called from any thread."""
-        # Before the rest is read: what happens meanwhile is news for whoever gets this one.
-        revision = self._news.revision
-        self._progress.read_file()
-        peers, process, observer = self._peers, self._process, self._observer
-        return status.document(
-            self._spec,
-            self._shown,
-            contract=self._found.contract,
-            strategy=self._strategy,
-            pid=process.pid if process else None,
-            started_at=self._started_at,
-            missing_peers=peers.missing() if peers else (),
-            report=self._report,
-            progress=self._progress.known,
-            checkpoint=self._checkpoint(),
-            memory_bytes=observer.memory_bytes() if observer else None,
-            frozen_seconds=observer.frozen_seconds if observer else 0.0,
-            dropped_log_bytes=self._stdout.dropped_bytes + self._stderr.dropped_bytes,
-            storage=self._kept_in_s3(),
-            revision=revision,
-        )
-
-    def _kept_in_s3(self) -> Optional[Dict[str, Any]]:
-        if not self._storage and not self._shipper:
-            return None
-        logs = self._shipper.status() if self._shipper else None
-        return {**(self._storage.as_json() if self._storage else {}), "logs": logs}
-
-    def _checkpoint(self) -> Optional[Checkpoint]:
-        """Return what a start would restore now: what is published, where that is brought."""
-        if self._storage and self._spec.storage.checkpoints:
-            return self._storage.checkpoint()
-        return self._preparation.checkpoint()
+        return self._showing.document()
 
     def run(self) -> ExitReport:
         """Run the task to its end and return the verdict. Call it in the main thread.
@@ -311,14 +286,11 @@ class Runner:
         self._feed(events.ProcessEnded(end.process, report, asked, time.time()))
 
     def _feed(self, event: events.Event) -> None:
-        before = self._state
-        self._state, actions = lifecycle.step(before, event, time.monotonic())
+        self._state, actions = lifecycle.step(self._state, event, time.monotonic())
         for action in actions:
             self._perform(action)
-        if self._state != before:
-            # Only now: who reads "brings data" finds it begun, and who reads "failed" its file.
-            self._shown = self._state
-            self._news.tell()
+        # Only now: who reads "brings data" finds it begun, and who reads "failed" its file.
+        self._show()
         if self._not_started:
             ended, self._not_started = self._not_started, None
             self._feed(ended)
@@ -335,15 +307,34 @@ class Runner:
         elif isinstance(action, events.ReleaseProcess):
             self._release(action.note)
         elif isinstance(action, events.SendSignal):
-            self.log(action.note)
-            if self._process:
-                self._process.signal_group(action.number)
-            if self._storage and action.number == signal.SIGTERM:
-                self._storage.ends_soon()
+            self._signal(action)
         elif isinstance(action, events.ReportFailure):
             self._report_failure(action.failure)
         else:
             self._finish(action.report)
+
+    def _moment(self) -> Moment:
+        return Moment(
+            self._state,
+            self._strategy,
+            self._peers,
+            self._process,
+            self._observer,
+            self._started_at,
+            self._report,
+        )
+
+    def _show(self) -> None:
+        """Let the status say what is now: also before the process gets to know of it."""
+        self._showing.show(self._moment())
+
+    def _signal(self, action: events.SendSignal) -> None:
+        self.log(action.note)
+        self._show()
+        if self._process:
+            self._process.signal_group(action.number)
+        if self._storage and action.number == signal.SIGTERM:
+            self._storage.ends_soon()
 
     def _store(self, action: Union[events.Fetch, events.Keep]) -> None:
         assert self._storage is not None
@@ -377,6 +368,7 @@ class Runner:
 
     def _release(self, note: str) -> None:
         self._stop_waiting(note)
+        self._show()
         if self._process:
             self._process.release()
 
@@ -425,6 +417,7 @@ class Runner:
             # TensorBoard reads what others write: that is no progress of its own.
             directories=() if self._shows else self._where.local(),
         )
+        self._show()
         self._process.begin()
         if self._storage:
             self._storage.begin()
