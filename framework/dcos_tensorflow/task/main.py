@@ -173,8 +173,7 @@ def _run(
         return runner_failed(f"The task runner could not go on: {error!r}")
     finally:
         if api:
-            api.shutdown()
-            api.server_close()
+            api.end()
 
 
 def _listen(runner: Runner, variables: Mapping[str, str]) -> "Optional[server.ApiServer]":

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 from urllib.parse import parse_qs
 
 from dcos_tensorflow.core import contract
@@ -34,6 +34,8 @@ MAX_CONNECTIONS = 32
 CONNECTION_SECONDS = 60.0
 #: How long an answer is held back at most, until there is something new in it.
 MAX_WAIT_SECONDS = 5.0
+#: How long the end waits for answers that are under way.
+LAST_ANSWERS_SECONDS = 1.0
 #: How long a port that is taken is tried again: its last owner may be ending just now.
 BIND_SECONDS = 2.0
 
@@ -83,7 +85,28 @@ class ApiServer(ThreadingHTTPServer):
         self.token = token
         self._lock = threading.Lock()
         self._let_go_at: Dict[Any, float] = {}
+        self._answering = 0
+        self._answered = threading.Condition()
         super().__init__(("0.0.0.0", port), _Handler)
+
+    @contextlib.contextmanager
+    def answering(self) -> Iterator[None]:
+        """Count a request that was read whole, until it is answered."""
+        with self._answered:
+            self._answering += 1
+        try:
+            yield
+        finally:
+            with self._answered:
+                self._answering -= 1
+                self._answered.notify_all()
+
+    def end(self) -> None:
+        """Listen no more. Who has asked for the end of the task still gets the answer."""
+        self.shutdown()
+        self.server_close()
+        with self._answered:
+            self._answered.wait_for(lambda: self._answering == 0, LAST_ANSWERS_SECONDS)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread of its own; close the oldest when there are too many."""
@@ -132,10 +155,20 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         try:
             body = self._body()
-            status, document = self._answer(body)
         except RequestError as error:
-            status, document = error.status, {"error": str(error)}
-            self.close_connection = True
+            self._refuse(error)
+            return
+        with self.server.answering():
+            try:
+                self._send(*self._answer(body))
+            except RequestError as error:
+                self._refuse(error)
+
+    def _refuse(self, error: RequestError) -> None:
+        self.close_connection = True
+        self._send(error.status, {"error": str(error)})
+
+    def _send(self, status: int, document: Mapping[str, Any]) -> None:
         payload = json.dumps(document).encode() + b"\n"
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
