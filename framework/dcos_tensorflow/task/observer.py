@@ -71,7 +71,8 @@ class Observer:
         ``known`` is how far the job is as it has said.
         """
         now = time.monotonic()
-        if now >= self._table_due:
+        # A port that was closed just then may be open again, or its process be gone, at once.
+        if now >= self._table_due or self._port_open is False:
             self._table_due = now + TABLE_SECONDS
             self._look_at_tables()
         states = [p.state for p in map(process_table.read_process, self._chain) if p]

@@ -4,13 +4,17 @@ import os
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from dcos_tensorflow.task import memory, sockets
+from dcos_tensorflow.task import memory, observer, process_table, sockets
 from dcos_tensorflow.task.contracts import Found
-from dcos_tensorflow.task.observer import own_port
+from dcos_tensorflow.task.observer import Observer, own_port
+from dcos_tensorflow.task.progress import Progress
 from dcos_tensorflow.task.spec import Cluster, ServerCluster
+from dcos_tensorflow.task.watchdog import Limits
+from free_ports import free_port
 
 SERVER = ServerCluster({"ps": ("h:1",), "worker": ("h:2", "[::1]:3")}, "worker", 1)
 
@@ -59,6 +63,34 @@ def test_a_port_that_is_listened_on_is_found_with_its_owner(family, host):
 
 def test_a_socket_of_nobodys_has_no_owner():
     assert sockets.owner({1}, [os.getpid()]) is None
+
+
+class OurProcess:
+    """This process, as if it were the user's."""
+
+    pid = os.getpid()
+
+    def members(self):
+        return [process_table.read_process(self.pid)]
+
+
+def test_a_port_that_was_closed_for_a_moment_is_not_taken_for_closed(monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(observer, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    port = free_port()
+    limits = Limits(freeze_seconds=1.0)
+    watching = Observer(OurProcess(), limits, port=port, in_shell=False, directories=())
+
+    def look(seconds):
+        clock.now = seconds
+        return watching.look(Progress())
+
+    with socket.create_server(("127.0.0.1", port)):
+        verdicts = [look(seconds) for seconds in (0.0, 0.25, 0.5, 0.75)]
+    verdicts.append(look(1.0))
+    with socket.create_server(("127.0.0.1", port)):
+        verdicts += [look(seconds) for seconds in (1.25, 1.5, 1.75, 2.0)]
+    assert verdicts == [None] * 9
 
 
 def test_the_memory_of_several_processes_is_added_up():
