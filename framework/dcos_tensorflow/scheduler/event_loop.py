@@ -38,6 +38,15 @@ class Commits(Protocol):
         """Remove everything; raises StateUnavailable when it may be tried again."""
 
 
+def _erases(decision: Decision) -> bool:
+    """Say whether ``decision`` must be carried out before it may be seen.
+
+    Whoever sees the end of an uninstall may end this process (Cosmos does): what was not erased by
+    then would stay for ever.
+    """
+    return any(isinstance(action, EraseState) for action in decision.actions)
+
+
 class EventLoop:
     """Feeds events to ``core.service.step`` and carries out each Decision."""
 
@@ -134,15 +143,19 @@ class EventLoop:
         writes = decision.writes
         if writes and not self._erased and not self._stored(lambda: self._store.commit(writes)):
             return
-        self._state = decision.state
+        if not _erases(decision):
+            self._state = decision.state
         for action in decision.actions:
             if isinstance(action, Exit):
                 self.leave(action.code, action.message)
             elif isinstance(action, EraseState):
                 # From here on nothing is written: it would make a service of what was uninstalled.
                 self._erased = self._erased or self._stored(self._store.erase)
+                if not self._erased:
+                    return
             else:
                 self._perform(action)
+        self._state = decision.state
         if decision.why:
             log.info("%s", decision.why)
         with self._changed:

@@ -15,6 +15,7 @@ from dcos_tensorflow.scheduler.event_loop import EXIT_SOFTWARE, EXIT_STATE, Even
 from dcos_tensorflow.state.errors import FencedOut, StateUnavailable
 from simulated_mesos import Cluster
 from simulated_scheduler import small_job
+from waiting import eventually
 
 DEADLINE = 10.0
 
@@ -146,8 +147,10 @@ def test_a_stop_while_the_store_is_away_ends_the_loop(recorder):
     recorder.failures = [StateUnavailable("gone")] * 1000
     state = ServiceState(small_job(), "instance", LaunchSettings(token_key="00" * 32))
     loop = EventLoop(state, recorder, recorder.perform, tick_seconds=0.01)
-    loop.start()
+    # Before the start: a tick that came first would change the state without the store.
     loop.submit(events.Registered("f", "m"))
+    loop.start()
+    eventually(lambda: len(recorder.failures) < 1000)
     loop.stop()
     assert loop.state is state
 
@@ -155,7 +158,7 @@ def test_a_stop_while_the_store_is_away_ends_the_loop(recorder):
 def test_nothing_is_written_after_an_erase(loop, recorder):
     loop.start()
     loop.submit(events.UninstallRequested("enough"))
-    assert loop.wait_for(lambda s: s.erased and "erase" in recorder.calls, DEADLINE)
+    assert loop.wait_for(lambda s: s.erased, DEADLINE)
     erased = recorder.calls.index("erase")
     loop.submit(events.Registered("f", "m"))
     assert loop.wait_for(lambda s: s.registered or s.master == "m", DEADLINE)
@@ -164,10 +167,39 @@ def test_nothing_is_written_after_an_erase(loop, recorder):
     assert loop.exit is None
 
 
+def test_the_end_of_an_uninstall_is_seen_only_when_the_state_is_erased(loop, recorder):
+    asked, answered = threading.Event(), threading.Event()
+
+    def erase():
+        asked.set()
+        assert answered.wait(DEADLINE)
+
+    recorder.erase = erase
+    loop.start()
+    loop.submit(events.UninstallRequested("enough"))
+    assert asked.wait(DEADLINE)
+    seen = loop.state
+    answered.set()
+    assert (seen.job.phase is JobPhase.DONE, seen.erased) == (False, False)
+
+
+def test_a_stop_while_nothing_can_be_erased_ends_the_loop_without_the_end_of_the_uninstall(
+    loop, recorder, monkeypatch
+):
+    monkeypatch.setattr(event_loop, "_FIRST_RETRY_SECONDS", 0.01)
+    recorder.erase_failures = [StateUnavailable("gone")] * 1000
+    loop.start()
+    loop.submit(events.UninstallRequested("enough"))
+    eventually(lambda: len(recorder.erase_failures) < 1000)
+    loop.stop()
+    assert not loop.state.erased
+
+
 def test_an_erase_is_tried_again_while_the_store_is_away(loop, recorder, monkeypatch):
     monkeypatch.setattr(event_loop, "_FIRST_RETRY_SECONDS", 0.01)
     recorder.erase_failures = [StateUnavailable("gone"), StateUnavailable("gone")]
     loop.start()
     loop.submit(events.UninstallRequested("enough"))
-    assert loop.wait_for(lambda s: "erase" in recorder.calls, DEADLINE)
+    assert loop.wait_for(lambda s: s.erased, DEADLINE)
     assert recorder.erase_failures == []
+    assert "erase" in recorder.calls
