@@ -13,6 +13,7 @@ from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.errors import StorageError
 from dcos_tensorflow.task.storage.location import Location
 from s3_server import SECRET_KEY, Fault
+from waiting import eventually
 
 BIG = 160 << 10
 
@@ -233,6 +234,28 @@ def test_the_end_of_the_grace_period_is_kept_whatever_s3_does(engines, s3, job):
     began = time.monotonic()
     assert not publisher.finish(0.3)
     assert time.monotonic() - began < 3.0
+
+
+def test_an_end_whose_time_is_over_before_anybody_looked_is_not_called_complete(engines, job):
+    job.save(1)
+    publisher = engines.publisher(job.directory, interval_seconds=3600)
+    assert not publisher.finish(0.0)
+
+
+def test_an_end_that_came_too_late_says_that_something_waits(engines, job):
+    job.save(1)
+    publisher = engines.publisher(job.directory, interval_seconds=3600)
+    publisher.finish(0.0)
+    eventually(lambda: publisher.status().lag_seconds > 0)
+
+
+def test_a_stop_looks_for_nothing_more(engines, s3, job):
+    publisher = engines.publisher(job.directory, interval_seconds=3600)
+    publisher.start()
+    eventually(lambda: publisher.status().state == status.STATE_IDLE)
+    job.save(1)
+    publisher.stop()
+    assert (publisher.status().state, publisher.status().problem) == (status.STATE_STOPPED, None)
 
 
 def test_stopping_does_not_wait_for_a_back_off(engines, s3, job):

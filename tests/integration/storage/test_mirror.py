@@ -117,6 +117,11 @@ def test_an_outage_is_shown_and_made_good(engines, s3, logs):
     assert (copies.status().problem, copies.status().lag_seconds) == (None, 0)
 
 
+def test_an_end_whose_time_is_over_before_anybody_looked_is_not_called_complete(engines, logs):
+    (logs / EVENTS).write_bytes(b"one")
+    assert not mirror(engines, logs).finish(0.0)
+
+
 def test_the_end_brings_what_is_left(engines, s3, logs):
     copies = mirror(engines, logs, interval_seconds=0.02)
     copies.start()

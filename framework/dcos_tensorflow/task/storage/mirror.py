@@ -59,6 +59,7 @@ class Mirror:
         self._board = status.StatusBoard()
         self._copied: Dict[str, Tuple[FileFacts, float]] = {}
         self._ending = threading.Event()
+        self._saw_end = False
         self._thread: Optional[threading.Thread] = None
 
     def status(self) -> status.SyncStatus:
@@ -71,7 +72,10 @@ class Mirror:
         self._thread.start()
 
     def finish(self, seconds: float) -> bool:
-        """Copy what is left within ``seconds``, and stop; say whether everything is copied."""
+        """Copy what is left within ``seconds``, and stop; say whether everything is copied.
+
+        False too where the time was over before anybody could look.
+        """
         self._gate.limit(seconds)
         self._ending.set()
         if self._thread is not None:
@@ -79,7 +83,7 @@ class Mirror:
         else:
             self._last()
         self._gate.close()
-        return self._board.read().lag_seconds == 0.0
+        return self._saw_end and not self._board.waits
 
     def limit(self, seconds: float) -> None:
         """Leave a ``finish`` no more than ``seconds`` from now on."""
@@ -98,6 +102,7 @@ class Mirror:
         try:
             due = self._due(ended)
             self._board.unpublished(time.monotonic() if due else None)
+            self._saw_end = self._saw_end or ended
             for group in _in_order(due):
                 jobs = (lambda fact=fact: self._copy(fact, copied) for fact in group)
                 run_all(jobs, self._connection.settings.threads)

@@ -81,6 +81,8 @@ class Publisher:
         self._restless_since: Optional[float] = None
         self._wake = threading.Event()
         self._ending = threading.Event()
+        self._finishing = False
+        self._saw_end = False
         self._thread: Optional[threading.Thread] = None
 
     def status(self) -> status.SyncStatus:
@@ -99,9 +101,11 @@ class Publisher:
     def finish(self, seconds: float) -> bool:
         """Publish what the ended process left, within ``seconds``, and stop.
 
-        Say whether everything that was complete is published now.
+        Say whether everything that was complete is published now: False too where the time was
+        over before anybody could look.
         """
         self._gate.limit(seconds)
+        self._finishing = True
         self._ending.set()
         self._wake.set()
         if self._thread is not None:
@@ -109,7 +113,7 @@ class Publisher:
         else:
             self._last()
         self._gate.close()
-        return self._board.read().lag_seconds == 0.0
+        return self._saw_end and not self._board.waits
 
     def limit(self, seconds: float) -> None:
         """Leave a ``finish`` no more than ``seconds`` from now on."""
@@ -166,7 +170,7 @@ class Publisher:
                 wait = min(wait, _LOOK_AGAIN)
             self._wake.wait(max(0.0, began + wait - time.monotonic()))
             self._wake.clear()
-        if not self._gate.closed:
+        if self._finishing:
             self._last()
         if self._board.read().problem is None:
             self._board.change(state=status.STATE_STOPPED)
@@ -184,9 +188,10 @@ class Publisher:
         self._drop_pending(take_back=False)
 
     def _publish(self, ended: bool) -> bool:
-        self._gate.check()
-        # First the look: what waits is to be seen in the status even where S3 cannot be reached.
+        # First the look: what waits is to be seen in the status even where S3 cannot be reached,
+        # or nothing may be sent any more.
         choice = self._newest(ended)
+        self._gate.check()
         owned = self._own()
         if self._pending is not None and not self._pending.upload.has_progress:
             self._drop_pending(take_back=False)
@@ -222,6 +227,7 @@ class Publisher:
         patience = self._patience(ended)
         choice = self._look(patience)
         self._restless(not choice.ready and choice.why != layout.NOTHING_YET)
+        self._saw_end = self._saw_end or ended
         if not choice.ready:
             if patience.given_up and choice.why != layout.NOTHING_YET:
                 self._warn(f"nothing can be published: {choice.why}")

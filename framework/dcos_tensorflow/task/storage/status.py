@@ -82,6 +82,11 @@ class StatusBoard:
             if since is None or self._waiting_since is None:
                 self._waiting_since = since
 
+    @property
+    def waits(self) -> bool:
+        """Say whether something complete is not published."""
+        return self._waiting_since is not None
+
     def failed(self, problem: Problem) -> None:
         """Show ``problem``; the same kind as before keeps its beginning."""
         with self._lock:
