@@ -169,7 +169,7 @@ class Follower:
             if isinstance(found, Part):
                 self._take(stream, found, began)
             elif isinstance(found, NotThere | Unreadable | Lost):
-                self._failed(stream, found)
+                self._failed(stream, found, began)
             else:
                 raise found
 
@@ -185,10 +185,11 @@ class Follower:
         if part.at_end and stream.over_at and began >= stream.over_at:
             self._finish(stream)
 
-    def _failed(self, stream: _Stream, why: Exception) -> None:
+    def _failed(self, stream: _Stream, why: Exception, began: float) -> None:
         now = self._clock()
         stream.due = now + _AGAIN_SECONDS
-        if not stream.over_at or self._told_away:
+        # A read that began before it was over says nothing of what was written last.
+        if not stream.over_at or began < stream.over_at or self._told_away:
             return
         if isinstance(why, NotThere) and not stream.read_at:
             # It ended before it had written anything.

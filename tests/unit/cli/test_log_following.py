@@ -84,8 +84,8 @@ def standing(*attempts: Attempt, done: bool = False) -> Standing:
     return Standing({each.task: each for each in attempts}, done)
 
 
-def followed(job: Job, lines: int = 10) -> Screen:
-    screen = Screen()
+def followed(job: Job, lines: int = 10, screen: Screen | None = None) -> Screen:
+    screen = screen or Screen()
     worker = threading.Thread(target=Follower(job, screen, "stdout", lines).run, daemon=True)
     worker.start()
     worker.join(20)
@@ -215,17 +215,43 @@ def test_a_task_that_printed_nothing_is_nothing_to_wait_for() -> None:
     assert followed(Job(Files(), standing(FIRST, done=True))).lines == []
 
 
+def test_what_a_task_printed_just_before_its_end_is_shown() -> None:
+    files = Files()
+    asked, over = threading.Event(), threading.Event()
+    read = files.read
+
+    def too_early(attempt: Attempt, file: str, offset: int, length: int = 10) -> Part:
+        if over.is_set():
+            return read(attempt, file, offset, length)
+        asked.set()
+        over.wait(10)
+        raise NotThere("there is no such file")
+
+    def ends() -> Standing:
+        assert asked.wait(10)
+        files.write(FIRST, "a\n")
+        over.set()
+        return standing(FIRST, done=True)
+
+    files.read = too_early  # type: ignore[method-assign]
+    screen = followed(Job(files, standing(FIRST), ends, standing(FIRST, done=True)))
+    assert (screen.lines, screen.notes) == (["1: a"], [])
+
+
 def test_a_file_that_was_cut_is_read_from_its_copy_first() -> None:
     files = Files()
     files.write(FIRST, "a\nb\n")
+    screen = Screen()
 
     def rotated() -> Standing:
+        if "1: b" not in screen.lines:
+            return standing(FIRST)
         files.written[FIRST.task_id, "stdout.1"] = b"a\nb\nc\nd\n"
         files.written[FIRST.task_id, "stdout"] = b"e\n"
         return standing(FIRST, done=True)
 
-    looks = (*[standing(FIRST)] * 20, rotated, standing(FIRST, done=True))
-    assert followed(Job(files, *looks)).lines == ["1: a", "1: b", "1: c", "1: d", "1: e"]
+    followed(Job(files, rotated), screen=screen)
+    assert screen.lines == ["1: a", "1: b", "1: c", "1: d", "1: e"]
 
 
 def test_when_nobody_reads_any_more_it_ends() -> None:
