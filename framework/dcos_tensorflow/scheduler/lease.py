@@ -56,6 +56,8 @@ class Lease:
         self._until = float("-inf")
         if self._thread.is_alive():
             self._thread.join()
+        # A question that was under way may have been answered meanwhile.
+        self._until = float("-inf")
 
     def _run(self) -> None:
         while self._renewed() and not self._stopping.wait(self._seconds / 4):

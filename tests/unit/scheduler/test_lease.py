@@ -19,11 +19,14 @@ class Store:
         self.asked = threading.Semaphore(0)
         self.answers = threading.Event()
         self.answers.set()
+        self.held_up = threading.Event()
         self.now = 100.0
 
     def confirm(self) -> None:
         self.asked.release()
-        self.answers.wait(10)
+        if not self.answers.is_set():
+            self.held_up.set()
+            self.answers.wait(10)
         if self.failure is not None:
             raise self.failure
 
@@ -99,4 +102,18 @@ def test_it_does_not_hold_after_a_stop(lease):
     lease.start()
     eventually(lease.holds)
     lease.stop()
+    assert not lease.holds()
+
+
+def test_a_confirmation_that_comes_during_a_stop_is_passed_over(lease, store):
+    lease.start()
+    eventually(lease.holds)
+    store.answers.clear()
+    assert store.held_up.wait(10)
+    stopping = threading.Thread(target=lease.stop, daemon=True)
+    stopping.start()
+    eventually(lambda: not lease.holds())
+    store.answers.set()
+    stopping.join(20)
+    assert not stopping.is_alive()
     assert not lease.holds()
