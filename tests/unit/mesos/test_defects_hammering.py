@@ -66,6 +66,8 @@ def test_17_a_removed_framework_subscribes_again_and_again_with_stock_only(
 
     master.on_subscribe = removed
     driver = stage.make(kind, master.address, framework={"name": "t", "id": {"value": "old"}})
+    if kind == "hardened":
+        eventually(lambda: driver.sched.of("error"))
     count = subscribes_in_a_while(master, eventually, kind)
     if kind == "stock":
         assert count > RUDE
@@ -94,6 +96,8 @@ def test_18_two_schedulers_with_one_id_take_turns_with_stock_only(kind, master, 
     eventually(lambda: first.connected)
     second = stage.make(kind, master.address, framework=dict(framework))
     eventually(lambda: len(master.subscribes) >= 2)
+    if kind == "hardened":
+        eventually(lambda: first.failure and second.connected)
     count = subscribes_in_a_while(master, eventually, kind)
     if kind == "stock":
         assert count > RUDE
@@ -111,10 +115,13 @@ def test_the_back_off_grows_to_its_maximum_and_starts_afresh_after_a_reset(monke
     assert backoff.next_delay() == 0.5
 
 
-def test_a_redirect_loop_is_followed_three_times_at_once_and_then_slowly(masters, stage):
+def test_a_redirect_loop_is_followed_three_times_at_once_and_then_slowly(
+    masters, stage, eventually
+):
     first, second = masters(), masters()
     first.on_subscribe = lambda e: e.respond(307, Location=f"//{second.address}/api/v1/scheduler")
     second.on_subscribe = lambda e: e.respond(307, Location=f"//{first.address}/api/v1/scheduler")
     stage.hardened(first.address)
+    eventually(lambda: len(first.subscribes) + len(second.subscribes) >= 4)
     threading.Event().wait(WHILE)
     assert 4 <= len(first.subscribes) + len(second.subscribes) <= 4 + POLITE

@@ -37,12 +37,12 @@ def test_6_the_time_out_of_a_call_is_what_was_given(stage):
 @BOTH
 def test_7_an_unanswered_call_blocks_stop_with_stock_only(kind, master, stage, eventually):
     master.on_call = lambda exchange: exchange.hold()
-    driver = stage.make(kind, master.address)
+    driver = stage.make(kind, master.address, timeout=60.0 if kind == "hardened" else 86400)
     eventually(lambda: driver.sched.of("registered"))
     stage.apart(driver.killTask, {"value": "t"})
     eventually(lambda: master.calls("KILL"))
     stopping = stage.apart(driver.stop)
-    stopping.join(0.5)
+    stopping.join(20 if kind == "hardened" else 0.5)
     assert stopping.is_alive() is (kind == "stock")
 
 

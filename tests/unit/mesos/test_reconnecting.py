@@ -69,6 +69,8 @@ def test_events_arrive_whole_however_chunks_and_records_are_cut(master, stage, e
     driver = stage.hardened(master.address)
     eventually(lambda: driver.sched.of("registered"))
     stream = master.streams[-1]
+    # From then on the master writes nothing of its own in between.
+    eventually(lambda: stream.is_subscribed)
     data = json.dumps(UPDATE, ensure_ascii=False).encode()
     records = (b"%d\n%s" % (len(data), data)) * 3
     for size in (1, 7, len(records)):

@@ -30,6 +30,8 @@ from dcos_tensorflow.scheduler.runner_client import RunnerClient
 
 KEY = "00" * 32
 DEADLINE = 20.0
+#: How long the client waits for an answer where it must not give up before the test does.
+PATIENCE = 60.0
 
 
 @dataclass
@@ -86,7 +88,7 @@ class Runner:
         body = await reader.readexactly(int(headers["Content-Length"]))
         self.asked += 1
         if self.behaviour == "hanging":
-            await asyncio.sleep(60)
+            await asyncio.sleep(3600)
         method, path, _ = first.split(" ")
         if query := parse_qs(path.partition("?")[2]):
             await self._hold_back(query)
@@ -170,6 +172,7 @@ class Service:
         self.events: list[RunnerReported] = []
         self.changed = threading.Condition()
         self.leads = True
+        self.began = 0.0
         self.client = RunnerClient(lambda: self.state, self._take, lambda: self.leads)
 
     def _take(self, event: RunnerReported) -> None:
@@ -235,6 +238,7 @@ def service() -> Iterator[Callable[..., Service]]:
         made.append(service)
         if not listening:
             service.change("worker-0", ports=(1000, 1))
+        service.began = time.monotonic()
         service.client.start()
         return service
 
@@ -251,6 +255,7 @@ def test_what_a_runner_reports_becomes_an_event(service):
 
 def test_a_runner_that_does_not_listen_yet_is_asked_again_soon(service, monkeypatch):
     monkeypatch.setattr(runner_client, "PERIOD_SECONDS", 60.0)
+    monkeypatch.setattr(runner_client, "_BEGINS_FOR", 1_000_000)
     one = service("well", listening=False)
     one.wait(lambda: any(r.silent >= 2 for r in list(one.client._runners.values())))
     one.change("worker-0", ports=(1000, one.all[0].port))
@@ -397,6 +402,9 @@ def test_an_answer_that_is_none_of_a_runner_is_no_report(service):
 
 def test_a_runner_is_asked_one_thing_at_a_time(service, monkeypatch):
     monkeypatch.setattr(runner_client, "PERIOD_SECONDS", 0.02)
+    # A request that is given up is still under way for a runner that is slow to see it.
+    monkeypatch.setattr(runner_client, "STATUS_TIMEOUT_SECONDS", PATIENCE)
+    monkeypatch.setattr(runner_client, "ORDER_TIMEOUT_SECONDS", PATIENCE)
     one = service(*["well"] * 4)
     for start in range(2, 12):
         for name in ("worker-0", "worker-1"):
@@ -405,28 +413,29 @@ def test_a_runner_is_asked_one_thing_at_a_time(service, monkeypatch):
     assert max(runner.most_under_way for runner in one.all) == 1
 
 
-def test_runners_that_hang_delay_no_others(service):
+def test_runners_that_hang_delay_no_others(service, monkeypatch):
+    monkeypatch.setattr(runner_client, "STATUS_TIMEOUT_SECONDS", PATIENCE)
     one = service(*["hanging"] * 5, *["well"] * 95)
     one.wait(lambda: all(one.reported(number) for number in range(5, 100)))
     began = time.monotonic()
     for number in range(100):
         one.change(f"worker-{number}", start=2)
     one.wait(lambda: all(runner.start == 2 for runner in one.all[5:]))
-    assert time.monotonic() - began < runner_client.STATUS_TIMEOUT_SECONDS
+    assert time.monotonic() - began < PATIENCE
 
 
 def test_no_more_is_asked_in_a_second_than_the_rate(service, monkeypatch):
     monkeypatch.setattr(runner_client, "RATE", 20.0)
     one = service(*["well"] * 50)
-    began = time.monotonic()
     one.wait(lambda: all(runner.asked for runner in one.all))
     # The first twenty are at once, the other thirty take their time.
-    assert time.monotonic() - began > 1.0
+    assert time.monotonic() - one.began > 1.0
 
 
-def test_a_stop_gives_up_what_is_under_way(service):
+def test_a_stop_gives_up_what_is_under_way(service, monkeypatch):
+    monkeypatch.setattr(runner_client, "STATUS_TIMEOUT_SECONDS", PATIENCE)
     one = service("hanging")
     one.wait(lambda: one.all[0].asked)
     began = time.monotonic()
     one.client.stop()
-    assert time.monotonic() - began < runner_client.STATUS_TIMEOUT_SECONDS
+    assert time.monotonic() - began < DEADLINE
