@@ -177,10 +177,11 @@ class ZooKeeperServer:
 
 
 def _stopped(threads: Path) -> bool:
-    states = [
-        (thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads.iterdir()
-    ]
-    return set(states) == {"T"}
+    try:
+        stats = [(thread / "stat").read_text() for thread in threads.iterdir()]
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # A thread that has ended meanwhile was not stopped.
+    return {stat.rpartition(")")[2].split()[0] for stat in stats} == {"T"}
 
 
 def _die_with_parent() -> None:

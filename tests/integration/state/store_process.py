@@ -6,12 +6,20 @@ length of a ZooKeeper session in seconds. It has no tests.
 
 from __future__ import annotations
 
+import itertools
 import json
+import signal
 import sys
 from typing import Any
 
 from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.state.sqlite import SqliteStore
 from dcos_tensorflow.state.store import StateError, StateStore, open_store
+
+#: A huge commit says that it has begun when it comes to the one step, and never ends: it stays at
+#: the other. Whoever kills it meanwhile may hit it anywhere, but not after its end. That is early:
+#: all of it would be too much for the small heap of a server for tests.
+TELLS_AT, STAYS_AT = 2, 10
 
 
 def main() -> None:
@@ -38,13 +46,30 @@ def answer(store: StateStore, losses: list[str], command: str, *arguments: Any) 
             store.commit([Write("First", text), Write("Folder/Second", text)])
             say(number)
     if command == "commit a huge one":
-        say("begins")
+        never_end_a_commit(store)
         value = b"x" * 400_000
         store.commit([Write(f"Part/{number:04}", value) for number in range(arguments[0])])
         return "committed"
     if command == "losses":
         return losses
     raise ValueError(command)
+
+
+def never_end_a_commit(store: StateStore) -> None:
+    """See ``TELLS_AT``; a step is a write in SQLite, and a transaction in ZooKeeper."""
+    name = "_apply" if isinstance(store, SqliteStore) else "_transact"
+    step = getattr(store, name)
+    numbers = itertools.count(1)
+
+    def step_and_tell(*arguments: Any) -> None:
+        number = next(numbers)
+        if number == TELLS_AT:
+            say("has begun")
+        while number == STAYS_AT:
+            signal.pause()
+        step(*arguments)
+
+    setattr(store, name, step_and_tell)
 
 
 def say(what: Any) -> None:

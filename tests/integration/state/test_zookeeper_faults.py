@@ -22,6 +22,7 @@ from dcos_tensorflow.state.store import (
     StateAccessDenied,
     StateCorrupt,
     StateError,
+    StateStore,
     StateUnavailable,
     open_store,
 )
@@ -54,6 +55,12 @@ def end_session_of(store: ZooKeeperStore, server: ZooKeeperServer) -> None:
         pass
 
 
+def let_calls_wait(store: StateStore, seconds: float) -> None:
+    """From now on; to open the store and to lead may take longer than a test wants to wait."""
+    assert isinstance(store, ZooKeeperStore)
+    store._session.timeout_seconds = seconds
+
+
 def answers(store: ZooKeeperStore) -> bool:
     try:
         store.load()
@@ -84,7 +91,7 @@ def test_connections_that_are_never_answered_do_not_cost_the_session(
 ) -> None:
     with TcpProxy(zookeeper_server.address) as proxy:
         url = session_backend.url.replace(zookeeper_server.address, proxy.address)
-        store = session_backend.store(url=url, zookeeper_session_seconds=6.0, timeout_seconds=30.0)
+        store = session_backend.store(url=url, zookeeper_session_seconds=12.0, timeout_seconds=30.0)
         leadership = store.lead("leader", 5, lambda why: None)
         proxy.swallow(2)
         eventually(lambda: answers(store), seconds=30)
@@ -96,11 +103,12 @@ def test_a_server_that_was_set_up_anew_ends_the_leadership(
     own_zookeeper: ZooKeeperServer, own_backend: Backend
 ) -> None:
     losses: list[str] = []
-    store = own_backend.store(zookeeper_session_seconds=1.0, timeout_seconds=5.0)
+    store = own_backend.store(zookeeper_session_seconds=3.0, timeout_seconds=5.0)
     leadership = store.lead("leader", 5, losses.append)
     store.commit([Write("Epoch", b"1")])
     own_zookeeper.restart_empty()
-    eventually(lambda: not leadership.held, seconds=30)
+    eventually(lambda: losses, seconds=30)
+    assert not leadership.held
     assert len(losses) == 1
     assert store.load() == {}
 
@@ -108,8 +116,9 @@ def test_a_server_that_was_set_up_anew_ends_the_leadership(
 def test_calls_fail_within_the_time_limit_while_no_server_runs(
     own_zookeeper: ZooKeeperServer, own_backend: Backend
 ) -> None:
-    store = own_backend.store(timeout_seconds=0.5)
+    store = own_backend.store()
     store.lead("leader", 5, lambda why: None)
+    let_calls_wait(store, 0.5)
     own_zookeeper.kill()
     for call in (store.load, store.erase, lambda: store.commit([Write("Epoch", b"1")])):
         began = time.monotonic()
@@ -121,8 +130,9 @@ def test_calls_fail_within_the_time_limit_while_no_server_runs(
 def test_calls_fail_within_the_time_limit_while_the_server_does_not_answer(
     own_zookeeper: ZooKeeperServer, own_backend: Backend
 ) -> None:
-    store = own_backend.store(timeout_seconds=0.5)
+    store = own_backend.store()
     store.lead("leader", 5, lambda why: None)
+    let_calls_wait(store, 0.5)
     with own_zookeeper.frozen():
         for call in (store.load, lambda: store.commit([Write("Epoch", b"1")])):
             began = time.monotonic()
@@ -134,11 +144,13 @@ def test_calls_fail_within_the_time_limit_while_the_server_does_not_answer(
 def test_a_commit_left_in_doubt_is_settled_by_the_next_one(
     own_zookeeper: ZooKeeperServer, own_backend: Backend
 ) -> None:
-    store = own_backend.store(timeout_seconds=0.5)
+    store = own_backend.store()
     leadership = store.lead("leader", 5, lambda why: None)
     store.commit([Write("Epoch", b"0")])
+    let_calls_wait(store, 0.5)
     with own_zookeeper.frozen(), pytest.raises(StateUnavailable):
         store.commit([Write("Tasks/ps-0/TaskInfo", b"in doubt"), Write("Epoch", b"1")])
+    let_calls_wait(store, 5.0)
     eventually(lambda: commits(store, Write("Epoch", b"2")))
     assert store.load() == {"Tasks/ps-0/TaskInfo": b"in doubt", "Epoch": b"2"}
     assert leadership.held
@@ -155,7 +167,8 @@ def commits(store: Any, *writes: Write) -> bool:
 def test_waiting_to_lead_goes_on_through_an_outage(
     own_zookeeper: ZooKeeperServer, own_backend: Backend
 ) -> None:
-    leader, waiting = own_backend.process(), own_backend.process()
+    leader = own_backend.process(session_seconds=30.0)
+    waiting = own_backend.process(session_seconds=30.0)
     assert leader.ask("lead", 5) == "leads"
     waiting.send("lead", 60)
     own_zookeeper.kill()
@@ -167,7 +180,8 @@ def test_waiting_to_lead_goes_on_through_an_outage(
 def test_a_wait_to_lead_that_ends_in_an_outage_says_unavailable(
     own_zookeeper: ZooKeeperServer, own_backend: Backend
 ) -> None:
-    store = own_backend.store(timeout_seconds=0.3)
+    store = own_backend.store()
+    let_calls_wait(store, 0.3)
     own_zookeeper.kill()
     with pytest.raises(StateUnavailable):
         store.lead("waits", 0.5, lambda why: None)
@@ -234,7 +248,8 @@ def test_a_leader_that_is_only_frozen_is_waited_for(session_backend: Backend) ->
 def test_a_leader_frozen_past_its_session_cannot_overwrite_its_successor(
     session_backend: Backend,
 ) -> None:
-    stale, successor = session_backend.process(), session_backend.process()
+    stale = session_backend.process(session_seconds=5.0)
+    successor = session_backend.process(session_seconds=30.0)
     assert stale.ask("lead", 5) == "leads"
     assert stale.ask("commit", {"Epoch": "1"}) == "committed"
     stale.freeze()
@@ -267,7 +282,7 @@ def test_the_fence_holds_even_before_the_leader_knows_of_its_loss(
 def test_a_killed_server_and_a_leader_asleep_meanwhile_lose_the_leadership_exactly_once(
     own_zookeeper: ZooKeeperServer, own_backend: Backend
 ) -> None:
-    stale = own_backend.process()
+    stale = own_backend.process(session_seconds=5.0)
     assert stale.ask("lead", 5) == "leads"
     assert stale.ask("commit", {"Epoch": "1"}) == "committed"
     stale.freeze()

@@ -85,16 +85,22 @@ def test_an_older_attempt_deletes_nothing_that_the_newer_one_uses(engines, s3, j
     job.save(2)
     new_job = engines.publisher(job.directory, attempt=2, keep=1)
     # The older one stands between its look and its next write while the newer one publishes.
-    s3.fault = lambda request: _once(s3, new_job.publish_once) if "/data/" in request.path else None
+    s3.fault = _at_the_first_file(new_job.publish_once)
     assert not old.publish_once()
     target = fresh()
     assert engines.restorer().restore(str(target)).step == 2
     assert (target / "vocabulary.txt").read_bytes() == b"words"
 
 
-def _once(s3, action):
-    s3.fault = lambda request: None
-    action()
+def _at_the_first_file(action):
+    """Return what does ``action`` before the first request for a file, of several at a time."""
+    first = threading.Lock()
+
+    def act(request):
+        if "/data/" in request.path and first.acquire(blocking=False):
+            action()
+
+    return act
 
 
 def test_two_writers_fight_and_the_newer_one_always_wins(engines, tmp_path, fresh):
@@ -182,9 +188,7 @@ def test_a_reader_that_is_overtaken_reads_the_next_one(engines, s3, job, fresh):
     job.save(1)
     publisher.publish_once()
     job.save(2)
-    s3.fault = lambda request: (
-        _once(s3, publisher.publish_once) if "/data/" in request.path else None
-    )
+    s3.fault = _at_the_first_file(publisher.publish_once)
     target = fresh()
     with pytest.raises(DamagedCheckpoint):
         engines.restorer().restore(str(target))

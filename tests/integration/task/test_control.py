@@ -22,6 +22,7 @@ SAYS_EPOCH = "import os\nprint('epoch', os.environ['TF_EPOCH'], flush=True)\n" +
 def running(start, source=WAIT, **spec):
     task = start(source, **spec)
     task.wait_for_text("ready")
+    task.wait_for_state("running")
     return task
 
 

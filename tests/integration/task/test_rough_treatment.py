@@ -20,6 +20,7 @@ WAIT = READY + "import time\nwhile True: time.sleep(60)\n"
 def running(start, source=WAIT, **spec):
     task = start(source, **spec)
     task.wait_for_text("ready")
+    task.wait_for_state("running")
     return task
 
 
@@ -77,9 +78,10 @@ def test_no_line_stops_the_reading(start, line):
     ids=["pipe", "directory", "device", "garbage", "huge number", "deep", "gigabytes"],
 )
 def test_nothing_in_the_place_of_the_progress_file_stops_the_task(start, act):
-    source = f"import os\npath = os.environ['PROGRESS_FILE']\n{act}\nprint('ready', flush=True)\n"
-    task = running(start, source + "import time\ntime.sleep(1)\n")
+    source = f"import os, time\npath = os.environ['PROGRESS_FILE']\n{act}\n{READY}"
+    task = running(start, source + "while not os.path.exists('end'): time.sleep(0.02)\n")
     assert task.status()["state"] == "running"
+    (task.sandbox / "end").touch()
     assert task.wait() == 0
 
 

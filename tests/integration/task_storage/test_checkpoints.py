@@ -53,7 +53,10 @@ def publish(start, source=TRAIN_AND_END, **spec):
 
 
 def wait_until_published(task):
-    return task.wait_for_status(lambda status: status["checkpoint"], "a published checkpoint")
+    return task.wait_for_status(
+        lambda status: status["state"] == "running" and status["checkpoint"],
+        "a published checkpoint of a running process",
+    )
 
 
 def newest(s3):
