@@ -329,7 +329,8 @@ class Player:
         """Decline an offer that came in two pieces, so that it comes again in one.
 
         What an ended task gives back is offered on its own by an allocation cycle that comes before
-        our answer to an offer of the agent's rest: on a busy machine, at any time.
+        our answer to an offer of the agent's rest (as by Mesos, ``unacked_retry``): on a busy
+        machine, at any time.
         """
         found = [
             (events["offers"]["offers"], offer)
@@ -337,10 +338,10 @@ class Player:
             if events["type"] == "OFFERS"
             for offer in events["offers"]["offers"]
             if offer["hostname"] == recorded["hostname"]
+            and offer.get("allocation_info") == recorded.get("allocation_info")
         ]
         for (first_list, first), (second_list, second) in itertools.combinations(found, 2):
-            one, other = _amounts(first), _amounts(second)
-            if not one.keys() & other.keys() and {**one, **other} == _amounts(recorded):
+            if _sum(_amounts(first), _amounts(second)) == _amounts(recorded):
                 first_list.remove(first)
                 second_list.remove(second)
                 ids = [first["id"], second["id"]]
@@ -363,6 +364,20 @@ class Player:
 
 def _amounts(offer: Json) -> Mapping[str, Any]:
     return {by_name(one): one.get("scalar", one.get("ranges", {})) for one in offer["resources"]}
+
+
+def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> Json | None:
+    """Return the amounts of two offers as one; None where ranges would have to be joined."""
+    total = dict(one)
+    for name, amount in other.items():
+        if name not in total:
+            total[name] = amount
+        elif "value" in amount and "value" in total[name]:
+            # Mesos counts in thousandths.
+            total[name] = {"value": round(total[name]["value"] + amount["value"], 3)}
+        else:
+            return None
+    return total
 
 
 def _without_amounts(offer: Json) -> Json:

@@ -79,7 +79,7 @@ def _offerable(
         if (
             refused.agent_id == agent.agent_id
             and refused.mesos_role == role
-            and now < refused.until
+            and refused.holds(now, state.cycles)
             and refused.resources.contains(offered)
         ):
             return nothing

@@ -24,6 +24,8 @@ from typing import Any, TypeVar
 
 from dcos_tensorflow.local.process_tree import kill_tree, start_time
 
+#: How long a server may be busy before it counts as dead: its process is ended then.
+_ANSWER_SECONDS = 10.0
 #: Between two looks at a process that starts or ends, in seconds.
 _LOOK_SECONDS = 0.05
 _KILLED_SECONDS = 5.0
@@ -147,7 +149,7 @@ def answers(url: str) -> bool:
     """Tell whether a server of this machine says 200, asked without a proxy."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(url, timeout=2) as response:
+        with opener.open(url, timeout=_ANSWER_SECONDS) as response:
             return bool(response.status == 200)
     except OSError:
         return False

@@ -324,6 +324,8 @@ class EmbeddedCluster:
                 self.core.agent_message(link, message, now)
         if self.has_master:
             self.core.tick(now)
+        # The pings of a late tick are there before the agents look how long the master was silent.
+        self.settle()
         for agent in self.agents:
             if not self.network.frozen(agent.identity.link):
                 agent.tick(now)

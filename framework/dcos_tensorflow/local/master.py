@@ -133,6 +133,7 @@ class Master:
         if now >= self._next_allocation:
             self._next_allocation = now + self.timing.allocation
             self.allocate(now)
+            self.state.cycles += 1
 
     def allocate(self, now: float) -> None:
         """Run one allocation cycle: offers, and inverse offers where machines will be away."""

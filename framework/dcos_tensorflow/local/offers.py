@@ -27,8 +27,9 @@ _DEFAULT_REFUSE_SECONDS = 5.0
 
 def make_offers(master: Master, now: float) -> None:
     """Offer what is free, to whom ``allocator`` gives it."""
-    for framework in master.state.frameworks.values():
-        framework.filters = [one for one in framework.filters if now < one.until]
+    state = master.state
+    for framework in state.frameworks.values():
+        framework.filters = [one for one in framework.filters if one.holds(now, state.cycles)]
     by_framework: dict[str, list[Offer]] = {}
     for grant in allocate(master.state, now):
         offer = Offer(
@@ -110,10 +111,12 @@ def refuse(
     seconds = min(seconds, _MAX_REFUSE_SECONDS)
     if seconds == 0 or not resources:
         return
+    # A filter outlives the next cycle (Mesos: MESOS-4302).
     until = now + max(seconds, master.timing.allocation)
     refused = resources.allocated_to(None)
     framework = master.state.frameworks[offer.framework_id]
-    framework.filters.append(Filter(offer.mesos_role, offer.agent_id, refused, until))
+    cycles = master.state.cycles
+    framework.filters.append(Filter(offer.mesos_role, offer.agent_id, refused, until, cycles))
 
 
 def drop_offers_of(master: Master, framework: Framework) -> None:

@@ -69,6 +69,12 @@ class Filter:
     agent_id: str
     resources: Resources
     until: float
+    #: How many cycles there had been when it was made: it holds in the next one, however late.
+    cycles: int
+
+    def holds(self, now: float, cycles: int) -> bool:
+        """Say whether it still hides the agent after so many cycles."""
+        return now < self.until or cycles == self.cycles
 
 
 @dataclass
@@ -222,6 +228,8 @@ class ClusterState:
     inverse_answers: dict[tuple[str, str], Json] = field(default_factory=dict)
     #: How often a role, and a framework in a role, was offered something: breaks ties.
     allocations: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: How many periodic allocation cycles there have been.
+    cycles: int = 0
     next_offer: int = 0
     next_framework: int = 0
     next_agent: int = 0

@@ -25,8 +25,14 @@ FIRST_PORT = 22000 + os.getpid() % 16 * 500
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
-    """Agents with room for one task each. Mesos gives an agent up after 75 s; here it is two."""
+def timing() -> Timing:
+    """Mesos gives an agent up after 75 s; here it is two."""
+    return Timing(agent_ping=0.5, agent_ping_timeouts=4, update_retry=0.5, heartbeat=0.5)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, timing: Timing) -> Iterator[EmbeddedCluster]:
+    """Agents with room for one task each."""
     agents = [
         AgentConfig(
             address=f"127.0.0.{n + 1}",
@@ -36,7 +42,6 @@ def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
         )
         for n in range(AGENTS)
     ]
-    timing = Timing(agent_ping=0.5, agent_ping_timeouts=4, update_retry=0.5, heartbeat=0.5)
     with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as running:
         yield running
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import pytest
 
 from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.local.timing import Timing
 from waiting import eventually
 
 from .conftest import MakeTraining
 from .training import ScheduledTraining
 
 pytestmark = pytest.mark.timeout(180)
+
+#: An agent may be away for as long as a test needs to bring it back: it is not unreachable then.
+PATIENT = pytest.mark.parametrize(
+    "timing", [Timing(agent_ping=15, update_retry=0.5, heartbeat=0.5)], ids=["patient"]
+)
 
 
 def reregistered(training: ScheduledTraining, agent: int) -> bool:
@@ -36,6 +42,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@PATIENT
 def test_an_agent_is_killed_and_returns_with_its_tasks(training: ScheduledTraining) -> None:
     agent = training.agent_of("worker-1")
     training.cluster.faults.crash_agent(agent)
@@ -46,6 +53,7 @@ def test_an_agent_is_killed_and_returns_with_its_tasks(training: ScheduledTraini
     training.ends_right()
 
 
+@PATIENT
 def test_all_agents_are_killed_and_return_with_their_tasks(training: ScheduledTraining) -> None:
     agents = range(len(training.cluster.agents))
     for agent in agents:
@@ -138,11 +146,11 @@ def test_an_agent_is_marked_gone(training: ScheduledTraining) -> None:
 
 def test_an_agent_returns_after_its_task_was_replaced(training: ScheduledTraining) -> None:
     agent = training.agent_of("worker-1")
-    training.cluster.faults.partition_agent(agent)
-    eventually(training.incidents, seconds=60, what="an incident")
-    # Its process was not killed: on another machine it would serve on. Here its lock would keep
+    # Its process will not be killed: on another machine it would serve on. Here its lock would keep
     # the new one from starting, and say so.
     (training.marks / "worker-1.lock").unlink()
+    training.cluster.faults.partition_agent(agent)
+    eventually(training.incidents, seconds=60, what="an incident")
     training.recovers("worker-1", "chief-0", moved=("worker-1",))
     assert is_alive(training.pids["worker-1"])
     training.cluster.faults.heal_agent(agent)
@@ -170,7 +178,9 @@ def test_an_agent_returns_while_its_task_waits_for_a_place(training: ScheduledTr
     training.ends_right()
 
 
-def test_an_agent_is_frozen_for_a_while(training: ScheduledTraining) -> None:
+def test_an_agent_is_frozen_for_a_while(make_training: MakeTraining) -> None:
+    training = make_training(service={"replace_after_seconds": 600})
+    training.look()
     agent = training.agent_of("worker-1")
     training.cluster.faults.freeze_agent(agent)
     training.trains()

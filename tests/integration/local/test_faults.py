@@ -157,9 +157,10 @@ def test_master_that_was_lost_is_silent_about_tasks_until_their_agents_return(
 def test_refusing_master_answers_503_for_a_while(make_cluster: MakeCluster) -> None:
     cluster = make_cluster()
     with Scheduler(cluster.master) as scheduler:
-        cluster.faults.refuse(0.3)
+        cluster.faults.refuse(60)
         text = scheduler.call("REVIVE", expect=503)
         assert text == "Master has not finished recovery"
+        cluster.faults.refuse(0.3)
         eventually(lambda: _revives(scheduler), what="the end of the refusal")
 
 

@@ -5,26 +5,35 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.faults import FaultError
+from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import CAPABILITIES, Scheduler, task
 from waiting import eventually
 
 Json = dict[str, Any]
 MakeCluster = Callable[..., EmbeddedCluster]
 SLEEP = "exec sleep 100"
-#: Ignores SIGTERM, as MultiWorkerMirrored does.
-STUBBORN = "trap '' TERM; while :; do sleep 0.05; done"
+#: An agent may be away for as long as a test needs to bring it back: it is not unreachable then.
+PATIENT = Timing(allocation=0.1, agent_ping=15)
 
 
 def started(scheduler: Scheduler, task_id: str = "t", command: str = SLEEP, **more: Any) -> Json:
     offer = scheduler.offer("127.0.0.1", least_cpus=0.1)
     scheduler.launch(offer, task(offer, task_id, command, **more))
     return scheduler.run_until(task_id, "TASK_RUNNING")
+
+
+def stubborn(scheduler: Scheduler, ready: Path, **more: Any) -> None:
+    """Start a task that ignores SIGTERM, as MultiWorkerMirrored does."""
+    command = f"trap '' TERM; touch {ready}; while :; do sleep 0.05; done"
+    started(scheduler, command=command, **more)
+    eventually(ready.exists, what="the trap")
 
 
 def call(cluster: EmbeddedCluster, path: str, body: object = None) -> tuple[int, Any]:
@@ -131,12 +140,12 @@ def test_maintenance_has_the_older_endpoints_too(make_cluster: MakeCluster) -> N
 
 
 def test_drained_agent_kills_even_a_stubborn_task_within_the_grace(
-    make_cluster: MakeCluster,
+    make_cluster: MakeCluster, tmp_path: Path
 ) -> None:
     cluster = make_cluster()
     with Scheduler(cluster.master) as scheduler:
         hour = {"grace_period": {"nanoseconds": 3_600_000_000_000}}
-        started(scheduler, command=STUBBORN, kill_policy=hour)
+        stubborn(scheduler, tmp_path / "ready", kill_policy=hour)
         cluster.faults.drain_agent(0, max_grace_seconds=0.3)
         status = scheduler.update("t")
         assert (status["state"], status["reason"]) == ("TASK_KILLED", "REASON_AGENT_DRAINING")
@@ -217,10 +226,11 @@ def test_agent_that_was_away_is_drained_when_it_comes_back(make_cluster: MakeClu
         assert scheduler.run_until("t", "TASK_KILLED")["reason"] == "REASON_AGENT_DRAINING"
 
 
-def test_drain_goes_on_under_a_new_master(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
+def test_drain_goes_on_under_a_new_master(make_cluster: MakeCluster, tmp_path: Path) -> None:
+    # What comes before the scheduler is back is lost, and comes again.
+    cluster = make_cluster(timing=Timing(allocation=0.1, agent_ping=0.1, update_retry=0.3))
     with Scheduler(cluster.master) as scheduler:
-        started(scheduler, command=STUBBORN)
+        stubborn(scheduler, tmp_path / "ready")
         cluster.faults.drain_agent(0, max_grace_seconds=1)
         cluster.faults.lose_master()
     with Scheduler(cluster.master, framework_id=scheduler.framework_id) as again:
@@ -230,7 +240,7 @@ def test_drain_goes_on_under_a_new_master(make_cluster: MakeCluster) -> None:
 
 
 def test_deactivated_agent_keeps_its_tasks_and_is_not_offered(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
+    cluster = make_cluster(timing=PATIENT)
     with Scheduler(cluster.master) as scheduler:
         started(scheduler)
         rest = scheduler.offer("127.0.0.1", least_cpus=3.9)
@@ -248,7 +258,7 @@ def test_deactivated_agent_keeps_its_tasks_and_is_not_offered(make_cluster: Make
 
 
 def test_gone_agent_that_cannot_hear_it_ends_when_it_comes_back(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
+    cluster = make_cluster(timing=PATIENT)
     with Scheduler(cluster.master) as scheduler:
         started(scheduler)
         cluster.faults.partition_agent(0)

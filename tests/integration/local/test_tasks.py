@@ -194,4 +194,4 @@ def test_no_task_survives_a_cluster_that_is_killed(tmp_path: Path) -> None:
             eventually(lambda: pid_file.exists() and pid_file.read_text() != "", what="the task")
             process.send_signal(signal.SIGKILL)
         pids = [int(pid_file.read_text()), executor["executor_pid"]]
-        eventually(lambda: not any(map(alive, pids)), what="the end of its tasks", seconds=4.0)
+        eventually(lambda: not any(map(alive, pids)), what="the end of its tasks")

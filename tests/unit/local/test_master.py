@@ -131,6 +131,31 @@ def test_filter_of_zero_seconds_is_none() -> None:
     assert len(play.take_offers()) == 1
 
 
+def test_short_filter_outlives_the_next_cycle_however_late_that_is() -> None:
+    play = Play()
+    (offer,) = play.take_offers()
+    play.decline(offer, 0.1)
+    play.now += 60
+    play.wait(0)
+    assert play.take_offers() == []
+    play.wait(0.9)
+    assert play.take_offers() == []
+    play.wait(0.1)
+    assert len(play.take_offers()) == 1
+
+
+def test_short_filter_ends_with_the_next_cycle_even_for_other_occasions() -> None:
+    play = Play()
+    (offer,) = play.take_offers()
+    play.wait(0.5)
+    play.decline(offer, 0.1)
+    play.wait(0.9)
+    assert play.take_offers() == []
+    play.now += 0.1
+    play.register(1)
+    assert len(play.take_offers()) == 2
+
+
 def test_freed_resources_break_through_a_filter() -> None:
     play = Play()
     (offer,) = play.take_offers()
