@@ -14,7 +14,8 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Iterator, List, NamedTuple, Sequence, Set, Tuple
+import urllib.error
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from dcos_tensorflow.plugin.client import Cluster
 from dcos_tensorflow.plugin.errors import CommandError
@@ -26,6 +27,8 @@ _ENDED = frozenset(
 )
 _LOOK_SECONDS = 2.0
 _AGAIN_SECONDS = 1.0
+#: How long after the end of the job, and the last line, a log is asked for that is not given.
+_PATIENCE_SECONDS = 30.0
 
 
 class Task(NamedTuple):
@@ -73,51 +76,137 @@ def logs(cluster: Cluster, given: argparse.Namespace) -> None:
             printer.line(task.pod, line)
 
 
+class _Stream:
+    """What one task prints, from where it was last read to; ``begin`` it."""
+
+    def __init__(
+        self, cluster: Cluster, task: Task, given: argparse.Namespace, printer: _Printer
+    ) -> None:
+        self.task = task
+        #: Why the cluster refuses to give it, if it does.
+        self.refused = ""
+        self._cluster = cluster
+        self._given = given
+        self._printer = printer
+        self._after = ""
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._at_its_end = False
+        self._quiet_since: Optional[float] = None
+
+    def begin(self) -> None:
+        """Read on, on a new connection: what an older one still gives is not printed."""
+        with self._lock:
+            self._over.set()
+            self._over = over = threading.Event()
+            self._at_its_end, self._quiet_since = False, None
+        # A daemon: one that waits for its task's next line must keep nobody here.
+        threading.Thread(target=self._read, args=(over,), daemon=True).start()
+
+    def end(self) -> None:
+        """Print nothing more."""
+        with self._lock:
+            self._over.set()
+
+    def is_read(self) -> bool:
+        """Say whether an answer that was asked for since ``begin`` had nothing left to tell.
+
+        Most log services never close a stream: one that was opened and stays quiet is read, too.
+        """
+        with self._lock:
+            quiet = self._quiet_since
+            return self._at_its_end or (
+                quiet is not None and time.monotonic() - quiet > _LOOK_SECONDS
+            )
+
+    def _read(self, over: threading.Event) -> None:
+        """Print lines as they come, until it is ``over``. A broken stream is opened again."""
+        task, given = self.task, self._given
+        while not over.is_set():
+            try:
+                with self._cluster.follow(task.id, given.file, given.lines, self._after) as stream:
+                    self._note(over, quiet_since=time.monotonic())
+                    lines = 0
+                    for name, text in events(stream):
+                        if not self._take(over, name, text):
+                            return
+                        lines += 1
+                    self._note(over, at_its_end=not lines)
+            except urllib.error.HTTPError as error:
+                with error:
+                    # What has written nothing is not there.
+                    refused = "" if error.code == 404 else f"{error.code} {error.reason}"
+                    self._note(over, at_its_end=error.code < 500, refused=refused)
+            except (OSError, ValueError, http.client.HTTPException):
+                self._note(over)
+            over.wait(_AGAIN_SECONDS)
+
+    def _take(self, over: threading.Event, name: str, text: str) -> bool:
+        """Print a line; False when this connection's lines are not wanted any more."""
+        with self._lock:
+            if over.is_set():
+                return False
+            self._after = name or self._after
+            self._at_its_end, self._quiet_since = False, time.monotonic()
+            self._printer.line(self.task.pod, text)
+            return True
+
+    def _note(
+        self,
+        over: threading.Event,
+        *,
+        at_its_end: bool = False,
+        quiet_since: Optional[float] = None,
+        refused: str = "",
+    ) -> None:
+        with self._lock:
+            if not over.is_set() and not self._at_its_end:
+                self._at_its_end = at_its_end
+                self._quiet_since = quiet_since
+                self.refused = refused
+
+
 def _follow(cluster: Cluster, given: argparse.Namespace, printer: _Printer) -> None:
-    followed: Set[str] = set()
-    over = threading.Event()
+    streams: Dict[str, _Stream] = {}
+    ended: Optional[float] = None
     try:
         while True:
             tasks = _chosen(_tasks(cluster), given.tasks)
             for task in tasks:
-                if task.id not in followed:
-                    followed.add(task.id)
-                    # A daemon: one that waits for its task's next line must keep nobody here.
-                    arguments = (cluster, task, given, printer, over)
-                    threading.Thread(target=_stream, args=arguments, daemon=True).start()
-            quiet = time.monotonic() - printer.last > _LOOK_SECONDS
-            if quiet and all(task.ended for task in tasks) and _job_is_done(cluster):
-                return
+                if task.id not in streams:
+                    streams[task.id] = _Stream(cluster, task, given, printer)
+                    streams[task.id].begin()
+            if not all(task.ended for task in tasks) or not _job_is_done(cluster):
+                ended = None
+            elif time.monotonic() - printer.last > _LOOK_SECONDS:
+                if ended is None:
+                    # Nothing is written any more: what these connections give is all there is.
+                    ended = time.monotonic()
+                    for stream in streams.values():
+                        stream.begin()
+                unread = [stream for stream in streams.values() if not stream.is_read()]
+                waited = time.monotonic() - max(ended, printer.last)
+                if not unread or waited > _PATIENCE_SECONDS:
+                    _tell_of_the_unread(streams.values(), unread, given.file)
+                    return
             time.sleep(_LOOK_SECONDS / 2)
     finally:
-        over.set()
+        for stream in streams.values():
+            stream.end()
+
+
+def _tell_of_the_unread(streams: Iterable[_Stream], unread: Sequence[_Stream], file: str) -> None:
+    for stream in streams:
+        why = stream.refused or ("no answer" if stream in unread else "")
+        if why:
+            told = f"{stream.task.pod}: {file} cannot be read to its end ({why})"
+            print(told, file=sys.stderr)
 
 
 def _job_is_done(cluster: Cluster) -> bool:
     """Say whether no task will be started any more: between two starts all have ended, too."""
     answer = cluster.scheduler("GET", "job")
     return answer.status == 200 and answer.json().get("phase") == "done"
-
-
-def _stream(
-    cluster: Cluster,
-    task: Task,
-    given: argparse.Namespace,
-    printer: _Printer,
-    over: threading.Event,
-) -> None:
-    """Print a task's lines as they come, until it is ``over``. A broken stream is opened again."""
-    after = ""
-    while not over.is_set():
-        try:
-            with cluster.follow(task.id, given.file, given.lines, after) as stream:
-                for name, text in events(stream):
-                    after = name or after
-                    printer.line(task.pod, text)
-        except (OSError, ValueError, http.client.HTTPException):
-            # A connection that broke, or a task that has no output yet: both pass.
-            pass
-        over.wait(_AGAIN_SECONDS)
 
 
 def events(stream: Any) -> Iterator[Tuple[str, str]]:

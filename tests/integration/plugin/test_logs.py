@@ -12,6 +12,7 @@ import pytest
 
 from dcos_tensorflow.plugin import logs
 from dcos_tensorflow.plugin.main import run
+from waiting import eventually
 
 
 class SmallCluster:
@@ -20,6 +21,16 @@ class SmallCluster:
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
         self.logs: dict[str, list[str]] = {}
+        #: Tasks whose streams stay open, as those of a cluster do.
+        self.lasting: set[str] = set()
+        #: Tasks whose next stream gives a line and then nothing, nor an end.
+        self.stalling: set[str] = set()
+        #: Tasks whose log the cluster refuses, with the status.
+        self.refusing: dict[str, int] = {}
+        #: How often the job must be asked for until a task's second line is given.
+        self.late: dict[str, int] = {}
+        self.job_asked = 0
+        self.closing = threading.Event()
         small = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -27,7 +38,9 @@ class SmallCluster:
                 if self.path.startswith("/system/v1/logs/v2/task/"):
                     self.log_of(self.path.split("/")[6])
                     return
-                body = small.answers.get(self.path.partition("/v1/")[2])
+                name = self.path.partition("/v1/")[2]
+                small.job_asked += name == "job"
+                body = small.answers.get(name)
                 if body is None:
                     self.answer(404, "text/plain", b"Element not found")
                 else:
@@ -35,20 +48,35 @@ class SmallCluster:
 
             def log_of(self, task_id: str) -> None:
                 lines = small.logs.get(task_id)
-                if lines is None:
+                if task_id in small.refusing:
+                    self.answer(small.refusing[task_id], "text/plain", b"refused")
+                elif lines is None:
                     self.answer(404, "text/plain", b"no such task")
                 elif "event-stream" not in self.headers["Accept"]:
                     number = int(self.path.rpartition("-")[2])
                     text = "".join(f"{line}\n" for line in lines[-number:])
                     self.answer(200 if lines else 204, "text/plain", text.encode())
                 else:
-                    after = int(self.headers.get("Last-Event-ID") or 0)
-                    events = [
-                        f"id: {place}\ndata: {json.dumps({'fields': {'MESSAGE': line}})}\n\n"
-                        for place, line in list(enumerate(lines, 1))[after : after + 1]
-                    ]
-                    text = ": a sign of life\n\n" + "".join(events)
+                    self.follow(task_id, lines)
+
+            def follow(self, task_id: str, lines: list[str]) -> None:
+                after = int(self.headers.get("Last-Event-ID") or 0)
+                if after == 1 and task_id in small.late:
+                    eventually(lambda: small.job_asked >= small.late[task_id], seconds=10)
+                stalls = task_id in small.stalling
+                small.stalling.discard(task_id)
+                one_only = stalls or task_id not in small.lasting
+                events = [
+                    f"id: {place}\ndata: {json.dumps({'fields': {'MESSAGE': line}})}\n\n"
+                    for place, line in list(enumerate(lines, 1))[after:]
+                ]
+                text = ": a sign of life\n\n" + "".join(events[:1] if one_only else events)
+                if task_id not in small.lasting:
                     self.answer(200, "text/event-stream", text.encode())
+                    return
+                # At once: how long it takes from the head to the lines is not what is tested.
+                self.wfile.write(f"HTTP/1.0 200 OK\r\n\r\n{text}".encode())
+                small.closing.wait()
 
             def answer(self, status: int, kind: str, body: bytes) -> None:
                 self.send_response(status)
@@ -79,6 +107,7 @@ def cluster() -> Iterator[SmallCluster]:
     thread = threading.Thread(target=small.server.serve_forever, args=(0.02,))
     thread.start()
     yield small
+    small.closing.set()
     small.server.shutdown()
     thread.join()
     small.server.server_close()
@@ -125,18 +154,85 @@ def test_a_task_that_was_never_started_is_named(cluster: SmallCluster, capsys: C
     assert "No task worker-7 has been started; there are worker-0" in capsys.readouterr().err
 
 
-def test_following_prints_each_line_once_over_broken_streams_and_ends_with_the_job(
-    cluster: SmallCluster, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that follows a log looks more often than for a person."""
     monkeypatch.setattr(logs, "_LOOK_SECONDS", 0.3)
     monkeypatch.setattr(logs, "_AGAIN_SECONDS", 0.02)
+
+
+@pytest.fixture
+def done(cluster: SmallCluster, quick: None) -> SmallCluster:
+    """A cluster with two tasks of a job that is done."""
     cluster.tasks("FINISHED", "worker-0", "worker-1")
     cluster.answers["job"] = {"phase": "done"}
     cluster.logs = {"tf__worker-0__1": ["a", "b", "c"], "tf__worker-1__1": ["d", "e"]}
-    assert run(["tensorflow", "logs", "--follow"], cluster.environ) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert sorted(lines) == [f"worker-0 | {x}" for x in "abc"] + [f"worker-1 | {x}" for x in "de"]
-    assert [line for line in lines if "worker-0" in line] == [f"worker-0 | {x}" for x in "abc"]
+    return cluster
+
+
+def all_lines_once(printed: str) -> bool:
+    """Say whether all lines of ``done`` were printed, those of a task in their order."""
+    lines = printed.splitlines()
+    of_each = [[line for line in lines if f"worker-{n} |" in line] for n in (0, 1)]
+    return len(lines) == 5 and of_each == [
+        [f"worker-0 | {x}" for x in "abc"],
+        [f"worker-1 | {x}" for x in "de"],
+    ]
+
+
+def test_following_prints_each_line_once_over_broken_streams_and_ends_with_the_job(
+    done: SmallCluster, capsys: Captured
+) -> None:
+    assert run(["tensorflow", "logs", "--follow"], done.environ) == 0
+    printed = capsys.readouterr()
+    assert all_lines_once(printed.out), printed
+    assert printed.err == ""
+
+
+def test_following_waits_for_a_log_that_is_given_late(done: SmallCluster, capsys: Captured) -> None:
+    # Each time it is asked whether the job is done, it is.
+    done.late["tf__worker-0__1"] = 5
+    assert run(["tensorflow", "logs", "--follow"], done.environ) == 0
+    printed = capsys.readouterr()
+    assert all_lines_once(printed.out), printed
+
+
+def test_following_ends_with_the_job_though_the_streams_stay_open(
+    done: SmallCluster, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "_LOOK_SECONDS", 1.0)
+    done.lasting = set(done.logs)
+    assert run(["tensorflow", "logs", "--follow"], done.environ) == 0
+    printed = capsys.readouterr()
+    assert all_lines_once(printed.out), printed
+
+
+def test_what_a_stream_that_hangs_did_not_give_is_asked_for_again_at_the_end(
+    done: SmallCluster, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "_LOOK_SECONDS", 1.0)
+    done.lasting, done.stalling = set(done.logs), {"tf__worker-0__1"}
+    assert run(["tensorflow", "logs", "--follow"], done.environ) == 0
+    printed = capsys.readouterr()
+    assert all_lines_once(printed.out), printed
+
+
+def test_following_a_task_that_has_written_nothing_ends_with_the_job(
+    done: SmallCluster, capsys: Captured
+) -> None:
+    done.logs = {"tf__worker-0__1": []}
+    assert run(["tensorflow", "logs", "--follow"], done.environ) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("status", [403, 503])
+def test_following_a_log_that_the_cluster_does_not_give_ends_and_says_so(
+    done: SmallCluster, capsys: Captured, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(logs, "_PATIENCE_SECONDS", 1.0)
+    done.refusing["tf__worker-0__1"] = status
+    assert run(["tensorflow", "logs", "--follow", "worker-0"], done.environ) == 0
+    assert f"worker-0: stdout cannot be read to its end ({status}" in capsys.readouterr().err
 
 
 def test_the_options_in_force_are_printed(cluster: SmallCluster, capsys: Captured) -> None:
