@@ -12,8 +12,9 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from dcos_tensorflow.cli import registry
+from dcos_tensorflow.cli import ending, registry
 from dcos_tensorflow.cli.client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.output import say, show_json
@@ -48,6 +49,7 @@ def detach(
         *_flags(settings, local=bool(master)),
     ]
     start = directory.log.stat().st_size if directory.log.exists() else 0
+    earlier = ending.last(directory)
     with open(directory.log, "ab") as log:
         process = subprocess.Popen(
             command,
@@ -57,7 +59,7 @@ def detach(
             start_new_session=True,
             env={**_plain_environment(), **_secrets(settings)},
         )
-    registration = _started(process, directory, service, start)
+    registration = _started(process, directory, service, start, earlier)
     if as_json:
         show_json(
             {
@@ -112,16 +114,26 @@ def _secrets(settings: Settings) -> dict[str, str]:
 
 
 def _started(
-    process: subprocess.Popen[bytes], directory: ServiceDirectory, service: str, start: int
+    process: subprocess.Popen[bytes],
+    directory: ServiceDirectory,
+    service: str,
+    start: int,
+    earlier: dict[str, Any] | None,
 ) -> registry.Registration:
+    """Return where the scheduler is once it answers, or was when its job is over already.
+
+    ``start`` is the end of the log before it was started, ``earlier`` how the last job had ended.
+    Raises CliError.
+    """
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         found = registry.read(directory)
         if found is not None and found.pid == process.pid and _answers(found):
             return found
         if process.poll() is not None:
-            # A job of a second may be over before anybody looked.
-            if found is None and process.returncode == 0:
+            # A job of a second may be over before anybody looked, whatever has become of it.
+            ended = ending.last(directory)
+            if ended not in (None, earlier) or (found is None and process.returncode == 0):
                 return registry.Registration(service, process.pid, "")
             raise CliError(
                 f"The scheduler of {service} ended at once:\n{_said(directory.log, start)}",

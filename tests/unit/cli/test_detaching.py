@@ -1,0 +1,67 @@
+"""``run --detach``: what is said of a scheduler that has ended when it is looked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.cli import detaching, ending, registry
+from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.cli.settings import collect
+from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path)
+
+
+@pytest.fixture
+def directory(work: WorkDirectory) -> ServiceDirectory:
+    found = work.service("job")
+    found.prepare()
+    return found
+
+
+def detach(
+    monkeypatch: pytest.MonkeyPatch, work: WorkDirectory, directory: ServiceDirectory, script: str
+) -> int:
+    """Detach with this script in place of the scheduler: it ends without having answered."""
+    python = work.path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(python))
+    options = work.path / "options.json"
+    settings = collect(None, {}, {})
+    return detaching.detach(
+        options, (), settings, directory, work, master="", service="job", as_json=False
+    )
+
+
+@pytest.mark.parametrize("code", [0, 5])
+def test_a_job_that_has_ended_before_its_scheduler_was_seen_was_started(
+    monkeypatch: pytest.MonkeyPatch,
+    work: WorkDirectory,
+    directory: ServiceDirectory,
+    capsys: pytest.CaptureFixture[str],
+    code: int,
+) -> None:
+    ending.keep(directory, {"exit_code": code, "finished_at": 1.0})
+    registry.register(directory, registry.Registration("job", 0, ""))
+    ended = json.dumps({"exit_code": code, "finished_at": 2.0})
+    script = f"echo '{ended}' > {directory.last_end}; exit {code}"
+    assert detach(monkeypatch, work, directory, script) == 0
+    assert "job runs in the background" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("code", [5, 8])
+def test_a_scheduler_that_ended_without_a_job_says_why_though_an_earlier_job_had_ended(
+    monkeypatch: pytest.MonkeyPatch, work: WorkDirectory, directory: ServiceDirectory, code: int
+) -> None:
+    ending.keep(directory, {"exit_code": 5, "finished_at": 1.0})
+    with pytest.raises(CliError, match="ended at once:\n  no such place") as raised:
+        detach(monkeypatch, work, directory, f"echo no such place; exit {code}")
+    assert raised.value.exit_code == code
