@@ -18,7 +18,9 @@ from typing import Any
 
 import boto3
 from moto.server import create_backend_app
-from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+
+from waiting import eventually
 
 KEY_ID, SECRET_KEY = "AKIATESTTESTTESTTEST", "very/secret+key"
 
@@ -66,7 +68,7 @@ class S3Server:
         self._app = create_backend_app("s3")
         self._lock = threading.Lock()
         self._conditional = threading.Lock()
-        self._server = make_server("127.0.0.1", 0, self._answer, True, request_handler=_Quiet)
+        self._server = _Server("127.0.0.1", 0, self._answer, _Quiet)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -110,6 +112,19 @@ class S3Server:
         for start in range(0, len(keys), 1000):
             batch = [{"Key": key} for key in keys[start : start + 1000]]
             self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": batch})
+
+    def settle(self) -> None:
+        """Wait until everything is carried out that was sent by clients which have been killed.
+
+        No other client may be connected.
+        """
+        self.client.close()
+        # Connections are accepted in their order: this one after those that wait already.
+        self.list_keys("nothing")
+        self.client.close()
+        eventually(
+            lambda: not self._server.connections, seconds=60, what="the end of every request"
+        )
 
     def uploads(self) -> list[str]:
         answer = self.client.list_multipart_uploads(Bucket=self.bucket)
@@ -166,6 +181,25 @@ class S3Server:
             )
             self.requests.append(request)
         return request
+
+
+class _Server(ThreadedWSGIServer):
+    """Knows how many connections it has accepted and not yet closed."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.connections = 0
+        self._counting = threading.Lock()
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._counting:
+            self.connections += 1
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        with self._counting:
+            self.connections -= 1
 
 
 class _Quiet(WSGIRequestHandler):

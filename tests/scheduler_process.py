@@ -20,13 +20,17 @@ T = TypeVar("T")
 
 #: Seconds; an unhurried machine needs a tenth of it.
 DEADLINE = 60.0
+#: A leader that stands still is followed by another one this soon.
+SHORT_SESSION = ("--session-seconds", "2")
 _API = re.compile(r"API listens on http://(\S+)")
 
 
 class SchedulerProcess:
     """``dcos-tensorflow scheduler`` with these options; ``name`` is for its files in ``folder``.
 
-    ``program`` is what Python runs in place of the command line, with its arguments.
+    Its session with ZooKeeper outlasts the pauses of a busy machine; where its end is awaited,
+    ``flags`` hold ``SHORT_SESSION``. ``program`` is what Python runs in place of the command line,
+    with its arguments.
     """
 
     def __init__(
@@ -48,7 +52,7 @@ class SchedulerProcess:
                 [
                     *(sys.executable, *program, "scheduler", str(options)),
                     *("--master", master, "--state", state, "--artifacts", "file"),
-                    *("--artifacts-dir", str(folder / "artifacts"), "--session-seconds", "2"),
+                    *("--artifacts-dir", str(folder / "artifacts"), "--session-seconds", "30"),
                     *flags,
                 ],
                 stdin=subprocess.DEVNULL,

@@ -127,13 +127,19 @@ def start(local_cluster: CommandLine) -> Iterator[Callable[..., Running]]:
 
 
 def nothing_is_left(local_cluster: CommandLine, service: str) -> None:
-    """Check that the cluster has no framework of this service, nor a task."""
+    """Wait until the cluster has no framework of this service, nor a task: the job's end is told
+    before its scheduler has left.
+    """
     status = local_cluster("local", "status", "--json")
     assert status.code == 0, status.out
     master = json.loads(status.out)["master"]
-    with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
-        frameworks = json.load(answer)["frameworks"]
-    assert service not in [each["name"] for each in frameworks]
+
+    def has_left() -> bool:
+        with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
+            frameworks = json.load(answer)["frameworks"]
+        return service not in [each["name"] for each in frameworks]
+
+    eventually(has_left, seconds=PATIENCE, what=f"a cluster without {service}")
 
 
 # Options.
@@ -347,9 +353,11 @@ def test_a_task_that_ignores_sigterm_ends_all_the_same(start, job, local_cluster
     command = f"trap '' TERM INT; (exec sleep 100) & echo $! > {tmp_path}/pid; wait"
     running = start("run", job(service={"job_cmd": command}))
     running.until("worker-0 running")
+    file = tmp_path / "pid"
+    eventually(lambda: file.exists() and file.read_text().endswith("\n"), seconds=PATIENCE)
     says(running.end(signal.SIGINT), 130, f"The job {name} was stopped", ": Ctrl-C")
     nothing_is_left(local_cluster, name)
-    pid = int((tmp_path / "pid").read_text())
+    pid = int(file.read_text())
     eventually(lambda: not Path(f"/proc/{pid}").exists(), seconds=PATIENCE)
 
 

@@ -104,6 +104,8 @@ class Training:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         run.communicate()
+        # A request that they have sent may be carried out after their end.
+        self.s3.settle()
 
     def end(self) -> str:
         """Let the job finish; return what its command has printed."""

@@ -35,6 +35,8 @@ TRAINER = Path(__file__).parent / "trainer.py"
 #: Generous: an unhurried machine needs a tenth of it.
 DEADLINE = float(os.environ.get("KILLS_DEADLINE", "120"))
 LAST_STEP = 200
+#: Agents of other tests, which may run at the same time, and servers have other ports.
+PORTS = {1: (30000, 30499), 2: (30500, 30999)}
 #: As in ``trainer``: the chief saves this often.
 SAVE_STEPS = 20
 
@@ -245,7 +247,10 @@ def listening(ports: set[int]) -> list[int]:
 @pytest.mark.zookeeper
 @pytest.mark.timeout(240 + 6 * KILLS)
 def test_a_training_that_is_killed_everywhere_ends_with_the_right_result(tmp_path, own_zookeeper):
-    agents = [AgentConfig(address=f"127.0.0.{n}", cpus=2, mem=2048) for n in (1, 2)]
+    agents = [
+        AgentConfig(address=f"127.0.0.{n}", cpus=2, mem=2048, ports=ports)
+        for n, ports in PORTS.items()
+    ]
     # Mesos gives an agent up after 75 s; here it is two, because it happens so often.
     timing = Timing(agent_ping=0.5, agent_ping_timeouts=4)
     with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as cluster:

@@ -13,8 +13,9 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -186,11 +187,18 @@ def deploy(tmp_path: Path, zipapp: Path) -> Iterator[Callable[..., Gang]]:
 def example(deploy: Callable[..., Gang]) -> Callable[..., Gang]:
     """Return a function that starts an example as its options file says."""
 
-    def start(version: str, name: str, **service: Any) -> Gang:
-        folder = ROOT / "examples" / name
+    def start(
+        version: str,
+        name: str,
+        *,
+        job: Path | None = None,
+        spec: Mapping[str, Any] = MappingProxyType({}),
+        **service: Any,
+    ) -> Gang:
+        folder = job or ROOT / "examples" / name
         options = json.loads((folder / "options.json").read_text())
         counts = {option: options.get(option, {}).get("count", 0) for option in ROLES}
-        return deploy(version, folder, counts, {**options["service"], **service})
+        return deploy(version, folder, counts, {**options["service"], **service}, **spec)
 
     return start
 
@@ -223,20 +231,30 @@ def test_digits_are_learned_with_parameter_server_strategy(example):
 
 
 @pytest.mark.parametrize(
-    ("version", "name", "service"),
+    ("version", "name", "ending"),
     [
-        ("2.21.0", "multi_worker", {}),
-        ("2.15.1", "digits", {"job_context": '{"steps": 2000}'}),
+        ("2.21.0", "multi_worker", ("train.py", "STEPS = 400", "STEPS = 10**9")),
+        ("2.15.1", "digits", ("digits.py", '"steps", 1500', '"steps", 10**9')),
     ],
 )
-def test_a_new_epoch_restarts_a_job_from_its_checkpoint(example, version, name, service):
-    gang = example(version, name, **service)
+def test_a_new_epoch_restarts_a_job_from_its_checkpoint(
+    example, tmp_path_factory, version, name, ending
+):
+    # However late the order for the new epoch comes: the job goes on until then.
+    file, limit, endless = ending
+    job = tmp_path_factory.mktemp("job") / name
+    shutil.copytree(ROOT / "examples" / name, job)
+    replace_once(job / file, limit, endless)
+    # As the scheduler has it: one member fails when another one has begun again before it.
+    gang = example(version, name, job=job, spec={"hold_on_failure": True}, job_context="{}")
     chief = gang.tasks["worker-0"]
     eventually(
         lambda: list((chief.sandbox / "checkpoints").glob("*-[1-9]*.index")),
         seconds=SECONDS,
         what="a checkpoint of the chief",
     )
+    for task in gang.tasks.values():
+        replace_once(task.sandbox / file, endless, limit)
     members = {
         role: [f"127.0.0.1:{free_port()}" for _ in old] for role, old in gang.members.items()
     }
@@ -256,6 +274,12 @@ def test_a_new_epoch_restarts_a_job_from_its_checkpoint(example, version, name, 
     assert result["test_accuracy"] > 0.9
     assert (Path(result["model"]) / "saved_model.pb").exists()
     assert Path(result["checkpoint"] + ".index").exists()
+
+
+def replace_once(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
 
 
 def test_a_command_trains_and_a_second_run_goes_on(example):

@@ -110,6 +110,8 @@ def test_every_line_of_every_attempt_is_shown_once_through_restarts_of_all_kinds
     # Another scheduler.
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: not Path(f"/proc/{pid}").exists())
+    told = tmp_path / "told"
+    eventually(lambda: "Waiting for it to come back" in told.read_text(), seconds=40)
     chatting()
     before = len(follower.seen())
     eventually(lambda: len(follower.seen()) > before + 10, seconds=40)
@@ -120,7 +122,6 @@ def test_every_line_of_every_attempt_is_shown_once_through_restarts_of_all_kinds
     assert len(shown) == 3
     assert shown == in_sandboxes(command_line.home, list(shown))
     assert all(text.endswith("that is all") for text in list(shown.values())[-1:])
-    assert "Waiting for it to come back" in (tmp_path / "told").read_text()
 
 
 def follower_says(follower: Follower, line: str, times: int) -> bool:

@@ -126,13 +126,23 @@ def test_a_job_that_cannot_fit_is_refused_at_once(command_line, job):
     assert "6 cpus of 4" in ended.out
 
 
+def pid_of_task(command_line: CommandLine) -> int:
+    """Return what the job's command has written into ``pid``: its task runs before it does."""
+
+    def written() -> str:
+        files = command_line.home.glob("**/runs/*/pid")
+        return next((text for file in files if (text := file.read_text()).endswith("\n")), "")
+
+    return int(eventually(written, what="the pid of the task"))
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)], ids=["ctrl-c", "sigterm"]
 )
 def test_a_signal_ends_the_job_its_tasks_and_its_cluster(command_line, job, number, code):
     process = command_line.start("run", job("echo $$ > /proc/self/cwd/pid; sleep 60"), *ROOMY)
     read_until(process, "worker-0 running")
-    task = int((next(command_line.home.glob("**/runs/*/pid"))).read_text())
+    task = pid_of_task(command_line)
     process.send_signal(number)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == code, out
@@ -163,7 +173,7 @@ def test_a_run_that_was_killed_is_taken_up_again_with_its_tasks_alive(command_li
 def test_a_job_whose_run_was_killed_can_be_stopped(command_line, job):
     process = command_line.start("run", job("echo $$ > /proc/self/cwd/pid; sleep 60"), *ROOMY)
     read_until(process, "worker-0 running")
-    task = int((next(command_line.home.glob("**/runs/*/pid"))).read_text())
+    task = pid_of_task(command_line)
     process.kill()
     process.communicate()
     assert "stop ends it" in command_line.ask("status", "job").out

@@ -169,6 +169,7 @@ def test_a_daemon_that_is_told_to_end_leaves_its_tasks_to_the_next(
 ):
     first = scheduler()
     eventually(lambda: phase(command_line, name) == "running")
+    eventually((tmp_path / "starts").exists)
     first.send_signal(signal.SIGTERM)
     out, _ = first.communicate(timeout=30)
     assert first.returncode == 0, out

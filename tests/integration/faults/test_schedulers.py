@@ -10,6 +10,7 @@ import pytest
 
 from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED
 from dcos_tensorflow.state.store import open_store
+from scheduler_process import SHORT_SESSION
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
@@ -89,7 +90,7 @@ def test_a_frozen_scheduler_is_followed_by_its_standby_and_ends_without_harm(
     make_served: MakeServed, zookeeper_server: ZooKeeperServer
 ) -> None:
     training = make_served(state=zookeeper_server.url("/frozen"))
-    frozen = training.start()
+    frozen = training.start(*SHORT_SESSION)
     training.look()
     known = training.framework_id()
     standby = training.start("--standby")

@@ -9,6 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED
+from scheduler_process import SHORT_SESSION
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
@@ -21,7 +22,7 @@ def test_zookeeper_is_killed_and_starts_again(
     make_served: MakeServed, own_zookeeper: ZooKeeperServer
 ) -> None:
     training = make_served(state=own_zookeeper.url())
-    leader = training.start("--session-seconds", "30")
+    leader = training.start()
     training.look()
     own_zookeeper.kill()
     training.is_untouched()
@@ -36,7 +37,7 @@ def test_what_dies_while_zookeeper_is_away_is_healed_when_it_is_back(
     make_served: MakeServed, own_zookeeper: ZooKeeperServer
 ) -> None:
     training = make_served(state=own_zookeeper.url())
-    leader = training.start("--session-seconds", "30")
+    leader = training.start()
     training.look()
     own_zookeeper.kill()
     training.signal("worker-1", signal.SIGKILL)
@@ -52,7 +53,7 @@ def test_the_session_is_over_when_zookeeper_is_back_and_the_next_scheduler_goes_
     make_served: MakeServed, own_zookeeper: ZooKeeperServer
 ) -> None:
     training = make_served(state=own_zookeeper.url())
-    leader = training.start()
+    leader = training.start(*SHORT_SESSION)
     training.look()
     leader.freeze()
     own_zookeeper.restart()

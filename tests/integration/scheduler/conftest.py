@@ -22,8 +22,14 @@ FIRST_PORT = 16000 + 1000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
-    """Two agents of two cpus each, with Mesos' waits shortened."""
+def timing() -> Timing:
+    """Mesos' waits, shortened."""
+    return Timing(agent_ping=0.2, agent_ping_timeouts=3, update_retry=0.5, heartbeat=0.5)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, timing: Timing) -> Iterator[EmbeddedCluster]:
+    """Two agents of two cpus each."""
     agents = [
         AgentConfig(
             address=f"127.0.0.{n}",
@@ -33,7 +39,6 @@ def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
         )
         for n in (1, 2)
     ]
-    timing = Timing(agent_ping=0.2, agent_ping_timeouts=3, update_retry=0.5, heartbeat=0.5)
     with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as running:
         yield running
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED
-from scheduler_process import SchedulerProcess
+from scheduler_process import SHORT_SESSION, SchedulerProcess
 from tcp_proxy import TcpProxy
 from waiting import eventually, stays
 from zookeeper_server import ZooKeeperServer
@@ -81,7 +81,7 @@ def test_a_standby_answers_that_it_is_one_and_who_leads(start, zookeeper):
 
 
 def test_a_leader_that_was_frozen_ends_without_having_done_anything(start, zookeeper, marks):
-    leader = start("leader", zookeeper)
+    leader = start("leader", zookeeper, *SHORT_SESSION)
     before = leader.wait_for("running")
     standby = start("standby", zookeeper, "--standby")
     standby.says("is led by")
@@ -98,7 +98,8 @@ def test_a_leader_that_is_cut_off_from_zookeeper_makes_room_for_another(
     start, zookeeper, zookeeper_server, marks
 ):
     with TcpProxy(zookeeper_server.address) as proxy:
-        leader = start("leader", zookeeper.replace(zookeeper_server.address, proxy.address))
+        through_proxy = zookeeper.replace(zookeeper_server.address, proxy.address)
+        leader = start("leader", through_proxy, *SHORT_SESSION)
         before = leader.wait_for("running")
         standby = start("standby", zookeeper, "--standby")
         standby.says("is led by")
@@ -111,9 +112,9 @@ def test_a_leader_that_is_cut_off_from_zookeeper_makes_room_for_another(
 
 
 def test_a_zookeeper_that_freezes_costs_the_job_nothing(start, own_zookeeper, marks):
-    one = start("one", own_zookeeper.url(), "--standby")
+    one = start("one", own_zookeeper.url(), "--standby", *SHORT_SESSION)
     before = one.wait_for("running")
-    other = start("other", own_zookeeper.url(), "--standby")
+    other = start("other", own_zookeeper.url(), "--standby", *SHORT_SESSION)
     other.says("is led by")
     with own_zookeeper.frozen():
         # Longer than the session lasts: whether it survives is the server's to say.
@@ -132,7 +133,7 @@ def test_a_zookeeper_that_freezes_costs_the_job_nothing(start, own_zookeeper, ma
 def test_a_zookeeper_that_is_restarted_costs_neither_job_nor_leadership(
     start, own_zookeeper, marks
 ):
-    leader = start("leader", own_zookeeper.url(), "--session-seconds", "30")
+    leader = start("leader", own_zookeeper.url())
     before = leader.wait_for("running")
     own_zookeeper.kill()
     own_zookeeper.restart()

@@ -9,6 +9,7 @@ import pytest
 from dcos_tensorflow.core.events import StopRequested
 from dcos_tensorflow.core.job import Outcome
 from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED, SchedulerError
 from scheduled_jobs import command_job, done, running, wait_until
 
@@ -72,6 +73,10 @@ def test_tasks_survive_the_loss_of_the_master(schedule, lasting, marks, cluster)
     assert after.epoch == before.epoch
 
 
+# However long it takes until an agent is back, it is not unreachable by then.
+@pytest.mark.parametrize(
+    "timing", [Timing(agent_ping=15, update_retry=0.5, heartbeat=0.5)], ids=["patient"]
+)
 def test_tasks_survive_an_agent_that_is_restarted(schedule, lasting, marks, cluster):
     scheduler = schedule(lasting)
     before = wait_until(scheduler, running)
