@@ -68,22 +68,23 @@ def test_a_fetch_that_is_over_is_not_shown_any_more(s3, tmp_path):
     assert task.status()["state"] == "idle"
 
 
-def test_a_fetch_given_up_before_it_began_asks_s3_nothing(s3, tmp_path):
+@pytest.fixture
+def given_up(s3, tmp_path):
+    """A task whose fetch was given up for another one before it had begun."""
     task = storage(s3, tmp_path)
-    given_up = task.announce_fetch()
+    gate = task.announce_fetch()
     task.announce_fetch()
     with pytest.raises(Cancelled):
-        task.fetch(gate=given_up)
+        task.fetch(gate=gate)
+    return task
+
+
+def test_a_fetch_given_up_before_it_began_asks_s3_nothing(given_up, s3):
     assert s3.requests == []
 
 
-def test_what_was_given_up_does_not_hide_that_the_next_fetch_is_under_way(s3, tmp_path):
-    task = storage(s3, tmp_path)
-    given_up = task.announce_fetch()
-    task.announce_fetch()
-    with pytest.raises(Cancelled):
-        task.fetch(gate=given_up)
-    assert task.status()["state"] == "fetching"
+def test_a_fetch_given_up_does_not_hide_that_the_next_one_is_under_way(given_up):
+    assert given_up.status()["state"] == "fetching"
 
 
 def test_data_is_there_before_the_start(s3, tmp_path):
