@@ -49,6 +49,9 @@ class Service:
     def commit(self, writes: Sequence[Write]) -> None:
         """Keep nothing: no test here restarts."""
 
+    def erase(self) -> None:
+        """There is nothing to remove."""
+
     def perform(self, action: Action) -> None:
         if isinstance(action, Accept):
             for launch in action.launches:
