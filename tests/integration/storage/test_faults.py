@@ -249,11 +249,13 @@ def test_an_end_that_came_too_late_says_that_something_waits(engines, job):
     eventually(lambda: publisher.status().lag_seconds > 0)
 
 
-def test_a_stop_looks_for_nothing_more(engines, s3, job):
+def test_a_stop_looks_for_nothing_more(engines, job):
+    job.save(1)
     publisher = engines.publisher(job.directory, interval_seconds=3600)
     publisher.start()
-    eventually(lambda: publisher.status().state == status.STATE_IDLE)
-    job.save(1)
+    idle = (1, status.STATE_IDLE)
+    eventually(lambda: (publisher.status().published_step, publisher.status().state) == idle)
+    job.save(2)
     publisher.stop()
     assert (publisher.status().state, publisher.status().problem) == (status.STATE_STOPPED, None)
 
