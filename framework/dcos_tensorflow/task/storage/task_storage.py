@@ -112,11 +112,12 @@ class TaskStorage:
             if not (isinstance(failure, Cancelled) or gate.closed):
                 self._board.failed(failure.problem)
             raise failure from error
+        else:
+            if not gate.closed:
+                self._board.recovered(status.STATE_IDLE)
         finally:
             self._connection.client = connection.client
-        if not gate.closed:
-            self._board.recovered(status.STATE_IDLE)
-        gate.close()
+            gate.close()
         return self._restored
 
     def begin(self) -> None:
