@@ -25,10 +25,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dcos_tensorflow.core.offers import Offer
-from dcos_tensorflow.core.placement import TaskRequest, place
-from dcos_tensorflow.core.resources import PortRanges, Resources
-from dcos_tensorflow.core.spec import ConstraintOperator, PlacementConstraint, TaskRole
+from dcos_tensorflow.core.model.offer import Offer
+from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
+from dcos_tensorflow.core.placement.place import TaskRequest, place
 
 AGENT = Resources(cpus=8, mem=32768, disk=100_000)
 PORTS = PortRanges(((31000, 31999),))

@@ -1,6 +1,6 @@
 """States of a service in the making, for tests of whatever only looks at one.
 
-Hand-built values; where a history matters, ``played`` makes it with the real ``core.service.step``.
+Hand-built values; where a history matters, ``played`` makes it with the real ``core.step.step``.
 """
 
 from __future__ import annotations
@@ -9,16 +9,22 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from dcos_tensorflow.core.cluster_spec import ClusterSpec
-from dcos_tensorflow.core.events import Event, OffersReceived, Registered, TaskUpdate
-from dcos_tensorflow.core.job import Incident, JobPhase, JobState, Outcome, Verdict
-from dcos_tensorflow.core.offers import Offer
-from dcos_tensorflow.core.placement import Misfit
-from dcos_tensorflow.core.resources import PortRanges, Resources
-from dcos_tensorflow.core.service import step
-from dcos_tensorflow.core.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.spec import JobSpec, RoleSpec, ServiceSpec, TaskRole, split_task_name
-from dcos_tensorflow.core.task import TaskRecord, TaskState, mesos_task_id
+from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.events import Event, OffersReceived, Registered, TaskUpdate
+from dcos_tensorflow.core.model.job import Incident, JobPhase, JobState, Outcome, Verdict
+from dcos_tensorflow.core.model.offer import Offer
+from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
+from dcos_tensorflow.core.model.spec import (
+    JobSpec,
+    RoleSpec,
+    ServiceSpec,
+    TaskRole,
+    split_task_name,
+)
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
+from dcos_tensorflow.core.placement.place import Misfit
+from dcos_tensorflow.core.step import step
 
 NOW = 1_800_000_000.0
 TOKEN_KEY = "5ec0de" * 10

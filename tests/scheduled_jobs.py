@@ -7,10 +7,17 @@ from collections.abc import Callable
 
 import pytest
 
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import GangSpec, JobSpec, RetrySpec, RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import (
+    GangSpec,
+    JobSpec,
+    RetrySpec,
+    RoleSpec,
+    ServiceSpec,
+    TaskRole,
+)
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 
 #: Seconds; an unhurried machine needs a tenth of it.

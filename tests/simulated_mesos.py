@@ -1,4 +1,4 @@
-"""A model of Mesos under a virtual clock, for playing histories against ``core.service.step``.
+"""A model of Mesos under a virtual clock, for playing histories against ``core.step.step``.
 
 ``Cluster`` is the master and its agents: offers, tasks, updates that are retried until they are
 acknowledged, reconciliation, kills. ``simulated_scheduler`` plays against it; used by unit tests
@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import (
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import (
     Accept,
     AcceptInverse,
     Acknowledge,
@@ -27,9 +27,9 @@ from dcos_tensorflow.core.actions import (
     Suppress,
     Teardown,
 )
-from dcos_tensorflow.core.offers import Offer, OfferedReservation
-from dcos_tensorflow.core.resources import PortRanges, Resources
-from dcos_tensorflow.core.task import TERMINAL_STATES, TaskRecord, TaskState
+from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
+from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
 from simulated_reservations import Reservations
 from simulated_runner import Runner
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from dcos_tensorflow.core.actions import LaunchTask, Release
-from dcos_tensorflow.core.offers import OfferedReservation
-from dcos_tensorflow.core.resources import PortRanges, Resources
+from dcos_tensorflow.core.model.actions import LaunchTask, Release
+from dcos_tensorflow.core.model.offer import OfferedReservation
+from dcos_tensorflow.core.model.resources import PortRanges, Resources
 
 Key = tuple[str, str]
 

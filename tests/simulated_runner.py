@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.actions import LaunchTask
+from dcos_tensorflow.core.model.actions import LaunchTask
 
 TRAINING = (contract.RUNNER_RUNNING, contract.RUNNER_STOPPING)
 

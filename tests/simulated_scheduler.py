@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import Action, EraseState, Exit, Write
-from dcos_tensorflow.core.orders import is_under, order
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.service import Decision, step
-from dcos_tensorflow.core.service_state import (
+from dcos_tensorflow.core.cluster.orders import is_under, order
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import Action, EraseState, Exit, Write
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.service_state import (
     LaunchSettings,
     ServiceState,
     first_writes,
     restore,
 )
-from dcos_tensorflow.core.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.step import Decision, step
 from simulated_mesos import Cluster
 
 

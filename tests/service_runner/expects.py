@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.actions import Decline, Reconcile, Revive, Suppress
+from dcos_tensorflow.core.model.actions import Decline, Reconcile, Revive, Suppress
 from service_runner.service import Service, name_of
 from service_runner.ticks import Tick, Unmet, listed, live, quoted
 

@@ -21,7 +21,7 @@ from dcos_tensorflow.cli.main import cli
 from dcos_tensorflow.cli.preparation import prepare, prepare_uninstall, with_principal
 from dcos_tensorflow.cli.settings import Settings, collect
 from dcos_tensorflow.cli.work_directory import WorkDirectory
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import Package, read_folder
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dcos_tensorflow.api import verbs
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.task import TaskState
 from service_runner.service import Service
 from service_runner.ticks import Tick, Unmet, listed, live, quoted
 

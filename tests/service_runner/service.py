@@ -11,13 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dcos_tensorflow.core import contract, events
-from dcos_tensorflow.core.actions import Accept, Action, EraseState, Kill, LaunchTask, Write
-from dcos_tensorflow.core.plan import plans
-from dcos_tensorflow.core.plan_elements import Plan
-from dcos_tensorflow.core.resources import PortRanges, Resources
-from dcos_tensorflow.core.service_state import LaunchSettings
-from dcos_tensorflow.core.spec import Uri
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import Accept, Action, EraseState, Kill, LaunchTask, Write
+from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.model.service_state import LaunchSettings
+from dcos_tensorflow.core.model.spec import Uri
+from dcos_tensorflow.core.plans.elements import Plan
+from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.scheduler.beginning import begin
 from dcos_tensorflow.task.spec import parse_spec
 from service_runner.package_app import SchedulerStart

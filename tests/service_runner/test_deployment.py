@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.plan_elements import Status
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.options import OptionsError
 from service_runner.expects import Expect
 from service_runner.runner import ServiceRunner, TicksFailed

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.plan_elements import Status
+from dcos_tensorflow.core.plans.elements import Status
 from service_runner.expects import Expect
 from service_runner.runner import ServiceRunner
 from service_runner.sends import Send

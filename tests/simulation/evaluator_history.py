@@ -21,9 +21,9 @@ from history import History, tell
 from history_faults import Faults
 from history_jobs import Job
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.spec import TaskRole
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.model.task import TaskState
 
 EVALUATOR = "evaluator-0"
 

@@ -20,16 +20,16 @@ from history_jobs import Job, random_job, room_for
 from history_rules import RuleBroken, Rules
 from runner_network import RunnerNetwork
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import Action, EraseState, Exit
-from dcos_tensorflow.core.cluster_spec import decider
-from dcos_tensorflow.core.job import JobPhase, Outcome
-from dcos_tensorflow.core.members import members
-from dcos_tensorflow.core.outcome import deciding_tasks
-from dcos_tensorflow.core.service import Decision
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import Strategy
-from dcos_tensorflow.core.task import TERMINAL_STATES, TaskState
+from dcos_tensorflow.core.cluster.cluster_spec import decider
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import Action, EraseState, Exit
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import Strategy
+from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
+from dcos_tensorflow.core.recovery.members import members
+from dcos_tensorflow.core.recovery.outcome import deciding_tasks
+from dcos_tensorflow.core.step import Decision
 from simulated_mesos import Cluster
 from simulated_scheduler import Crash, Scheduler
 

@@ -6,15 +6,15 @@ from collections import Counter
 
 from history_jobs import Job
 
-from dcos_tensorflow.core.actions import Accept, Acknowledge, Action, EraseState, Teardown
-from dcos_tensorflow.core.cluster_spec import decider
-from dcos_tensorflow.core.events import Event, OffersReceived
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.members import members
-from dcos_tensorflow.core.service import Decision
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import GANG_ROLES, OutcomePolicy, Strategy, split_task_name
-from dcos_tensorflow.core.task import TaskRecord
+from dcos_tensorflow.core.cluster.cluster_spec import decider
+from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Action, EraseState, Teardown
+from dcos_tensorflow.core.model.events import Event, OffersReceived
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import GANG_ROLES, OutcomePolicy, Strategy, split_task_name
+from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.recovery.members import members
+from dcos_tensorflow.core.step import Decision
 from simulated_mesos import Cluster, RunningTask
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.orders import is_under, order
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.cluster.orders import is_under, order
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.service_state import ServiceState
 from simulated_mesos import Cluster
 from simulated_runner import Runner
 

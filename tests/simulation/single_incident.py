@@ -1,7 +1,8 @@
 """Histories with one failure of a healthy gang: exactly those restart who must, and it costs right.
 
 Messages are lost and late and the scheduler is killed as in any history, but nothing else fails.
-Who must restart is written out here from what was measured, not taken from ``core.recovery``.
+Who must restart is written out here from what was measured, not taken from
+``core.recovery.restart_table``.
 
 ``python tests/simulation/single_incident.py SEED`` prints one of them.
 """
@@ -19,11 +20,11 @@ from history import History, tell
 from history_faults import CONTAINER_ENDS, PROCESS_ENDS
 from history_rules import RuleBroken
 
-from dcos_tensorflow.core.cluster_spec import decider
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import Strategy, TaskRole, split_task_name
-from dcos_tensorflow.core.task import TaskRecord, TaskState
+from dcos_tensorflow.core.cluster.cluster_spec import decider
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import Strategy, TaskRole, split_task_name
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from simulated_mesos import Cluster
 
 IT, IT_AND_CHIEF, ALL_BUT_PS, ALL = "it", "it and chief", "all but ps", "all"

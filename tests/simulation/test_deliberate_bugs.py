@@ -14,17 +14,10 @@ from simulate import broken_rule
 from single_incident import SingleIncident
 from volume_history import VolumeHistory
 
-from dcos_tensorflow.core import (
-    absorb,
-    advance,
-    causes,
-    contract,
-    incidents,
-    offer_use,
-    reservations,
-    restarts,
-)
-from dcos_tensorflow.core.actions import Accept, Acknowledge
+from dcos_tensorflow.core import absorb, advance, contract
+from dcos_tensorflow.core.model.actions import Accept, Acknowledge
+from dcos_tensorflow.core.offers import reservations, use
+from dcos_tensorflow.core.recovery import causes, incidents, restarts
 from simulated_mesos import Cluster
 
 SEEDS = 1000
@@ -128,18 +121,18 @@ def test_forgetting_who_comes_back_after_it_was_given_up_is_found(monkeypatch):
 
 
 def test_launching_while_old_attempts_may_live_is_found(monkeypatch):
-    monkeypatch.setattr(offer_use, "_old_attempts_may_live", lambda *_: False)
+    monkeypatch.setattr(use, "_old_attempts_may_live", lambda *_: False)
     assert first_broken_seed() is not None
 
 
 def test_launching_a_sidecar_while_its_old_attempt_may_live_is_found(monkeypatch):
-    original = offer_use._old_attempts_may_live
+    original = use._old_attempts_may_live
 
     def of_members_only(draft, reachable):
-        waits = offer_use._wanted_gang(draft) or offer_use._wanted_again(draft)
+        waits = use._wanted_gang(draft) or use._wanted_again(draft)
         return bool(waits) and original(draft, reachable)
 
-    monkeypatch.setattr(offer_use, "_old_attempts_may_live", of_members_only)
+    monkeypatch.setattr(use, "_old_attempts_may_live", of_members_only)
     assert first_broken_seed(EvaluatorHistory) is not None
 
 

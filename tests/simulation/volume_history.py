@@ -18,12 +18,12 @@ from history import History, tell
 from history_jobs import Job
 from history_rules import RuleBroken
 
-from dcos_tensorflow.core.actions import Action, Release
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.members import is_wanted
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import RoleSpec, TaskRole
-from dcos_tensorflow.core.volume_spec import Reservation, VolumeSpec
+from dcos_tensorflow.core.model.actions import Action, Release
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import RoleSpec, TaskRole
+from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
+from dcos_tensorflow.core.recovery.members import is_wanted
 from simulated_reservations import Held
 
 #: A volume takes as much of the agents' disks as these tasks would without one.

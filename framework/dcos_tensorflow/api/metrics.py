@@ -18,11 +18,11 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dcos_tensorflow.api.views.pods import MESOS_STATES
-from dcos_tensorflow.core.actions import Accept, Action, Decline, Kill, Revive, Suppress
-from dcos_tensorflow.core.plan import Status, plans
-from dcos_tensorflow.core.service import Decision
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.task import TaskRecord
+from dcos_tensorflow.core.model.actions import Accept, Action, Decline, Kill, Revive, Suppress
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.plans.plan import Status, plans
+from dcos_tensorflow.core.step import Decision
 
 #: The SDK's ``plan_status`` values; every other status counts as in progress.
 _PLAN_VALUES = {Status.ERROR: -1, Status.COMPLETE: 0, Status.WAITING: 1, Status.PENDING: 1}

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.options.errors import is_secret
 
 REDACTED = "<redacted>"

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from dcos_tensorflow.core.events import Event
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.events import Event
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.mesos.agent_files import FilePart
 
 

@@ -14,10 +14,11 @@ from typing import Any
 
 from dcos_tensorflow.api.answers import BadRequest
 from dcos_tensorflow.api.views.pods import record_of
-from dcos_tensorflow.core import contract, storage
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import ServiceSpec
-from dcos_tensorflow.core.task import mesos_task_id, parse_task_id
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.cluster import storage_sections
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.task import mesos_task_id, parse_task_id
 
 #: What an agent gives per read; more is not given at once.
 MAX_BYTES = 64 * 1024
@@ -123,7 +124,7 @@ def _is_secret_file(file: str, specs: Iterable[ServiceSpec]) -> bool:
 
 
 def _files_of(spec: ServiceSpec, role: Any) -> Iterable[str]:
-    for secret in (*role.secrets, *storage.secrets(spec, role.role)):
+    for secret in (*role.secrets, *storage_sections.secrets(spec, role.role)):
         # The way to it may be written in other words than a request may be.
         name = "/".join(part for part in secret.file.split("/") if part not in ("", "."))
         if name:

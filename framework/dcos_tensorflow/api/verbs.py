@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
-from dcos_tensorflow.core import plan_control, requests, sidecars, update_order
-from dcos_tensorflow.core.events import (
+from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
     Event,
     PlanCommand,
@@ -27,11 +26,13 @@ from dcos_tensorflow.core.events import (
     StopRequested,
     UninstallRequested,
 )
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.plan import plans
-from dcos_tensorflow.core.plan_control import Answer
-from dcos_tensorflow.core.service_state import ServiceState, configuration_id
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.operator import plan_control, requests
+from dcos_tensorflow.core.operator.plan_control import Answer
+from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.core.recovery import sidecars, update_order
 
 _MAX_WHY = 300
 

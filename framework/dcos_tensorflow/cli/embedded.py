@@ -18,7 +18,7 @@ from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.machine import AgentWishes, agents, check_fits, ports_of
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, make_folder
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import AgentConfig

@@ -19,9 +19,9 @@ from dcos_tensorflow.cli.registry import write_private
 from dcos_tensorflow.cli.snapshot import Snapshot
 from dcos_tensorflow.cli.wording import duration, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
-from dcos_tensorflow.core.job import Outcome
-from dcos_tensorflow.core.spec import ServiceSpec
-from dcos_tensorflow.core.storage import checkpoints_place
+from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.task.progress import Progress, read_line, read_record
 
 log = logging.getLogger(__name__)

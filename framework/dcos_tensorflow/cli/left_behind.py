@@ -20,7 +20,7 @@ from dcos_tensorflow.cli.serving import ServedJob, scheduler_config
 from dcos_tensorflow.cli.settings import collect
 from dcos_tensorflow.cli.snapshot import Snapshot
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import ServiceState
 
 _SMALL = AgentWishes(cpus=1, mem=128, disk=128, gpus=0)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.wording import megabytes
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.cluster import AgentConfig
 

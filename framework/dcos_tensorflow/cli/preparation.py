@@ -20,8 +20,8 @@ from dcos_tensorflow.cli.job_archive import is_archive, pack, unpack
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.spec import Addressing, RoleSpec, ServiceSpec, Uri
-from dcos_tensorflow.core.storage import checkpoints_place
+from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, Uri
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import (
     OptionProblem,

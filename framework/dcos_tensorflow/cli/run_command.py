@@ -45,9 +45,9 @@ from dcos_tensorflow.cli.serving import (
 )
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
-from dcos_tensorflow.core.job import JobPhase, Outcome
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.storage import checkpoints_place
+from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.options import effective, load
 
 

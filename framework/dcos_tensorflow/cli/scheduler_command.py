@@ -30,7 +30,7 @@ from dcos_tensorflow.cli.service_login import service_account, with_clusters_aut
 from dcos_tensorflow.cli.serving import ServedJob, scheduler_config, with_reachable_api
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, work_directory
-from dcos_tensorflow.core.job import Outcome
+from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.options import Options, effective, load
 from dcos_tensorflow.options.images import with_images
 from dcos_tensorflow.package import variables

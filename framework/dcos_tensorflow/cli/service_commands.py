@@ -16,7 +16,7 @@ from dcos_tensorflow.cli.snapshot import Snapshot
 from dcos_tensorflow.cli.stored import stored_state
 from dcos_tensorflow.cli.wording import numbers, table
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
-from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.model.job import JobPhase
 
 _LOOK_SECONDS = 0.5
 

@@ -27,10 +27,10 @@ from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
-from dcos_tensorflow.core import sidecars
-from dcos_tensorflow.core.events import Event, StopRequested, UninstallRequested
-from dcos_tensorflow.core.service_state import ServiceState, configuration_id
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.events import Event, StopRequested, UninstallRequested
+from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.recovery import sidecars
 from dcos_tensorflow.mesos.address import ZooKeeperUri, parse_masters
 from dcos_tensorflow.mesos.agent_files import FilePart
 from dcos_tensorflow.options import Options, effective, load

@@ -12,9 +12,9 @@ from typing import Any
 
 from dcos_tensorflow.api.redaction import redact, secret_values
 from dcos_tensorflow.api.views import job as job_view
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.task import TERMINAL_STATES, TaskState
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
 
 Json = Mapping[str, Any]
 

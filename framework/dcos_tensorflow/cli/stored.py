@@ -14,15 +14,15 @@ from pathlib import Path
 from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import WorkDirectory
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.service_state import (
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import (
     LaunchSettings,
     ServiceState,
     StateUnreadable,
     configuration_id,
     restore,
 )
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import StateStore, open_store
 

@@ -9,7 +9,7 @@ from dcos_tensorflow.cli import describing
 from dcos_tensorflow.cli.errors import EXIT_USAGE, UsageError
 from dcos_tensorflow.cli.output import say_lines, show_json
 from dcos_tensorflow.cli.preparation import PreparedJob, check_job, local_source
-from dcos_tensorflow.core.cluster_spec import illegal_mix
+from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix
 from dcos_tensorflow.options import load, notes, service_spec
 
 

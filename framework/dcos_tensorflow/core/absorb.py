@@ -1,6 +1,6 @@
 """The passive half of a step: mirror what the outside says, decide nothing.
 
-Called by ``core.service.step`` with the event, before ``core.advance`` and ``core.offer_use`` look
+Called by ``core.step.step`` with the event, before ``core.advance`` and ``core.offers.use`` look
 at the whole state.
 """
 
@@ -9,22 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dcos_tensorflow.core import (
-    contract,
-    events,
-    reconciliation,
-    requests,
-    reservations,
-    sidecars,
-    uninstall,
-)
-from dcos_tensorflow.core.actions import AcceptInverse, Acknowledge, Exit, Resubscribe
-from dcos_tensorflow.core.cluster_spec import decider
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.cluster.cluster_spec import decider
 from dcos_tensorflow.core.draft import Draft
-from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.service_state import Evidence, Reconciliation
-from dcos_tensorflow.core.spec import Strategy
-from dcos_tensorflow.core.task import TERMINAL_STATES, TaskRecord, TaskState
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import AcceptInverse, Acknowledge, Exit, Resubscribe
+from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.service_state import Evidence, Reconciliation
+from dcos_tensorflow.core.model.spec import Strategy
+from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
+from dcos_tensorflow.core.offers import reconciliation, reservations
+from dcos_tensorflow.core.operator import requests, uninstall
+from dcos_tensorflow.core.recovery import sidecars
 
 EXIT_REFUSED = 6
 #: What Mesos says of a framework that was torn down or whose failover timeout has passed.

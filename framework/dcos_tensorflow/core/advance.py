@@ -1,6 +1,6 @@
 """The active half of a step, part one: move the job, kill what should not run.
 
-Called by ``core.service.step`` after ``core.absorb``. Level-triggered: it looks at the whole state
+Called by ``core.step.step`` after ``core.absorb``. Level-triggered: it looks at the whole state
 each time and does what is due, so a lost event is repaired by the next one.
 """
 
@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from dcos_tensorflow.core import incidents, outcome, planned_changes, restarts, sidecars, uninstall
-from dcos_tensorflow.core.actions import Kill
+from dcos_tensorflow.core.cluster.launch import KILL_MARGIN_SECONDS
 from dcos_tensorflow.core.draft import Draft
-from dcos_tensorflow.core.job import WATCHED_PHASES, JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.launch import KILL_MARGIN_SECONDS
-from dcos_tensorflow.core.members import (
+from dcos_tensorflow.core.model.actions import Kill
+from dcos_tensorflow.core.model.job import WATCHED_PHASES, JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.spec import GANG_ROLES
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.operator import uninstall
+from dcos_tensorflow.core.recovery import incidents, outcome, planned_changes, restarts, sidecars
+from dcos_tensorflow.core.recovery.members import (
     has_container,
     is_down,
     is_held,
@@ -23,8 +26,6 @@ from dcos_tensorflow.core.members import (
     members,
     stays,
 )
-from dcos_tensorflow.core.spec import GANG_ROLES
-from dcos_tensorflow.core.task import TaskRecord, TaskState
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
 KILL_RETRY_SECONDS = 10.0

@@ -1,6 +1,6 @@
 """The working copy of one step: the state so far, the actions so far, and the reasons.
 
-Private to the modules behind ``core.service.step``. A draft lives for one step and never leaves it;
+Private to the modules behind ``core.step.step``. A draft lives for one step and never leaves it;
 from outside the step is a pure function.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dcos_tensorflow.core.actions import Acknowledge, Action
-from dcos_tensorflow.core.job import JobPhase, JobState
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.task import TaskRecord
+from dcos_tensorflow.core.model.actions import Acknowledge, Action
+from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.task import TaskRecord
 
 
 @dataclass

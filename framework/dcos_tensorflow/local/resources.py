@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dcos_tensorflow.core.resources import PortRanges
+from dcos_tensorflow.core.model.resources import PortRanges
 
 Json = dict[str, Any]
 #: Thousandths for a scalar, ranges for ports.

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.core.actions import LaunchTask
-from dcos_tensorflow.core.addresses import Vip
+from dcos_tensorflow.core.cluster.addresses import Vip
+from dcos_tensorflow.core.model.actions import LaunchTask
 
 
 def joined(container: Mapping[str, Any] | None, launch: LaunchTask) -> dict[str, Any] | None:
@@ -42,7 +42,8 @@ def discovery(launch: LaunchTask) -> dict[str, Any]:
     """Return the DiscoveryInfo: names of the ports, and the labels of a virtual address."""
     found: dict[str, Any] = {"visibility": "CLUSTER", "name": launch.name}
     if launch.ports:
-        # The first port is the gRPC server's, the last the task runner's (core.task.TaskRecord).
+        # The first port is the gRPC server's, the last the task runner's
+        # (core.model.task.TaskRecord).
         names = [f"port-{index}" for index in range(len(launch.ports))]
         names[-1] = "runner"
         names[0] = "grpc"

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dcos_tensorflow.core.events import (
+from dcos_tensorflow.core.model.events import (
     AgentFailed,
     Disconnected,
     Event,

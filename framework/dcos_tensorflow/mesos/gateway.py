@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from dcos_tensorflow.core.actions import (
+from dcos_tensorflow.core.model.actions import (
     Accept,
     AcceptInverse,
     Acknowledge,
@@ -32,7 +32,7 @@ from dcos_tensorflow.core.actions import (
     Suppress,
     Teardown,
 )
-from dcos_tensorflow.core.events import CallFailed, Event
+from dcos_tensorflow.core.model.events import CallFailed, Event
 from dcos_tensorflow.mesos.address import Address, parse_masters
 from dcos_tensorflow.mesos.agent_files import HttpAccess
 from dcos_tensorflow.mesos.callbacks import Callbacks, as_ids, hand_back

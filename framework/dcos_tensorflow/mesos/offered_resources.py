@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.resources import EPSILON, PortRanges, Resources
+from dcos_tensorflow.core.model.resources import EPSILON, PortRanges, Resources
 
 Json = Mapping[str, Any]
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.actions import Release, ReservationOrder
-from dcos_tensorflow.core.offers import OfferedReservation
-from dcos_tensorflow.core.resources import PortRanges, Resources
-from dcos_tensorflow.core.volume_spec import VolumeType
+from dcos_tensorflow.core.model.actions import Release, ReservationOrder
+from dcos_tensorflow.core.model.offer import OfferedReservation
+from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.model.volume_spec import VolumeType
 from dcos_tensorflow.mesos.offered_resources import (
     SCALARS,
     ConversionError,

@@ -6,13 +6,13 @@ As the published package does it: environment, fetched files, secrets. Called by
 
 from __future__ import annotations
 
-from dcos_tensorflow.core.container_spec import TaskSecret
 from dcos_tensorflow.core.contract import (
     KERBEROS_KEYTAB_FILE,
     KERBEROS_KEYTAB_VARIABLE,
     KERBEROS_VARIABLE,
 )
-from dcos_tensorflow.core.spec import Uri
+from dcos_tensorflow.core.model.container_spec import TaskSecret
+from dcos_tensorflow.core.model.spec import Uri
 from dcos_tensorflow.options.models import Options
 
 #: Below the sandbox.

@@ -3,7 +3,7 @@
 ``["hostname", "UNIQUE"]``, ``[["hostname", "UNIQUE"], ["rack", "LIKE", "r[12]"]]``, and
 ``hostname:UNIQUE,rack:LIKE:r[12]`` in which ``\\:`` and ``\\,`` are plain characters. Called when
 options are validated and when they become a ServiceSpec. It never looks at an agent: what the
-operators want and mean is in ``core.constraints``.
+operators want and mean is in ``core.placement.constraints``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from dcos_tensorflow.core.constraints import describe, problem_with
-from dcos_tensorflow.core.spec import ConstraintOperator, PlacementConstraint
+from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint
+from dcos_tensorflow.core.placement.constraints import describe, problem_with
 
 OPERATOR_NAMES = ", ".join(ConstraintOperator)
 EXAMPLE = '[["hostname", "UNIQUE"]] or hostname:UNIQUE,rack:LIKE:r[12]'

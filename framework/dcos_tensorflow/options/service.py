@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core.contract import CONTRACT_COMMAND
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import (
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import (
     TRAINING_ROLES,
     Addressing,
     Container,
@@ -29,7 +29,7 @@ from dcos_tensorflow.core.spec import (
     Uri,
     VirtualNetwork,
 )
-from dcos_tensorflow.core.volume_spec import VolumeSpec, VolumeType
+from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.options import catalogue, data_access
 from dcos_tensorflow.options.containers import limits_of, secrets_of, shared_memory_of
 from dcos_tensorflow.options.cross_checks import (

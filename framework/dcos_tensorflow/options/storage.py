@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote, urlsplit
 
-from dcos_tensorflow.core.storage_spec import (
+from dcos_tensorflow.core.model.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     DataCacheSpec,

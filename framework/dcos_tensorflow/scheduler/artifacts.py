@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from dcos_tensorflow.core.spec import Uri
+from dcos_tensorflow.core.model.spec import Uri
 from dcos_tensorflow.task.pack import build_zipapp
 
 

@@ -13,12 +13,12 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dcos_tensorflow.core import records
-from dcos_tensorflow.core.actions import Write
-from dcos_tensorflow.core.cluster_spec import decider
-from dcos_tensorflow.core.events import ConfigurationChanged, Event, UninstallRequested
-from dcos_tensorflow.core.job import Incident, JobPhase, JobState
-from dcos_tensorflow.core.service_state import (
+from dcos_tensorflow.core.cluster.cluster_spec import decider
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.actions import Write
+from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, UninstallRequested
+from dcos_tensorflow.core.model.job import Incident, JobPhase, JobState
+from dcos_tensorflow.core.model.service_state import (
     JOB_PATH,
     LaunchSettings,
     ServiceState,
@@ -28,7 +28,7 @@ from dcos_tensorflow.core.service_state import (
     restore,
     writes_between,
 )
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
 from dcos_tensorflow.state.store import StateStore
 
@@ -100,8 +100,8 @@ def _is_uninstalling(values: Mapping[str, bytes]) -> bool:
     if JOB_PATH not in values:
         return False
     try:
-        return records.decode(JobState, values[JOB_PATH]).uninstalling
-    except records.RecordError as error:
+        return codec.decode(JobState, values[JOB_PATH]).uninstalling
+    except codec.RecordError as error:
         raise StateUnreadable(f"{JOB_PATH}: {error}") from error
 
 
@@ -112,8 +112,8 @@ def _configurations(values: Mapping[str, bytes]) -> dict[str, ServiceSpec]:
         if folder != "Configurations":
             continue
         try:
-            found[identifier] = records.decode(ServiceSpec, value)
-        except records.RecordError as error:
+            found[identifier] = codec.decode(ServiceSpec, value)
+        except codec.RecordError as error:
             # It is not the target: nothing depends on it but going back to it.
             log.warning("the stored configuration %s cannot be read: %s", identifier, error)
     return found

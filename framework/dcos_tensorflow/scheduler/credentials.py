@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.core.actions import Accept, Action
-from dcos_tensorflow.core.storage_spec import CredentialsReference
+from dcos_tensorflow.core.model.actions import Accept, Action
+from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.scheduler.secret_sources import SecretError, read_file
 
 log = logging.getLogger(__name__)

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dcos_tensorflow.core.actions import Action, EraseState, Exit, Write
-from dcos_tensorflow.core.events import Event, Tick
-from dcos_tensorflow.core.service import Decision, step
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.model.actions import Action, EraseState, Exit, Write
+from dcos_tensorflow.core.model.events import Event, Tick
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.step import Decision, step
 from dcos_tensorflow.state.errors import StateError, StateUnavailable
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def _erases(decision: Decision) -> bool:
 
 
 class EventLoop:
-    """Feeds events to ``core.service.step`` and carries out each Decision."""
+    """Feeds events to ``core.step.step`` and carries out each Decision."""
 
     def __init__(
         self,

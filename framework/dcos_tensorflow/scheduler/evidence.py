@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.actions import CollectEvidence
-from dcos_tensorflow.core.events import EvidenceFound
+from dcos_tensorflow.core.model.actions import CollectEvidence
+from dcos_tensorflow.core.model.events import EvidenceFound
 
 log = logging.getLogger(__name__)
 

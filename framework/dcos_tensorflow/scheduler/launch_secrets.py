@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dcos_tensorflow.core import storage
-from dcos_tensorflow.core.actions import Accept, Action, Decline
-from dcos_tensorflow.core.events import CallFailed, Event
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.cluster import storage_sections
+from dcos_tensorflow.core.model.actions import Accept, Action, Decline
+from dcos_tensorflow.core.model.events import CallFailed, Event
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.options import OptionProblem
 from dcos_tensorflow.scheduler.credentials import CredentialsReader
 from dcos_tensorflow.scheduler.secret_sources import SecretError, SecretSources
@@ -38,7 +38,7 @@ class LaunchSecrets:
         if reference is not None and not reference.secret:
             found["s3.credentials"] = self._credentials.problem(reference)
         for role in spec.roles:
-            for secret in (*role.secrets, *storage.secrets(spec, role.role)):
+            for secret in (*role.secrets, *storage_sections.secrets(spec, role.role)):
                 found.setdefault(secret.option, self._sources.problem(secret))
         return [OptionProblem(option, text) for option, text in found.items() if text]
 

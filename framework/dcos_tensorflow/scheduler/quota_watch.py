@@ -1,7 +1,8 @@
 """Asks the master about the quota of the service's Mesos role, while a gang waits for offers.
 
 Used by ``scheduler.Scheduler``. What is found becomes QuotaSeen; that is all that is done about it
-(``core.quota``). A master that does not let us look, or does not answer, is asked again later.
+(``core.model.quota``). A master that does not let us look, or does not answer, is asked again
+later.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from dcos_tensorflow.core.events import QuotaSeen
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.quota import Quota
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.model.events import QuotaSeen
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.quota import Quota
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.agent_files import AgentFilesError
 

@@ -1,11 +1,11 @@
 """Asking the task runners how far they are, and telling them which start is wanted.
 
 Used by ``scheduler.Scheduler``. Level-triggered: every live task's runner is asked again and again,
-and whoever is not under its order (``core.orders``) is sent that order until it is. Every answer
-becomes a RunnerReported event. While there are not too many, a runner holds its answer back until
-something has happened (``after`` and ``wait``, docs/task-runner.md), so that a failure is known at
-once. All of it happens in one thread with one asyncio loop, so that runners that hang delay nobody
-else. Training never depends on it.
+and whoever is not under its order (``core.cluster.orders``) is sent that order until it is. Every
+answer becomes a RunnerReported event. While there are not too many, a runner holds its answer back
+until something has happened (``after`` and ``wait``, docs/task-runner.md), so that a failure is
+known at once. All of it happens in one thread with one asyncio loop, so that runners that hang
+delay nobody else. Training never depends on it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.core import contract, orders
-from dcos_tensorflow.core.events import RunnerReported
-from dcos_tensorflow.core.launch import task_token
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.task import TaskRecord, TaskState
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.cluster import orders
+from dcos_tensorflow.core.cluster.launch import task_token
+from dcos_tensorflow.core.model.events import RunnerReported
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.scheduler.runner_request import NotARunner, Refused, ask, signed
 
 log = logging.getLogger(__name__)

@@ -14,18 +14,25 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from dcos_tensorflow.core.actions import Action, CollectEvidence, Exit, Resubscribe, Teardown, Write
-from dcos_tensorflow.core.events import Event, FrameworkRefused
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.service import Decision
-from dcos_tensorflow.core.service_state import (
+from dcos_tensorflow.core.model.actions import (
+    Action,
+    CollectEvidence,
+    Exit,
+    Resubscribe,
+    Teardown,
+    Write,
+)
+from dcos_tensorflow.core.model.events import Event, FrameworkRefused
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import (
     FRAMEWORK_ID_PATH,
     LaunchSettings,
     ServiceState,
     StateUnreadable,
     configuration_id,
 )
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.step import Decision
 from dcos_tensorflow.mesos.agent_files import AgentFiles
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway

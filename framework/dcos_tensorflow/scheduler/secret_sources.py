@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from dcos_tensorflow.core.container_spec import ENVIRONMENT_SOURCE, FILE_SOURCE, TaskSecret
+from dcos_tensorflow.core.model.container_spec import ENVIRONMENT_SOURCE, FILE_SOURCE, TaskSecret
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from dcos_tensorflow.core.service import Decision
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.step import Decision
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state import errors, paths
 from dcos_tensorflow.state.file_lock import FileLock
 from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder, Leadership, this_process

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state.errors import (
     BadStatePath,
     BadStateUrl,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state.paths import (
     check_path,
     check_value,

@@ -44,7 +44,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state import errors, paths
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.transactions import (

@@ -16,8 +16,8 @@ import pytest
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.serving import SchedulerSource, ServedApi
-from dcos_tensorflow.core.container_spec import TaskSecret
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.container_spec import TaskSecret
+from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import Scheduler

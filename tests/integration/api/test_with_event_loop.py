@@ -14,12 +14,12 @@ import pytest
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.metrics import Metrics
 from dcos_tensorflow.api.server import ApiServer
-from dcos_tensorflow.core.actions import Accept, Action, Kill, Write
-from dcos_tensorflow.core.events import Event, TaskUpdate
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.spec import RetrySpec, ServiceSpec
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.actions import Accept, Action, Kill, Write
+from dcos_tensorflow.core.model.events import Event, TaskUpdate
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
+from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec
+from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.scheduler.event_loop import EventLoop
 from sample_states import TOKEN_KEY, a_spec, offered, registered
 

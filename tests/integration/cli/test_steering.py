@@ -19,8 +19,8 @@ from dcos_tensorflow.cli import registry
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.cli.registry import Registration
 from dcos_tensorflow.cli.work_directory import work_directory
-from dcos_tensorflow.core.controls import Controls
-from dcos_tensorflow.core.events import (
+from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
     Event,
     PlanCommand,
@@ -29,10 +29,10 @@ from dcos_tensorflow.core.events import (
     PodVerb,
     UninstallRequested,
 )
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.service_state import ServiceState, configuration_id, first_writes
-from dcos_tensorflow.core.spec import ServiceSpec
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id, first_writes
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.state.store import open_store
 from sample_states import a_state, failed, gang, running

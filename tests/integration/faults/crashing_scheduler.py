@@ -12,7 +12,7 @@ import signal
 import sys
 
 from dcos_tensorflow.cli.main import run_command_line
-from dcos_tensorflow.core.actions import Action
+from dcos_tensorflow.core.model.actions import Action
 from dcos_tensorflow.mesos.gateway import MesosGateway
 
 kind, when, left = sys.argv[1], sys.argv[2], int(sys.argv[3])

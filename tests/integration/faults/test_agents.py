@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.local.timing import Timing
 from waiting import eventually
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.actions import (
+from dcos_tensorflow.core.model.actions import (
     Accept,
     AcceptInverse,
     Acknowledge,
@@ -18,7 +18,7 @@ from dcos_tensorflow.core.actions import (
     Suppress,
     Teardown,
 )
-from dcos_tensorflow.core.events import (
+from dcos_tensorflow.core.model.events import (
     AgentFailed,
     CallFailed,
     Disconnected,
@@ -30,9 +30,9 @@ from dcos_tensorflow.core.events import (
     Registered,
     TaskUpdate,
 )
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec, TaskRole
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.mesos.agent_files import AgentFiles, FileNotFound

@@ -5,7 +5,7 @@ import ssl
 import pytest
 import trustme
 
-from dcos_tensorflow.core.events import Registered
+from dcos_tensorflow.core.model.events import Registered
 from dcos_tensorflow.mesos.agent_files import AgentFiles, AgentUnreachable, HttpAccess
 from dcos_tensorflow.mesos.connection import tls_context
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_line import write_options
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.core.addresses import RUNNER_PORT
-from dcos_tensorflow.core.events import PodCommand, PodVerb
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import VirtualNetwork
+from dcos_tensorflow.core.cluster.addresses import RUNNER_PORT
+from dcos_tensorflow.core.model.events import PodCommand, PodVerb
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import VirtualNetwork
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.mesos import convert

@@ -6,9 +6,9 @@ import urllib.request
 
 import pytest
 
-from dcos_tensorflow.core.events import StopRequested
-from dcos_tensorflow.core.job import Outcome
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.events import StopRequested
+from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.scheduler import EXIT_LOCKED, SchedulerError
 from scheduled_jobs import command_job, done, running, wait_until

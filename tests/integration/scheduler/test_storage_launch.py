@@ -12,8 +12,8 @@ import pytest
 
 from dcos_tensorflow.api.views.health import Health, health
 from dcos_tensorflow.cli.snapshot import snapshot_of
-from dcos_tensorflow.core.spec import ServiceSpec
-from dcos_tensorflow.core.storage_spec import (
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     LogShippingSpec,

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.events import ConfigurationChanged, UninstallRequested
-from dcos_tensorflow.core.job import JobPhase, Outcome
-from dcos_tensorflow.core.service_state import configuration_id
+from dcos_tensorflow.core.model.events import ConfigurationChanged, UninstallRequested
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.service_state import configuration_id
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.scheduler.scheduler import EXIT_UNINSTALLING, SchedulerError
 from dcos_tensorflow.state.store import open_store

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from command_line import CommandLine, write_options
-from dcos_tensorflow.core.events import PodCommand, PodVerb, UninstallRequested
-from dcos_tensorflow.core.job import Outcome
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.volume_spec import VolumeSpec, VolumeType
+from dcos_tensorflow.core.model.events import PodCommand, PodVerb, UninstallRequested
+from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import Scheduler as BareScheduler

@@ -12,7 +12,7 @@ import signal
 import sys
 from typing import Any
 
-from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state.sqlite import SqliteStore
 from dcos_tensorflow.state.store import StateError, StateStore, open_store
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state.sqlite import SqliteStore
 from dcos_tensorflow.state.store import (
     FencedOut,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state.leadership import Holder
 from dcos_tensorflow.state.paths import MAX_VALUE_BYTES
 from dcos_tensorflow.state.store import (

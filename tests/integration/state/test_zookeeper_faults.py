@@ -14,7 +14,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from dcos_tensorflow.core.actions import Write
+from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state.store import (
     BadStateUrl,
     FencedOut,

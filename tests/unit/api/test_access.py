@@ -10,8 +10,8 @@ import pytest
 
 from dcos_tensorflow.api.access import OpenBinding, check_binding
 from dcos_tensorflow.api.artifacts import artifact_in
-from dcos_tensorflow.core.events import StopRequested
-from dcos_tensorflow.core.job import JobPhase
+from dcos_tensorflow.core.model.events import StopRequested
+from dcos_tensorflow.core.model.job import JobPhase
 from sample_states import a_state, running
 
 TOKEN = "a-token-ümlaut"

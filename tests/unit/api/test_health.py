@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.task import TaskState
 from sample_states import a_record, a_state, failed, gang, running
 
 DEPLOYED = {"deployed": True}

@@ -9,11 +9,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.metrics import Metrics
-from dcos_tensorflow.core.actions import Action, Decline, Revive, Suppress
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.service import Decision
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.actions import Action, Decline, Revive, Suppress
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.step import Decision
 from sample_states import a_record, a_state, failed, gang, offered, played, registered, running
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dcos_tensorflow.api.views.cluster import FULL_UP_TO
-from dcos_tensorflow.core.cluster_spec import ClusterSpec, server_definition, tf_config
-from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.service_state import Evidence
-from dcos_tensorflow.core.spec import TaskRole
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec, server_definition, tf_config
+from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.service_state import Evidence
+from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.model.task import TaskState
 from sample_states import (
     a_record,
     a_role,

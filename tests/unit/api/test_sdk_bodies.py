@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.service_state import ServiceState, configuration_id
-from dcos_tensorflow.core.spec import Container, Containerizer, TaskRole
-from dcos_tensorflow.core.task import TaskState
-from dcos_tensorflow.core.volume_spec import Reservation, VolumeSpec
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.spec import Container, Containerizer, TaskRole
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
 from sample_states import (
     FRAMEWORK_ID,
     a_record,

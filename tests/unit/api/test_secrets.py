@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.api.redaction import REDACTED, is_secret_name, redact, redact_text
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.launch import task_token
-from dcos_tensorflow.core.service_state import Evidence, LaunchSettings, ServiceState
-from dcos_tensorflow.core.spec import JobSpec, TaskRole, Uri
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.cluster.launch import task_token
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import Evidence, LaunchSettings, ServiceState
+from dcos_tensorflow.core.model.spec import JobSpec, TaskRole, Uri
+from dcos_tensorflow.core.model.task import TaskState
 from sample_states import TOKEN_KEY, a_record, a_role, a_spec, a_state, an_incident, gang
 
 API_TOKEN = "the-token-of-the-api"

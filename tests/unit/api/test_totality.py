@@ -22,13 +22,13 @@ from dcos_tensorflow.api.views import (
     plans,
     pods,
 )
-from dcos_tensorflow.core.controls import Controls
-from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.plan import Status, aggregate
-from dcos_tensorflow.core.plan import plans as all_plans
-from dcos_tensorflow.core.service_state import ServiceState, configuration_id
-from dcos_tensorflow.core.spec import UpdateStrategy
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.spec import UpdateStrategy
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.plans.plan import Status, aggregate
+from dcos_tensorflow.core.plans.plan import plans as all_plans
 from sample_states import a_record, a_spec, a_state, an_incident
 
 VERDICTS = [None, *(Verdict(outcome, 0, "because") for outcome in Outcome)]

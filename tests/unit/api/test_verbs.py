@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.controls import Controls
-from dcos_tensorflow.core.events import (
+from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
     PlanCommand,
     PlanVerb,
@@ -18,11 +18,11 @@ from dcos_tensorflow.core.events import (
     PodVerb,
     UninstallRequested,
 )
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.plan import plans
-from dcos_tensorflow.core.service_state import configuration_id
-from dcos_tensorflow.core.spec import TaskRole
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import configuration_id
+from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.options import load, service_spec
 from sample_states import a_record, a_role, a_spec, a_state, gang, running
 

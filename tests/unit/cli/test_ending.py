@@ -9,9 +9,9 @@ import pytest
 from dcos_tensorflow.cli import ending
 from dcos_tensorflow.cli.snapshot import snapshot_of
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
-from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.service_state import Evidence
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.service_state import Evidence
+from dcos_tensorflow.core.model.task import TaskState
 from sample_states import NOW, a_state, failed, gang
 
 SUCCESS = Verdict(Outcome.SUCCEEDED, 0, "worker-0 finished with 0")

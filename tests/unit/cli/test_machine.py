@@ -15,8 +15,8 @@ from dcos_tensorflow.cli.machine import (
     parse_attributes,
     ports_of,
 )
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
 
 
 def a_job(count=2, **resources):

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core import causes, contract
-from dcos_tensorflow.core.backoff import backoff_seconds, spread
-from dcos_tensorflow.core.causes import UNCHARGED_REASONS, cause_of, describe, exit_code
-from dcos_tensorflow.core.incidents import retries_used
-from dcos_tensorflow.core.job import Incident, JobState
-from dcos_tensorflow.core.spec import RetrySpec, TaskRole
-from dcos_tensorflow.core.task import TRANSITIONS, TaskRecord, TaskState, mesos_task_id
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.model.job import Incident, JobState
+from dcos_tensorflow.core.model.spec import RetrySpec, TaskRole
+from dcos_tensorflow.core.model.task import TRANSITIONS, TaskRecord, TaskState, mesos_task_id
+from dcos_tensorflow.core.recovery import causes
+from dcos_tensorflow.core.recovery.backoff import backoff_seconds, spread
+from dcos_tensorflow.core.recovery.causes import (
+    UNCHARGED_REASONS,
+    cause_of,
+    describe,
+    exit_code,
+)
+from dcos_tensorflow.core.recovery.incidents import retries_used
 
 
 def ended(state=TaskState.FAILED, message="", reason="", **changes):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster_spec import (
+from dcos_tensorflow.core.cluster.cluster_spec import (
     ClusterSpec,
     address_of,
     data_shard,
@@ -23,8 +23,8 @@ from dcos_tensorflow.core.cluster_spec import (
     tf_config,
     wait_for,
 )
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import (
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import (
     Addressing,
     JobSpec,
     RoleSpec,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dcos_tensorflow.core.constraints import (
+from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
+from dcos_tensorflow.core.model.spec import PlacementConstraint
+from dcos_tensorflow.core.placement.constraints import (
     Column,
     allowed_agents,
     depends_on_counts,
@@ -13,8 +15,6 @@ from dcos_tensorflow.core.constraints import (
     field_value,
     problem_with,
 )
-from dcos_tensorflow.core.spec import ConstraintOperator as Op
-from dcos_tensorflow.core.spec import PlacementConstraint
 
 RACKS = ("r1", "r2", "r3")
 #: One agent per rack, and a last one that has no rack.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import Accept
-from dcos_tensorflow.core.job import JobPhase, Outcome
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import GangSpec, OutcomePolicy, Strategy
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import Accept
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import GangSpec, OutcomePolicy, Strategy
+from dcos_tensorflow.core.model.task import TaskState
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core import contract, events
-from dcos_tensorflow.core.job import JobPhase, Outcome
-from dcos_tensorflow.core.spec import RetrySpec, RoleSpec, Strategy, TaskRole
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.spec import RetrySpec, RoleSpec, Strategy, TaskRole
+from dcos_tensorflow.core.model.task import TaskState
 from simulated_scheduler import (
     fail,
     fail_process,

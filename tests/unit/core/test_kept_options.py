@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import Accept
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.launch_fingerprint import as_launched_before, fingerprint
-from dcos_tensorflow.core.launch_options import options_of
-from dcos_tensorflow.core.plan_changes import is_updating
-from dcos_tensorflow.core.plan_elements import UPDATE
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import Addressing, JobSpec, Strategy, TaskRole, UpdateStrategy
-from dcos_tensorflow.core.task import TaskState
-from dcos_tensorflow.core.update_order import outdated
+from dcos_tensorflow.core.cluster.fingerprint import as_launched_before, fingerprint
+from dcos_tensorflow.core.cluster.launch_options import options_of
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import Accept
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import Addressing, JobSpec, Strategy, TaskRole, UpdateStrategy
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.plans.changes import is_updating
+from dcos_tensorflow.core.plans.elements import UPDATE
+from dcos_tensorflow.core.recovery.update_order import outdated
 from simulated_scheduler import fail, room_for_one_each, started, training
 
 KILLED = "Command terminated with signal Killed"

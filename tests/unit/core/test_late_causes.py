@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.reconciliation import EXPLANATION_SECONDS
-from dcos_tensorflow.core.spec import Strategy
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.spec import Strategy
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.offers.reconciliation import EXPLANATION_SECONDS
 from simulated_scheduler import fail_process, recover, started, training
 
 OUT_OF_MEMORY = ("Command exited with status 137", "REASON_CONTAINER_LIMITATION_MEMORY")

@@ -9,8 +9,8 @@ import subprocess
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.launch import launch_command, task_token
-from dcos_tensorflow.core.spec import JobSpec, Uri
+from dcos_tensorflow.core.cluster.launch import launch_command, task_token
+from dcos_tensorflow.core.model.spec import JobSpec, Uri
 from simulated_scheduler import small_job, started
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core import records
-from dcos_tensorflow.core.launch_fingerprint import fingerprint
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import (
+from dcos_tensorflow.core.cluster.fingerprint import fingerprint
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import (
     Addressing,
     ConstraintOperator,
     Container,
@@ -79,7 +79,7 @@ def test_another_role_changes_nothing() -> None:
 def test_it_is_the_same_for_a_spec_that_comes_from_the_store() -> None:
     spec = replace(with_worker(), kill_grace_seconds=10)
 
-    stored = records.decode(ServiceSpec, records.encode(spec))
+    stored = codec.decode(ServiceSpec, codec.encode(spec))
     assert fingerprint(stored, WORKER) == fingerprint(spec, WORKER)
 
 

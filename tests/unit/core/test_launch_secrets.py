@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 
-from dcos_tensorflow.core import records
-from dcos_tensorflow.core.actions import LaunchTask
-from dcos_tensorflow.core.container_spec import ResourceLimit, TaskSecret
-from dcos_tensorflow.core.launch import launch_command
-from dcos_tensorflow.core.launch_fingerprint import fingerprint
-from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec, TaskRole
-from dcos_tensorflow.core.storage_spec import (
+from dcos_tensorflow.core.cluster.fingerprint import fingerprint
+from dcos_tensorflow.core.cluster.launch import launch_command
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.actions import LaunchTask
+from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.model.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     S3Spec,
@@ -114,7 +114,7 @@ def test_the_same_secret_at_another_place_of_the_options_needs_none() -> None:
 
 
 def test_what_was_stored_before_there_were_secrets_is_read() -> None:
-    plain = records.to_plain(small_job().roles[0])
+    plain = codec.to_plain(small_job().roles[0])
     for name in ("user", "secrets", "rlimits", "shm_size", "sandbox_env"):
         del plain[name]
-    assert records.from_plain(RoleSpec, plain, "role") == small_job().roles[0]
+    assert codec.from_plain(RoleSpec, plain, "role") == small_job().roles[0]

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.incidents import loss_of
-from dcos_tensorflow.core.recovery import Loss
-from dcos_tensorflow.core.spec import TaskRole
-from dcos_tensorflow.core.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.recovery.incidents import loss_of
+from dcos_tensorflow.core.recovery.restart_table import Loss
 
 RAN = TaskRecord(
     name="ps-0",

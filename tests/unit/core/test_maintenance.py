@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.spec import RetrySpec, Strategy
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     fail,

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.job import JobPhase, Outcome
-from dcos_tensorflow.core.launch_fingerprint import fingerprint
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.sidecars import staying
-from dcos_tensorflow.core.spec import RetrySpec, RoleSpec, ServiceSpec, TaskRole
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.cluster.fingerprint import fingerprint
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import RetrySpec, RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.recovery.sidecars import staying
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.spec import Strategy
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.spec import Strategy
+from dcos_tensorflow.core.model.task import TaskState
 from simulated_scheduler import (
     fail,
     fail_process,

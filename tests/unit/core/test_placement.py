@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core.offers import AttributeValue, Offer
-from dcos_tensorflow.core.placement import PlacedTask, Placement, TaskRequest, place
-from dcos_tensorflow.core.resources import PortRanges, Resources
-from dcos_tensorflow.core.spec import ConstraintOperator as Op
-from dcos_tensorflow.core.spec import PlacementConstraint, TaskRole
+from dcos_tensorflow.core.model.offer import AttributeValue, Offer
+from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
+from dcos_tensorflow.core.model.spec import PlacementConstraint, TaskRole
+from dcos_tensorflow.core.placement.place import PlacedTask, Placement, TaskRequest, place
 
 HOSTNAME_UNIQUE = PlacementConstraint("hostname", Op.UNIQUE)
 

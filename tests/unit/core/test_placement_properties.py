@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dcos_tensorflow.core.constraints import field_value
-from dcos_tensorflow.core.offers import Offer
-from dcos_tensorflow.core.placement import Assignment, PlacedTask, TaskRequest, place
-from dcos_tensorflow.core.resources import PortRanges, Resources
-from dcos_tensorflow.core.spec import ConstraintOperator as Op
-from dcos_tensorflow.core.spec import PlacementConstraint, TaskRole
+from dcos_tensorflow.core.model.offer import Offer
+from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
+from dcos_tensorflow.core.model.spec import PlacementConstraint, TaskRole
+from dcos_tensorflow.core.placement.constraints import field_value
+from dcos_tensorflow.core.placement.place import Assignment, PlacedTask, TaskRequest, place
 
 ROLES = (TaskRole.CHIEF, TaskRole.WORKER, TaskRole.PS)
 MESOS_ROLES = ("*", "training")

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.controls import Controls
-from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.plan import (
+from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.spec import TaskRole, UpdateStrategy
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.plans.plan import (
     Phase,
     Plan,
     PlanStrategy,
@@ -20,9 +23,6 @@ from dcos_tensorflow.core.plan import (
     plans,
     recovery_plan,
 )
-from dcos_tensorflow.core.service_state import ServiceState, configuration_id
-from dcos_tensorflow.core.spec import TaskRole, UpdateStrategy
-from dcos_tensorflow.core.task import TaskState
 from sample_states import (
     a_record,
     a_role,

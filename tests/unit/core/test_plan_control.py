@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core import records
-from dcos_tensorflow.core.controls import Controls
-from dcos_tensorflow.core.events import PlanCommand, PlanVerb, PodCommand, PodVerb
-from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.plan import plans
-from dcos_tensorflow.core.plan_control import Answer, Effects, Ruling, controlled, rule
-from dcos_tensorflow.core.service_state import ServiceState, configuration_id
-from dcos_tensorflow.core.spec import TaskRole, UpdateStrategy
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.model.events import PlanCommand, PlanVerb, PodCommand, PodVerb
+from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.spec import TaskRole, UpdateStrategy
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.operator.plan_control import Answer, Effects, Ruling, controlled, rule
+from dcos_tensorflow.core.plans.plan import plans
 from sample_states import a_record, a_role, a_spec, a_state, gang, running
 
 NEVER_RUNNING = [
@@ -40,7 +40,7 @@ def ask_pod(state: ServiceState, verb: PodVerb, *tasks: str) -> Ruling:
 
 def after(state: ServiceState, ruling: Ruling) -> ServiceState:
     """Return the state with a ruling's controls, as a scheduler that restarted has them."""
-    return replace(state, controls=records.decode(Controls, records.encode(ruling.controls)))
+    return replace(state, controls=codec.decode(Controls, codec.encode(ruling.controls)))
 
 
 def updating(**changes: Any) -> ServiceState:

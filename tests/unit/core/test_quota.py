@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.quota import Quota, explained, shortage
-from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.quota import Quota, explained, shortage
+from dcos_tensorflow.core.model.resources import Resources
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, small_job
 

@@ -7,45 +7,45 @@ import json
 
 import pytest
 
-from dcos_tensorflow.core import records
-from dcos_tensorflow.core.cluster_spec import ClusterSpec
-from dcos_tensorflow.core.job import JobState, Outcome, Verdict
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.service_state import (
+from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.job import JobState, Outcome, Verdict
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.service_state import (
     LaunchSettings,
     StateUnreadable,
     configuration_id,
     restore,
 )
-from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
 from simulated_scheduler import small_job, started
 
 
 def test_a_service_spec_comes_back_as_it_was():
     spec = small_job()
-    assert records.decode(ServiceSpec, records.encode(spec)) == spec
+    assert codec.decode(ServiceSpec, codec.encode(spec)) == spec
 
 
 def test_a_job_with_a_verdict_comes_back_as_it_was():
     job = JobState(verdict=Verdict(Outcome.FAILED, 3, "no"))
-    assert records.decode(JobState, records.encode(job)) == job
+    assert codec.decode(JobState, codec.encode(job)) == job
 
 
 def test_a_cluster_spec_comes_back_as_it_was():
     cluster = ClusterSpec(3, {"worker-0": "127.0.0.1:31000"})
-    assert records.decode(ClusterSpec, records.encode(cluster)) == cluster
+    assert codec.decode(ClusterSpec, codec.encode(cluster)) == cluster
 
 
 def test_the_same_value_always_gives_the_same_bytes():
     one = ClusterSpec(1, {"a-0": "x", "b-0": "y"})
     other = ClusterSpec(1, {"b-0": "y", "a-0": "x"})
-    assert records.encode(one) == records.encode(other)
+    assert codec.encode(one) == codec.encode(other)
 
 
 def test_a_field_that_an_older_version_did_not_write_takes_its_default():
-    plain = records.to_plain(JobState())
+    plain = codec.to_plain(JobState())
     del plain["restarts"]
-    assert records.decode(JobState, json.dumps(plain).encode()) == JobState()
+    assert codec.decode(JobState, json.dumps(plain).encode()) == JobState()
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_a_field_that_an_older_version_did_not_write_takes_its_default():
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(data, words):
-    with pytest.raises(records.RecordError, match=words):
-        records.decode(JobState, data)
+    with pytest.raises(codec.RecordError, match=words):
+        codec.decode(JobState, data)
 
 
 def test_the_whole_state_comes_back_from_the_store_after_a_crash():
@@ -96,7 +96,7 @@ def test_a_launch_whose_record_was_only_half_written_was_never_sent():
 def test_a_configuration_read_back_from_the_store_is_the_same_configuration():
     small = Resources(cpus=1, mem=64, disk=10)
     spec = small_job(roles=(RoleSpec(TaskRole.WORKER, 1, small),))
-    stored = records.decode(ServiceSpec, records.encode(spec))
+    stored = codec.decode(ServiceSpec, codec.encode(spec))
     assert configuration_id(stored) == configuration_id(spec)
 
 

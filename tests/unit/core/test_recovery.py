@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core.recovery import (
+from dcos_tensorflow.core.model.spec import Strategy
+from dcos_tensorflow.core.recovery.restart_table import (
     RESTART_SETS,
     STALLED_SETS,
     Loss,
@@ -15,7 +16,6 @@ from dcos_tensorflow.core.recovery import (
     part_of,
     restart_set,
 )
-from dcos_tensorflow.core.spec import Strategy
 
 PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
 SESSIONS, ALONE = Strategy.BETWEEN_GRAPH, Strategy.INDEPENDENT

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import Strategy
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import Strategy
 from simulated_scheduler import room_for_one_each, started, task_ids, training
 
 #: 2 ps, chief, 2 workers, evaluator.

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import Accept, Release, Teardown
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.plan import plans
-from dcos_tensorflow.core.requests import refusal
-from dcos_tensorflow.core.resources import PortRanges, Resources
-from dcos_tensorflow.core.service_state import LaunchSettings, restore
-from dcos_tensorflow.core.spec import Addressing, TaskRole
-from dcos_tensorflow.core.task import TaskState
-from dcos_tensorflow.core.volume_spec import VolumeSpec, VolumeType
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import Accept, Release, Teardown
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.model.service_state import LaunchSettings, restore
+from dcos_tensorflow.core.model.spec import Addressing, TaskRole
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
+from dcos_tensorflow.core.operator.requests import refusal
+from dcos_tensorflow.core.plans.plan import plans
 from simulated_mesos import Cluster
 from simulated_reservations import Held
 from simulated_scheduler import (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core import causes, events
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import RetrySpec, Strategy
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.recovery import causes
 from simulated_scheduler import (
     Scheduler,
     fail,

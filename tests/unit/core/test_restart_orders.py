@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.causes import START_TIMED_OUT
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.orders import FAILED_GRACE_SECONDS, order
-from dcos_tensorflow.core.spec import GangSpec, RetrySpec, Strategy
+from dcos_tensorflow.core.cluster.orders import FAILED_GRACE_SECONDS, order
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.spec import GangSpec, RetrySpec, Strategy
+from dcos_tensorflow.core.recovery.causes import START_TIMED_OUT
 from simulated_scheduler import (
     Scheduler,
     fail_process,

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import (
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import (
     Accept,
     Revive,
     Suppress,
 )
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.plan import deploy_plan
-from dcos_tensorflow.core.spec import (
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.spec import (
     GangSpec,
     RetrySpec,
 )
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.plans.plan import deploy_plan
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, fail, recover, small_job, started
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.job import JobPhase, Outcome
-from dcos_tensorflow.core.spec import (
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.spec import (
     OutcomePolicy,
 )
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.task import TaskState
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, fail, small_job, started
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.actions import (
+from dcos_tensorflow.core.model.actions import (
     Accept,
     Decline,
 )
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import (
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import (
     GangSpec,
 )
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.task import TaskState
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, small_job, started, with_evaluator
 

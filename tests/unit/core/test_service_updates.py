@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import (
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import (
     Accept,
     Acknowledge,
     Kill,
     Reconcile,
 )
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.task import TaskState
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, recover, small_job, started
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import Kill
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import RetrySpec, Strategy
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import Kill
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
+from dcos_tensorflow.core.model.task import TaskState
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     fail,

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.spec import Strategy, TaskRole, UpdateStrategy
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.spec import Strategy, TaskRole, UpdateStrategy
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,

@@ -7,12 +7,13 @@ import json
 
 import pytest
 
-from dcos_tensorflow.core import contract, records
-from dcos_tensorflow.core.actions import LaunchTask
-from dcos_tensorflow.core.launch_fingerprint import fingerprint
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
-from dcos_tensorflow.core.storage_spec import (
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.cluster.fingerprint import fingerprint
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.actions import LaunchTask
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.core.model.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     DataCacheSpec,
@@ -172,13 +173,13 @@ def test_the_runners_spec_says_nothing_of_credentials() -> None:
 @pytest.mark.parametrize("storage", [StorageSpec(), IN_S3])
 def test_a_stored_service_is_read_again_as_it_was(storage: StorageSpec) -> None:
     spec = with_storage(storage)
-    assert records.decode(ServiceSpec, records.encode(spec)) == spec
+    assert codec.decode(ServiceSpec, codec.encode(spec)) == spec
 
 
 def test_a_service_that_was_stored_before_there_was_s3_is_readable() -> None:
-    plain = records.to_plain(small_job())
+    plain = codec.to_plain(small_job())
     del plain["storage"]
-    assert records.from_plain(ServiceSpec, plain, "") == small_job()
+    assert codec.from_plain(ServiceSpec, plain, "") == small_job()
 
 
 def test_other_places_in_s3_need_other_containers() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import EraseState, Teardown
-from dcos_tensorflow.core.job import JobPhase, Outcome
-from dcos_tensorflow.core.service_state import restore
-from dcos_tensorflow.core.spec import Strategy
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import EraseState, Teardown
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.service_state import restore
+from dcos_tensorflow.core.model.spec import Strategy
 from simulated_scheduler import (
     Crash,
     Scheduler,
@@ -91,7 +91,7 @@ def test_a_subscription_that_is_answered_after_the_end_is_removed_all_the_same()
 
 
 def test_a_job_that_has_succeeded_keeps_its_verdict():
-    from dcos_tensorflow.core.task import TaskState
+    from dcos_tensorflow.core.model.task import TaskState
 
     scheduler = a_gang()
     scheduler.cluster.report(scheduler.cluster.id_of("chief-0"), TaskState.FINISHED)

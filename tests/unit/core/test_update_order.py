@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core import update_order
-from dcos_tensorflow.core.controls import Controls
-from dcos_tensorflow.core.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.launch_fingerprint import fingerprint
-from dcos_tensorflow.core.service_state import ServiceState, configuration_id
-from dcos_tensorflow.core.spec import TaskRole, UpdateStrategy
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.cluster.fingerprint import fingerprint
+from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.spec import TaskRole, UpdateStrategy
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.recovery import update_order
 from sample_states import a_record, a_role, a_spec, a_state
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core import addresses, events
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.launch_fingerprint import fingerprint
-from dcos_tensorflow.core.plan import plans
-from dcos_tensorflow.core.resources import PortRanges, Resources
-from dcos_tensorflow.core.spec import (
+from dcos_tensorflow.core.cluster import addresses
+from dcos_tensorflow.core.cluster.fingerprint import fingerprint
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.model.spec import (
     Addressing,
     NetworkAddresses,
     RoleSpec,
@@ -20,7 +20,8 @@ from dcos_tensorflow.core.spec import (
     UpdateStrategy,
     VirtualNetwork,
 )
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.plans.plan import plans
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, fail, recover, small_job, started, with_evaluator
 

@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.actions import LaunchTask
-from dcos_tensorflow.core.addresses import Vip
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import Container, Containerizer, NetworkAddresses, VirtualNetwork
+from dcos_tensorflow.core.cluster.addresses import Vip
+from dcos_tensorflow.core.model.actions import LaunchTask
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import (
+    Container,
+    Containerizer,
+    NetworkAddresses,
+    VirtualNetwork,
+)
 from dcos_tensorflow.mesos.convert import task_info
 
 OVERLAY = VirtualNetwork("dcos", {"team": "vision", "tier": ""})

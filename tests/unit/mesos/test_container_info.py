@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.actions import LaunchTask
-from dcos_tensorflow.core.container_spec import ResourceLimit, TaskSecret
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import Container, Containerizer
+from dcos_tensorflow.core.model.actions import LaunchTask
+from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import Container, Containerizer
 from dcos_tensorflow.mesos.convert import ConversionError, task_info
 
 OFFER: dict[str, Any] = {

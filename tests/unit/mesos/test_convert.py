@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcos_tensorflow.core.actions import LaunchTask
-from dcos_tensorflow.core.resources import PortRanges, Resources
-from dcos_tensorflow.core.spec import (
+from dcos_tensorflow.core.model.actions import LaunchTask
+from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.core.model.spec import (
     ConstraintOperator,
     Container,
     Containerizer,
@@ -20,7 +20,7 @@ from dcos_tensorflow.core.spec import (
     TaskRole,
     Uri,
 )
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.mesos.convert import (
     ConversionError,
     framework_info,

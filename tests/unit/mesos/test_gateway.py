@@ -4,7 +4,7 @@ import queue
 
 import pytest
 
-from dcos_tensorflow.core.actions import (
+from dcos_tensorflow.core.model.actions import (
     Accept,
     AcceptInverse,
     Acknowledge,
@@ -18,7 +18,7 @@ from dcos_tensorflow.core.actions import (
     Suppress,
     Teardown,
 )
-from dcos_tensorflow.core.events import (
+from dcos_tensorflow.core.model.events import (
     AgentFailed,
     CallFailed,
     Disconnected,
@@ -31,7 +31,7 @@ from dcos_tensorflow.core.events import (
     Registered,
     TaskUpdate,
 )
-from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.mesos.connection import tls_context
 from dcos_tensorflow.mesos.gateway import (
     ACCEPTED_INVERSE_REFUSE_SECONDS,

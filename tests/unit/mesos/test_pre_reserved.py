@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.actions import LaunchTask
-from dcos_tensorflow.core.resources import Resources
+from dcos_tensorflow.core.model.actions import LaunchTask
+from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.mesos.convert import offer_from_json, task_info
 
 ROLE = "slave_public/vision"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import Accept
-from dcos_tensorflow.core.quota import Quota
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.service import step
-from dcos_tensorflow.core.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.spec import JobSpec, RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import Accept
+from dcos_tensorflow.core.model.quota import Quota
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
+from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.step import step
 from dcos_tensorflow.mesos.convert import offer_from_json
 from dcos_tensorflow.scheduler.quota_watch import quota_in
 from mesos_recording import read

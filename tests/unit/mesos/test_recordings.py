@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.core.actions import LaunchTask
-from dcos_tensorflow.core.events import (
+from dcos_tensorflow.core.model.actions import LaunchTask
+from dcos_tensorflow.core.model.events import (
     AgentFailed,
     FrameworkRefused,
     InverseOfferRescinded,
@@ -17,8 +17,8 @@ from dcos_tensorflow.core.events import (
     Registered,
     TaskUpdate,
 )
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.task import TaskState
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.mesos.agent_files import agent_address, sandbox_directory
 from dcos_tensorflow.mesos.convert import offer_from_json, task_info, update_from_json
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway

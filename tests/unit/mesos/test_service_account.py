@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from dcos_tensorflow.core.events import Registered
+from dcos_tensorflow.core.model.events import Registered
 from dcos_tensorflow.mesos import service_account
 from dcos_tensorflow.mesos.address import parse_address
 from dcos_tensorflow.mesos.agent_files import AgentRefused, HttpAccess

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dcos_tensorflow.core.spec import (
+from dcos_tensorflow.core.model.spec import (
     Addressing,
     Containerizer,
     OutcomePolicy,

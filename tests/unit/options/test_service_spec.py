@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.cluster_spec import illegal_mix
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import (
+from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import (
     Addressing,
     ConstraintOperator,
     Container,
@@ -23,7 +23,7 @@ from dcos_tensorflow.core.spec import (
     UpdateStrategy,
     Uri,
 )
-from dcos_tensorflow.core.volume_spec import VolumeSpec, VolumeType
+from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.options import OptionsError, effective, load, notes, service_spec
 
 IMAGE = "mesosphere/dcos-tensorflow:0.0.3-1.5.0"

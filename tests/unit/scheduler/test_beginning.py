@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core import records
-from dcos_tensorflow.core.events import ConfigurationChanged, UninstallRequested
-from dcos_tensorflow.core.job import JobPhase, JobState
-from dcos_tensorflow.core.service_state import (
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.events import ConfigurationChanged, UninstallRequested
+from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.service_state import (
     JOB_PATH,
     LaunchSettings,
     StateUnreadable,
@@ -18,7 +18,7 @@ from dcos_tensorflow.core.service_state import (
     restore,
     writes_between,
 )
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
 from scheduled_jobs import command_job
 
@@ -103,7 +103,7 @@ def test_pauses_end_with_the_job_that_they_were_for(store):
 
 def test_every_stored_configuration_is_known(store):
     stored(store)
-    store.values["Configurations/older"] = records.encode(OTHER)
+    store.values["Configurations/older"] = codec.encode(OTHER)
     store.values["Configurations/broken"] = b"{"
     known = begin(store, SPEC, SETTINGS).configurations
     assert known == {configuration_id(SPEC): SPEC, "older": OTHER}
@@ -135,7 +135,7 @@ def test_an_uninstall_of_nothing_writes_nothing_of_a_new_service(store):
 
 def test_an_erase_that_was_cut_short_makes_no_new_service(store):
     job = stored(store, uninstalling=True).job
-    store.values = {JOB_PATH: records.encode(job)}
+    store.values = {JOB_PATH: codec.encode(job)}
     with pytest.raises(UninstallGoesOn):
         begin(store, SPEC, SETTINGS)
     assert not begin(store, SPEC, SETTINGS, uninstall=True).subscribe

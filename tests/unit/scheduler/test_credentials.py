@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.core.actions import Accept, Decline, LaunchTask
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.storage_spec import CredentialsReference
+from dcos_tensorflow.core.model.actions import Accept, Decline, LaunchTask
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.scheduler.credentials import CredentialsError, CredentialsReader
 
 KEY_ID, KEY, TOKEN = "the-id", "the-secret-key", "the-session-token"

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from dcos_tensorflow.core import events
-from dcos_tensorflow.core.actions import Accept, Acknowledge, Teardown
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.service_state import LaunchSettings, ServiceState
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Teardown
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.scheduler import event_loop
 from dcos_tensorflow.scheduler.event_loop import EXIT_SOFTWARE, EXIT_STATE, EventLoop
 from dcos_tensorflow.state.errors import FencedOut, StateUnavailable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dcos_tensorflow.core.actions import CollectEvidence
+from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.scheduler.evidence import read_evidence
 
 WANTED = CollectEvidence("mnist__worker-0__1", "S0")

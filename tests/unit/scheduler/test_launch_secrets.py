@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.actions import Accept, Action, Decline, LaunchTask
-from dcos_tensorflow.core.container_spec import TaskSecret
-from dcos_tensorflow.core.events import CallFailed, Event
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import ServiceSpec
-from dcos_tensorflow.core.storage_spec import (
+from dcos_tensorflow.core.model.actions import Accept, Action, Decline, LaunchTask
+from dcos_tensorflow.core.model.container_spec import TaskSecret
+from dcos_tensorflow.core.model.events import CallFailed, Event
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
     S3Spec,

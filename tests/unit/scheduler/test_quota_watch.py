@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.events import QuotaSeen
-from dcos_tensorflow.core.job import JobPhase
-from dcos_tensorflow.core.quota import Quota
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.model.events import QuotaSeen
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.quota import Quota
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.agent_files import AgentRefused
 from dcos_tensorflow.scheduler import quota_watch

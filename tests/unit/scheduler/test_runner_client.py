@@ -17,14 +17,14 @@ from urllib.parse import parse_qs
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster_spec import ClusterSpec
-from dcos_tensorflow.core.events import RunnerReported
-from dcos_tensorflow.core.job import JobPhase, JobState
-from dcos_tensorflow.core.launch import task_token
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.service_state import LaunchSettings, ServiceState
-from dcos_tensorflow.core.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
-from dcos_tensorflow.core.task import TaskRecord, TaskState
+from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.cluster.launch import task_token
+from dcos_tensorflow.core.model.events import RunnerReported
+from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
+from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.scheduler import runner_client
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.service import Decision
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import (
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import (
     ConstraintOperator,
     PlacementConstraint,
     RoleSpec,
     ServiceSpec,
     TaskRole,
 )
+from dcos_tensorflow.core.step import Decision
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.scheduler.subscription import Subscription
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from dcos_tensorflow.api.answers import ElementNotFound
 from dcos_tensorflow.api.views.pods import wanted_names
-from dcos_tensorflow.core import cluster_spec
-from dcos_tensorflow.core.cluster_spec import ClusterSpec
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import GANG_ROLES, split_task_name
+from dcos_tensorflow.core.cluster import cluster_spec
+from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
 
 #: With more members than this a task's TF_CONFIG is shown at ``/v1/cluster/<task>`` only: each
 #: holds every address, so all of them together grow with the square.

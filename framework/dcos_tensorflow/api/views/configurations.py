@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
-from dcos_tensorflow.core import records
-from dcos_tensorflow.core.plan import roles_in_start_order
-from dcos_tensorflow.core.service_state import ServiceState, configuration_id
-from dcos_tensorflow.core.spec import ServiceSpec
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.plans.plan import roles_in_start_order
 
 
 def configuration_ids(state: ServiceState, stored: Mapping[str, ServiceSpec]) -> list[str]:
@@ -29,7 +29,7 @@ def target_id(state: ServiceState) -> list[str]:
 
 def target(state: ServiceState, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the target configuration: the SDK's outline, our whole spec, the user's options."""
-    return {**_outline(state.spec), "options": records.to_plain(options)}
+    return {**_outline(state.spec), "options": codec.to_plain(options)}
 
 
 def _outline(spec: ServiceSpec) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _outline(spec: ServiceSpec) -> dict[str, Any]:
         "principal": spec.principal,
         "user": spec.user,
         "pod-specs": pods,
-        "spec": records.to_plain(spec),
+        "spec": codec.to_plain(spec),
     }
 
 
@@ -81,7 +81,7 @@ def properties(state: ServiceState) -> dict[str, Any]:
         "suppressed": state.suppressed,
         "deployment-completed": state.job.deployed,
         "instance": state.instance,
-        "job": records.to_plain(state.job),
+        "job": codec.to_plain(state.job),
     }
 
 

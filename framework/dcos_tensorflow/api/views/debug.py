@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dcos_tensorflow.api.views.pods import MESOS_STATES
-from dcos_tensorflow.core.plan import Phase, Plan, Status, Step, plans
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.plans.plan import Phase, Plan, Status, Step, plans
 
 
 class InvalidInput(LookupError):

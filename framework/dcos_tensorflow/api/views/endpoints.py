@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from dcos_tensorflow.api.answers import ElementNotFound
-from dcos_tensorflow.core import addresses
-from dcos_tensorflow.core.plan import roles_in_start_order
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import GANG_ROLES, TaskRole
-from dcos_tensorflow.core.task import TaskRecord
+from dcos_tensorflow.core.cluster import addresses
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole
+from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.plans.plan import roles_in_start_order
 
 #: Roles that listen: TensorFlow's gRPC port, or TensorBoard's HTTP port. An evaluator does not.
 LISTENING_ROLES = frozenset({*GANG_ROLES, TaskRole.TENSORBOARD})

@@ -9,9 +9,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 from dcos_tensorflow.api.views import storage
-from dcos_tensorflow.core.job import Outcome
-from dcos_tensorflow.core.plan import DEPLOY, RECOVERY, Plan, Status, plans
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.plans.plan import DEPLOY, RECOVERY, Plan, Status, plans
 
 
 class Health(IntEnum):

@@ -9,9 +9,10 @@ from typing import Any
 from dcos_tensorflow.api.views import storage
 from dcos_tensorflow.api.views.offers import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
-from dcos_tensorflow.core import outcome, records
-from dcos_tensorflow.core.plan import Status, plans
-from dcos_tensorflow.core.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.plans.plan import Status, plans
+from dcos_tensorflow.core.recovery import outcome
 
 #: What is taken from a task runner's report (docs/task-runner.md); all else in it stays there.
 REPORTED = (
@@ -55,9 +56,9 @@ def job(state: ServiceState) -> dict[str, Any]:
         "given_up": list(known.given_up),
         "outcome_policy": str(state.spec.outcome),
         "deciding_tasks": list(outcome.deciding_tasks(state.spec)),
-        "verdict": records.to_plain(known.verdict),
-        "result": records.to_plain(known.result) or None,
-        "incidents": records.to_plain(known.incidents),
+        "verdict": codec.to_plain(known.verdict),
+        "result": codec.to_plain(known.result) or None,
+        "incidents": codec.to_plain(known.incidents),
         "tasks": {name: _task(state, name) for name in pod_names(state)},
     }
 
@@ -84,7 +85,7 @@ def _task(state: ServiceState, name: str) -> dict[str, Any]:
         "message": record.message,
         "kill_reason": record.kill_reason,
         "report": {key: report[key] for key in REPORTED if key in report} if report else None,
-        "evidence": records.to_plain(evidence),
+        "evidence": codec.to_plain(evidence),
     }
 
 
@@ -124,7 +125,7 @@ def why(state: ServiceState) -> dict[str, Any]:
                     "offer_id": offer.offer_id,
                     "agent_id": offer.agent_id,
                     "hostname": offer.hostname,
-                    "resources": records.to_plain(offer.resources),
+                    "resources": codec.to_plain(offer.resources),
                 }
                 for offer in state.offers.values()
             ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from dcos_tensorflow.core.service_state import OfferVerdict, ServiceState
+from dcos_tensorflow.core.model.service_state import OfferVerdict, ServiceState
 
 
 def offers(state: ServiceState) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dcos_tensorflow.api.answers import ElementNotFound
-from dcos_tensorflow.core.plan import Phase, Plan, Status, plans
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.plans.plan import Phase, Plan, Status, plans
 
 
 def plan_names(state: ServiceState) -> list[str]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from dcos_tensorflow.api.answers import ElementNotFound
-from dcos_tensorflow.core import contract, reservations
-from dcos_tensorflow.core.members import is_held
-from dcos_tensorflow.core.plan import names_of, roles_in_start_order
-from dcos_tensorflow.core.plan_removal import unwanted
-from dcos_tensorflow.core.service_state import ServiceState
-from dcos_tensorflow.core.spec import RoleSpec, split_task_name
-from dcos_tensorflow.core.task import TaskRecord, TaskState
-from dcos_tensorflow.core.volume_spec import Reservation, VolumeSpec
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import RoleSpec, split_task_name
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
+from dcos_tensorflow.core.offers import reservations
+from dcos_tensorflow.core.plans.plan import names_of, roles_in_start_order
+from dcos_tensorflow.core.plans.removal import unwanted
+from dcos_tensorflow.core.recovery.members import is_held
 
 NEVER_LAUNCHED = "PENDING"
 

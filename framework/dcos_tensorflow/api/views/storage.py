@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dcos_tensorflow.core.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import ServiceState
 
 #: The parts of a report and what each of them is about, for people.
 _PARTS = {

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.core.cluster_spec import (
+from dcos_tensorflow.core.cluster.cluster_spec import (
     ClusterSpec,
     address_of,
     decider,
@@ -25,8 +25,8 @@ from dcos_tensorflow.core.cluster_spec import (
     rendered_strategy,
     runner_cluster,
 )
-from dcos_tensorflow.core.resources import Resources
-from dcos_tensorflow.core.spec import RoleSpec, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, Strategy, TaskRole
 
 HERE = Path(__file__).resolve().parent
 PORTS = {

@@ -1,0 +1,315 @@
+"""The ClusterSpec of one epoch, rendered per strategy and per task.
+
+``core.step`` makes a :class:`ClusterSpec` from the assignments of a placed gang and asks here
+what each task is to be told: ``TF_CONFIG``, the definition of a ``tf.compat.v1.train.Server``,
+whose ports to wait for, which part of the data to read. Nothing here places a task or reads a
+resource; what is rendered depends on the spec and the addresses alone.
+
+The rules are TensorFlow's (``tensorflow/python/distribute/multi_worker_util.py``,
+``TFConfigClusterResolver``) and what was measured with versions 2.15 and 2.21:
+
+* only the jobs ``chief``, ``worker``, ``ps`` are ever listed; an unknown job is a ValueError there;
+* an evaluator is never listed, in nobody's cluster: a ParameterServerStrategy chief would wait for
+  its gRPC server for ever;
+* ``ps`` is left out when there is none, and always for MultiWorkerMirrored: it would wait for it;
+* a job of one task has no ``TF_CONFIG``: it would make TensorFlow start a server for nobody.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dcos_tensorflow.core import contract as job_contract
+from dcos_tensorflow.core.cluster.addresses import dns_name, not_known_yet
+from dcos_tensorflow.core.model.spec import (
+    GANG_ROLES,
+    TRAINING_ROLES,
+    Addressing,
+    RoleSpec,
+    ServiceSpec,
+    Strategy,
+    TaskRole,
+    split_task_name,
+)
+
+#: The job of a TF_CONFIG that a role is a member of. GPU workers follow the workers in ``worker``.
+_TF_CONFIG_JOBS = {
+    TaskRole.CHIEF: "chief",
+    TaskRole.WORKER: "worker",
+    TaskRole.GPU_WORKER: "worker",
+    TaskRole.PS: "ps",
+}
+#: The job of a ``tf.compat.v1.train.Server``: the chief is index 0 of ``worker``.
+_SERVER_JOBS = {
+    TaskRole.PS: "ps",
+    TaskRole.CHIEF: "worker",
+    TaskRole.WORKER: "worker",
+    TaskRole.GPU_WORKER: "worker",
+}
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """Who is where in one epoch: task name -> ``host:port`` of its TensorFlow server.
+
+    Sidecars and evaluators may be in it; rendering leaves them out.
+    """
+
+    epoch: int
+    addresses: Mapping[str, str] = field(default_factory=dict)
+
+    @functools.cached_property
+    def names_by_role(self) -> Mapping[TaskRole, tuple[str, ...]]:
+        """Return the members of each role by index. Worked out once: every member asks for it."""
+        members = sorted((*split_task_name(name), name) for name in self.addresses)
+        found: dict[TaskRole, tuple[str, ...]] = {}
+        for role, group in itertools.groupby(members, key=lambda member: member[0]):
+            found[role] = tuple(name for _, _, name in group)
+        return found
+
+
+def rendered_strategy(spec: ServiceSpec) -> Strategy:
+    """Return the strategy that the job is rendered for and recovered by; never AUTO.
+
+    What the options name is taken as it is. AUTO goes by the mix of roles:
+
+    1. one training task and no ps: ``independent``;
+    2. the job is called as ``main(server, log_dir, context)`` or is a TF-1 script: those train
+       with sessions on a Server: ``between_graph``;
+    3. with ps: ``parameter_server`` when there is a chief and a worker, as ParameterServerStrategy
+       demands, else ``between_graph`` (the published package has no chief);
+    4. several training tasks and no ps: ``multi_worker``.
+
+    The function contract is always served by :func:`server_definition`, whatever this says.
+    """
+    if spec.strategy is not Strategy.AUTO:
+        return spec.strategy
+    has_ps = _count(spec, TaskRole.PS) > 0
+    if not has_ps and _training_count(spec) <= 1:
+        return Strategy.INDEPENDENT
+    if spec.job.contract == job_contract.CONTRACT_FUNCTION or spec.job.tf1_compat:
+        return Strategy.BETWEEN_GRAPH
+    if not has_ps:
+        return Strategy.MULTI_WORKER
+    has_chief = _count(spec, TaskRole.CHIEF) > 0
+    has_worker = _count(spec, TaskRole.WORKER) + _count(spec, TaskRole.GPU_WORKER) > 0
+    return Strategy.PARAMETER_SERVER if has_chief and has_worker else Strategy.BETWEEN_GRAPH
+
+
+def illegal_mix(spec: ServiceSpec) -> str | None:
+    """Return why TensorFlow cannot run this mix of roles with its strategy; None when it can.
+
+    ParameterServerStrategy raises without a chief, a worker and a ps; MultiWorkerMirrored waits
+    for ever for a listed ps and has no use for one; the others follow from their meaning.
+    """
+    strategy = rendered_strategy(spec)
+    ps = _count(spec, TaskRole.PS)
+    workers = _count(spec, TaskRole.WORKER) + _count(spec, TaskRole.GPU_WORKER)
+    chiefs = _count(spec, TaskRole.CHIEF)
+    rules = (
+        (_training_count(spec) == 0, "nothing trains: no chief, worker or gpu_worker is wanted"),
+        (chiefs > 1, f"{chiefs} chiefs are wanted; TensorFlow knows one"),
+        (
+            _count(spec, TaskRole.EVALUATOR) > 1,
+            f"{_count(spec, TaskRole.EVALUATOR)} evaluators are wanted; TensorFlow knows one",
+        ),
+        (
+            strategy is Strategy.PARAMETER_SERVER and not (chiefs and workers and ps),
+            "strategy parameter_server needs a chief, at least one worker and at least one "
+            "parameter_server",
+        ),
+        (
+            strategy in (Strategy.MULTI_WORKER, Strategy.INDEPENDENT) and ps > 0,
+            f"strategy {strategy} has no parameter servers, {ps} are wanted",
+        ),
+    )
+    return next((why for broken, why in rules if broken), None)
+
+
+def address_of(spec: ServiceSpec, role_spec: RoleSpec, index: int, host: str, port: int) -> str:
+    """Return the ``host:port`` by which peers reach a task.
+
+    ``host`` and ``port`` come from the accepted offer, or are those of the task's own container
+    (``core.cluster.addresses``); ``host`` is empty until that is known, and no process starts
+    before. With DNS addressing the name is the one that DC/OS gives the task, ``<task>.<service
+    without slashes>.<domain>``, and the port is the configured one, so that the address outlives
+    any move. Raises ValueError when DNS addressing is asked for and the role has no configured
+    port.
+    """
+    if spec.addressing is Addressing.OFFER:
+        known = host or not_known_yet(f"{role_spec.role}-{index}")
+        return f"[{known}]:{port}" if ":" in known else f"{known}:{port}"
+    if role_spec.port is None:
+        raise ValueError(
+            f"cluster_spec.addressing dns needs a port for {role_spec.role}; none is configured"
+        )
+    return f"{dns_name(spec, f'{role_spec.role}-{index}')}:{role_spec.port}"
+
+
+def decider(spec: ServiceSpec) -> str:
+    """Return the task whose success is the job's: chief-0, else worker-0, else gpu-worker-0.
+
+    Raises ValueError when nothing trains.
+    """
+    for role in TRAINING_ROLES:
+        if _count(spec, role) > 0:
+            return f"{role}-0"
+    raise ValueError(f"service {spec.name}: no chief, worker or gpu_worker is wanted")
+
+
+def members_of(spec: ServiceSpec) -> tuple[str, ...]:
+    """Return the names of all tasks that belong into the ClusterSpec, in the order of the roles."""
+    return tuple(
+        f"{r.role}-{index}" for r in spec.roles if r.role in GANG_ROLES for index in range(r.count)
+    )
+
+
+def data_shard(cluster: ClusterSpec, task: str) -> tuple[int, int]:
+    """Return (index, count) of the part of the input data that ``task`` reads in this epoch.
+
+    Chief first, then workers, then GPU workers. Tasks that do not train see all of it: (0, 1).
+    """
+    training = [n for role in TRAINING_ROLES for n in cluster.names_by_role.get(role, ())]
+    if task not in training:
+        return 0, 1
+    return training.index(task), len(training)
+
+
+def tf_config(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, Any] | None:
+    """Return the value of ``TF_CONFIG`` for ``task``; None when it is to have none.
+
+    None have: sidecars, the one task of a single-task job, training tasks of an ``independent``
+    job. The evaluator sees the cluster and is not in it.
+    Raises ValueError when ``task`` should be a member and has no address.
+    """
+    role, index = split_task_name(task)
+    if role not in (*GANG_ROLES, TaskRole.EVALUATOR):
+        return None
+    if sum(_count(spec, r) for r in (*GANG_ROLES, TaskRole.EVALUATOR)) <= 1:
+        return None
+    strategy = rendered_strategy(spec)
+    if role is TaskRole.EVALUATOR:
+        position = ("evaluator", index)
+    elif strategy is Strategy.INDEPENDENT:
+        return None
+    else:
+        position = _position(cluster, task, _TF_CONFIG_JOBS)
+    jobs = _jobs(cluster, _TF_CONFIG_JOBS)
+    if strategy is Strategy.MULTI_WORKER:
+        jobs.pop("ps", None)
+    return {"cluster": jobs, "task": {"type": position[0], "index": position[1]}}
+
+
+def server_definition(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, Any] | None:
+    """Return cluster, job_name and task_index for a ``tf.compat.v1.train.Server``.
+
+    Jobs are ``ps`` and ``worker`` only; chief, then workers, then GPU workers are ``worker``,
+    index 0 first. Members of an ``independent`` job each are a cluster of one, so that each is
+    its own chief. None for tasks that are no members (evaluator, TensorBoard).
+    Raises ValueError when ``task`` should be a member and has no address.
+    """
+    role, _ = split_task_name(task)
+    if role not in _SERVER_JOBS:
+        return None
+    job, index = _position(cluster, task, _SERVER_JOBS)
+    jobs = _jobs(cluster, _SERVER_JOBS)
+    if rendered_strategy(spec) is Strategy.INDEPENDENT:
+        jobs, index = {"worker": [cluster.addresses[task]]}, 0
+    return {"cluster": jobs, "job_name": job, "task_index": index}
+
+
+def wait_for(spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str) -> tuple[str, ...]:
+    """Return the addresses (``host:port``) that must accept connections before ``task`` starts.
+
+    With sessions the order of a start is ps, chief, workers, evaluator. It is no nicety: a worker
+    that arrives before the chief has initialised the variables sleeps 30 seconds between looks.
+    Where TensorFlow waits by itself nobody else does: importing it takes seconds, and all of them
+    can do that at the same time. Only servers that are sure to be opened are waited for:
+
+    * sessions (``between_graph``, and ``contract`` "function" under any strategy but
+      ``independent``): index 0 of ``worker`` waits for every ps, the other workers for index 0 too;
+    * ``parameter_server``: nobody, the ClusterCoordinator's chief waits for every ps and worker;
+    * ``multi_worker``: nobody, TensorFlow's own barrier does it;
+    * ``independent``: nobody;
+    * the evaluator waits for the decider where that one opens its port: sessions, and
+      ``multi_worker`` with more than one member.
+    """
+    role, _ = split_task_name(task)
+    strategy = rendered_strategy(spec)
+    if strategy is Strategy.INDEPENDENT or role not in (*TRAINING_ROLES, TaskRole.EVALUATOR):
+        return ()
+    if contract == job_contract.CONTRACT_FUNCTION:
+        strategy = Strategy.BETWEEN_GRAPH
+    members = _jobs(cluster, _SERVER_JOBS)
+    ps, workers = tuple(members.get("ps", ())), tuple(members.get("worker", ()))
+    sessions = strategy is Strategy.BETWEEN_GRAPH
+    if role is TaskRole.EVALUATOR:
+        listens = sessions or (strategy is Strategy.MULTI_WORKER and len(workers) > 1)
+        return workers[:1] if listens else ()
+    if not sessions:
+        return ()
+    if _position(cluster, task, _SERVER_JOBS)[1] > 0:
+        return ps + workers[:1]
+    return ps
+
+
+def runner_cluster(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, Any]:
+    """Return what the task runner of ``task`` is told about an epoch (docs/task-runner.md).
+
+    ``distribute`` is for scripts and commands, ``server`` for ``main(server, log_dir, context)``:
+    which of them the job is, the runner sees when it has the code.
+    """
+    definition = server_definition(spec, cluster, task)
+    server = None
+    if definition is not None:
+        waiting = wait_for(spec, cluster, task, job_contract.CONTRACT_FUNCTION)
+        server = {**definition, "wait_for": list(waiting)}
+    index, count = data_shard(cluster, task)
+    return {
+        "epoch": cluster.epoch,
+        "distribute": {
+            "tf_config": tf_config(spec, cluster, task),
+            "wait_for": list(wait_for(spec, cluster, task, job_contract.CONTRACT_SCRIPT)),
+        },
+        "server": server,
+        "data_shard": {"index": index, "count": count},
+    }
+
+
+def _count(spec: ServiceSpec, role: TaskRole) -> int:
+    """Return how many tasks of ``role`` are wanted."""
+    return sum(r.count for r in spec.roles if r.role is role)
+
+
+def _training_count(spec: ServiceSpec) -> int:
+    return sum(_count(spec, role) for role in TRAINING_ROLES)
+
+
+def _members(cluster: ClusterSpec, jobs: Mapping[TaskRole, str]) -> list[tuple[str, str]]:
+    """Return (job, task name) of every member, in the order of ``jobs`` and then by index."""
+    return [
+        (job, name) for role, job in jobs.items() for name in cluster.names_by_role.get(role, ())
+    ]
+
+
+def _jobs(cluster: ClusterSpec, jobs: Mapping[TaskRole, str]) -> dict[str, list[str]]:
+    """Return job -> addresses; jobs without a member are left out."""
+    found: dict[str, list[str]] = {}
+    for job, name in _members(cluster, jobs):
+        found.setdefault(job, []).append(cluster.addresses[name])
+    return found
+
+
+def _position(cluster: ClusterSpec, task: str, jobs: Mapping[TaskRole, str]) -> tuple[str, int]:
+    """Return job and index of a member. Raises ValueError when it has no address."""
+    seen: dict[str, int] = {}
+    for job, name in _members(cluster, jobs):
+        index = seen.get(job, 0)
+        if name == task:
+            return job, index
+        seen[job] = index + 1
+    raise ValueError(f"{task} has no address in the ClusterSpec of epoch {cluster.epoch}")

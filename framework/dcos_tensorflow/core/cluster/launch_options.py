@@ -1,0 +1,77 @@
+"""Which options a task is launched with: the target's, or its old ones while it is kept from those.
+
+Asked by whoever places and launches (``core.offers.use``, ``core.offers.launching``,
+``core.offers.reservations``), and by ``core.recovery.sidecar_ends``. A task that fails while the
+operator holds the update back comes back as it was (DC/OS SDK: a task is recovered with the
+configuration that it was launched with). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dcos_tensorflow.core.cluster.fingerprint import as_launched_before, fingerprint
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import ServiceSpec, split_task_name
+from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.recovery import update_order
+
+
+def options_of(state: ServiceState, name: str) -> ServiceSpec:
+    """Return what a task of this name is launched with now."""
+    record = state.tasks.get(name)
+    role, _ = split_task_name(name)
+    if record is None or not update_order.is_kept_back(state, name):
+        return state.spec
+    if record.fingerprint in ("", fingerprint(state.spec, role)):
+        return state.spec
+    for before in state.former_options.values():
+        if _was_launched_with(record, before):
+            return _unless_addressed_otherwise(state.spec, before, record)
+    return state.spec
+
+
+def preferred_port(state: ServiceState, name: str) -> int | None:
+    """Return the port that a task would like: the one it had, unless its options are others now."""
+    before = state.tasks.get(name)
+    role = options_of(state, name).role(split_task_name(name)[0])
+    configured = role.port if role is not None else None
+    if before is None:
+        return configured
+    return (has_other_options_now(state, before) and configured) or before.ports[0]
+
+
+def has_other_options_now(state: ServiceState, record: TaskRecord) -> bool:
+    """Say whether a task would be launched with other options than it was."""
+    if state.spec.role(record.role) is None:
+        return False
+    spec = options_of(state, record.name)
+    return record.fingerprint not in ("", fingerprint(spec, record.role))
+
+
+def still_of_use(
+    former: Mapping[str, ServiceSpec], records: Iterable[TaskRecord]
+) -> dict[str, ServiceSpec]:
+    """Return of the former options those that some task was launched with: one for each kind."""
+    kinds = {(record.role, record.fingerprint): record for record in records}
+    found = {}
+    for record in kinds.values():
+        key = next((key for key, spec in former.items() if _was_launched_with(record, spec)), "")
+        if key:
+            found[key] = former[key]
+    return found
+
+
+def _was_launched_with(record: TaskRecord, spec: ServiceSpec) -> bool:
+    known = any(role.role is record.role for role in spec.roles)
+    return known and fingerprint(spec, record.role) == record.fingerprint
+
+
+def _unless_addressed_otherwise(
+    target: ServiceSpec, before: ServiceSpec, record: TaskRecord
+) -> ServiceSpec:
+    """Return the mixture, unless the two differ in what all members must have alike."""
+    alike = ("addressing", "dns_domain", "network")
+    if any(getattr(target, name) != getattr(before, name) for name in alike):
+        return target
+    return as_launched_before(target, before, record.role)

@@ -1,0 +1,89 @@
+"""What a task runner is told: which start of the user's process is wanted, and with which cluster.
+
+The scheduler's runner client compares ``order`` with what each runner reports, and sends it again
+until the two agree (``docs/task-runner.md``): level-triggered, so nothing is lost when either side
+restarts. The order is derived from the state; only ``TaskRecord.start`` and ``held`` are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.cluster.cluster_spec import members_of, runner_cluster
+from dcos_tensorflow.core.model.job import STOPPED_PHASES
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy
+from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.recovery.strategy import recovery_strategy
+
+#: Who is stopped because a peer failed has nothing to save: TensorFlow's sessions are broken.
+FAILED_GRACE_SECONDS = 0.1
+
+
+def order(state: ServiceState, record: TaskRecord) -> Mapping[str, Any] | None:
+    """Return the body of ``PUT /v1/cluster`` that ``record``'s runner should be under.
+
+    None when there is no ClusterSpec yet, for a member that the newest one goes without, and for
+    one that is to be stopped first: its agent may have been away while it was told to start.
+    """
+    if state.epoch is None or _is_to_stop(state, record):
+        return None
+    if record.role in GANG_ROLES and record.name not in state.epoch.addresses:
+        return None
+    body: dict[str, Any] = {
+        **runner_cluster(state.spec, state.epoch, record.name),
+        "start": record.start,
+        "run": not record.held,
+        "grace_seconds": grace_seconds(state),
+    }
+    if record.role in GANG_ROLES and must_agree(state.spec, state.job.strategy_seen):
+        body["expects_restore_step"] = True
+        body["restore_step"] = state.job.restore_step
+    return body
+
+
+def _is_to_stop(state: ServiceState, record: TaskRecord) -> bool:
+    """Say whether a restart under way has yet to stop this member."""
+    concerned = state.job.restarting
+    return (
+        record.role in GANG_ROLES
+        and not record.held
+        and state.job.phase in STOPPED_PHASES
+        and (not concerned or record.name in concerned)
+    )
+
+
+def grace_seconds(state: ServiceState) -> float:
+    """Return how long a process may take to end when it is stopped for a restart."""
+    grace = state.spec.kill_grace_seconds
+    return grace if state.job.planned else min(grace, FAILED_GRACE_SECONDS)
+
+
+def is_under(record: TaskRecord, report: Mapping[str, Any]) -> bool:
+    """Say whether a runner reports that it has taken the order that ``record`` stands for."""
+    return report.get("start") == record.start and report.get("run") == (not record.held)
+
+
+def is_held(record: TaskRecord, report: Mapping[str, Any]) -> bool:
+    """Say whether a runner reports that its process is stopped, as ordered."""
+    return is_under(record, report) and report.get("state") == contract.RUNNER_HELD
+
+
+def is_started(record: TaskRecord, report: Mapping[str, Any]) -> bool:
+    """Say whether a runner reports that the process of the wanted start runs."""
+    return is_under(record, report) and report.get("state") in (
+        contract.RUNNER_RUNNING,
+        contract.RUNNER_EXITED,
+    )
+
+
+def must_agree(spec: ServiceSpec, strategy_seen: str) -> bool:
+    """Say whether all members must restore the same checkpoint step, each from its own disk.
+
+    MultiWorkerMirrored members that restore different steps train on without any error, with
+    different weights (measured). With parameter servers only the chief restores.
+    """
+    strategy = recovery_strategy(spec, strategy_seen)
+    return strategy is Strategy.MULTI_WORKER and len(members_of(spec)) > 1

@@ -1,0 +1,166 @@
+"""Which task is told what of S3: the storage sections of a runner's spec (docs/task-runner.md).
+
+Called by ``core.cluster.launch``. Pure; knows references to credentials and never the credentials.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dcos_tensorflow.core.cluster.cluster_spec import decider, rendered_strategy
+from dcos_tensorflow.core.model.container_spec import TaskSecret
+from dcos_tensorflow.core.model.spec import (
+    TRAINING_ROLES,
+    RoleSpec,
+    ServiceSpec,
+    Strategy,
+    TaskRole,
+)
+from dcos_tensorflow.core.model.storage_spec import CredentialsReference
+from dcos_tensorflow.core.model.task import TaskRecord
+
+#: In the sandbox: where a task has its checkpoints, unless all machines share a directory.
+CHECKPOINT_DIRECTORY = "checkpoints"
+#: In TensorBoard's sandbox: the copy of the log directory that it shows.
+SHOWN_DIRECTORY = "logs"
+#: In the sandbox: a credentials file of AWS that is a secret.
+CREDENTIALS_FILE = ".secrets/aws-credentials"
+#: What boto3 finds that file and its profile by (boto3 guide, "Credentials").
+_CREDENTIALS_VARIABLE, _PROFILE_VARIABLE = "AWS_SHARED_CREDENTIALS_FILE", "AWS_PROFILE"
+
+
+def checkpoints_place(spec: ServiceSpec) -> str:
+    """Return where the checkpoints outlive their task, for people; empty when nowhere."""
+    return spec.storage.checkpoints.uri or spec.job.checkpoint_dir or spec.job.shared_filesystem
+
+
+def _own_directory(spec: ServiceSpec, role: TaskRole) -> str:
+    """Return where in the sandbox a task has its checkpoints: in its volume, if it has one."""
+    found = spec.role(role)
+    return found.volume.path if found is not None and found.volume else CHECKPOINT_DIRECTORY
+
+
+def directories(spec: ServiceSpec, role: TaskRole) -> dict[str, str]:
+    """Return ``checkpoint_dir``, ``log_dir`` and ``shared_filesystem`` of a runner's spec.
+
+    TensorFlow has no S3 of its own since 2.6, so what is in S3 is a directory in the sandbox to
+    the task, and its runner brings it there and back. The log directory is that of the
+    checkpoints then: a job that knows its ``log_dir`` alone keeps its checkpoints in it.
+    """
+    job, storage = spec.job, spec.storage
+    shared = "" if storage.summaries_uri else job.shared_filesystem
+    if storage.checkpoints.uri:
+        checkpoints = CHECKPOINT_DIRECTORY
+    else:
+        checkpoints = job.checkpoint_dir or shared or _own_directory(spec, role)
+    is_copy = role is TaskRole.TENSORBOARD and bool(storage.summaries_uri)
+    return {
+        "checkpoint_dir": checkpoints,
+        "log_dir": SHOWN_DIRECTORY if is_copy else shared or checkpoints,
+        "shared_filesystem": shared,
+    }
+
+
+def sections(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[str, Any]:
+    """Return ``checkpoints``, ``summaries``, ``shown``, ``data``, ``data_cache``, ``logs``, ``s3``.
+
+    What a task has no part in is null or empty. ``lineage`` tells the writers of this job from
+    those of any other.
+    """
+    storage = spec.storage
+    logs, s3 = storage.logs, storage.s3
+    reads_data = record.role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
+    return {
+        "checkpoints": _checkpoints(spec, record, lineage),
+        "summaries": _summaries(spec, record),
+        "shown": _shown(spec, record),
+        "data": [{"uri": d.uri, "path": d.path} for d in storage.data if reads_data],
+        "data_cache": {
+            "directory": storage.data_cache.directory,
+            "max_bytes": storage.data_cache.max_bytes,
+        }
+        if reads_data and storage.data and storage.data_cache.directory
+        else None,
+        "logs": {
+            "uri": logs.uri,
+            "interval_seconds": logs.interval_seconds,
+            "roll_bytes": logs.roll_bytes,
+            "region": logs.region,
+            "endpoint_url": logs.endpoint_url,
+        }
+        if logs.uri
+        else None,
+        "s3": {
+            "endpoint_url": s3.endpoint_url,
+            "region": s3.region,
+            "path_style": s3.path_style,
+            "ca_file": s3.ca_file,
+        },
+    }
+
+
+def credentials(spec: ServiceSpec, role: TaskRole) -> CredentialsReference | None:
+    """Return where the scheduler finds the credentials of a role's tasks; None: nowhere."""
+    found = _credentials(spec, role)
+    return None if found is None or found.secret else found
+
+
+def secrets(spec: ServiceSpec, role: TaskRole) -> tuple[TaskSecret, ...]:
+    """Return the secret that is the credentials of a role's tasks, if it is one."""
+    found = _credentials(spec, role)
+    if found is None or not found.secret:
+        return ()
+    return (TaskSecret(found.secret, file=CREDENTIALS_FILE, option="s3.credentials.secret"),)
+
+
+def sandbox_env(spec: ServiceSpec, role: RoleSpec) -> dict[str, str]:
+    """Return the variable that names such a secret's file, as a path below the sandbox."""
+    return {_CREDENTIALS_VARIABLE: CREDENTIALS_FILE} if secrets(spec, role.role) else {}
+
+
+def env(spec: ServiceSpec, role: TaskRole) -> dict[str, str]:
+    """Return the variable that names the profile in such a secret's file."""
+    found = _credentials(spec, role)
+    if found is None or not found.secret or found.profile == "default":
+        return {}
+    return {_PROFILE_VARIABLE: found.profile}
+
+
+def _credentials(spec: ServiceSpec, role: TaskRole) -> CredentialsReference | None:
+    storage = spec.storage
+    # Parameter servers keep nothing in S3 by themselves, but for their output.
+    used = storage.is_used if role is not TaskRole.PS else bool(storage.logs.uri)
+    return storage.s3.credentials if used else None
+
+
+def _checkpoints(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[str, Any] | None:
+    """Return the section of a task that restores, null for one that does not.
+
+    Parameter servers get their values from the chief, and so do its workers. In a gang without
+    parameter servers each member restores, and the same.
+    """
+    wanted = spec.storage.checkpoints
+    writes = record.name == decider(spec)
+    together = rendered_strategy(spec) is Strategy.MULTI_WORKER and record.role in TRAINING_ROLES
+    if not wanted.uri or not (writes or together or record.role is TaskRole.EVALUATOR):
+        return None
+    writer = {"lineage": lineage, "generation": record.attempt, "owner": record.task_id}
+    return {
+        "uri": wanted.uri,
+        "initial_uri": wanted.initial_uri,
+        "interval_seconds": wanted.interval_seconds,
+        "keep": wanted.keep,
+        "writer": writer if writes else None,
+        "follow": record.role is TaskRole.EVALUATOR,
+    }
+
+
+def _summaries(spec: ServiceSpec, record: TaskRecord) -> dict[str, Any] | None:
+    uri = spec.storage.summaries_uri
+    writes = record.role is TaskRole.EVALUATOR or record.name == decider(spec)
+    return {"uri": uri} if uri and writes else None
+
+
+def _shown(spec: ServiceSpec, record: TaskRecord) -> dict[str, Any] | None:
+    uri = spec.storage.summaries_uri
+    return {"uri": uri} if uri and record.role is TaskRole.TENSORBOARD else None

@@ -1,0 +1,1 @@
+"""What of the state is kept in the store, in which form, and how it is read back."""

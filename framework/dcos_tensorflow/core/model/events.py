@@ -1,0 +1,236 @@
+"""Everything that can happen to a service, as frozen values.
+
+Mesos callbacks, timers, HTTP verbs, runner reports and the outcomes of actions all become one of
+these and go through one queue to ``core.step.step``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from dcos_tensorflow.core.model.offer import Offer
+from dcos_tensorflow.core.model.quota import Quota
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.task import TaskState
+
+
+@dataclass(frozen=True)
+class Registered:
+    """The master accepted our subscription. ``region`` is its own, empty where it has none."""
+
+    framework_id: str
+    master: str
+    region: str = ""
+
+
+@dataclass(frozen=True)
+class Disconnected:
+    """The subscription ended; all offers are void (Mesos scheduler API, "Disconnections")."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class FrameworkRefused:
+    """The master will not have us: an ERROR event or a 4xx to SUBSCRIBE. Never retried blindly."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class OffersReceived:
+    """New offers."""
+
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True)
+class OfferRescinded:
+    """An offer is no longer valid."""
+
+    offer_id: str
+
+
+@dataclass(frozen=True)
+class InverseOffer:
+    """A request to leave an agent before it goes away for maintenance. Advisory in Mesos.
+
+    ``start`` is when the agent goes, in unix seconds; ``duration`` is for how long, in seconds,
+    None when nobody knows. An empty ``agent_id`` means all agents that we have tasks on.
+    """
+
+    inverse_offer_id: str
+    agent_id: str
+    start: float
+    duration: float | None
+
+
+@dataclass(frozen=True)
+class InverseOffersReceived:
+    """Agents of ours are to go away; the answers are AcceptInverse and DeclineInverse."""
+
+    offers: tuple[InverseOffer, ...]
+
+
+@dataclass(frozen=True)
+class InverseOfferRescinded:
+    """An inverse offer is no longer valid: the schedule changed, or the agent went."""
+
+    inverse_offer_id: str
+
+
+@dataclass(frozen=True)
+class TaskUpdate:
+    """A status update. ``uuid`` is empty for those that the master made: never acknowledged."""
+
+    task_id: str
+    state: TaskState
+    agent_id: str = ""
+    mesos_state: str = ""
+    source: str = ""
+    reason: str = ""
+    message: str = ""
+    uuid: str = ""
+    timestamp: float = 0.0
+    container_address: str = ""
+
+
+@dataclass(frozen=True)
+class AgentFailed:
+    """An agent was removed. A hint only: updates and reconciliation tell about its tasks."""
+
+    agent_id: str
+
+
+@dataclass(frozen=True)
+class CallFailed:
+    """A call to the master did not succeed.
+
+    ``ambiguous`` is true when the master may have acted on it all the same (bytes were sent and
+    no answer came): such an ACCEPT is reconciled, never repeated.
+    """
+
+    call: str
+    message: str
+    ambiguous: bool
+    offer_ids: tuple[str, ...] = ()
+    task_ids: tuple[str, ...] = ()
+    resource_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunnerReported:
+    """What a task runner answered to GET /v1/status (docs/task-runner.md)."""
+
+    task_id: str
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EvidenceFound:
+    """Why a task ended and what it left as its result, read from its sandbox after its end."""
+
+    task_id: str
+    summary: str
+    last_lines: tuple[str, ...] = ()
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class QuotaSeen:
+    """What the master says of our Mesos role's quota; None when there is none, or nothing waits."""
+
+    quota: Quota | None
+
+
+@dataclass(frozen=True)
+class StopRequested:
+    """Somebody asked for the job's end: Ctrl-C, an API verb, uninstall."""
+
+    why: str
+
+
+class PlanVerb(StrEnum):
+    """What can be asked of a plan, a phase or a step (SDK docs, "Plan Operations")."""
+
+    START = "start"
+    STOP = "stop"
+    PAUSE = "pause"
+    RESUME = "resume"
+    FORCE_RESTART = "force-restart"
+    FORCE_COMPLETE = "force-complete"
+
+
+@dataclass(frozen=True)
+class PlanCommand:
+    """Somebody steers a plan. ``phase`` and ``step`` are names; empty means the whole above."""
+
+    plan: str
+    verb: PlanVerb
+    phase: str = ""
+    step: str = ""
+
+
+class PodVerb(StrEnum):
+    """What can be asked of single tasks (SDK: pod commands; a task of ours is a pod of one)."""
+
+    #: Start the process again, in its container.
+    RESTART = "restart"
+    #: A new container, on another agent where there is one.
+    REPLACE = "replace"
+    #: Stop the process and keep the container.
+    PAUSE = "pause"
+    RESUME = "resume"
+
+
+@dataclass(frozen=True)
+class PodCommand:
+    """Somebody asks something of tasks, by name."""
+
+    verb: PodVerb
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ConfigurationChanged:
+    """The options have changed: what runs is to become this. Already validated by itself."""
+
+    spec: ServiceSpec
+
+
+@dataclass(frozen=True)
+class UninstallRequested:
+    """End everything and leave nothing behind. Cannot be taken back."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed."""
+
+
+Event = (
+    Registered
+    | Disconnected
+    | FrameworkRefused
+    | OffersReceived
+    | OfferRescinded
+    | InverseOffersReceived
+    | InverseOfferRescinded
+    | TaskUpdate
+    | AgentFailed
+    | CallFailed
+    | RunnerReported
+    | EvidenceFound
+    | QuotaSeen
+    | StopRequested
+    | PlanCommand
+    | PodCommand
+    | ConfigurationChanged
+    | UninstallRequested
+    | Tick
+)

@@ -1,0 +1,52 @@
+"""Why a gang waits that a quota keeps from growing: what is left of it, and what is wanted.
+
+A master whose role has used up its quota makes smaller offers, or none; no offer says so.
+``scheduler.quota_watch`` asks the master while a gang waits, ``core.offers.use`` adds the answer to
+why it waits. Pure; decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dcos_tensorflow.core.model.resources import EPSILON, Resources
+
+_FORMS = {"cpus": "{:g} cpus", "mem": "{:g} MB mem", "disk": "{:g} MB disk", "gpus": "{:g} gpus"}
+_BEGINNING = "; the quota of the Mesos role "
+
+
+@dataclass(frozen=True)
+class Quota:
+    """Limits of a Mesos role, and what it uses of them: all its frameworks and roles below it.
+
+    Both by Mesos' names of scalars; what is not limited is not in ``limits``.
+    """
+
+    mesos_role: str
+    limits: Mapping[str, float] = field(default_factory=dict)
+    consumed: Mapping[str, float] = field(default_factory=dict)
+
+
+def shortage(quota: Quota | None, wanted: Iterable[Resources]) -> str:
+    """Return what of the quota is too small for all of ``wanted`` together; empty when nothing."""
+    if quota is None:
+        return ""
+    total = sum(wanted, Resources())
+    parts = []
+    for name, form in _FORMS.items():
+        limit = quota.limits.get(name)
+        needed = float(getattr(total, name))
+        if limit is None or not needed:
+            continue
+        left = max(0.0, round(limit - quota.consumed.get(name, 0.0), 3))
+        if needed > left + EPSILON:
+            parts.append(f"{left:g} of {form.format(limit)}, and {needed:g} are needed")
+    return f"{quota.mesos_role} leaves {', '.join(parts)}" if parts else ""
+
+
+def explained(why: str, quota: Quota | None, wanted: Iterable[Resources]) -> str:
+    """Return ``why`` with what the quota has to do with it now, and without what it had before."""
+    base = why.partition(_BEGINNING)[0]
+    short = shortage(quota, wanted)
+    return f"{base}{_BEGINNING}{short}" if short else base

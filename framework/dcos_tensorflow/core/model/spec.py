@@ -1,0 +1,314 @@
+"""What is to run: the service as the core understands it.
+
+Built once by ``options.load`` from the user's options; everything in it is already validated. Every
+type here is frozen and serialisable (``core.kept.codec``), so a stored target configuration is
+exactly what a restarted scheduler works with.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.storage_spec import StorageSpec
+from dcos_tensorflow.core.model.volume_spec import VolumeSpec
+
+
+class TaskRole(StrEnum):
+    """A kind of task. (A Mesos role is always called ``mesos_role``.)"""
+
+    CHIEF = "chief"
+    WORKER = "worker"
+    GPU_WORKER = "gpu-worker"
+    PS = "ps"
+    EVALUATOR = "evaluator"
+    TENSORBOARD = "tensorboard"
+
+
+#: Roles that train: members of the ClusterSpec, in the order of the job ``worker`` of a Server.
+TRAINING_ROLES = (TaskRole.CHIEF, TaskRole.WORKER, TaskRole.GPU_WORKER)
+#: Roles placed all or none. The others follow when the gang is placed and never hold it up.
+GANG_ROLES = (*TRAINING_ROLES, TaskRole.PS)
+
+
+class Strategy(StrEnum):
+    """How the user's code is distributed; decides TF_CONFIG and who restarts with whom."""
+
+    AUTO = "auto"
+    PARAMETER_SERVER = "parameter_server"
+    MULTI_WORKER = "multi_worker"
+    BETWEEN_GRAPH = "between_graph"
+    INDEPENDENT = "independent"
+
+
+class OutcomePolicy(StrEnum):
+    """Whose end is the job's end."""
+
+    CHIEF = "chief"
+    ALL_WORKERS = "all_workers"
+
+
+class UpdateStrategy(StrEnum):
+    """In which order tasks go over to a changed configuration (SDK: plan strategies)."""
+
+    #: All at once: one restart of the job. What a gang that restarts as a whole wants.
+    PARALLEL = "parallel"
+    #: One task after the other, each when the one before runs.
+    SERIAL = "serial"
+    #: One task; the others in parallel once the operator has said go on.
+    CANARY = "canary"
+
+
+class Addressing(StrEnum):
+    """How the members of a ClusterSpec are named: by the offer's IP and port, or by DNS."""
+
+    OFFER = "offer"
+    DNS = "dns"
+
+
+class NetworkAddresses(StrEnum):
+    """Where a task on a virtual network listens: at its container's address, or the agent's."""
+
+    #: Each container has an address of its own; nothing is taken of the agent's ports.
+    CONTAINER = "container"
+    #: Ports of the agent are passed on to the container, each to the same number.
+    HOST = "host"
+
+
+@dataclass(frozen=True)
+class VirtualNetwork:
+    """A network that containers join by its name (CNI), with labels for its plugin."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    addresses: NetworkAddresses = NetworkAddresses.CONTAINER
+
+
+class ConstraintOperator(StrEnum):
+    """Marathon's placement operators (Marathon docs, "Constraints"; SDK docs, "Placement")."""
+
+    UNIQUE = "UNIQUE"
+    CLUSTER = "CLUSTER"
+    GROUP_BY = "GROUP_BY"
+    LIKE = "LIKE"
+    UNLIKE = "UNLIKE"
+    MAX_PER = "MAX_PER"
+    IS = "IS"
+    IS_NOT = "IS_NOT"
+
+
+#: The field of a rule about agents' regions.
+REGION_FIELD = "@region"
+
+
+@dataclass(frozen=True)
+class PlacementConstraint:
+    """One rule, e.g. ``rack:LIKE:r[12]``. ``field`` is hostname, @zone, @region or an attribute."""
+
+    field: str
+    operator: ConstraintOperator
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Uri:
+    """A file that the Mesos fetcher brings into the sandbox (mesos.proto, CommandInfo.URI)."""
+
+    value: str
+    extract: bool = True
+    executable: bool = False
+    cache: bool = False
+    output_file: str | None = None
+
+
+class Containerizer(StrEnum):
+    """Who runs an image: the Mesos containerizer (default; GPUs need it) or Docker's engine."""
+
+    MESOS = "mesos"
+    DOCKER = "docker"
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container image and who runs it.
+
+    ``host_directories`` of the agent are in the container too, under the same path, to be written.
+    """
+
+    image: str
+    containerizer: Containerizer = Containerizer.MESOS
+    force_pull: bool = False
+    host_directories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RoleSpec:
+    """All tasks of one role.
+
+    ``port`` is the configured gRPC port: used as it is with DNS addressing, preferred when offered
+    otherwise. ``python`` is an interpreter or a virtual environment; empty means ``python3``.
+    ``container`` is None on bare metal. ``min_count`` is how few of them the job goes on with when
+    the others find no place; None means all are needed. ``retry_limit`` is how many charged
+    failures tasks of this role may have within the window; None means the job's limit. ``volume``
+    is the persistent volume that each of them has, which is then all of its disk.
+    ``user`` empty means that of the service, ``shm_size`` (MB) 0 what the agent gives.
+    ``sandbox_env`` are variables that name something in the sandbox, as paths below it.
+    ``outlives_job``: they run on when the job has ended, until they are stopped.
+    """
+
+    role: TaskRole
+    count: int
+    resources: Resources
+    port: int | None = None
+    constraints: tuple[PlacementConstraint, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    container: Container | None = None
+    python: str = ""
+    disk_type: str = "ROOT"
+    min_count: int | None = None
+    retry_limit: int | None = None
+    outlives_job: bool = False
+    volume: VolumeSpec | None = None
+    user: str = ""
+    secrets: tuple[TaskSecret, ...] = ()
+    rlimits: tuple[ResourceLimit, ...] = ()
+    shm_size: int = 0
+    sandbox_env: Mapping[str, str] = field(default_factory=dict)
+
+    def names_region(self) -> bool:
+        """Say whether a rule of its own says in which regions its tasks may be."""
+        return any(rule.field == REGION_FIELD for rule in self.constraints)
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """The user's code and how it is called (docs/job-contract.md).
+
+    ``uri`` is what the fetcher brings, ``path`` is put on PYTHONPATH below the sandbox, ``name``
+    is a module or ``command`` a command line. ``checkpoint_dir`` is a directory that all members
+    share, or empty: each task's own sandbox.
+    """
+
+    uri: str = ""
+    path: str = ""
+    name: str = ""
+    command: str = ""
+    contract: str = "auto"
+    context: str = "{}"
+    tf1_compat: bool = False
+    legacy_keras: bool = False
+    shared_filesystem: str = ""
+    checkpoint_dir: str = ""
+    extra_uris: tuple[Uri, ...] = ()
+
+
+@dataclass(frozen=True)
+class GangSpec:
+    """How a gang is put together. Seconds.
+
+    No offer is held longer than ``hold_seconds``; a gang that could not be placed by then hands
+    everything back and waits ``retry_seconds`` (doubling up to ``max_retry_seconds``).
+    ``start_seconds`` is how long all members may take to run once launched. A member that finds
+    no place within ``wait_seconds`` is done without where ``min_count`` allows it; where it does
+    not, the places of the others are given back and the whole gang waits. One that was done without
+    joins again at the earliest ``grow_seconds`` after the last restart: joining costs one.
+    """
+
+    hold_seconds: float = 10.0
+    retry_seconds: float = 5.0
+    max_retry_seconds: float = 60.0
+    start_seconds: float = 600.0
+    wait_seconds: float = 300.0
+    grow_seconds: float = 300.0
+
+
+@dataclass(frozen=True)
+class RetrySpec:
+    """How often a failed job is started again.
+
+    ``limit`` charged incidents within ``window_seconds``, of which at most ``out_of_memory_limit``
+    may be tasks that ran out of memory: more tries do not give them more. Incidents that are
+    nobody's fault cost nothing, but ``fruitless_limit`` of them in a row without any progress in
+    between end the job too: what never gets anywhere is not healed by trying.
+    """
+
+    limit: int = 3
+    window_seconds: float = 3600.0
+    initial_backoff_seconds: float = 2.0
+    backoff_factor: float = 2.0
+    max_backoff_seconds: float = 120.0
+    out_of_memory_limit: int = 1
+    fruitless_limit: int = 20
+
+
+@dataclass(frozen=True)
+class ServiceSpec:
+    """One service: a name, its roles, its job, and the rules it runs by.
+
+    A task whose known step has not moved for ``stall_seconds`` has failed (0: never), one whose
+    process is frozen for ``freeze_seconds`` too. A task on an agent that does not answer is
+    replaced ``replace_after_seconds`` after Mesos said so. Tasks leave an agent
+    ``maintenance_lead_seconds`` before its maintenance begins. An uninstall gives up what does not
+    answer after ``uninstall_give_up_seconds``.
+    """
+
+    name: str
+    roles: tuple[RoleSpec, ...]
+    job: JobSpec = JobSpec()
+    user: str = ""
+    mesos_role: str = "*"
+    principal: str = ""
+    strategy: Strategy = Strategy.AUTO
+    outcome: OutcomePolicy = OutcomePolicy.CHIEF
+    outcome_grace_seconds: float = 10.0
+    kill_grace_seconds: float = 10.0
+    addressing: Addressing = Addressing.OFFER
+    dns_domain: str = "autoip.dcos.thisdcos.directory"
+    gang: GangSpec = GangSpec()
+    retry: RetrySpec = RetrySpec()
+    stall_seconds: float = 300.0
+    freeze_seconds: float = 10.0
+    replace_after_seconds: float = 0.0
+    maintenance_lead_seconds: float = 300.0
+    update_strategy: UpdateStrategy = UpdateStrategy.PARALLEL
+    uninstall_give_up_seconds: float = 900.0
+    region: str = ""
+    failover_timeout_seconds: float = 1209600.0
+    log_max_bytes: int = 20_000_000
+    log_keep: int = 2
+    storage: StorageSpec = StorageSpec()
+    network: VirtualNetwork | None = None
+
+    @functools.cached_property
+    def remembered(self) -> dict[str, str]:
+        """Return what was worked out of this spec once, by role (``core.cluster.fingerprint``)."""
+        return {}
+
+    def role(self, role: TaskRole) -> RoleSpec | None:
+        """Return the spec of ``role``, or None when no task of it is wanted."""
+        return next((r for r in self.roles if r.role is role and r.count > 0), None)
+
+    def task_names(self) -> tuple[str, ...]:
+        """Return the names of all tasks, in the order of ``roles``."""
+        return tuple(f"{r.role}-{index}" for r in self.roles for index in range(r.count))
+
+    def has_own_addresses(self) -> bool:
+        """Say whether every task has an address of its own, which is known once it is launched."""
+        return self.network is not None and self.network.addresses is NetworkAddresses.CONTAINER
+
+    def wants_gpus(self) -> bool:
+        """Say whether any task asks for a GPU: only then is GPU_RESOURCES sent to Mesos."""
+        return any(r.count > 0 and r.resources.gpus > 0 for r in self.roles)
+
+
+def split_task_name(name: str) -> tuple[TaskRole, int]:
+    """Return role and index of a task name such as ``gpu-worker-3``.
+
+    Raises ValueError when the name is not of that form.
+    """
+    role, _, index = name.rpartition("-")
+    return TaskRole(role), int(index)

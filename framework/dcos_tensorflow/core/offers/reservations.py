@@ -1,0 +1,375 @@
+"""Reservations and the volumes on them: whose they are, and when all goes back.
+
+Called by ``core.offers.use`` at the head of each step, and by whoever launches, replaces or removes
+tasks (where they go is ``core.offers.volume_places``). A task with a volume goes back to the agent
+that has it, for as long as its options ask for it; only ``pod replace``, an agent that is gone for
+good, and an uninstall give it up. What carries our labels and is nobody's is given back when it is
+offered: nothing in an offer is in use. What carries other labels, or none, is never touched (rule
+12). Level-triggered: an operation that did not succeed shows in the next offers and is asked for
+again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import Enum
+
+from dcos_tensorflow.core.cluster.launch_options import options_of
+from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.model.actions import Release, ReservationOrder
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import split_task_name
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.volume_spec import Reservation
+from dcos_tensorflow.core.offers.returning import note_offers
+from dcos_tensorflow.core.placement.place import Assignment
+from dcos_tensorflow.core.recovery.members import is_wanted
+
+#: What was told to be given back and is not offered again within this time is gone (seconds).
+RELEASED_SECONDS = 3.0
+#: What may never have been made, and is not seen within this time, is not there (seconds).
+UNSEEN_SECONDS = 30.0
+#: The rest of an offer that something was given back of comes again with the next allocation.
+RELEASE_REFUSE_SECONDS = 0.1
+#: The agent will never be back (Mesos: MARK_AGENT_GONE).
+AGENT_GONE = "REASON_AGENT_REMOVED_BY_OPERATOR"
+
+#: States that only a launch which has reached its agent leads to.
+_REACHED = frozenset(
+    {
+        TaskState.STAGING,
+        TaskState.STARTING,
+        TaskState.RUNNING,
+        TaskState.FINISHED,
+        TaskState.FAILED,
+        TaskState.KILLED,
+    }
+)
+
+
+class Kept(Enum):
+    """What is to stay of a reservation."""
+
+    ALL = "all"
+    VOLUME = "volume"
+    NOTHING = "nothing"
+
+
+def kept(state: ServiceState, reservation: Reservation) -> Kept:
+    """Return what is to stay: a job that is over keeps its data, and nothing that others could use.
+
+    Mesos offers nothing that runs, so this may be asked before the task has ended.
+    """
+    if reservation.given_up or state.job.uninstalling:
+        return Kept.NOTHING
+    record = state.tasks.get(reservation.task)
+    finished = record is not None and record.state is TaskState.FINISHED
+    if finished or state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+        return Kept.VOLUME
+    return Kept.ALL
+
+
+def of_task(state: ServiceState, name: str) -> Reservation | None:
+    """Return the reservation that a task runs on, or comes back to; None when it has none."""
+    record = state.tasks.get(name)
+    if record is None:
+        return next((r for r in state.reservations.values() if _is_adopted(state, r, name)), None)
+    found = state.reservations.get(record.resource_id)
+    return found if found is not None and not found.given_up else None
+
+
+def _is_adopted(state: ServiceState, reservation: Reservation, name: str) -> bool:
+    """Say whether a task that was never launched since the state was lost has this."""
+    return reservation.task == name and name not in state.tasks and not reservation.given_up
+
+
+def offered(offers: Iterable[Offer], wanted: Reservation) -> tuple[OfferedReservation, ...]:
+    """Return what offers hold of a reservation."""
+    return tuple(
+        each
+        for offer in offers
+        if offer.agent_id == wanted.agent_id
+        for each in offer.reserved
+        if (each.framework_id, each.resource_id) == (wanted.framework_id, wanted.resource_id)
+    )
+
+
+# -- launches --------------------------------------------------------------------------------------
+
+
+def for_launch(draft: Draft, assignment: Assignment, attempt: int, task_id: str) -> str:
+    """Return the id of the reservation that a launch is made on; empty when it needs none."""
+    state = draft.state
+    name = assignment.task
+    role = options_of(state, name).role(split_task_name(name)[0])
+    if role is None or role.volume is None:
+        return ""
+    before = of_task(state, assignment.task)
+    if before is not None and before.confirmed:
+        _put(draft, replace(before, volume_only=False))
+        return before.resource_id
+    if before is not None:
+        # It was made for an attempt that cannot be reached: it may be there.
+        _put(draft, _given_up(draft, replace(before, confirmed=True), "placed anew"))
+    unique = f"{state.instance}/{assignment.task}/{attempt}/reservation"
+    made = Reservation(
+        resource_id=str(uuid.uuid5(uuid.NAMESPACE_OID, unique)),
+        framework_id=state.framework_id,
+        task=assignment.task,
+        task_id=task_id,
+        agent_id=assignment.agent_id,
+        hostname=assignment.hostname,
+        mesos_role=assignment.mesos_role,
+    )
+    _put(draft, made)
+    return made.resource_id
+
+
+def order(state: ServiceState, record: TaskRecord) -> ReservationOrder | None:
+    """Return what a launch is told about its reservation; None when it has none."""
+    found = state.reservations.get(record.resource_id)
+    role = options_of(state, record.name).role(record.role)
+    if found is None or role is None or role.volume is None:
+        return None
+    return ReservationOrder(
+        resource_id=found.resource_id,
+        framework_id=found.framework_id,
+        mesos_role=found.mesos_role,
+        principal=state.spec.principal,
+        persistence_id=found.persistence_id,
+        volume=role.volume,
+    )
+
+
+# -- what goes back --------------------------------------------------------------------------------
+
+
+def give_up(draft: Draft, name: str, why: str) -> None:
+    """Let go of a task's volume; what is there of it goes back when it is offered."""
+    found = of_task(draft.state, name)
+    if found is None:
+        return
+    _put(draft, _given_up(draft, found, why))
+    # What fits nowhere with the volume may fit without.
+    draft.set(considered=(-1, ()), suppressed=None)
+    draft.reasons.append(f"the volume of {name} on {found.hostname} is given up: {why}")
+
+
+def look_after(draft: Draft) -> None:
+    """Learn from tasks and offers what is there, and give back what nobody wants."""
+    state = draft.state
+    if not state.reservations and not any(o.reserved for o in state.offers.values()):
+        return
+    for offer in state.offers.values():
+        for each in offer.reserved:
+            _adopt(draft, offer, each)
+    for reservation in draft.state.reservations.values():
+        _learn(draft, reservation)
+    for offer in tuple(draft.state.offers.values()):
+        if offer.reserved:
+            _give_back(draft, offer)
+    for reservation in draft.state.reservations.values():
+        _forget(draft, reservation)
+    due = frozenset(r.resource_id for r in draft.state.reservations.values() if _is_due(draft, r))
+    if due - draft.state.awaited_back:
+        # Long filters of earlier declines must not hide what is to be given back.
+        draft.set(suppressed=None)
+    if due != draft.state.awaited_back:
+        draft.set(awaited_back=due)
+
+
+def release_failed(draft: Draft, resource_ids: Iterable[str]) -> None:
+    """Expect these to be offered again: the call that was to give them back did not succeed."""
+    for resource_id in resource_ids:
+        found = draft.state.reservations.get(resource_id)
+        if found is not None:
+            _put(draft, replace(found, released_at=0.0, volume_only=False))
+
+
+def left(state: ServiceState) -> tuple[Reservation, ...]:
+    """Return what is not given back yet of what is to be given back in full."""
+    return tuple(r for r in state.reservations.values() if kept(state, r) is Kept.NOTHING)
+
+
+def _put(draft: Draft, reservation: Reservation) -> None:
+    if draft.state.reservations.get(reservation.resource_id) != reservation:
+        changed = {**draft.state.reservations, reservation.resource_id: reservation}
+        draft.set(reservations=changed)
+
+
+def _drop(draft: Draft, reservation: Reservation) -> None:
+    others = {k: r for k, r in draft.state.reservations.items() if r is not reservation}
+    draft.set(reservations=others)
+
+
+def _given_up(draft: Draft, reservation: Reservation, why: str) -> Reservation:
+    return replace(reservation, given_up=why, given_up_at=draft.now, released_at=0.0)
+
+
+def _adopt(draft: Draft, offer: Offer, each: OfferedReservation) -> None:
+    """Take up the volume of a task that was never launched: the service's state was lost."""
+    state = draft.state
+    known = each.resource_id in state.reservations or each.framework_id != state.framework_id
+    if known or state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+        return
+    for volume in each.volumes:
+        name, _, resource_id = volume.rpartition(".")
+        if resource_id != each.resource_id or name not in state.spec.task_names():
+            continue
+        role = state.spec.role(split_task_name(name)[0])
+        if name in state.tasks or of_task(state, name) or role is None or role.volume is None:
+            continue
+        adopted = Reservation(
+            resource_id=resource_id,
+            framework_id=each.framework_id,
+            task=name,
+            task_id="",
+            agent_id=offer.agent_id,
+            hostname=offer.hostname,
+            mesos_role=offer.mesos_role,
+            confirmed=True,
+        )
+        _put(draft, adopted)
+        draft.reasons.append(f"the volume of {name} on {offer.hostname} is taken up again")
+        return
+
+
+def _learn(draft: Draft, found: Reservation) -> None:
+    """Confirm what was seen, give up what has lost its task, drop what has lost its agent."""
+    state = draft.state
+    record = state.tasks.get(found.task)
+    adopted = _is_adopted(state, found, found.task) and is_wanted(state, found.task)
+    if found.given_up or adopted:
+        return
+    if record is None or record.resource_id != found.resource_id:
+        wanted = is_wanted(state, found.task)
+        why = "its task was placed anew" if wanted else "its task is not wanted any more"
+        _put(draft, _given_up(draft, replace(found, confirmed=True), why))
+    elif record.terminal and record.reason == AGENT_GONE:
+        _drop(draft, found)
+        draft.reasons.append(f"the volume of {found.task} is gone with {found.hostname}")
+    elif not found.confirmed:
+        held = offered(state.offers.values(), found)
+        seen = any(found.persistence_id in each.volumes for each in held)
+        if seen or (record.task_id == found.task_id and record.state in _REACHED):
+            _put(draft, replace(found, confirmed=True))
+        elif record.state is TaskState.LOST:
+            _put(draft, _given_up(draft, found, "its launch failed"))
+
+
+def _give_back(draft: Draft, offer: Offer) -> None:
+    """Give back what an offer holds of reservations of ours that are not to stay."""
+    state = draft.state
+    everything, but_volumes = [], []
+    for each in offer.reserved:
+        key = (each.framework_id, each.resource_id)
+        found = state.reservations.get(each.resource_id)
+        if found is not None and found.framework_id == each.framework_id:
+            staying = kept(state, found)
+        elif found is None and each.resource_id and each.framework_id == state.framework_id:
+            staying = Kept.NOTHING
+        else:
+            continue
+        if staying is Kept.NOTHING:
+            everything.append(key)
+        elif staying is Kept.VOLUME and (each.resources != Resources() or each.ports.ranges):
+            but_volumes.append(key)
+    if not everything and not but_volumes:
+        return
+    for _, resource_id in everything:
+        _note(draft, resource_id, released_at=draft.now)
+    for _, resource_id in but_volumes:
+        _note(draft, resource_id, volume_only=True)
+    _release(draft, offer, everything, but_volumes)
+
+
+def _note(draft: Draft, resource_id: str, **changes: float | bool) -> None:
+    found = draft.state.reservations.get(resource_id)
+    if found is not None:
+        _put(draft, replace(found, **changes))  # type: ignore[arg-type]
+
+
+def _release(
+    draft: Draft,
+    offer: Offer,
+    everything: list[tuple[str, str]],
+    but_volumes: list[tuple[str, str]],
+) -> None:
+    known = draft.state.reservations
+    tasks = [known[rid].task if rid in known else rid for _, rid in (*everything, *but_volumes)]
+    why = f"giving back what was reserved for {', '.join(tasks)} on {offer.hostname}"
+    note_offers(draft, (offer.offer_id,), True, why, {})
+    others = {k: o for k, o in draft.state.offers.items() if k != offer.offer_id}
+    draft.set(offers=others, offers_version=draft.state.offers_version + 1)
+    draft.act(
+        Release(
+            (offer.offer_id,),
+            offer.agent_id,
+            tuple(everything),
+            tuple(but_volumes),
+            RELEASE_REFUSE_SECONDS,
+        ),
+        why,
+    )
+
+
+def _forget(draft: Draft, found: Reservation) -> None:
+    """Drop what has been given back, and what was never made."""
+    if _is_given_back(draft, found) or _was_never_made(draft, found):
+        _drop(draft, found)
+
+
+def _is_given_back(draft: Draft, found: Reservation) -> bool:
+    """Say so when it was told, and is not offered again.
+
+    What was to be told before this subscription may never have been: only an offer of its agent
+    shows that it is gone. All offers in hand were made since.
+    """
+    if not found.released_at or kept(draft.state, found) is not Kept.NOTHING:
+        return False
+    if _is_told(draft, found):
+        return draft.waited(found.released_at) >= RELEASED_SECONDS
+    return _is_missing(draft, found, since=0.0)
+
+
+def _is_told(draft: Draft, found: Reservation) -> bool:
+    return found.released_at > 0 and found.released_at >= draft.state.registered_at
+
+
+def _was_never_made(draft: Draft, found: Reservation) -> bool:
+    """Say so once its agent has made an offer without it, or enough time has passed."""
+    if found.confirmed or not found.given_up or found.released_at:
+        return False
+    missing = _is_missing(draft, found, since=found.given_up_at)
+    return missing or draft.waited(found.given_up_at) >= UNSEEN_SECONDS
+
+
+def _is_missing(draft: Draft, found: Reservation, since: float) -> bool:
+    """Say whether its agent has made an offer without it since then."""
+    return any(
+        offer.agent_id == found.agent_id and offer.received_at > since
+        for offer in draft.state.offers.values()
+        if all(each.resource_id != found.resource_id for each in offer.reserved)
+    )
+
+
+def _is_due(draft: Draft, found: Reservation) -> bool:
+    """Say whether offers are wanted to give this back: not for ever, its agent may be gone."""
+    staying = kept(draft.state, found)
+    if (
+        staying is Kept.ALL
+        or _is_told(draft, found)
+        or (staying is Kept.VOLUME and found.volume_only)
+    ):
+        return False
+    record = draft.state.tasks.get(found.task)
+    its_own = record is not None and record.resource_id == found.resource_id
+    if its_own and record is not None and not record.terminal:
+        return False
+    since = max(found.given_up_at, draft.job.phase_since, record.changed_at if record else 0.0)
+    return draft.waited(since) < draft.state.spec.uninstall_give_up_seconds

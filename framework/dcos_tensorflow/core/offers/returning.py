@@ -1,0 +1,59 @@
+"""Handing offers back, and the log of what became of every offer.
+
+Used by ``core.offers.use`` and ``core.offers.launching``; the log is what /v2/debug/offers shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.model.actions import Decline
+from dcos_tensorflow.core.model.service_state import OfferLog, OfferVerdict
+
+VERDICTS_KEPT = 100
+
+
+def decline(draft: Draft, offer_ids: tuple[str, ...], seconds: float, why: str) -> None:
+    """Hand offers back, not to be offered again for ``seconds``, and note why."""
+    if not offer_ids:
+        return
+    draft.act(
+        Decline(offer_ids, round(seconds, 3)),
+        f"declining {len(offer_ids)} offers for {seconds:.0f} s: {why}",
+    )
+    note_offers(draft, offer_ids, False, why, {})
+    gone = set(offer_ids)
+    left = {key: offer for key, offer in draft.state.offers.items() if key not in gone}
+    draft.set(offers=left, offers_version=draft.state.offers_version + 1)
+
+
+def note_offers(
+    draft: Draft,
+    offer_ids: tuple[str, ...],
+    passed: bool,
+    why: str,
+    used: Mapping[str, Sequence[str]],
+) -> None:
+    """Note what became of offers that are still in the state."""
+    log, offers = draft.state.offer_log, draft.state.offers
+    new = tuple(
+        OfferVerdict(
+            offer_id=offer_id,
+            agent_id=offers[offer_id].agent_id,
+            hostname=offers[offer_id].hostname,
+            at=draft.now,
+            passed=passed,
+            tasks=tuple(used.get(offer_id, ())),
+            explanation=why,
+        )
+        for offer_id in offer_ids[-VERDICTS_KEPT:]
+        if offer_id in offers
+    )
+    draft.set(
+        offer_log=OfferLog(
+            accepted=log.accepted + (len(offer_ids) if passed else 0),
+            rejected=log.rejected + (0 if passed else len(offer_ids)),
+            verdicts=(*log.verdicts, *new)[-VERDICTS_KEPT:],
+        )
+    )

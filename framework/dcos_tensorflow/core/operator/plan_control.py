@@ -1,0 +1,268 @@
+"""What an operator's verb changes: pauses, forced completions, approvals, restarts of tasks.
+
+Called by ``core.absorb`` with a PlanCommand or PodCommand, and by the API beforehand, to answer
+what is going to happen. Nothing is carried out here: ``Controls`` says what is held back from now
+on, ``Effects`` what is to happen to tasks once. The verbs and what they mean for a plan, a phase
+and a step are the DC/OS SDK's (its ``PlansQueries`` and ``PodQueries``); each may come twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from dcos_tensorflow.core.cluster.cluster_spec import decider
+from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.model.events import PlanCommand, PlanVerb, PodCommand
+from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
+from dcos_tensorflow.core.operator.pod_control import rule_pod
+from dcos_tensorflow.core.operator.rulings import (
+    Answer,
+    Effects,
+    Refused,
+    Ruling,
+    check_goes_on,
+    deploy_keys,
+    restartable,
+    unchanged,
+    with_completed,
+    without_completed,
+)
+from dcos_tensorflow.core.plans.elements import (
+    DECOMMISSION,
+    DEPLOY,
+    RECOVERY,
+    UPDATE,
+    Phase,
+    Plan,
+    Status,
+    Step,
+    step_key,
+)
+from dcos_tensorflow.core.plans.plan import plans, shows_update
+from dcos_tensorflow.core.recovery import update_order
+from dcos_tensorflow.core.recovery.members import has_container
+from dcos_tensorflow.core.recovery.membership import can_do_without
+
+__all__ = ["Answer", "Effects", "Ruling", "controlled", "rule"]
+
+
+def controlled(
+    state: ServiceState, command: PlanCommand | PodCommand
+) -> tuple[Controls, Effects, str]:
+    """Return the controls after ``command``, what is to happen to tasks, and why, or why not.
+
+    What is refused, unknown or so already leaves the controls as they are and has no effects.
+    """
+    ruling = rule(state, command)
+    return ruling.controls, ruling.effects, ruling.why
+
+
+def rule(state: ServiceState, command: PlanCommand | PodCommand) -> Ruling:
+    """Return everything about what ``command`` does in this state."""
+    if isinstance(command, PodCommand):
+        return rule_pod(state, command)
+    return _rule_plan(state, command)
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What a command names: a plan, perhaps one of its phases, and the steps that are meant."""
+
+    plan: Plan
+    phase: Phase | None
+    steps: tuple[tuple[Phase, Step], ...]
+    step: str
+
+    @property
+    def key(self) -> str:
+        """Return what stands for it in ``Controls.paused``."""
+        # There is one restart at a time: its phase is the plan.
+        if self.phase is None or self.plan.name == RECOVERY:
+            return self.plan.name
+        return f"{self.plan.name}/{self.phase.name}"
+
+    @property
+    def title(self) -> str:
+        """Return how a person calls it."""
+        found = f'plan "{self.plan.name}"'
+        if self.phase is not None:
+            found += f', phase "{self.phase.name}"'
+        return found + (f', step "{self.step}"' if self.step else "")
+
+    @property
+    def complete(self) -> bool:
+        """Say whether nothing is left to do in it."""
+        if self.step:
+            return all(step.status is Status.COMPLETE for _, step in self.steps)
+        part = self.phase if self.phase is not None else self.plan
+        return part.status is Status.COMPLETE
+
+
+def _target(state: ServiceState, command: PlanCommand) -> _Target | None:
+    known = plans(state)
+    name = command.plan
+    if name == DEPLOY and shows_update(state):
+        # Users of the SDK's command line steer an update as the deploy plan: it shows the update.
+        name = UPDATE
+    plan = known.get(name)
+    if plan is None:
+        return None
+    phases = [p for p in plan.phases if not command.phase or p.name == command.phase]
+    steps = tuple(
+        (phase, step)
+        for phase in phases
+        for step in phase.steps
+        if not command.step or step.name == command.step
+    )
+    if (command.phase and not phases) or (command.step and not steps):
+        return None
+    return _Target(plan, phases[0] if command.phase else None, steps, command.step)
+
+
+def _rule_plan(state: ServiceState, command: PlanCommand) -> Ruling:
+    target = _target(state, command)
+    if target is None:
+        return unchanged(state, Answer.UNKNOWN, "there is no such plan, phase or step")
+    try:
+        return _PLAN_VERBS[command.verb](state, target)
+    except Refused as refused:
+        return unchanged(state, Answer.REFUSED, str(refused))
+
+
+def _pause(state: ServiceState, target: _Target) -> Ruling:
+    if target.step:
+        raise Refused("a step cannot be paused: pause its phase, or the pod")
+    if state.job.uninstalling:
+        raise Refused("an uninstall cannot be paused: it cannot be taken back")
+    controls = state.controls
+    if target.key in controls.paused:
+        return unchanged(state, Answer.ALREADY, f"{target.title} is paused already")
+    # Recovery can be held back before anything has failed; what is complete otherwise stays so.
+    if target.complete and target.plan.name != RECOVERY:
+        return unchanged(state, Answer.ALREADY, f"{target.title} is complete")
+    after = replace(controls, paused=(*controls.paused, target.key))
+    return Ruling(after, Effects(), Answer.RECEIVED, f"{target.title} is paused")
+
+
+def _resume(state: ServiceState, target: _Target) -> Ruling:
+    if target.step:
+        raise Refused("a step cannot be resumed: resume its phase, or the pod")
+    controls = state.controls
+    after = replace(controls, paused=tuple(key for key in controls.paused if key != target.key))
+    if target.plan.name == UPDATE and update_order.waits_for_approval(state):
+        after = replace(after, approved=configuration_id(state.spec))
+    if after == controls:
+        held = [key for key in controls.paused if key.startswith(f"{target.key}/")]
+        paused = f"; paused in it: {', '.join(key.partition('/')[2] for key in held)}"
+        more = paused if held else ""
+        return unchanged(state, Answer.ALREADY, f"{target.title} is not paused{more}")
+    return Ruling(after, Effects(), Answer.RECEIVED, f"{target.title} goes on")
+
+
+def _start(state: ServiceState, target: _Target) -> Ruling:
+    resumed = _resume(state, target)
+    if resumed.answer is Answer.RECEIVED:
+        return resumed
+    if target.complete:
+        return _force_restart(state, target)
+    return unchanged(state, Answer.RECEIVED, f"{target.title} is in progress")
+
+
+def _stop(state: ServiceState, target: _Target) -> Ruling:
+    if state.job.uninstalling:
+        raise Refused("an uninstall cannot be stopped: it cannot be taken back")
+    controls = state.controls
+    prefix = f"{target.plan.name}/"
+    reset = replace(
+        controls,
+        paused=(*(key for key in controls.paused if key != target.key), target.key),
+        completed=tuple(key for key in controls.completed if not key.startswith(prefix)),
+        approved="" if target.plan.name == UPDATE else controls.approved,
+    )
+    return Ruling(reset, Effects(), Answer.RECEIVED, f"{target.title} is paused and reset")
+
+
+def _force_restart(state: ServiceState, target: _Target) -> Ruling:
+    if state.job.uninstalling or target.plan.name == DECOMMISSION:
+        raise Refused("what is being removed is not started again")
+    check_goes_on(state)
+    keys = [step_key(target.plan.name, phase.name, step.name) for phase, step in target.steps]
+    keys += deploy_keys(step.task for _, step in target.steps)
+    controls = without_completed(state.controls, keys)
+    tasks = restartable(state, (step.task for _, step in target.steps))
+    what = f": {', '.join(tasks)}" if tasks else "; nothing of it runs that could be restarted"
+    why = f"{target.title} is started again{what}"
+    return Ruling(controls, Effects(restart=tasks), Answer.RECEIVED, why)
+
+
+def _force_complete(state: ServiceState, target: _Target) -> Ruling:
+    open_steps = [(p, s) for p, s in target.steps if s.status is not Status.COMPLETE]
+    if not open_steps:
+        return unchanged(state, Answer.ALREADY, f"{target.title} is complete")
+    if state.job.uninstalling or target.plan.name == DECOMMISSION:
+        after, effects = _give_up(state, target.plan.name, open_steps)
+    elif target.plan.name == UPDATE:
+        keys = (step_key(UPDATE, phase.name, step.name) for phase, step in open_steps)
+        after, effects = with_completed(state.controls, keys), Effects()
+    else:
+        names = tuple(step.task for _, step in open_steps)
+        after, effects = _do_without(state, names), Effects()
+    return Ruling(after, effects, Answer.RECEIVED, f"{target.title} is taken for complete")
+
+
+def _give_up(
+    state: ServiceState, plan: str, steps: Iterable[tuple[Phase, Step]]
+) -> tuple[Controls, Effects]:
+    keys, tasks = [], []
+    for phase, step in steps:
+        if not step.task:
+            raise Refused(f"{step.name} is done last, by itself, and cannot be left out")
+        keys.append(step_key(plan, phase.name, step.name))
+        tasks.append(step.task)
+    given_up = tuple(dict.fromkeys(tasks))
+    return with_completed(state.controls, keys), Effects(give_up=given_up)
+
+
+def _do_without(state: ServiceState, names: tuple[str, ...]) -> Controls:
+    check_goes_on(state)
+    gang = tuple(n for n in names if split_task_name(n)[0] in GANG_ROLES)
+    for name in gang:
+        _check_can_do_without(state, name, gang)
+    return with_completed(state.controls, deploy_keys(names))
+
+
+_PLAN_VERBS = {
+    PlanVerb.START: _start,
+    PlanVerb.STOP: _stop,
+    PlanVerb.PAUSE: _pause,
+    PlanVerb.RESUME: _resume,
+    PlanVerb.FORCE_RESTART: _force_restart,
+    PlanVerb.FORCE_COMPLETE: _force_complete,
+}
+
+assert set(_PLAN_VERBS) == set(PlanVerb)
+
+
+def _check_can_do_without(state: ServiceState, name: str, gang: tuple[str, ...]) -> None:
+    """Raise unless the job may go on without ``name`` and the others of ``gang``."""
+    role, _ = split_task_name(name)
+    spec = state.spec.role(role)
+    record = state.tasks.get(name)
+    if record is not None and has_container(record):
+        raise Refused(
+            f"{name} has its place on {record.hostname}: only a member that has none can be done"
+            " without"
+        )
+    if name == decider(state.spec):
+        raise Refused(f"{name} decides about the job's end: nobody can do without it")
+    if spec is None or spec.min_count is None:
+        raise Refused(f"the job needs every {role}: it has no min_count that allows doing without")
+    forced = tuple(n for n in state.spec.task_names() if state.controls.forced(n))
+    absent = tuple(dict.fromkeys((*state.job.absent, *forced)))
+    already = replace(state, job=replace(state.job, absent=absent))
+    more = {*gang} - {*absent}
+    if more and not can_do_without(already, more):
+        gone = f"; {', '.join(absent)} is done without already" if absent else ""
+        raise Refused(f"the job needs at least {spec.min_count} of {role} ({name} asked){gone}")

@@ -1,0 +1,173 @@
+"""Placement constraints: which agents a rule allows, given what already runs.
+
+``core.placement.place`` calls it with one column of the agent table and the number of tasks per
+value; ``options`` calls :func:`problem_with` to refuse a rule before anything runs. The operators
+are Marathon's and the DC/OS SDK's (Marathon docs, "Constraints"; SDK docs, "Placement"). Nothing
+here counts or places a task.
+
+What the operators mean, where the sources leave room:
+
+* A rule counts only tasks of the same role, as in the SDK.
+* ``UNIQUE``: no two tasks on the same value. ``MAX_PER:n``: at most n.
+* ``CLUSTER:v``: only value v. ``CLUSTER``: all on one value, whichever comes first.
+* ``GROUP_BY[:n]``: spread evenly. A value that has no task yet is always allowed; one that has is
+  allowed when no other used value has fewer, and at least n values are used (Marathon's rule).
+  Values are "seen" when a task is on them; among what is allowed, placement takes the least used.
+* ``LIKE`` and ``UNLIKE``: the regular expression matches the whole value, or does not.
+* ``IS`` and ``IS_NOT``: the value itself. Numbers are compared as numbers: ``4`` is ``4.0``.
+* An agent that lacks the field is allowed by ``UNLIKE`` and ``IS_NOT`` only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dcos_tensorflow.core.model.offer import AttributeValue
+from dcos_tensorflow.core.model.spec import REGION_FIELD, ConstraintOperator, PlacementConstraint
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+HOSTNAME_FIELDS = ("hostname", "@hostname")
+ZONE_FIELD = "@zone"
+
+_NEGATIVE = (ConstraintOperator.UNLIKE, ConstraintOperator.IS_NOT)
+_NEED_A_VALUE = (
+    ConstraintOperator.LIKE,
+    ConstraintOperator.UNLIKE,
+    ConstraintOperator.IS,
+    ConstraintOperator.IS_NOT,
+    ConstraintOperator.MAX_PER,
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One field of every agent: a number into ``values`` per agent, -1 where it is missing."""
+
+    values: tuple[str, ...]
+    codes: IntArray
+
+
+def describe(constraint: PlacementConstraint) -> str:
+    """Return the rule as users write it: ``rack:LIKE:r[12]``."""
+    parts = (constraint.field, str(constraint.operator), constraint.value)
+    return ":".join(part for part in parts if part)
+
+
+def problem_with(constraint: PlacementConstraint) -> str | None:
+    """Return what is wrong with the rule itself, in one sentence; None when nothing is."""
+    operator, value = constraint.operator, constraint.value
+    if not constraint.field:
+        return f"{describe(constraint)}: the field is empty"
+    if operator in _NEED_A_VALUE and not value:
+        return f"{describe(constraint)}: {operator} needs a value"
+    if operator is ConstraintOperator.UNIQUE and value:
+        return f"{describe(constraint)}: UNIQUE takes no value"
+    if operator in (ConstraintOperator.LIKE, ConstraintOperator.UNLIKE):
+        try:
+            re.compile(value)
+        except re.error as error:
+            return f"{describe(constraint)}: not a regular expression: {error}"
+    counted = operator is ConstraintOperator.MAX_PER or (
+        operator is ConstraintOperator.GROUP_BY and value
+    )
+    if counted and not (value.isascii() and value.isdigit() and int(value) > 0):
+        return f"{describe(constraint)}: {operator} needs a whole number above 0, not {value!r}"
+    return None
+
+
+def field_value(
+    field: str,
+    hostname: str,
+    attributes: Mapping[str, AttributeValue],
+    zone: str | None,
+    region: str | None,
+) -> str | None:
+    """Return an agent's value of a constraint's field as text; None when it has none."""
+    if field in HOSTNAME_FIELDS:
+        return hostname or None
+    if field == ZONE_FIELD:
+        return zone or None
+    if field == REGION_FIELD:
+        return region or None
+    value = attributes.get(field)
+    return _scalar_text(value) if isinstance(value, float | int) else value
+
+
+def depends_on_counts(constraint: PlacementConstraint) -> bool:
+    """Say whether the rule's answer changes while tasks are placed."""
+    operator = constraint.operator
+    if operator is ConstraintOperator.CLUSTER:
+        return not constraint.value
+    return operator in (
+        ConstraintOperator.UNIQUE,
+        ConstraintOperator.MAX_PER,
+        ConstraintOperator.GROUP_BY,
+    )
+
+
+def allowed_agents(constraint: PlacementConstraint, column: Column, counts: IntArray) -> BoolArray:
+    """Say for every agent whether the rule lets one more task onto it.
+
+    ``counts`` is the number of tasks of the role per entry of ``column.values``.
+    Raises ValueError for a rule that :func:`problem_with` refuses.
+    """
+    problem = problem_with(constraint)
+    if problem is not None:
+        raise ValueError(problem)
+    missing = constraint.operator in _NEGATIVE
+    # A code of -1 picks the entry appended last.
+    return np.append(_allowed_values(constraint, column.values, counts), missing)[column.codes]
+
+
+def _allowed_values(
+    constraint: PlacementConstraint, values: tuple[str, ...], counts: IntArray
+) -> BoolArray:
+    """Say for every value whether one more task may go to it."""
+    operator, wanted = constraint.operator, constraint.value
+    used = counts > 0
+    allowed: BoolArray
+    if operator is ConstraintOperator.UNIQUE:
+        allowed = ~used
+    elif operator is ConstraintOperator.MAX_PER:
+        allowed = counts < int(wanted)
+    elif operator is ConstraintOperator.GROUP_BY:
+        allowed = ~used
+        if used.any() and int(used.sum()) >= int(wanted or 0):
+            allowed |= counts == counts[used].min()
+    elif operator is ConstraintOperator.CLUSTER and not wanted:
+        allowed = used if used.any() else ~used
+    else:
+        allowed = _matching(operator, wanted, values)
+    return allowed
+
+
+def _matching(operator: ConstraintOperator, wanted: str, values: tuple[str, ...]) -> BoolArray:
+    """Answer for the operators that look at nothing but the value."""
+    if operator in (ConstraintOperator.LIKE, ConstraintOperator.UNLIKE):
+        matches = re.compile(wanted).fullmatch
+        found = (matches(value) is not None for value in values)
+    else:
+        same = _normal(wanted)
+        found = (_normal(value) == same for value in values)
+    result = np.fromiter(found, dtype=np.bool_, count=len(values))
+    return ~result if operator in _NEGATIVE else result
+
+
+def _normal(text: str) -> str:
+    """Return numbers in one spelling, other text as it is."""
+    try:
+        return _scalar_text(float(text))
+    except ValueError:
+        return text
+
+
+def _scalar_text(value: float) -> str:
+    """Write a scalar as Mesos does: at most three decimals, none when it is whole."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")

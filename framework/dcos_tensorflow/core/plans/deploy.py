@@ -1,0 +1,176 @@
+"""The plan ``deploy``: the first way of the gang to RUNNING, one phase per role.
+
+Once the whole gang ran, the plan stays COMPLETE. Sidecars (the evaluator, TensorBoard) have their
+steps in it and never hold it up, nor the gang.
+"""
+
+from __future__ import annotations
+
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.plans.elements import (
+    DEPLOY,
+    Phase,
+    Plan,
+    PlanStrategy,
+    Status,
+    Step,
+    aggregate,
+    identify,
+    names_of,
+    roles_in_start_order,
+    step_name,
+)
+from dcos_tensorflow.core.plans.standing import (
+    Standing,
+    misfit_of,
+    on_its_way,
+    paused_message,
+    sidecar,
+    where,
+)
+
+_GANG = frozenset(str(role) for role in GANG_ROLES)
+
+
+def deploy_plan(state: ServiceState) -> Plan:
+    """Return the plan of the first deployment: one phase per role, one step per task."""
+    phases = tuple(
+        phase_of(
+            state,
+            DEPLOY,
+            str(role.role),
+            tuple(step_of(state, DEPLOY, n, deployed_standing(state, n)) for n in names_of(role)),
+        )
+        for role in roles_in_start_order(state.spec)
+    )
+    job = state.job
+    failed = job.verdict is not None and job.verdict.outcome is Outcome.FAILED
+    if failed:
+        status = Status.ERROR
+    elif _gang_is_deployed(state):
+        status = Status.COMPLETE
+    else:
+        status = aggregate(phase.status for phase in phases if phase.name in _GANG)
+    errors = (job.verdict.summary,) if failed and job.verdict is not None else ()
+    return Plan(DEPLOY, PlanStrategy.SERIAL, status, phases, errors)
+
+
+def phase_of(
+    state: ServiceState,
+    plan: str,
+    name: str,
+    steps: tuple[Step, ...],
+    strategy: PlanStrategy = PlanStrategy.PARALLEL,
+) -> Phase:
+    """Return a phase with the status that its steps add up to."""
+    return Phase(
+        id=identify(state.spec.name, plan, name),
+        name=name,
+        strategy=strategy,
+        status=aggregate(step.status for step in steps),
+        steps=steps,
+    )
+
+
+def step_of(state: ServiceState, plan: str, task: str, standing: Standing) -> Step:
+    """Return a task's step."""
+    return Step(
+        id=identify(state.spec.name, plan, "step", task),
+        name=step_name(task),
+        task=task,
+        status=standing[0],
+        message=standing[1],
+    )
+
+
+def deployed_standing(state: ServiceState, name: str) -> Standing:
+    """Return where a task stands in the deployment."""
+    standing = _standing(state, name)
+    if standing[0] is Status.COMPLETE or state.job.verdict is not None:
+        return standing
+    if state.controls.forced(name):
+        return Status.COMPLETE, "was forced complete: the job goes on without it"
+    held = _held_by(state, name)
+    if held is not None and standing[0] in (Status.PENDING, Status.PREPARED, Status.DELAYED):
+        return Status.WAITING, f"{held} is paused; it goes on when it is resumed"
+    return standing
+
+
+def _standing(state: ServiceState, name: str) -> Standing:
+    if split_task_name(name)[0] in GANG_ROLES:
+        return _member(state, name)
+    return sidecar(state, name)
+
+
+def _held_by(state: ServiceState, name: str) -> str | None:
+    """Return which pause keeps a task from being launched; None when none does."""
+    controls, job = state.controls, state.job
+    role = str(split_task_name(name)[0])
+    waiting = job.phase is JobPhase.PLACING or (role not in _GANG and name not in state.tasks)
+    if not waiting and not (role not in _GANG and state.tasks[name].terminal):
+        return None
+    if controls.holds(DEPLOY):
+        return f"the plan {DEPLOY}"
+    roles = sorted(_GANG) if role in _GANG else [role]
+    # A gang is placed as a whole: one paused phase holds all of it.
+    paused = [other for other in roles if controls.holds(DEPLOY, other)]
+    return f"the phase {', '.join(paused)}" if paused else None
+
+
+def _gang_is_deployed(state: ServiceState) -> bool:
+    """Say whether the whole gang ran, or was not needed any more for the job to succeed."""
+    job = state.job
+    succeeded = job.verdict is not None and job.verdict.outcome is Outcome.SUCCEEDED
+    return job.deployed or succeeded or job.phase is JobPhase.FINISHING
+
+
+def _member(state: ServiceState, name: str) -> Standing:
+    """Return where a member of the gang stands in its first deployment."""
+    job, record = state.job, state.tasks.get(name)
+    if _gang_is_deployed(state):
+        return _deployed_member(state, name, record)
+    if record is not None and record.state is TaskState.FINISHED:
+        return Status.COMPLETE, _deployed_message(record)
+    if job.verdict is None:
+        if name in job.absent:
+            return _absent(state, name)
+        return on_its_way(state, name)
+    if job.verdict.outcome is Outcome.STOPPED:
+        return Status.WAITING, f"stopped: {job.verdict.summary}"
+    if job.incidents and job.incidents[-1].task == name:
+        return Status.ERROR, job.incidents[-1].summary
+    return Status.PENDING, f"the job has failed: {job.verdict.summary}"
+
+
+def _deployed_member(state: ServiceState, name: str, record: TaskRecord | None) -> Standing:
+    goes_on = state.job.verdict is None and state.job.phase is not JobPhase.FINISHING
+    if goes_on and name in state.job.absent:
+        return _absent(state, name)
+    if goes_on and record is None:
+        # It was added to the options later.
+        return Status.PENDING, misfit_of(state, name) or "joins with the next restart"
+    paused = paused_message(state, name)
+    if goes_on and paused is not None and record is not None and not record.terminal:
+        return Status.COMPLETE, paused
+    return Status.COMPLETE, _deployed_message(record)
+
+
+def _absent(state: ServiceState, name: str) -> Standing:
+    reason = misfit_of(state, name)
+    because = f": {reason}" if reason else ""
+    return Status.PENDING, f"the job goes on without it until there is room{because}"
+
+
+def _deployed_message(record: TaskRecord | None) -> str:
+    if record is None:
+        return "was not needed: the job has succeeded without it"
+    if record.state is TaskState.RUNNING and not record.process_failed:
+        return f"runs {where(record)}"
+    if record.state is TaskState.FINISHED:
+        return f"finished {where(record)}"
+    if record.terminal and record.kill_reason:
+        return f"ended: {record.kill_reason}"
+    return f"was deployed; now it is {record.state}"

@@ -1,0 +1,1 @@
+"""What becomes of a gang when something happens to it: causes, incidents, restarts, sidecars."""

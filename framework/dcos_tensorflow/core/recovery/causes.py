@@ -1,0 +1,145 @@
+"""What a task's end means: which class of failure it is, and does it cost a retry.
+
+Asked by ``core.recovery.incidents``. Kept as tables; the first row that fits decides. Mesos' own
+reasons come before exit codes, because an agent that dies makes its tasks exit with anything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+
+
+@dataclass(frozen=True)
+class Cause:
+    """The class of a failure.
+
+    ``permanent`` ones end the job at once. ``agents_fault`` ones may lie at the machine: where they
+    repeat, the agent is avoided for a while.
+    """
+
+    kind: str
+    charged: bool
+    permanent: bool = False
+    agents_fault: bool = False
+
+
+#: Mesos reasons that are nobody's fault in the job (mesos.proto, TaskStatus.Reason).
+UNCHARGED_REASONS = frozenset(
+    {
+        "REASON_AGENT_DISCONNECTED",
+        "REASON_AGENT_DRAINING",
+        "REASON_AGENT_REMOVED",
+        "REASON_AGENT_REMOVED_BY_OPERATOR",
+        "REASON_AGENT_REREGISTERED",
+        "REASON_AGENT_RESTARTED",
+        "REASON_AGENT_UNKNOWN",
+        "REASON_CONTAINER_PREEMPTED",
+        "REASON_EXECUTOR_REGISTRATION_TIMEOUT",
+        "REASON_EXECUTOR_REREGISTRATION_TIMEOUT",
+        "REASON_EXECUTOR_TERMINATED",
+        "REASON_GC_ERROR",
+        "REASON_INVALID_OFFERS",
+        "REASON_MASTER_DISCONNECTED",
+        "REASON_RECONCILIATION",
+        "REASON_SLAVE_DISCONNECTED",
+        "REASON_SLAVE_DRAINING",
+        "REASON_SLAVE_REMOVED",
+        "REASON_SLAVE_REMOVED_BY_OPERATOR",
+        "REASON_SLAVE_REREGISTERED",
+        "REASON_SLAVE_RESTARTED",
+        "REASON_SLAVE_UNKNOWN",
+        "REASON_TASK_KILLED_DURING_LAUNCH",
+    }
+)
+
+OUT_OF_MEMORY_REASON = "REASON_CONTAINER_LIMITATION_MEMORY"
+#: A launch of this end never ran, and its agent is there as before.
+INVALID_OFFERS_REASON = "REASON_INVALID_OFFERS"
+
+#: A failure that another choice of ports mends.
+PORT_TAKEN = "port taken"
+#: A process that ended because another one had: never the cause of anything.
+PEER_LOST = "peer lost"
+OUT_OF_MEMORY = "out of memory"
+UNREACHABLE = "agent unreachable"
+START_TIMED_OUT = "start timed out"
+
+#: Classes of the task runner's verdict on a process (``task.exit_analysis``).
+EXIT_CLASSES: dict[str, Cause] = {
+    contract.EXIT_CLASS_PEER_LOST: Cause(PEER_LOST, charged=False),
+    contract.EXIT_CLASS_OUT_OF_MEMORY: Cause(OUT_OF_MEMORY, charged=True),
+    contract.EXIT_CLASS_INTERRUPTED: Cause("interrupted", charged=False, agents_fault=True),
+    contract.EXIT_CLASS_CHECKPOINTED: Cause("checkpointed and left", charged=False),
+    contract.EXIT_CLASS_FROZEN: Cause("frozen", charged=False, agents_fault=True),
+    contract.EXIT_CLASS_STALLED: Cause("stalled", charged=True),
+    contract.EXIT_CLASS_CHECKPOINT_MISMATCH: Cause("checkpoints differ", charged=True),
+    contract.EXIT_CLASS_STORAGE: Cause("storage", charged=False),
+}
+
+#: Exit codes of the task runner and of TensorFlow that have a meaning of their own.
+EXIT_CODES: dict[int, Cause] = {
+    contract.EXIT_JOB_UNUSABLE: Cause("job unusable", charged=True, permanent=True),
+    contract.EXIT_PORT_TAKEN: Cause(PORT_TAKEN, charged=False),
+    contract.EXIT_CHECKPOINTED: Cause("checkpointed and left", charged=False),
+    contract.EXIT_STORAGE: Cause("storage", charged=False),
+}
+
+_EXIT_STATUS = re.compile(r"exited with status (\d+)")
+_SIGNAL = re.compile(r"terminated with signal (.+)")
+
+
+def exit_code(message: str) -> int | None:
+    """Return the exit code in a command executor's message; None when it names none."""
+    found = _EXIT_STATUS.search(message)
+    return int(found.group(1)) if found else None
+
+
+#: Signals and exit codes of somebody else's making: SIGINT, SIGUSR1, SIGKILL without a word of
+#: memory, SIGTERM (reference: what preempted processes exit with).
+INTERRUPTED_CODES = frozenset({130, 137, 138, 143})
+
+
+def cause_of(record: TaskRecord) -> Cause:
+    """Return the class of the failure that ended this attempt, or the start in it."""
+    if record.state is TaskState.UNREACHABLE:
+        return Cause(UNREACHABLE, charged=False, agents_fault=True)
+    if record.process_failed:
+        return _cause_of_process(record.exit_class, record.exit_code)
+    if record.reason == OUT_OF_MEMORY_REASON:
+        return Cause(OUT_OF_MEMORY, charged=True)
+    if record.reason in UNCHARGED_REASONS or record.state is TaskState.KILLED:
+        return Cause("interrupted", charged=False)
+    if record.state is TaskState.LOST:
+        # Mesos found the launch itself wrong (TASK_ERROR): the same launch would be refused again.
+        wrong = record.reason.startswith("REASON_TASK_") or record.reason.startswith(
+            "REASON_RESOURC"
+        )
+        return Cause("launch refused" if wrong else "lost", charged=wrong, agents_fault=not wrong)
+    if _SIGNAL.search(record.message):
+        # The runner itself was killed; a job cannot do that to it by an error of its own.
+        return Cause("interrupted", charged=False, agents_fault=True)
+    return _cause_of_process("", exit_code(record.message))
+
+
+def _cause_of_process(exit_class: str, code: int | None) -> Cause:
+    if exit_class in EXIT_CLASSES:
+        return EXIT_CLASSES[exit_class]
+    if code is not None and code in EXIT_CODES:
+        return EXIT_CODES[code]
+    if code in INTERRUPTED_CODES:
+        return Cause("interrupted", charged=False, agents_fault=True)
+    return Cause("failed", charged=True)
+
+
+def describe(record: TaskRecord) -> str:
+    """Return one sentence that says how this attempt, or the start in it, ended."""
+    where = f" on {record.hostname}" if record.hostname else ""
+    if record.process_failed:
+        detail = f": {record.exit_summary}" if record.exit_summary else ""
+        return f"{record.name} failed{where} with exit code {record.exit_code}{detail}"
+    detail = record.message or record.reason or "no reason given"
+    return f"{record.name} {record.state}{where}: {detail}"
