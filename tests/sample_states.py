@@ -9,12 +9,23 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.events import Event, OffersReceived, Registered, TaskUpdate
-from dcos_tensorflow.core.model.job import Incident, JobPhase, JobState, Outcome, Verdict
+from dcos_tensorflow.core.model.gang import MAIN, Gang, Misfit, Placing
+from dcos_tensorflow.core.model.job import (
+    Incident,
+    JobPhase,
+    JobState,
+    Membership,
+    Outcome,
+    Restart,
+    Update,
+    Verdict,
+)
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
+from dcos_tensorflow.core.model.roster import Roster
+from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState, Uninstall
 from dcos_tensorflow.core.model.spec import (
     JobSpec,
     RoleSpec,
@@ -23,7 +34,7 @@ from dcos_tensorflow.core.model.spec import (
     split_task_name,
 )
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
-from dcos_tensorflow.core.placement.place import Misfit
+from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.step import step
 
 NOW = 1_800_000_000.0
@@ -78,20 +89,100 @@ def a_state(
     **changes: Any,
 ) -> ServiceState:
     """Return a registered service's state; ``job`` are further fields of its JobState."""
-    tasks = {record.name: record for record in records}
-    addresses = {n: f"{r.address}:{r.ports[0]}" for n, r in tasks.items()}
-    fields = {
-        "spec": a_spec(),
-        "instance": "an-instance",
-        "settings": LaunchSettings(token_key=TOKEN_KEY),
-        "framework_id": FRAMEWORK_ID,
-        "registered": True,
-        "tasks": tasks,
-        "epoch": ClusterSpec(1, addresses) if tasks else None,
-        "job": JobState(phase=phase, **(job or {})),
-        "misfits": tuple(Misfit(task, reason) for task, reason in (misfits or {}).items()),
+    known = tuple(records)
+    spec = changes.pop("spec", a_spec())
+    described = job_state(phase=phase, **(job or {}))
+    addresses = {r.name: f"{r.address}:{r.ports[0]}" for r in known}
+    table = TaskTable(Roster.of(spec, described.membership.absent), known, changes.get("reports"))
+    placing = Placing(tuple(Misfit(task, reason) for task, reason in (misfits or {}).items()))
+    epoch = changes.pop("epoch", ClusterSpec(1, addresses) if known else None)
+    state = ServiceState(
+        spec=spec,
+        instance="an-instance",
+        settings=LaunchSettings(token_key=TOKEN_KEY),
+        framework_id=FRAMEWORK_ID,
+        gangs={MAIN: Gang(MAIN, table, epoch, described, placing)},
+        attempt=(job or {}).get("attempt", 0),
+        uninstall=Uninstall(
+            (job or {}).get("uninstalling", False), (job or {}).get("given_up", ())
+        ),
+    )
+    return changed(state, **{"registered": True, **changes})
+
+
+#: Where each fact of a state is, by the name that tests call it.
+_PLACES = {
+    "registered": "subscription",
+    "disconnected": "subscription",
+    "reports": "told",
+    "evidence": "told",
+    "quota": "told",
+    "refused_configuration": "told",
+    "offers": "desk",
+    "suppressed": "desk",
+    "offer_log": "desk",
+    "erased": "removal",
+}
+_NAMES = {"offer_log": "log"}
+
+
+def changed(state: ServiceState, **changes: Any) -> ServiceState:
+    """Return the state with other facts, wherever in it each of them is."""
+    for name, value in changes.items():
+        place = _PLACES.get(name)
+        if place is None:
+            state = replace(state, **{name: value})
+        else:
+            part = replace(getattr(state, place), **{_NAMES.get(name, name): value})
+            state = replace(state, **{place: part})
+    return state
+
+
+def with_job(state: ServiceState, **changes: Any) -> ServiceState:
+    """Return the state with another job; fields as ``job_state`` takes them."""
+    gang, job = state.only_gang, state.job
+    parts = {
+        "restart": {_RESTART[k]: changes.pop(k) for k in tuple(changes) if k in _RESTART},
+        "membership": {k: changes.pop(k) for k in tuple(changes) if k in _MEMBERSHIP},
+        "update": {k: changes.pop(k) for k in tuple(changes) if k in _UPDATE},
     }
-    return ServiceState(**{**fields, **changes})
+    nested = {name: replace(getattr(job, name), **part) for name, part in parts.items()}
+    after = replace(gang, job=replace(job, **nested, **changes))
+    return replace(state, gangs={gang.name: after})
+
+
+def with_records(state: ServiceState, *records: TaskRecord) -> ServiceState:
+    """Return the state with these records in place of, or beside, those it has."""
+    tasks = {**state.tasks, **{record.name: record for record in records}}
+    gang = state.only_gang
+    table = TaskTable(gang.tasks.roster, tasks.values(), state.told.reports)
+    return replace(state, gangs={gang.name: replace(gang, tasks=table)})
+
+
+_RESTART = {
+    "restarting": "members",
+    "planned": "planned",
+    "replacing": "replacing",
+    "restore_step": "restore_step",
+    "restart_at": "due_at",
+    "restarts": "count",
+}
+_MEMBERSHIP, _UPDATE = ("absent", "joining"), ("canary", "updating")
+_OF_SERVICE = ("attempt", "uninstalling", "given_up")
+
+
+def job_state(**fields: Any) -> JobState:
+    """Return a job of flat fields, as the API shows it."""
+    return JobState(
+        restart=Restart(**{_RESTART[k]: v for k, v in fields.items() if k in _RESTART}),
+        membership=Membership(**{k: v for k, v in fields.items() if k in _MEMBERSHIP}),
+        update=Update(**{k: v for k, v in fields.items() if k in _UPDATE}),
+        **{
+            k: v
+            for k, v in fields.items()
+            if k not in (*_RESTART, *_MEMBERSHIP, *_UPDATE, *_OF_SERVICE)
+        },
+    )
 
 
 def gang(state: TaskState = TaskState.RUNNING, **changes: Any) -> list[TaskRecord]:
@@ -146,11 +237,10 @@ def an_offer(number: int, **changes: Any) -> Offer:
 
 def played(*events: Event, spec: ServiceSpec | None = None) -> ServiceState:
     """Return the state that ``events`` lead to, one second apart, from a new service's state."""
-    state = ServiceState(
-        spec=spec or a_spec(), instance="an-instance", settings=LaunchSettings(token_key=TOKEN_KEY)
-    )
+    settings = LaunchSettings(token_key=TOKEN_KEY)
+    state = ServiceState.of_one_gang(spec or a_spec(), "an-instance", settings)
     for number, event in enumerate(events):
-        state = step(state, event, NOW + number).state
+        state = step(state, (event,), NOW + number).state
     return state
 
 
@@ -167,4 +257,4 @@ def offered(*numbers: int) -> Event:
 def updated(state: ServiceState, name: str, to: TaskState, **changes: Any) -> ServiceState:
     """Return the state after a status update of ``name``, by the real step."""
     event = TaskUpdate(state.tasks[name].task_id, to, agent_id=state.tasks[name].agent_id)
-    return step(state, replace(event, **changes), NOW + 60).state
+    return step(state, (replace(event, **changes),), NOW + 60).state

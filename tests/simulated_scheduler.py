@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.core.cluster.orders import is_under, order
+from dcos_tensorflow.core.cluster.orders import order
+from dcos_tensorflow.core.kept.restore import restore
+from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Action, EraseState, Exit, Write
+from dcos_tensorflow.core.model.report import is_under
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.service_state import (
-    LaunchSettings,
-    ServiceState,
-    first_writes,
-    restore,
-)
+from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.step import Decision, step
@@ -38,11 +36,8 @@ class Scheduler:
         self.exit: Exit | None = None
         #: From here on nothing is written: it would make a service of what was uninstalled.
         self.erased = False
-        self.state = ServiceState(
-            spec=spec,
-            instance="instance-1",
-            settings=LaunchSettings(token_key="00" * 32),
-        )
+        settings = LaunchSettings(token_key="00" * 32)
+        self.state = ServiceState.of_one_gang(spec, "instance-1", settings)
         self.commit(first_writes(self.state))
 
     def commit(self, writes: tuple[Write, ...]) -> None:
@@ -52,8 +47,9 @@ class Scheduler:
             else:
                 self.store[write.path] = write.value
 
-    def handle(self, event: events.Event) -> Decision:
-        before, decision = self.state, step(self.state, event, self.cluster.now)
+    def handle(self, *together: events.Event) -> Decision:
+        """Take events that came in together: one step, one commit."""
+        before, decision = self.state, step(self.state, together, self.cluster.now)
         self.before_commit()
         if not self.erased:
             self.commit(decision.writes)
@@ -87,15 +83,15 @@ class Scheduler:
             current = self.state.tasks.get(record.name)
             if runner is None or current is None or current.task_id != record.task_id:
                 continue
-            body = order(self.state, current)
+            body = order(self.state.view(), current)
             if body is not None and not is_under(current, runner.report()):
                 runner.take(body)
-            if self.state.reports.get(record.task_id) != runner.report():
+            if self.state.told.reports.get(record.task_id) != runner.report():
                 self.handle(events.RunnerReported(record.task_id, runner.report()))
 
     def restart(self) -> None:
         """A new process: only what was committed is left."""
-        restored = restore(self.store, LaunchSettings())
+        restored = restore(self.store, LaunchSettings(), self.cluster.now)
         assert restored is not None
         self.state = restored
         self.cluster.subscribe()

@@ -60,7 +60,7 @@ class Expect:
             kept = set(service.sent) - declined
             if not service.sent or kept:
                 return f"not declined: {listed(service.sent[offer] for offer in kept)}"
-            verdicts = service.scheduler.state.offer_log.verdicts
+            verdicts = service.scheduler.state.desk.log.verdicts
             said = {v.explanation for v in verdicts if v.offer_id in service.sent}
             return f"the reason is: {listed(said)}" if because not in " ".join(said) else None
 
@@ -250,7 +250,7 @@ class Expect:
         """Other options were refused, for a reason with this text in it; nothing changes."""
 
         def check(service: Service) -> str | None:
-            said = service.scheduler.state.refused_configuration
+            said = service.scheduler.state.told.refused_configuration
             return f"the refusal is {said!r}" if not said or because not in said else None
 
         return _expect(f"refused_update({because!r})", check)
@@ -291,5 +291,5 @@ def _containers(service: Service, tasks: tuple[str, ...], same: bool) -> str | N
 
 def _waiting(service: Service) -> str:
     """Return why tasks wait, for whoever reads a failure."""
-    said = [misfit.reason for misfit in service.scheduler.state.misfits]
+    said = [misfit.reason for misfit in service.scheduler.state.only_gang.placing.misfits]
     return f"; it waits: {'; '.join(said)}" if said else ""

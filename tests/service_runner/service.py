@@ -155,7 +155,7 @@ class Service:
 
     def plan(self, name: str) -> Plan | None:
         """Return a plan, None when there is none of this name now."""
-        return plans(self.scheduler.state).get(name)
+        return plans(self.scheduler.state.view()).get(name)
 
     def unexpected(self) -> list[str]:
         """Return what was done since the last ``Send`` and named by no ``Expect``."""

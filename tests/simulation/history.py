@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -20,14 +21,12 @@ from history_jobs import Job, random_job, room_for
 from history_rules import RuleBroken, Rules
 from runner_network import RunnerNetwork
 
-from dcos_tensorflow.core.cluster.cluster_spec import decider
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Action, EraseState, Exit
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
-from dcos_tensorflow.core.recovery.members import members
 from dcos_tensorflow.core.recovery.outcome import deciding_tasks
 from dcos_tensorflow.core.step import Decision
 from simulated_mesos import Cluster
@@ -51,17 +50,20 @@ class FaultyScheduler(Scheduler):
         self.crash_chance = 0.0
         self.crashes = 0
         self.waits = 0
-        self._event: events.Event = events.Tick()
+        self._events: tuple[events.Event, ...] = ()
         #: The state that was erased held a framework id.
         self.knew_framework = False
         super().__init__(job.spec, cluster)
 
-    def handle(self, event: events.Event) -> Decision:
-        """Handle an event; the end of a task is where a crash costs most."""
-        finished = isinstance(event, events.TaskUpdate) and event.state is TaskState.FINISHED
+    def handle(self, *together: events.Event) -> Decision:
+        """Handle what came in together; the end of a task is where a crash costs most."""
+        finished = any(
+            isinstance(event, events.TaskUpdate) and event.state is TaskState.FINISHED
+            for event in together
+        )
         self.crash_chance = 0.1 if finished else 0.005
-        self._event = event
-        return super().handle(event)
+        self._events = together
+        return super().handle(*together)
 
     def before_commit(self) -> None:
         self._perhaps_crash()
@@ -71,7 +73,7 @@ class FaultyScheduler(Scheduler):
             self._perhaps_crash()
 
     def after_commit(self, before: ServiceState, decision: Decision) -> None:
-        self.rules.check_decision(before, self._event, decision)
+        self.rules.check_decision(before, self._events, decision)
         if any(isinstance(action, EraseState) for action in decision.actions):
             self.knew_framework = bool(before.framework_id)
         self._perhaps_crash()
@@ -149,11 +151,9 @@ class History:
         try:
             if self.away_until:
                 self._restart()
-            for event in self._arrived():
-                self.handle(event)
+            self._handle_all(self._arrived())
             self.network.poll(self.scheduler.state)
-            for report in self.network.arrive():
-                self.handle(report)
+            self._handle_all(self.network.arrive())
             self.handle(events.Tick())
         except Crash:
             self.crashed()
@@ -165,14 +165,23 @@ class History:
         self.cluster.disconnect()
         self.network.scheduler_is_gone()
 
-    def handle(self, event: events.Event) -> None:
-        """Let the scheduler handle one event, and check every rule."""
+    def _handle_all(self, waiting: Sequence[events.Event]) -> None:
+        """Let the scheduler take what waits: in one step, or in as many as the dice say."""
+        left = list(waiting)
+        while left:
+            number = self.dice.choice([1, 2, len(left)])
+            self.handle(*left[:number])
+            del left[:number]
+
+    def handle(self, *together: events.Event) -> None:
+        """Let the scheduler handle in one step what came in together, and check every rule."""
         if self.away_until:
             return
-        if isinstance(event, events.TaskUpdate) and event.task_id in self.cluster.tasks:
-            task = self.cluster.tasks[event.task_id]
-            task.known_to_live = event.state is not TaskState.UNREACHABLE
-        decision = self.scheduler.handle(event)
+        for event in together:
+            if isinstance(event, events.TaskUpdate) and event.task_id in self.cluster.tasks:
+                task = self.cluster.tasks[event.task_id]
+                task.known_to_live = event.state is not TaskState.UNREACHABLE
+        decision = self.scheduler.handle(*together)
         if decision.why:
             self.note(decision.why)
         self.rules.check_cluster(self.scheduler.state)
@@ -207,7 +216,7 @@ class History:
         """Whoever trains makes steps; the decider leaves checkpoints where all can read them."""
         for task in self.cluster.tasks.values():
             task.runner.checkpoint = self.checkpoint
-        chief = decider(self.job.spec)
+        chief = self.job.spec.decider
         step = None
         if self.job.strategy is Strategy.MULTI_WORKER and not self._all_train():
             # They make each step together.
@@ -224,7 +233,7 @@ class History:
 
     def _all_train(self) -> bool:
         state = self.scheduler.state
-        ids = [state.tasks[n].task_id for n in members(state) if n in state.tasks]
+        ids = [state.tasks[n].task_id for n in state.view().roster.names if n in state.tasks]
         gang = [self.cluster.tasks.get(task_id) for task_id in ids]
         return all(task is not None and task.runner.state == "running" for task in gang)
 
@@ -263,12 +272,12 @@ class History:
         self.faults.mend()
 
     def _is_over(self) -> bool:
-        if self.scheduler.state.job.uninstalling:
+        if self.scheduler.state.uninstall.asked:
             return not self.scheduler.store
         return self.scheduler.state.job.phase is JobPhase.DONE
 
     def _check_end(self) -> None:
-        job = self.scheduler.state.job
+        job, uninstall = self.scheduler.state.job, self.scheduler.state.uninstall
         if not self._is_over() or job.verdict is None:
             raise RuleBroken(f"the job never ended: {job.phase}: {job.why}")
         self._check_outcome()
@@ -279,16 +288,16 @@ class History:
         if self.cluster.offers:
             raise RuleBroken(f"offers still held: {sorted(self.cluster.offers)}")
         states = {r.state for r in self.scheduler.state.tasks.values()}
-        if not states <= TERMINAL_STATES and not job.given_up:
+        if not states <= TERMINAL_STATES and not uninstall.given_up:
             raise RuleBroken(f"records that never ended: {states}")
-        if job.uninstalling and not self.cluster.torn_down and self.scheduler.knew_framework:
+        if uninstall.asked and not self.cluster.torn_down and self.scheduler.knew_framework:
             # Of one whose id nobody has heard yet only the master knows: when nobody has subscribed
             # for its failover timeout, it removes it.
             raise RuleBroken("the framework was not removed")
 
     def _check_outcome(self) -> None:
-        job = self.scheduler.state.job
-        if job.verdict is None or job.uninstalling or job.verdict.outcome is Outcome.SUCCEEDED:
+        job, uninstall = self.scheduler.state.job, self.scheduler.state.uninstall
+        if job.verdict is None or uninstall.asked or job.verdict.outcome is Outcome.SUCCEEDED:
             return
         limit = self.scheduler.state.spec.retry.limit
         used_up = self.rules.charged > limit and "used up" in job.verdict.summary

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from history_jobs import other_options
 
 from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.controls import DEPLOY, RECOVERY, UPDATE
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.plans.elements import DEPLOY, RECOVERY, UPDATE
 from simulated_mesos import Agent, RunningTask
 from simulated_scheduler import Crash
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from history_jobs import Job
 
-from dcos_tensorflow.core.cluster.cluster_spec import decider
+from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Action, EraseState, Teardown
 from dcos_tensorflow.core.model.events import Event, OffersReceived
-from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.job import TRANSITIONS, JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import GANG_ROLES, OutcomePolicy, Strategy, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.recovery.members import members
 from dcos_tensorflow.core.step import Decision
 from simulated_mesos import Cluster, RunningTask
 
@@ -27,6 +27,20 @@ def _is_new(before: ServiceState, record: TaskRecord) -> bool:
     return old is None or old.task_id != record.task_id
 
 
+def watch_phases() -> None:
+    """Hold every change of a job's phase against the table of transitions, from now on."""
+    enter = GangDraft.enter
+
+    def watched(gang: GangDraft, phase: JobPhase, why: str) -> None:
+        edge = (gang.job.phase, phase)
+        if edge[0] is not phase and edge not in TRANSITIONS:
+            raise RuleBroken(f"{edge[0]} to {phase} is in no table: {why}")
+        enter(gang, phase, why)
+
+    if enter.__name__ != watched.__name__:
+        GangDraft.enter = watched  # type: ignore[method-assign]
+
+
 class Rules:
     """Looks at every decision, every action and at the cluster; raises RuleBroken.
 
@@ -34,6 +48,7 @@ class Rules:
     """
 
     def __init__(self, job: Job, cluster: Cluster) -> None:
+        watch_phases()
         self._job = job
         self._cluster = cluster
         self._launched_at_the_end: int | None = None
@@ -48,15 +63,17 @@ class Rules:
 
     # What a step has decided.
 
-    def check_decision(self, before: ServiceState, event: Event, decision: Decision) -> None:
+    def check_decision(
+        self, before: ServiceState, together: Sequence[Event], decision: Decision
+    ) -> None:
         """Look at a step's decision, when it is committed and nothing of it is carried out."""
         self._check_restarts(before, decision.state)
         self._check_charges(before, decision.state)
         for action in decision.actions:
             if isinstance(action, Accept):
                 self._check_pauses(before, decision.state, action)
-                self._check_old_attempts(before, event, action)
-            if isinstance(action, Teardown | EraseState) and not decision.state.job.uninstalling:
+                self._check_old_attempts(before, together, action)
+            if isinstance(action, Teardown | EraseState) and not decision.state.uninstall.asked:
                 raise RuleBroken(f"{action} without an uninstall")
 
     def _check_restarts(self, before: ServiceState, after: ServiceState) -> None:
@@ -65,8 +82,8 @@ class Rules:
             old = before.tasks.get(name)
             if old is None or old.task_id != record.task_id or record.role not in GANG_ROLES:
                 continue
-            if record.start > old.start and name not in after.job.restarting:
-                raise RuleBroken(f"{name} is stopped and not in {after.job.restarting}")
+            if record.start > old.start and name not in after.job.restart.members:
+                raise RuleBroken(f"{name} is stopped and not in {after.job.restart.members}")
             if old.held and not record.held:
                 going.append(record)
         going += [
@@ -82,8 +99,8 @@ class Rules:
         self._check_all_have_stopped(after, going)
 
     def _check_all_have_stopped(self, after: ServiceState, going: list[TaskRecord]) -> None:
-        wanted = set(members(after))
-        stopped = {*after.job.restarting, *(r.name for r in going)} & wanted
+        wanted = set(after.view().roster.names)
+        stopped = {*after.job.restart.members, *(r.name for r in going)} & wanted
         if {r.name for r in going} >= wanted:
             # Those who leave a gang that starts as a whole leave before.
             stopped |= {n for n, r in after.tasks.items() if r.role in GANG_ROLES} - wanted
@@ -106,7 +123,7 @@ class Rules:
 
     def _check_pauses(self, before: ServiceState, after: ServiceState, action: Accept) -> None:
         job = before.job
-        if after.job.planned or job.phase is JobPhase.RUNNING:
+        if after.job.restart.planned or job.phase is JobPhase.RUNNING:
             return
         plan = "recovery" if job.deployed else "deploy"
         for launch in action.launches:
@@ -114,11 +131,14 @@ class Rules:
             if role in GANG_ROLES and after.controls.holds(plan, str(role)):
                 raise RuleBroken(f"{launch.name} is launched while {plan} is paused")
 
-    def _check_old_attempts(self, before: ServiceState, event: Event, action: Accept) -> None:
+    def _check_old_attempts(
+        self, before: ServiceState, together: Sequence[Event], action: Accept
+    ) -> None:
         """Look whether an old attempt lives where somebody makes us offers: he can be asked."""
-        offers = [*before.offers.values()]
-        if isinstance(event, OffersReceived):
-            offers += event.offers
+        offers = [*before.desk.offers.values()]
+        for event in together:
+            if isinstance(event, OffersReceived):
+                offers += event.offers
         answering = {o.agent_id for o in offers if self._cluster.agents[o.agent_id].reachable}
         launched = {launch.name for launch in action.launches}
         for task_id, task in self._cluster.tasks.items():
@@ -147,7 +167,7 @@ class Rules:
         self._check_the_end_is_final(state)
         if self._cluster.double_starts:
             raise RuleBroken(f"started twice at once: {self._cluster.double_starts}")
-        for offer in state.offers.values():
+        for offer in state.desk.offers.values():
             held = self._cluster.now - offer.received_at
             if held > state.spec.gang.hold_seconds + 15.0 and state.registered:
                 raise RuleBroken(f"offer {offer.offer_id} held for {held:.0f} s")
@@ -157,7 +177,7 @@ class Rules:
     def _check_one_round(self, state: ServiceState) -> None:
         """Look whether members train together that started from different states."""
         rounds: dict[tuple[object, object, int], list[str]] = {}
-        for name in members(state):
+        for name in state.view().roster.names:
             record, task = state.tasks.get(name), self._known(state, name)
             if record is None or task is None or task.runner.state != "running":
                 continue
@@ -183,7 +203,7 @@ class Rules:
         for task_id in self._cluster.finished:
             # An attempt that was given up while its agent was away decides nothing any more.
             record = state.task_by_id(task_id)
-            decided = record is not None and record.name == decider(state.spec)
+            decided = record is not None and record.name == state.spec.decider
             if self._launched_at_the_end is None and decided:
                 self._launched_at_the_end = len(launched)
         if self._launched_at_the_end not in (None, len(launched)):

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.core.cluster.orders import is_under, order
+from dcos_tensorflow.core.cluster.orders import order
 from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.report import is_under
 from dcos_tensorflow.core.model.service_state import ServiceState
 from simulated_mesos import Cluster
 from simulated_runner import Runner
@@ -46,9 +47,9 @@ class RunnerNetwork:
             runner = self._cluster.ask(record)
             if runner is None or record.task_id in asked or self._is_lost():
                 continue
-            body = order(state, record)
+            body = order(state.view(), record)
             if body is None or is_under(record, runner.report()):
-                if state.reports.get(record.task_id) != runner.report():
+                if state.told.reports.get(record.task_id) != runner.report():
                     self._reports.append(_Message(now + self._delay(), record.task_id, {}))
                     self._reports[-1].body = runner.report()
                 continue

@@ -20,7 +20,6 @@ from history import History, tell
 from history_faults import CONTAINER_ENDS, PROCESS_ENDS
 from history_rules import RuleBroken
 
-from dcos_tensorflow.core.cluster.cluster_spec import decider
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import Strategy, TaskRole, split_task_name
@@ -156,7 +155,7 @@ class SingleIncident(History):
             dies = strategy is Strategy.MULTI_WORKER or (
                 strategy is Strategy.PARAMETER_SERVER
                 and role is TaskRole.PS
-                and name == decider(self.job.spec)
+                and name == self.job.spec.decider
             )
             if peer and dies and self.dice.random() < 0.8:
                 self.note(f"the process of {name} dies of it")
@@ -183,7 +182,7 @@ class SingleIncident(History):
         role = split_task_name(victim)[0]
         if role is TaskRole.EVALUATOR:
             return {victim}
-        chief = decider(self.job.spec)
+        chief = self.job.spec.decider
         part = 2 if victim == chief else 1 if role is TaskRole.PS else 0
         row = table[self.job.strategy][part]
         everybody = {n for n in self.job.spec.task_names() if not n.startswith("evaluator")}

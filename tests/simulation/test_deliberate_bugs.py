@@ -15,9 +15,11 @@ from single_incident import SingleIncident
 from volume_history import VolumeHistory
 
 from dcos_tensorflow.core import absorb, advance, contract
+from dcos_tensorflow.core.model import task_table
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge
-from dcos_tensorflow.core.offers import reservations, use
-from dcos_tensorflow.core.recovery import causes, incidents, restarts
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.offers import desk, reservations
+from dcos_tensorflow.core.recovery import causes, incidents, members, restarts
 from simulated_mesos import Cluster
 
 SEEDS = 1000
@@ -31,10 +33,11 @@ def first_broken_seed(kind: type[History] = History) -> int | None:
 def test_acknowledging_before_the_commit_is_found(monkeypatch):
     original = FaultyScheduler.handle
 
-    def acknowledge_first(self, event):
-        if getattr(event, "uuid", ""):
-            self.cluster.perform(Acknowledge(event.agent_id, event.task_id, event.uuid))
-        return original(self, event)
+    def acknowledge_first(self, *together):
+        for event in together:
+            if getattr(event, "uuid", ""):
+                self.cluster.perform(Acknowledge(event.agent_id, event.task_id, event.uuid))
+        return original(self, *together)
 
     monkeypatch.setattr(FaultyScheduler, "handle", acknowledge_first)
     assert first_broken_seed() is not None
@@ -91,21 +94,21 @@ def test_not_fencing_an_old_attempt_is_found(monkeypatch):
 
 
 def test_starting_before_everybody_has_stopped_is_found(monkeypatch):
-    monkeypatch.setattr(restarts, "is_held", lambda state, record: record.held)
+    monkeypatch.setattr(task_table, "tells_held", lambda record, report: record.held)
     assert first_broken_seed() is not None
 
 
 def test_restarting_only_whoever_has_failed_is_found(monkeypatch):
-    def only_the_lost(strategy, decider, members, losses):
-        return tuple(name for name in members if name in losses)
+    def only_the_lost(strategy, decider, everybody, losses):
+        return tuple(name for name in everybody if name in losses)
 
-    monkeypatch.setattr(incidents, "restart_set", only_the_lost)
+    monkeypatch.setattr(members, "restart_set", only_the_lost)
     assert first_broken_seed(SingleIncident) is not None
 
 
 def test_restarting_everybody_is_found(monkeypatch):
     monkeypatch.setattr(
-        incidents, "restart_set", lambda strategy, decider, members, losses: tuple(members)
+        members, "restart_set", lambda strategy, decider, everybody, losses: tuple(everybody)
     )
     assert first_broken_seed(SingleIncident) is not None
 
@@ -121,18 +124,19 @@ def test_forgetting_who_comes_back_after_it_was_given_up_is_found(monkeypatch):
 
 
 def test_launching_while_old_attempts_may_live_is_found(monkeypatch):
-    monkeypatch.setattr(use, "_old_attempts_may_live", lambda *_: False)
+    monkeypatch.setattr(desk, "_old_attempts_may_live", lambda *_: "")
     assert first_broken_seed() is not None
 
 
 def test_launching_a_sidecar_while_its_old_attempt_may_live_is_found(monkeypatch):
-    original = use._old_attempts_may_live
+    original = desk._old_attempts_may_live
 
     def of_members_only(draft, reachable):
-        waits = use._wanted_gang(draft) or use._wanted_again(draft)
-        return bool(waits) and original(draft, reachable)
+        jobs = [gang.job for gang in draft.gangs()]
+        waits = any(job.phase is JobPhase.PLACING or job.membership.absent for job in jobs)
+        return original(draft, reachable) if waits else ""
 
-    monkeypatch.setattr(use, "_old_attempts_may_live", of_members_only)
+    monkeypatch.setattr(desk, "_old_attempts_may_live", of_members_only)
     assert first_broken_seed(EvaluatorHistory) is not None
 
 
@@ -143,5 +147,5 @@ def test_charging_for_peers_that_died_of_a_failure_is_found(monkeypatch):
 
 
 def test_starting_before_those_who_leave_have_ended_is_found(monkeypatch):
-    monkeypatch.setattr(restarts, "_old_peers_run", lambda state: False)
+    monkeypatch.setattr(restarts, "_waits_for_old_peers", lambda gang: False)
     assert first_broken_seed() is not None

@@ -48,7 +48,7 @@ def test_the_faults_happen_at_all():
         history.play()
         crashes += history.scheduler.crashes
         waits += history.scheduler.waits
-        restarts += history.scheduler.state.job.restarts
+        restarts += history.scheduler.state.job.restart.count
         charged += history.rules.charged
         lost += sum("lost:" in line for line in history.lines)
     assert min(crashes, waits, restarts, lost, charged) > 10

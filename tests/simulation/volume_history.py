@@ -65,7 +65,7 @@ class VolumeHistory(History):
         state = self.scheduler.state
         record = state.tasks.get(found.task)
         own = record is not None and record.resource_id == found.resource_id
-        unwanted = found.given_up or state.job.uninstalling or not is_wanted(state, found.task)
+        unwanted = found.given_up or state.uninstall.asked or not is_wanted(state.spec, found.task)
         return own and not unwanted
 
     def _held(self) -> dict[tuple[str, str], Held]:
@@ -78,9 +78,9 @@ class VolumeHistory(History):
     def _check_end(self) -> None:
         super()._check_end()
         state, held = self.scheduler.state, self._held()
-        if state.job.uninstalling:
+        if state.uninstall.asked:
             left = [key for key, one in held.items() if one.volume]
-            if left and self.scheduler.knew_framework and not state.job.given_up:
+            if left and self.scheduler.knew_framework and not state.uninstall.given_up:
                 raise RuleBroken(f"reserved after the uninstall: {left}")
             return
         unknown = {resource_id for _, resource_id in held} - state.reservations.keys()

@@ -48,8 +48,8 @@ from dcos_tensorflow.api.views import (
     plans,
     pods,
 )
+from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.plans.plan import DEPLOY
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound, SandboxNotFound
 from dcos_tensorflow.options import OptionsError
 

@@ -21,7 +21,8 @@ from dcos_tensorflow.api.views.pods import MESOS_STATES
 from dcos_tensorflow.core.model.actions import Accept, Action, Decline, Kill, Revive, Suppress
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.plans.plan import Status, plans
+from dcos_tensorflow.core.plans.elements import Status
+from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.step import Decision
 
 #: The SDK's ``plan_status`` values; every other status counts as in progress.
@@ -97,19 +98,23 @@ class Sample:
 
 def counter_values(state: ServiceState, counts: Mapping[str, int]) -> dict[str, int]:
     """Return all counters by dotted name."""
-    processed = state.offer_log.accepted + state.offer_log.rejected
+    processed = state.desk.log.accepted + state.desk.log.rejected
     return {
         "offers.processed": processed,
-        "offers.received": processed + len(state.offers),
+        "offers.received": processed + len(state.desk.offers),
         **counts,
     }
 
 
 def gauge_values(state: ServiceState) -> dict[str, int]:
     """Return the SDK's gauges by dotted name."""
+    known = plans(state.view())
     return {
-        "is_suppressed": int(state.suppressed is True),
-        **{f"plan_status.{n}": _PLAN_VALUES.get(p.status, 2) for n, p in plans(state).items()},
+        "is_suppressed": int(state.desk.suppressed is True),
+        **{
+            f"plan_status.{n}": _PLAN_VALUES.get(p.status, 2)
+            for n, p in plans(state.view()).items()
+        },
     }
 
 
@@ -117,14 +122,14 @@ def own_samples(state: ServiceState) -> Iterator[Sample]:
     """Yield what the SDK has no name for: tasks by role and state, restarts, training progress."""
     yield Sample(f"{_PREFIX}epoch", state.epoch.epoch if state.epoch is not None else 0)
     yield Sample(f"{_PREFIX}registered", int(state.registered))
-    yield Sample(f"{_PREFIX}job_restarts", state.job.restarts)
+    yield Sample(f"{_PREFIX}job_restarts", state.job.restart.count)
     yield Sample(f"{_PREFIX}job_incidents", len(state.job.incidents))
-    yield Sample(f"{_PREFIX}tasks_waiting", len(state.misfits))
+    yield Sample(f"{_PREFIX}tasks_waiting", len(state.only_gang.placing.misfits))
     standing = Counter((str(r.role), str(r.state)) for r in state.tasks.values())
     for (role, task_state), count in sorted(standing.items()):
         yield Sample(f"{_PREFIX}tasks", count, (("role", role), ("state", task_state)))
     for name, record in sorted(state.tasks.items()):
-        progress = state.reports.get(record.task_id, {}).get("progress")
+        progress = state.told.reports.get(record.task_id, {}).get("progress")
         if not isinstance(progress, Mapping):
             continue
         for key in ("step", "loss", "accuracy"):

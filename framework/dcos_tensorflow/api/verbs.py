@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
     Event,
@@ -27,7 +28,7 @@ from dcos_tensorflow.core.model.events import (
     UninstallRequested,
 )
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.operator import plan_control, requests
 from dcos_tensorflow.core.operator.plan_control import Answer
@@ -86,7 +87,7 @@ def plan_verb(
 
 def _resolved(state: ServiceState, plan: str, verb: PlanVerb, phase: str, step: str) -> PlanCommand:
     """Return the command with names in place of ids. Raises ElementNotFound."""
-    found = plans(state).get(plan)
+    found = plans(state.view()).get(plan)
     if found is None:
         raise ElementNotFound(plan)
     if not phase:
@@ -170,14 +171,14 @@ def reason_in(body: bytes) -> str:
 
 def stop(state: ServiceState, why: str) -> Reply:
     """End the job, and what has outlived it."""
-    if state.job.phase in (JobPhase.ENDING, JobPhase.DONE) and not sidecars.staying(state):
+    if state.job.phase in (JobPhase.ENDING, JobPhase.DONE) and not sidecars.staying(state.view()):
         return Reply(208, {"message": "the job has ended or is being ended"})
     return Reply(200, received("stop"), StopRequested(why))
 
 
 def uninstall(state: ServiceState, why: str) -> Reply:
     """End everything and leave nothing behind. It cannot be taken back."""
-    if state.job.uninstalling:
+    if state.uninstall.asked:
         return Reply(208, {"message": "the service is being uninstalled, or was"})
     return Reply(200, received("uninstall"), UninstallRequested(why))
 
@@ -193,7 +194,7 @@ def update(state: ServiceState, spec: ServiceSpec, word: str = "update") -> Repl
     refusal = requests.refusal(state, spec)
     if refusal:
         return Reply(417, {"message": f"the configuration is not changed: {refusal}"})
-    replaced = list(update_order.outdated_for(state, spec))
+    replaced = list(update_order.outdated_for(state.view(), spec))
     body = received(word, id=identifier, restarts=replaced)
     return Reply(200, body, ConfigurationChanged(spec))
 

@@ -27,8 +27,9 @@ from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.events import Event, StopRequested, UninstallRequested
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
 from dcos_tensorflow.mesos.address import ZooKeeperUri, parse_masters
@@ -184,12 +185,12 @@ class ServedJob:
         wanted = configuration_id(self.spec)
         self.scheduler.wait_until(
             lambda state: (
-                bool(state.refused_configuration) or configuration_id(state.spec) == wanted
+                bool(state.told.refused_configuration) or configuration_id(state.spec) == wanted
             ),
             _ANSWER_SECONDS,
         )
         state = self.scheduler.state()
-        return state.refused_configuration if state is not None else ""
+        return state.told.refused_configuration if state is not None else ""
 
     def stop_job(self, why: str) -> None:
         """Ask for the job's end: its tasks are ended and its resources given back."""
@@ -198,7 +199,7 @@ class ServedJob:
     def staying(self) -> tuple[str, ...]:
         """Return what runs on though the job has ended, each task with its address."""
         state = self.scheduler.state()
-        found = sidecars.staying(state) if state is not None else ()
+        found = sidecars.staying(state.view()) if state is not None else ()
         return tuple(f"{r.name} at http://{r.address}:{r.ports[0]}" for r in found)
 
     def wait(self, seconds: float) -> bool:
@@ -239,7 +240,7 @@ class ServedJob:
     def _give_back(self) -> None:
         """Have everything that is reserved given back: once the framework is gone nobody could."""
         self.scheduler.submit(UninstallRequested("the job has ended"))
-        if not self.scheduler.wait_until(lambda state: state.erased, _GIVE_BACK_SECONDS):
+        if not self.scheduler.wait_until(lambda state: state.removal.erased, _GIVE_BACK_SECONDS):
             state = self.scheduler.state()
             kept = state.reservations.values() if state is not None else ()
             left = ", ".join(f"{r.task} on {r.hostname}" for r in kept)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,14 +15,10 @@ from pathlib import Path
 from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import (
-    LaunchSettings,
-    ServiceState,
-    StateUnreadable,
-    configuration_id,
-    restore,
-)
+from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import StateStore, open_store
@@ -82,6 +79,6 @@ def _opened(url: str, service: str) -> Iterator[StateStore]:
 
 def _restored(store: StateStore) -> ServiceState | None:
     try:
-        return restore(store.load(), LaunchSettings())
+        return restore(store.load(), LaunchSettings(), time.time())
     except StateUnreadable as error:
         raise CliError(f"The state of {store.service} cannot be read: {error}.", 8) from error

@@ -1,127 +1,77 @@
 """The passive half of a step: mirror what the outside says, decide nothing.
 
-Called by ``core.step.step`` with the event, before ``core.advance`` and ``core.offers.use`` look
-at the whole state.
+Called by ``core.step`` with every event that is no request of a person. What follows from a fact is
+decided by ``core.advance`` and ``core.offers``, which look at the state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster.cluster_spec import decider
-from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import AcceptInverse, Acknowledge, Exit, Resubscribe
-from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.model.service_state import Evidence, Reconciliation
+from dcos_tensorflow.core.model.job import ENDED_PHASES
+from dcos_tensorflow.core.model.report import Report
+from dcos_tensorflow.core.model.service_state import Evidence, Removal, Stray
 from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reconciliation, reservations
-from dcos_tensorflow.core.operator import requests, uninstall
-from dcos_tensorflow.core.recovery import sidecars
+from dcos_tensorflow.core.recovery import incidents, maintenance
 
 EXIT_REFUSED = 6
 #: What Mesos says of a framework that was torn down or whose failover timeout has passed.
 REMOVED = "has been removed"
-EXIT_INTERRUPTED = 130
-
-
-_Told = (
-    events.RunnerReported
-    | events.EvidenceFound
-    | events.QuotaSeen
-    | events.StopRequested
-    | events.PlanCommand
-    | events.PodCommand
-    | events.ConfigurationChanged
-    | events.UninstallRequested
-)
+#: A call that failed is asked about after so long (seconds).
+ASK_AFTER_SECONDS = 1.0
+#: A call that failed is heard of by then (seconds).
+HEARD_SECONDS = 2.0
 
 
 def absorb(draft: Draft, event: events.Event) -> None:
     """Let the draft's state mirror ``event``."""
-    match event:
-        case events.Registered():
-            _registered(draft, event)
-        case events.Disconnected():
-            _disconnected(draft, event)
-        case events.FrameworkRefused():
-            _refused(draft, event)
-        case events.OffersReceived():
-            _offers(draft, event)
-        case events.OfferRescinded():
-            _forget_offers(draft, (event.offer_id,))
-        case events.TaskUpdate():
-            _update(draft, event)
-        case events.CallFailed():
-            _call_failed(draft, event)
-        case events.AgentFailed():
-            _agent_failed(draft, event)
-        case events.InverseOffersReceived():
-            _inverse_offers(draft, event)
-        case events.InverseOfferRescinded():
-            _inverse_offer_rescinded(draft, event)
-        case events.Tick():
-            pass
-        case _:
-            _told(draft, event)
+    mirror = _MIRRORS.get(type(event))
+    if mirror is not None:
+        mirror(draft, event)
 
 
-def _told(draft: Draft, event: _Told) -> None:
-    """Take what runners, sandboxes, people and whoever was asked say: it is no event of Mesos'."""
-    match event:
-        case events.RunnerReported():
-            _report(draft, event)
-        case events.EvidenceFound():
-            _evidence(draft, event)
-        case events.QuotaSeen():
-            draft.set(quota=event.quota)
-        case events.StopRequested():
-            _stop(draft, event)
-        case events.PlanCommand() | events.PodCommand():
-            requests.control(draft, event)
-        case events.ConfigurationChanged():
-            requests.change_configuration(draft, event)
-        case events.UninstallRequested():
-            uninstall.request(draft, event)
+# -- the subscription ------------------------------------------------------------------------------
 
 
 def _registered(draft: Draft, event: events.Registered) -> None:
-    live = frozenset(record.task_id for record in draft.state.live_tasks)
-    live |= draft.state.abandoned.keys()
-    draft.set(
-        registered=True,
-        registered_at=draft.now,
-        master=event.master,
-        master_region=event.region,
-        disconnected="",
-        framework_id=event.framework_id,
-        offers={},
-        gang_since=0.0,
-        suppressed=_still_suppressed(draft),
-        reconciliation=Reconciliation(
-            waiting=live, next_at=draft.now, round=0, implicit_at=draft.now
+    known = draft.state.subscription
+    # To a first subscription of this process offers come by themselves; the driver repeats a
+    # suppression of before.
+    first = not known.registered_at
+    suppressed = False if first or draft.state.desk.suppressed is False else None
+    draft.drop_all_offers()
+    draft.state = replace(
+        draft.state,
+        subscription=replace(
+            known,
+            registered=True,
+            registered_at=draft.now,
+            master=event.master,
+            master_region=event.region,
+            disconnected="",
         ),
+        desk=replace(draft.state.desk, suppressed=suppressed),
+        framework_id=event.framework_id,
     )
+    reconciliation.begin_anew(draft)
     draft.reasons.append(f"registered with {event.master} as {event.framework_id}")
 
 
-def _still_suppressed(draft: Draft) -> bool | None:
-    """Return what to believe after a subscription: the driver repeats a suppression of before.
-
-    To a first subscription of this process offers come by themselves.
-    """
-    first = not draft.state.registered_at
-    return False if first or draft.state.suppressed is False else None
-
-
 def _disconnected(draft: Draft, event: events.Disconnected) -> None:
-    lost = draft.state.registered
-    draft.set(registered=False, disconnected=event.why, offers={}, gang_since=0.0)
-    what = "disconnected from the master" if lost else "not connected to a master"
-    draft.reasons.append(f"{what}: {event.why}")
+    known = draft.state.subscription
+    lost = replace(known, registered=False, disconnected=event.why)
+    draft.state = replace(draft.state, subscription=lost)
+    draft.drop_all_offers()
+    was = "disconnected from the master" if known.registered else "not connected to a master"
+    draft.reasons.append(f"{was}: {event.why}")
 
 
 def _refused(draft: Draft, event: events.FrameworkRefused) -> None:
@@ -135,44 +85,68 @@ def _refused(draft: Draft, event: events.FrameworkRefused) -> None:
     if REMOVED not in event.message:
         draft.act(Exit(EXIT_REFUSED, why), why)
         return
-    for record in draft.state.live_tasks:
-        draft.put(
-            record.advance(
-                TaskState.LOST, draft.now, reason="REASON_MASTER_DISCONNECTED", message=why
-            )
-        )
-    draft.set(registered=False, framework_id="", offers={}, gang_since=0.0, suppressed=None)
-    if draft.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+    for gang in draft.gangs():
+        for record in gang.tasks.live:
+            gang.advance(record, TaskState.LOST, reason="REASON_MASTER_DISCONNECTED", message=why)
+    gone = replace(draft.state.subscription, registered=False)
+    draft.state = replace(draft.state, subscription=gone, framework_id="")
+    draft.drop_all_offers()
+    draft.ask_anew()
+    if all(gang.job.phase in ENDED_PHASES for gang in draft.state.gangs.values()):
         draft.reasons.append(why)
     else:
         draft.act(Resubscribe(), f"{why}; subscribing as a new framework")
 
 
+def _call_failed(draft: Draft, event: events.CallFailed) -> None:
+    draft.reasons.append(f"{event.call} failed: {event.message}")
+    if event.call in ("SUPPRESS", "REVIVE"):
+        draft.ask_anew()
+    if event.call == "TEARDOWN":
+        # It is tried again by and by: the master did not hear that the framework is to be removed.
+        again = Removal(not_before=draft.now + HEARD_SECONDS, erased=draft.state.removal.erased)
+        draft.state = replace(draft.state, removal=again)
+    if event.call != "ACCEPT":
+        return
+    reservations.release_failed(draft, event.resource_ids)
+    records = [r for r in map(draft.state.task_by_id, event.task_ids) if r is not None]
+    if event.ambiguous:
+        # The master may have launched them: ask, and never send the ACCEPT again (rule 4).
+        doubtful = frozenset(r.task_id for r in records)
+        reconciliation.ask_in(draft, ASK_AFTER_SECONDS, doubtful)
+        return
+    message = f"the launch did not reach the master: {event.message}"
+    for record in records:
+        reason = "REASON_INVALID_OFFERS"
+        draft.put(record.advance(TaskState.LOST, draft.now, reason=reason, message=message))
+
+
+# -- offers and agents -----------------------------------------------------------------------------
+
+
 def _offers(draft: Draft, event: events.OffersReceived) -> None:
     # An agent that tells no region is none of another one (Mesos' allocator: isRemoteSlave).
-    home = draft.state.master_region or None
-    received = {
-        o.offer_id: replace(o, received_at=draft.now, region=o.region or home) for o in event.offers
-    }
-    draft.set(
-        offers={**draft.state.offers, **received},
-        offers_version=draft.state.offers_version + 1,
+    home = draft.state.subscription.master_region or None
+    draft.add_offers(
+        {
+            o.offer_id: replace(o, received_at=draft.now, region=o.region or home)
+            for o in event.offers
+        }
     )
-    leaving = dict(draft.job.leaving)
+    starts = dict(draft.state.maintenance.starts)
+    told = []
     for offer in event.offers:
         if offer.unavailable_from is not None:
-            leaving[offer.agent_id] = offer.unavailable_from
+            starts[offer.agent_id] = offer.unavailable_from
+            told.append(offer.agent_id)
         else:
-            leaving.pop(offer.agent_id, None)
-    told = [o.agent_id for o in event.offers if o.unavailable_from is not None]
-    _note_leaving(draft, leaving, told)
+            starts.pop(offer.agent_id, None)
+    if starts or draft.state.maintenance.starts:
+        maintenance.note(draft, starts, told)
 
 
-def _note_leaving(draft: Draft, leaving: dict[str, float], told: Iterable[str]) -> None:
-    known = {k: v for k, v in draft.job.leaving_told.items() if k in leaving}
-    known.update(dict.fromkeys(told, draft.now))
-    if leaving != draft.job.leaving or known != draft.job.leaving_told:
-        draft.set_job(leaving=leaving, leaving_told=known)
+def _rescinded(draft: Draft, event: events.OfferRescinded) -> None:
+    draft.drop_offers((event.offer_id,))
 
 
 def _inverse_offers(draft: Draft, event: events.InverseOffersReceived) -> None:
@@ -180,66 +154,81 @@ def _inverse_offers(draft: Draft, event: events.InverseOffersReceived) -> None:
 
     An inverse offer without an agent asks for all of them (mesos.proto, InverseOffer).
     """
-    leaving = dict(draft.job.leaving)
-    ours = {r.agent_id for r in draft.state.live_tasks}
+    ours = sorted({r.agent_id for r in draft.state.live_tasks})
+    starts, asked = dict(draft.state.maintenance.starts), {}
     for offer in event.offers:
-        for agent_id in (offer.agent_id,) if offer.agent_id else sorted(ours):
-            leaving[agent_id] = offer.start
-    known = {o.inverse_offer_id: o.agent_id for o in event.offers}
-    draft.set(inverse_offers={**draft.state.inverse_offers, **known})
-    _note_leaving(draft, leaving, [o.agent_id or agent for o in event.offers for agent in ours])
+        for agent_id in (offer.agent_id,) if offer.agent_id else ours:
+            starts[agent_id] = offer.start
+            asked[agent_id] = offer.inverse_offer_id
+    maintenance.note(draft, starts, asked)
+    known = {**draft.state.inverse_offers, **asked}
+    left = {a: key for a, key in known.items() if a in draft.state.maintenance.starts}
+    draft.state = replace(draft.state, inverse_offers=left)
     draft.act(
-        AcceptInverse(tuple(known)),
+        AcceptInverse(tuple(o.inverse_offer_id for o in event.offers)),
         f"agreed to leave {len(event.offers)} agents before their maintenance",
     )
 
 
 def _inverse_offer_rescinded(draft: Draft, event: events.InverseOfferRescinded) -> None:
-    left = dict(draft.state.inverse_offers)
-    agent_id = left.pop(event.inverse_offer_id, None)
-    draft.set(inverse_offers=left)
-    if agent_id in draft.job.leaving:
-        draft.set_job(leaving={k: v for k, v in draft.job.leaving.items() if k != agent_id})
+    """Take back what was said of an agent: the schedule has changed, or the agent went."""
+    known = draft.state.inverse_offers
+    rescinded = {a for a, key in known.items() if key == event.inverse_offer_id}
+    left = {a: key for a, key in known.items() if a not in rescinded}
+    draft.state = replace(draft.state, inverse_offers=left)
+    starts = draft.state.maintenance.starts
+    maintenance.note(draft, {a: at for a, at in starts.items() if a not in rescinded}, ())
 
 
-def _forget_offers(draft: Draft, offer_ids: tuple[str, ...]) -> None:
-    gone = set(offer_ids)
-    left = {key: offer for key, offer in draft.state.offers.items() if key not in gone}
-    draft.set(offers=left, offers_version=draft.state.offers_version + 1)
+def _agent_failed(draft: Draft, event: events.AgentFailed) -> None:
+    offers = draft.state.desk.offers
+    draft.drop_offers([key for key, offer in offers.items() if offer.agent_id == event.agent_id])
+    # The event itself proves nothing about tasks (Mesos: no order is guaranteed): ask about those
+    # that the master has not spoken of yet. Nothing is placed while an answer is owed.
+    doubtful = frozenset(
+        record.task_id
+        for gang in draft.state.gangs.values()
+        if gang.tasks.on_agent(event.agent_id)
+        for record in gang.tasks.live
+        if record.agent_id == event.agent_id and record.state is not TaskState.UNREACHABLE
+    )
+    if doubtful:
+        reconciliation.ask_in(draft, ASK_AFTER_SECONDS, doubtful)
+
+
+# -- tasks -----------------------------------------------------------------------------------------
 
 
 def _update(draft: Draft, event: events.TaskUpdate) -> None:
     if event.uuid:
         draft.acknowledgements.append(Acknowledge(event.agent_id, event.task_id, event.uuid))
     record = draft.state.task_by_id(event.task_id)
-    if record is None or _was_given_up(draft, record):
+    gang = draft.gang_with(record.name) if record is not None else None
+    if record is None or gang is None or _was_given_up(draft, record):
         reconciliation.answered(draft, event.task_id)
         _stray(draft, event)
         return
-    if reconciliation.wants_explanation(draft, record, event):
+    if reconciliation.wants_explanation(gang, record, event):
         return
     reconciliation.answered(draft, event.task_id)
-    record = _reached(draft, record, event.container_address)
-    after = record.advance(
-        event.state,
-        draft.now,
-        source=event.source,
-        reason=event.reason,
-        message=event.message,
+    reached = _reached(gang, record, event.container_address)
+    after = reached.advance(
+        event.state, draft.now, source=event.source, reason=event.reason, message=event.message
     )
-    if after is record:
+    if after is reached:
         return
-    draft.put(after)
-    draft.reasons.append(f"{record.name} is {after.state}" + _because(after))
+    gang.put(after)
+    because = f": {after.message}" if after.terminal and after.message else ""
+    gang.say(f"{record.name} is {after.state}{because}")
 
 
-def _reached(draft: Draft, record: TaskRecord, address: str) -> TaskRecord:
+def _reached(gang: GangDraft, record: TaskRecord, address: str) -> TaskRecord:
     """Return the record with the address of its container, where it has one of its own."""
     if record.address or not address:
         return record
     known = replace(record, address=address)
-    draft.put(known)
-    draft.reasons.append(f"{record.name} has the address {address}")
+    gang.put(known)
+    gang.say(f"{record.name} has the address {address}")
     return known
 
 
@@ -248,143 +237,97 @@ def _was_given_up(draft: Draft, record: TaskRecord) -> bool:
     return record.task_id in draft.state.abandoned or record.state is TaskState.LOST
 
 
-def _because(record: TaskRecord) -> str:
-    return f": {record.message or record.reason}" if record.terminal and record.message else ""
-
-
 def _stray(draft: Draft, event: events.TaskUpdate) -> None:
     """Note a task that is not the current attempt of anything; ``core.advance`` kills it."""
-    if event.state in TERMINAL_STATES and event.task_id in draft.state.abandoned:
-        left = {k: v for k, v in draft.state.abandoned.items() if k != event.task_id}
-        draft.set(abandoned=left)
-    strays = dict(draft.state.strays)
-    if event.state in TERMINAL_STATES or event.state is TaskState.UNREACHABLE:
-        if strays.pop(event.task_id, None) is None:
+    state, task_id = draft.state, event.task_id
+    ended = event.state in TERMINAL_STATES
+    if ended and (task_id in state.abandoned or task_id in state.controls.let_go):
+        left = {k: v for k, v in state.abandoned.items() if k != task_id}
+        controls = state.controls.waiting_for(task_id)
+        draft.state = state = replace(state, abandoned=left, controls=controls)
+    strays = dict(state.strays)
+    if ended or event.state is TaskState.UNREACHABLE:
+        if strays.pop(task_id, None) is None:
             return
-    elif event.task_id in strays:
+    elif task_id in strays:
         return
     else:
-        strays[event.task_id] = (event.agent_id, 0.0)
-        draft.reasons.append(f"{event.task_id} runs but is not wanted")
-    draft.set(strays=strays)
+        strays[task_id] = Stray(event.agent_id, draft.now)
+        draft.reasons.append(f"{task_id} runs but is not wanted")
+    draft.state = replace(draft.state, strays=strays)
 
 
-def _call_failed(draft: Draft, event: events.CallFailed) -> None:
-    draft.reasons.append(f"{event.call} failed: {event.message}")
-    if event.call in ("SUPPRESS", "REVIVE"):
-        draft.set(suppressed=None)
-    if event.call == "TEARDOWN":
-        uninstall.teardown_failed(draft)
-    if event.call != "ACCEPT":
-        return
-    reservations.release_failed(draft, event.resource_ids)
-    records = [r for r in map(draft.state.task_by_id, event.task_ids) if r is not None]
-    if not event.ambiguous:
-        for record in records:
-            message = f"the launch did not reach the master: {event.message}"
-            draft.put(
-                record.advance(
-                    TaskState.LOST, draft.now, reason="REASON_INVALID_OFFERS", message=message
-                )
-            )
-        return
-    # The master may have launched them: ask, and never send the ACCEPT again (rule 4).
-    owed = draft.state.reconciliation
-    waiting = owed.waiting | {r.task_id for r in records}
-    draft.set(reconciliation=replace(owed, waiting=waiting, next_at=draft.now + 1.0, round=0))
+# -- what is told beside Mesos ---------------------------------------------------------------------
 
 
 def _report(draft: Draft, event: events.RunnerReported) -> None:
     record = draft.state.task_by_id(event.task_id)
-    if record is None:
+    gang = draft.gang_with(record.name) if record is not None else None
+    if record is None or gang is None:
         return
-    draft.set(reports={**draft.state.reports, event.task_id: event.report})
-    _recognise(draft, record, str(event.report.get("strategy") or ""))
-    end = event.report.get("exit")
-    if not isinstance(end, dict) or record.terminal:
+    draft.note_report(event.task_id, event.report)
+    _recognise(gang, record, str(event.report.get("strategy") or ""))
+    start = _failed_start(record, event.report)
+    if start is None:
         return
-    start = end.get("start")
-    if not isinstance(start, int):
-        return
-    failed = start == record.start and event.report.get("state") == contract.RUNNER_FAILED
-    # It had failed before it was told to stop for somebody else's failure.
-    had_failed = record.held and start == record.start - 1
-    if not (failed or had_failed) or record.failed_start == start:
-        return
+    end = event.report["exit"]
     code = end.get("code")
     texts = (str(end.get("summary") or ""), str(end.get("hint") or ""))
-    draft.put(
+    summary = "; ".join(text for text in texts if text)
+    gang.put(
         replace(
             record,
             failed_start=start,
             exit_class=str(end.get("class") or ""),
             exit_code=code if isinstance(code, int) else None,
-            exit_summary="; ".join(text for text in texts if text),
+            exit_summary=summary,
             changed_at=draft.now,
         )
     )
     lines = end.get("last_lines")
     last = tuple(str(line) for line in lines) if isinstance(lines, list) else ()
-    told = Evidence("; ".join(text for text in texts if text), last)
-    draft.set(evidence={**draft.state.evidence, record.task_id: told})
-    draft.reasons.append(f"the process of {record.name} has failed: {texts[0]}")
+    told = draft.state.told
+    found = {**told.evidence, record.task_id: Evidence(summary, last)}
+    draft.state = replace(draft.state, told=replace(told, evidence=found))
+    gang.say(f"the process of {record.name} has failed: {texts[0]}")
 
 
-def _recognise(draft: Draft, record: TaskRecord, seen: str) -> None:
+def _failed_start(record: TaskRecord, report: Report) -> int | None:
+    """Return which start has failed, where the report tells of one that was not known to have."""
+    end = report.get("exit")
+    start = end.get("start") if isinstance(end, Mapping) else None
+    if not isinstance(start, int) or record.terminal or record.failed_start == start:
+        return None
+    failed = start == record.start and report.get("state") == contract.RUNNER_FAILED
+    # It had failed before it was told to stop for somebody else's failure.
+    had_failed = record.held and start == record.start - 1
+    return start if failed or had_failed else None
+
+
+def _recognise(gang: GangDraft, record: TaskRecord, seen: str) -> None:
     """Note which strategy the job's code uses, where the options leave it to us."""
-    if not seen or draft.job.strategy_seen or draft.state.spec.strategy is not Strategy.AUTO:
+    if not seen or gang.job.strategy_seen or gang.spec.strategy is not Strategy.AUTO:
         return
-    draft.set_job(strategy_seen=seen)
-    draft.reasons.append(f"strategy auto: the job's code uses {seen} ({record.name} has seen it)")
+    gang.job = replace(gang.job, strategy_seen=seen)
+    gang.say(f"strategy auto: the job's code uses {seen} ({record.name} has seen it)")
 
 
-def _evidence(draft: Draft, event: events.EvidenceFound) -> None:
-    wanted = {k: v for k, v in draft.state.evidence_wanted.items() if k != event.task_id}
-    found = {**draft.state.evidence, event.task_id: Evidence(event.summary, event.last_lines)}
-    draft.set(evidence=found, evidence_wanted=wanted)
-    job = draft.job
-    record = draft.state.task_by_id(event.task_id)
-    if event.result and record is not None and record.name == decider(draft.state.spec):
-        draft.set_job(result=event.result)
-        draft.reasons.append(f"{record.name} left a result")
-        job = draft.job
-    if not event.summary or not any(i.task_id == event.task_id for i in job.incidents):
-        return
-    incidents = tuple(
-        replace(i, summary=f"{i.summary}: {event.summary}") if i.task_id == event.task_id else i
-        for i in job.incidents
-    )
-    verdict = job.verdict
-    if verdict is not None and job.incidents[-1].task_id == event.task_id:
-        verdict = replace(verdict, summary=f"{verdict.summary}: {event.summary}")
-    draft.set_job(incidents=incidents, verdict=verdict)
-    draft.reasons.append(f"{incidents[-1].task} ended because: {event.summary}")
+def _quota(draft: Draft, event: events.QuotaSeen) -> None:
+    draft.state = replace(draft.state, told=replace(draft.state.told, quota=event.quota))
 
 
-def _stop(draft: Draft, event: events.StopRequested) -> None:
-    if draft.job.phase in (JobPhase.ENDING, JobPhase.DONE):
-        sidecars.stop_who_stay(draft, event.why)
-        return
-    draft.enter(
-        JobPhase.ENDING,
-        f"stopped: {event.why}",
-        verdict=Verdict(Outcome.STOPPED, EXIT_INTERRUPTED, event.why),
-        finished_at=draft.now,
-    )
-
-
-def _agent_failed(draft: Draft, event: events.AgentFailed) -> None:
-    gone = tuple(k for k, o in draft.state.offers.items() if o.agent_id == event.agent_id)
-    if gone:
-        _forget_offers(draft, gone)
-    # The event itself proves nothing about tasks (Mesos: no order is guaranteed): ask about those
-    # that the master has not spoken of yet. Nothing is placed while an answer is owed.
-    owed = draft.state.reconciliation
-    doubtful = {
-        r.task_id
-        for r in draft.state.live_tasks
-        if r.agent_id == event.agent_id and r.state is not TaskState.UNREACHABLE
-    }
-    if doubtful:
-        waiting = owed.waiting | doubtful
-        draft.set(reconciliation=replace(owed, waiting=waiting, next_at=draft.now + 1.0, round=0))
+_MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
+    events.Registered: _registered,
+    events.Disconnected: _disconnected,
+    events.FrameworkRefused: _refused,
+    events.CallFailed: _call_failed,
+    events.OffersReceived: _offers,
+    events.OfferRescinded: _rescinded,
+    events.InverseOffersReceived: _inverse_offers,
+    events.InverseOfferRescinded: _inverse_offer_rescinded,
+    events.AgentFailed: _agent_failed,
+    events.TaskUpdate: _update,
+    events.RunnerReported: _report,
+    events.EvidenceFound: incidents.learn,
+    events.QuotaSeen: _quota,
+}

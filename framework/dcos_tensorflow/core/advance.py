@@ -1,7 +1,7 @@
-"""The active half of a step, part one: move the job, kill what should not run.
+"""The active half of a step, part one: move each gang's job, kill what should not run.
 
-Called by ``core.step.step`` after ``core.absorb``. Level-triggered: it looks at the whole state
-each time and does what is due, so a lost event is repaired by the next one.
+Called by ``core.step`` after ``core.absorb``. Level-triggered: it looks at what is true each time,
+whatever event made it so, and does what is due; a lost event is repaired by the next one.
 """
 
 from __future__ import annotations
@@ -10,22 +10,21 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster.launch import KILL_MARGIN_SECONDS
-from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Kill
-from dcos_tensorflow.core.model.job import WATCHED_PHASES, JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.model.spec import GANG_ROLES
+from dcos_tensorflow.core.model.controls import DECOMMISSION
+from dcos_tensorflow.core.model.job import (
+    ENDED_PHASES,
+    WATCHED_PHASES,
+    JobPhase,
+    Outcome,
+    Verdict,
+)
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.operator import uninstall
 from dcos_tensorflow.core.recovery import incidents, outcome, planned_changes, restarts, sidecars
-from dcos_tensorflow.core.recovery.members import (
-    has_container,
-    is_down,
-    is_held,
-    is_quiet,
-    is_wanted,
-    members,
-    stays,
-)
+from dcos_tensorflow.core.recovery.members import down, is_quiet, is_wanted, listed, stays
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
 KILL_RETRY_SECONDS = 10.0
@@ -38,138 +37,140 @@ _DOWN_IS_EXPECTED = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase
 
 
 def advance(draft: Draft) -> None:
-    """Move the job as far as it goes now, then kill what should not run in the phase reached."""
+    """Move every job as far as it goes now, then kill what should not run in the phase reached."""
+    for gang in draft.gangs():
+        _advance(gang)
+    uninstall.look(draft)
+    if draft.state.registered:
+        for gang in draft.gangs():
+            _kill_unwanted(gang)
+        _kill_strays(draft)
+
+
+def _advance(gang: GangDraft) -> None:
+    if gang.placing.blocked:
+        gang.placing = replace(gang.placing, blocked="")
     for _ in range(_MAX_MOVES):
-        before = draft.job.phase
-        if before in WATCHED_PHASES and not _finished_meanwhile(draft):
-            _look_for_failures(draft)
-            if draft.job.phase in WATCHED_PHASES:
-                incidents.see_cause(draft)
-        if draft.job.phase is before:
-            _MOVES[before](draft)
-        if draft.job.phase is before:
+        before = gang.job.phase
+        if before in WATCHED_PHASES and not _finished_meanwhile(gang):
+            _look_for_failures(gang)
+            if gang.job.phase in WATCHED_PHASES:
+                incidents.see_cause(gang)
+        if gang.job.phase is before:
+            _MOVES[before](gang)
+        if gang.job.phase is before:
             break
-    if draft.job.phase in WATCHED_PHASES:
-        sidecars.look_after(draft)
-        _forget_who_left(draft)
-    elif draft.job.phase is JobPhase.DONE:
-        sidecars.look_after_who_stay(draft)
-    _kill_unwanted(draft)
-    _kill_strays(draft)
+    if gang.job.phase in WATCHED_PHASES:
+        sidecars.look_after(gang)
+        gang.drop(tuple(gang.tasks.having(Fact.LEFT)))
+    elif gang.job.phase is JobPhase.DONE:
+        sidecars.look_after_who_stay(gang)
 
 
-def _look_for_failures(draft: Draft) -> None:
-    state = draft.state
-    expected = set(state.job.restarting) if state.job.phase in _DOWN_IS_EXPECTED else set()
-    if state.job.phase is JobPhase.PLACING and not expected:
+def _look_for_failures(gang: GangDraft) -> None:
+    job = gang.job
+    expected = frozenset(job.restart.members) if job.phase in _DOWN_IS_EXPECTED else frozenset()
+    if job.phase is JobPhase.PLACING and not expected:
         # The first deployment, or that of a gang which has lost every container.
         return
-    down = [
-        r
-        for n in members(state)
-        if n not in expected and (r := state.tasks.get(n)) and is_down(state, r, draft.now)
-    ]
-    if down:
-        incidents.handle(draft, down)
+    failed = [r for r in down(gang.view, gang.now) if r.name not in expected]
+    if failed:
+        incidents.handle(gang, failed)
 
 
-def _finished_meanwhile(draft: Draft) -> bool:
+def _finished_meanwhile(gang: GangDraft) -> bool:
     """Go over to FINISHING when the deciders have finished: then nobody restarts."""
-    absent = draft.job.absent
-    if not outcome.has_succeeded(draft.state.spec, draft.state.tasks, absent):
+    if not outcome.has_succeeded(gang.view):
         return False
-    deciders = [n for n in outcome.deciding_tasks(draft.state.spec) if n not in absent]
+    deciders = outcome.deciders_of(gang.view)
     for name in deciders:
-        incidents.collect_evidence(draft, draft.state.tasks[name])
-    draft.enter(
-        JobPhase.FINISHING,
-        f"{', '.join(deciders)} finished with 0: the job has succeeded",
-        deadline=draft.now + draft.state.spec.outcome_grace_seconds,
-        restarting=(),
+        incidents.collect_evidence(gang.service, gang.tasks[name])
+    grace = gang.spec.outcome_grace_seconds
+    gang.job = replace(
+        gang.job,
+        deadline=gang.now + grace,
+        restart=replace(gang.restart, members=()),
     )
+    why = f"{listed(deciders)} finished with 0: the job has succeeded"
+    gang.enter(JobPhase.FINISHING, why)
     return True
 
 
-def _staging(draft: Draft) -> None:
+def _staging(gang: GangDraft) -> None:
+    tasks = gang.tasks
+    members = tasks.having(Fact.CONTAINED) & gang.roster.members
+    # A new container whose runner has not been heard of yet is late too.
+    unheard = tasks.having(Fact.HELD) - tasks.having(Fact.STOPPED)
     late = [
-        r for r in _concerned(draft) if r.state is not TaskState.RUNNING or _is_unready(draft, r)
+        r
+        for r in tasks.records_of((tasks.having(Fact.COMING_UP) | unheard) & members)
+        if r.state is not TaskState.RUNNING or not r.ordered_at
     ]
-    if not _timed_out(draft, late):
-        restarts.watch_staging(draft)
+    if not _timed_out(gang, late):
+        restarts.watch_staging(gang)
 
 
-def _is_unready(draft: Draft, record: TaskRecord) -> bool:
-    """Say whether a new container's runner has not been heard of yet."""
-    return record.held and not record.ordered_at and not is_held(draft.state, record)
-
-
-def _starting(draft: Draft) -> None:
-    late = restarts.late(draft)
+def _starting(gang: GangDraft) -> None:
+    late = restarts.late(gang)
     if late:
-        _timed_out(draft, list(late))
+        _timed_out(gang, late)
         return
-    if restarts.out_of_sight(draft):
+    if restarts.out_of_sight(gang):
         return
-    count = sum(1 for n in members(draft.state) if n in draft.state.tasks)
-    draft.enter(
-        JobPhase.RUNNING,
-        f"all {count} tasks of the gang run",
-        deployed=True,
-        restarting=(),
-    )
+    count = len(gang.roster.members.intersection(gang.tasks))
+    gang.job = replace(gang.job, deployed=True, restart=replace(gang.restart, members=()))
+    gang.enter(JobPhase.RUNNING, f"all {count} tasks of the gang run")
 
 
-def _concerned(draft: Draft) -> list[TaskRecord]:
-    tasks = draft.state.tasks
-    return [r for n in members(draft.state) if has_container(r := tasks.get(n)) and r]
-
-
-def _timed_out(draft: Draft, late: list[TaskRecord]) -> bool:
-    limit = draft.state.spec.gang.start_seconds
-    overdue = [r for r in late if draft.waited(_late_since(draft, r)) > limit]
+def _timed_out(gang: GangDraft, late: tuple[TaskRecord, ...] | list[TaskRecord]) -> bool:
+    limit = gang.spec.gang.start_seconds
+    if gang.service.waited(gang.job.phase_since) <= limit:
+        # Nobody is late before the phase has lasted so long.
+        return False
+    overdue = [r for r in late if gang.service.waited(_late_since(gang, r)) > limit]
     if not overdue:
         return False
-    incidents.time_out(draft, min(overdue, key=lambda r: r.name), limit)
+    incidents.time_out(gang, min(overdue, key=lambda r: r.name), limit)
     return True
 
 
-def _late_since(draft: Draft, record: TaskRecord) -> float:
+def _late_since(gang: GangDraft, record: TaskRecord) -> float:
     """Return since when a member could have come up: not while its agent was away."""
     runs = record.state is TaskState.RUNNING
-    return max(draft.job.phase_since, record.changed_at if runs else 0.0)
+    return max(gang.job.phase_since, record.changed_at if runs else 0.0)
 
 
-def _finishing(draft: Draft) -> None:
-    ending = outcome.still_ending(draft.state.tasks)
-    if ending and draft.now < draft.job.deadline:
+def _finishing(gang: GangDraft) -> None:
+    if gang.now < gang.job.deadline and outcome.still_ending(gang.view):
         return
-    why = f"{', '.join(outcome.deciding_tasks(draft.state.spec))} finished with 0"
-    draft.enter(
-        JobPhase.ENDING,
-        f"the job has succeeded ({why}); what still runs is ended",
-        verdict=Verdict(Outcome.SUCCEEDED, 0, why),
-        finished_at=draft.now,
-    )
+    why = f"{listed(outcome.deciding_tasks(gang.spec))} finished with 0"
+    verdict = Verdict(Outcome.SUCCEEDED, 0, why)
+    gang.job = replace(gang.job, verdict=verdict, finished_at=gang.now)
+    gang.enter(JobPhase.ENDING, f"the job has succeeded ({why}); what still runs is ended")
 
 
-def _ending(draft: Draft) -> None:
-    running = [
-        r
-        for r in draft.state.live_tasks
-        if r.state is not TaskState.UNREACHABLE and not stays(draft.state, r.name)
-    ]
-    awaited = [t for t, until in draft.state.evidence_wanted.items() if draft.now < until]
-    if draft.job.uninstalling:
-        uninstall.watch_ending(draft, running)
+def _ending(gang: GangDraft) -> None:
+    if gang.service.state.uninstall.asked:
+        # ``core.operator.uninstall`` ends it, for all gangs together.
         return
-    if running or awaited:
+    wanted = gang.service.state.told.evidence_wanted
+    if still_running(gang) or any(gang.now < until for until in wanted.values()):
         return
-    verdict = draft.job.verdict
+    verdict = gang.job.verdict
     end = f"{verdict.outcome}: {verdict.summary}" if verdict is not None else "ended"
-    draft.enter(JobPhase.DONE, end)
+    gang.enter(JobPhase.DONE, end)
 
 
-_MOVES: dict[JobPhase, Callable[[Draft], None]] = {
+def still_running(gang: GangDraft) -> bool:
+    """Say whether somebody runs who is to end, and whose agent answers."""
+    return any(not stays(gang.view, name) for name in gang.tasks.having(Fact.CONTAINED))
+
+
+def _nothing(gang: GangDraft) -> None:
+    """DONE: nothing moves the job any more."""
+
+
+_MOVES: dict[JobPhase, Callable[[GangDraft], None]] = {
     JobPhase.PLACING: restarts.watch_placing,
     JobPhase.STAGING: _staging,
     JobPhase.STARTING: _starting,
@@ -178,59 +179,55 @@ _MOVES: dict[JobPhase, Callable[[Draft], None]] = {
     JobPhase.BACKING_OFF: restarts.watch_backing_off,
     JobPhase.FINISHING: _finishing,
     JobPhase.ENDING: _ending,
-    JobPhase.DONE: uninstall.watch_done,
+    JobPhase.DONE: _nothing,
 }
 
 assert set(_MOVES) == set(JobPhase)
 
 
-def _forget_who_left(draft: Draft) -> None:
-    """Drop the records of tasks that the options no longer ask for, once they have ended."""
-    state = draft.state
-    left = {n: r for n, r in state.tasks.items() if not (r.terminal and not is_wanted(state, n))}
-    if len(left) != len(state.tasks):
-        draft.set(tasks=left)
+def _kill_unwanted(gang: GangDraft) -> None:
+    tasks = gang.tasks
+    suspects = set(tasks.having(Fact.BEING_KILLED))
+    if gang.job.phase in ENDED_PHASES:
+        suspects |= tasks.having(Fact.LIVE)
+    else:
+        suspects |= tasks.having(Fact.STRANGER)
+    limit = gang.spec.kill_grace_seconds + KILL_MARGIN_SECONDS
+    for record in tasks.records_of(suspects & tasks.having(Fact.CONTAINED)):
+        if gang.now - record.killed_at < limit + KILL_RETRY_SECONDS:
+            continue
+        why = _why_not(gang, record)
+        if why:
+            gang.put(replace(record, kill_reason=why, killed_at=gang.now))
+            gang.service.act(
+                Kill(record.task_id, record.agent_id, limit), f"killing {record.name}: {why}"
+            )
 
 
-def _why_not(draft: Draft, record: TaskRecord) -> str:
+def _why_not(gang: GangDraft, record: TaskRecord) -> str:
     """Return why a task should not run; empty when it should."""
-    state = draft.state
     if record.kill_reason:
         return record.kill_reason
-    if state.job.phase in (JobPhase.ENDING, JobPhase.DONE) and not stays(state, record.name):
-        return f"the job is {state.job.phase}"
-    in_cluster = state.epoch is not None and record.name in state.epoch.addresses
-    if not is_wanted(state, record.name) and state.controls.holds("decommission", record.name):
+    view = gang.view
+    if view.job.phase in ENDED_PHASES:
+        if not stays(view, record.name):
+            return f"the job is {view.job.phase}"
         return ""
-    no_member = record.role in GANG_ROLES and record.name not in members(state)
-    if no_member and (not in_cluster or is_quiet(state)):
-        return "it is not wanted any more"
-    return ""
-
-
-def _kill_unwanted(draft: Draft) -> None:
-    if not draft.state.registered:
-        return
-    grace = draft.state.spec.kill_grace_seconds
-    for record in draft.state.live_tasks:
-        why = _why_not(draft, record)
-        if record.state is TaskState.UNREACHABLE or not why:
-            continue
-        limit = grace + KILL_MARGIN_SECONDS
-        if draft.now - record.killed_at < limit + KILL_RETRY_SECONDS:
-            continue
-        draft.put(replace(record, kill_reason=why, killed_at=draft.now))
-        draft.act(Kill(record.task_id, record.agent_id, limit), f"killing {record.name}: {why}")
+    if not gang.tasks.has(record.name, Fact.STRANGER):
+        return ""
+    in_cluster = view.epoch is not None and record.name in view.epoch.addresses
+    wanted = is_wanted(view.spec, record.name)
+    if not wanted and view.controls.holds(DECOMMISSION, record.name):
+        return ""
+    return "it is not wanted any more" if not in_cluster or is_quiet(view) else ""
 
 
 def _kill_strays(draft: Draft) -> None:
-    if not draft.state.registered:
-        return
     strays = dict(draft.state.strays)
-    for task_id, (agent_id, killed_at) in draft.state.strays.items():
-        if draft.now - killed_at < KILL_RETRY_SECONDS:
+    for task_id, stray in draft.state.strays.items():
+        if draft.now - stray.killed_at < KILL_RETRY_SECONDS:
             continue
-        strays[task_id] = (agent_id, draft.now)
-        draft.act(Kill(task_id, agent_id, 0.0), f"killing {task_id}, which is not wanted")
+        strays[task_id] = replace(stray, killed_at=draft.now)
+        draft.act(Kill(task_id, stray.agent_id, 0.0), f"killing {task_id}, which is not wanted")
     if strays != draft.state.strays:
-        draft.set(strays=strays)
+        draft.state = replace(draft.state, strays=strays)

@@ -1,63 +1,272 @@
 """The working copy of one step: the state so far, the actions so far, and the reasons.
 
-Private to the modules behind ``core.step.step``. A draft lives for one step and never leaves it;
-from outside the step is a pure function.
+Private to the modules behind ``core.step``. A draft lives for one step and never leaves it; from
+outside the step is a pure function. ``Draft`` is the service's; :class:`GangDraft` is one gang of
+it, and whoever works on a gang is given that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dcos_tensorflow.core.model.actions import Acknowledge, Action
-from dcos_tensorflow.core.model.job import JobPhase, JobState
-from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.gang import Gang, Placing
+from dcos_tensorflow.core.model.job import JobPhase, JobState, Membership, Restart
+from dcos_tensorflow.core.model.offer import Offer
+from dcos_tensorflow.core.model.report import SILENT, Report
+from dcos_tensorflow.core.model.roster import Roster
+from dcos_tensorflow.core.model.service_state import GangView, OfferDesk, ServiceState
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task_table import TaskTable
 
 
 @dataclass
 class Draft:
-    """One step in the making. ``now`` is the only clock there is."""
+    """One step in the making. ``now`` is the only clock there is; it began with ``before``."""
 
     state: ServiceState
     now: float
+    before: ServiceState
     actions: list[Action] = field(default_factory=list)
     acknowledgements: list[Acknowledge] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
-
-    @property
-    def job(self) -> JobState:
-        """Return the job as it stands in this step."""
-        return self.state.job
+    _reports: dict[str, Report] | None = None
 
     def waited(self, since: float) -> float:
         """Return the seconds since then for which somebody could have answered us.
 
         Without a subscription nobody is late: no update can come, and nothing can be killed.
         """
-        if not self.state.registered:
+        known = self.state.subscription
+        if not known.registered:
             return 0.0
-        return self.now - max(since, self.state.registered_at, self.state.awake_since)
-
-    def set(self, **changes: Any) -> None:
-        """Replace fields of the state."""
-        self.state = replace(self.state, **changes)
-
-    def set_job(self, **changes: Any) -> None:
-        """Replace fields of the job."""
-        self.state = replace(self.state, job=replace(self.state.job, **changes))
-
-    def enter(self, phase: JobPhase, why: str, **changes: Any) -> None:
-        """Move the job to ``phase``, and say why in one sentence."""
-        since = self.now if phase is not self.job.phase else self.job.phase_since
-        self.set_job(**{"phase": phase, "why": why, "phase_since": since, **changes})
-        self.reasons.append(why)
-
-    def put(self, record: TaskRecord) -> None:
-        """Store a task's record."""
-        self.state = self.state.with_task(record)
+        return self.now - max(since, known.registered_at, known.awake_since)
 
     def act(self, action: Action, why: str) -> None:
         """Ask for an action, and say why in one sentence."""
         self.actions.append(action)
         self.reasons.append(why)
+
+    # Gangs and their tasks.
+
+    def gang(self, name: str) -> GangDraft:
+        """Return one gang to work on."""
+        return GangDraft(self, name)
+
+    def gangs(self) -> Iterator[GangDraft]:
+        """Return every gang to work on."""
+        return (GangDraft(self, name) for name in self.state.gangs)
+
+    def gang_with(self, task: str) -> GangDraft | None:
+        """Return the gang that has a task of this name; None when no gang has."""
+        found = self.state.gang_with(task)
+        return GangDraft(self, found.name) if found is not None else None
+
+    def put(self, record: TaskRecord) -> None:
+        """Store a task's record in place of its earlier one."""
+        gang = self.gang_with(record.name)
+        if gang is None:
+            raise AssertionError(f"{record.name} is of no gang")
+        gang.put(record)
+
+    def note_report(self, task_id: str, report: Report) -> None:
+        """Take what a task's runner says, and work out what follows for the task."""
+        if self._reports is None:
+            self._reports = dict(self.state.told.reports)
+            self.state = replace(self.state, told=replace(self.state.told, reports=self._reports))
+        self._reports[task_id] = report
+        record = self.state.task_by_id(task_id)
+        if record is not None:
+            self.put(record)
+
+    def keep_what_was_said_of(self, task_ids: Collection[str]) -> None:
+        """Forget what the runners and sandboxes of all other attempts have said."""
+        told = self.state.told
+        self._reports = {key: told.reports[key] for key in task_ids if key in told.reports}
+        evidence = {key: found for key, found in told.evidence.items() if key in task_ids}
+        self.state = replace(
+            self.state, told=replace(told, reports=self._reports, evidence=evidence)
+        )
+
+    # Offers.
+
+    def add_offers(self, received: Mapping[str, Offer]) -> None:
+        """Take new offers in hand."""
+        desk = self.state.desk
+        self._set_desk(replace(desk, offers={**desk.offers, **received}, version=desk.version + 1))
+
+    def drop_offers(self, offer_ids: Iterable[str]) -> None:
+        """Let go of offers: they were used, handed back, or are void."""
+        desk, gone = self.state.desk, set(offer_ids)
+        left = {key: offer for key, offer in desk.offers.items() if key not in gone}
+        self._set_desk(replace(desk, offers=left, version=desk.version + 1))
+
+    def drop_all_offers(self) -> None:
+        """Let go of every offer: there is no subscription that they belong to."""
+        self._set_desk(replace(self.state.desk, offers={}))
+        for gang in self.gangs():
+            gang.placing = replace(gang.placing, held_since=0.0)
+
+    def ask_anew(self) -> None:
+        """Ask for offers as soon as may be: long filters of earlier declines hide what is needed.
+
+        What the master believes of us is unknown from here on.
+        """
+        self._set_desk(replace(self.state.desk, suppressed=None))
+
+    def _set_desk(self, desk: OfferDesk) -> None:
+        self.state = replace(self.state, desk=desk)
+
+    # The step's end.
+
+    def close(self) -> None:
+        """Let nobody change what this draft has opened: the state leaves the step."""
+        for gang in self.state.gangs.values():
+            gang.tasks.close(self)
+            gang.tasks.forget_origin()
+
+
+class GangDraft:
+    """One gang of a step in the making."""
+
+    __slots__ = ("name", "service")
+
+    def __init__(self, service: Draft, name: str) -> None:
+        self.service = service
+        self.name = name
+
+    @property
+    def now(self) -> float:
+        """Return the step's clock."""
+        return self.service.now
+
+    @property
+    def view(self) -> GangView:
+        """Return the gang as it stands in this step, with what surrounds it."""
+        state = self.service.state
+        return GangView(state, state.gangs[self.name])
+
+    @property
+    def gang(self) -> Gang:
+        """Return the gang as it stands in this step."""
+        return self.service.state.gangs[self.name]
+
+    @gang.setter
+    def gang(self, gang: Gang) -> None:
+        state = self.service.state
+        self.service.state = replace(state, gangs={**state.gangs, self.name: gang})
+
+    @property
+    def spec(self) -> ServiceSpec:
+        """Return the options that the gang is to run with."""
+        return self.service.state.spec
+
+    @property
+    def tasks(self) -> TaskTable:
+        """Return the gang's tasks."""
+        return self.gang.tasks
+
+    @property
+    def roster(self) -> Roster:
+        """Return who belongs to the gang."""
+        return self.gang.tasks.roster
+
+    @property
+    def epoch(self) -> ClusterSpec | None:
+        """Return the newest ClusterSpec; None before the first placement."""
+        return self.gang.epoch
+
+    @epoch.setter
+    def epoch(self, epoch: ClusterSpec) -> None:
+        self.gang = replace(self.gang, epoch=epoch)
+
+    @property
+    def job(self) -> JobState:
+        """Return where the gang's job stands."""
+        return self.gang.job
+
+    @job.setter
+    def job(self, job: JobState) -> None:
+        self.gang = replace(self.gang, job=job)
+
+    @property
+    def restart(self) -> Restart:
+        """Return the restart under way."""
+        return self.gang.job.restart
+
+    @restart.setter
+    def restart(self, restart: Restart) -> None:
+        self.job = replace(self.job, restart=restart)
+
+    @property
+    def placing(self) -> Placing:
+        """Return what is known of the gang's search for places."""
+        return self.gang.placing
+
+    @placing.setter
+    def placing(self, placing: Placing) -> None:
+        self.gang = replace(self.gang, placing=placing)
+
+    def look_again(self) -> None:
+        """Let placement look at the offers in hand as if it had not: what is wanted has changed."""
+        self.placing = replace(self.placing, considered=(-1, ()))
+
+    def enter(self, phase: JobPhase, why: str) -> None:
+        """Move the job to ``phase``, and say why in one sentence."""
+        since = self.now if phase is not self.job.phase else self.job.phase_since
+        self.job = replace(self.job, phase=phase, why=why, phase_since=since)
+        self.service.reasons.append(why)
+
+    def say(self, why: str) -> None:
+        """Say in one sentence what has happened."""
+        self.service.reasons.append(why)
+
+    def explain(self, why: str) -> None:
+        """Say why the job is where it is, if that is news."""
+        if why != self.job.why:
+            self.job = replace(self.job, why=why)
+
+    def block(self, why: str) -> None:
+        """Note what keeps everybody from being placed or started in this step."""
+        self.placing = replace(self.placing, blocked=why)
+        known = self.service.before.gangs.get(self.name)
+        if known is None or known.placing.blocked != why:
+            self.say(why)
+
+    def put(self, record: TaskRecord) -> None:
+        """Store a task's record in place of its earlier one."""
+        report = self.service.state.told.reports.get(record.task_id, SILENT)
+        self._opened().put(self.service, record, report)
+
+    def advance(self, record: TaskRecord, state: TaskState, **fields: str) -> TaskRecord:
+        """Store and return the record in ``state``, where the table allows the step."""
+        after = record.advance(state, self.now, **fields)
+        self.put(after)
+        return after
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Forget tasks."""
+        for name in names:
+            self._opened().drop(self.service, name)
+
+    def set_membership(self, membership: Membership) -> None:
+        """Change who is done without."""
+        if membership != self.job.membership:
+            self.job = replace(self.job, membership=membership)
+            self.renew_roster()
+
+    def renew_roster(self) -> None:
+        """Work out who belongs to the gang: the options or the membership have changed."""
+        roster = Roster.of(self.spec, self.job.membership.absent)
+        self._opened().follow(self.service, roster, self.service.state.told.reports)
+
+    def _opened(self) -> TaskTable:
+        """Return the gang's tasks to be changed in this step."""
+        tasks = self.gang.tasks
+        opened = tasks.opened(self.service)
+        if opened is not tasks:
+            self.gang = replace(self.gang, tasks=opened)
+        return opened

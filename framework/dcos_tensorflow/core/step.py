@@ -1,30 +1,34 @@
-"""The one door of the core: ``step(state, event, now) -> Decision``.
+"""The one door of the core: ``step(state, events, now) -> Decision``.
 
-Called by the scheduler's event loop with every event, in the order of its queue. A step looks at
-the whole state, in this order:
+Called by the scheduler's event loop with what has happened since the last step, in its order. A
+step looks at what the events say, and at what is due, in this order:
 
-1. ``absorb``: the state mirrors what the event says;
-2. ``advance``: the job moves on, what should not run is killed;
+1. ``absorb``: the state mirrors what each event says, and people's requests are carried out;
+2. ``advance``: every gang's job moves on, what should not run is killed;
 3. ``use_offers``: what is wanted is placed, every other offer handed back;
 4. ``reconcile``: whoever owes an answer is asked.
 
 The caller commits ``writes``, then performs ``actions`` in order; acknowledgements come last, so an
 update that was not committed is sent again by Mesos. A step never does I/O and never fails for what
-an event says: bad luck is a state, not an exception.
+an event says: bad luck is a state, not an exception. It costs what has changed, not what there is
+(``core.model.task_table``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from dcos_tensorflow.core.absorb import absorb
 from dcos_tensorflow.core.advance import advance
 from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.kept.writes import writes_between
 from dcos_tensorflow.core.model.actions import Action, Write
 from dcos_tensorflow.core.model.events import Event
-from dcos_tensorflow.core.model.service_state import ServiceState, writes_between
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.offers.desk import use_offers
 from dcos_tensorflow.core.offers.reconciliation import reconcile
-from dcos_tensorflow.core.offers.use import use_offers
+from dcos_tensorflow.core.operator.requests import carry_out
 
 #: A scheduler that looked at nothing for so long (its store was away, its machine stood still) has
 #: heard nobody meanwhile. It looks once a second.
@@ -33,27 +37,40 @@ PAUSE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Decision:
-    """What one event leads to: the new state, what to commit, what to do then, and why."""
+    """What events lead to."""
 
     state: ServiceState
+    #: What to commit before anything is done.
     writes: tuple[Write, ...]
+    #: What to do then, in order; acknowledgements are the last.
     actions: tuple[Action, ...]
+    #: Why, one sentence after the other.
     why: str
 
 
-def step(state: ServiceState, event: Event, now: float) -> Decision:
-    """Return what ``event`` leads to. ``now`` is unix seconds and never goes back."""
-    draft = Draft(state, now)
-    draft.set(stepped_at=now)
-    if now - state.stepped_at > PAUSE_SECONDS:
-        draft.set(awake_since=now)
-    absorb(draft, event)
+def step(state: ServiceState, events: Sequence[Event], now: float) -> Decision:
+    """Return what ``events`` lead to. ``now`` is unix seconds and never goes back."""
+    draft = Draft(state, now, state)
+    _look_at_the_clock(draft)
+    for event in events:
+        if not carry_out(draft, event):
+            absorb(draft, event)
     advance(draft)
     use_offers(draft)
     reconcile(draft)
+    writes = writes_between(state, draft.state)
+    draft.close()
     return Decision(
         state=draft.state,
-        writes=writes_between(state, draft.state),
+        writes=writes,
         actions=(*draft.actions, *draft.acknowledgements),
         why="; ".join(dict.fromkeys(draft.reasons)),
     )
+
+
+def _look_at_the_clock(draft: Draft) -> None:
+    known = draft.state.subscription
+    paused = draft.now - known.stepped_at > PAUSE_SECONDS
+    awake_since = draft.now if paused else known.awake_since
+    looked = replace(known, stepped_at=draft.now, awake_since=awake_since)
+    draft.state = replace(draft.state, subscription=looked)

@@ -13,21 +13,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dcos_tensorflow.core.cluster.cluster_spec import decider
-from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.kept import paths
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.restore import configurations, is_uninstalling, restore, upgrade
+from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, UninstallRequested
 from dcos_tensorflow.core.model.job import Incident, JobPhase, JobState
-from dcos_tensorflow.core.model.service_state import (
-    JOB_PATH,
-    LaunchSettings,
-    ServiceState,
-    StateUnreadable,
-    configuration_id,
-    first_writes,
-    restore,
-    writes_between,
-)
+from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
 from dcos_tensorflow.state.store import StateStore
@@ -70,14 +63,17 @@ def begin(
     told and decides whether it becomes the target. Raises UninstallGoesOn, StateUnreadable,
     StateError.
     """
-    values = store.load()
-    if _is_uninstalling(values) and not uninstall:
+    values, upgrade_writes = upgrade(store.load())
+    if is_uninstalling(values) and not uninstall:
         raise UninstallGoesOn(
             f"the service {spec.name} is being uninstalled, and that cannot be taken back; start"
             " its scheduler with --uninstall or SDK_UNINSTALL to go on with it, and the service"
             " again when it is over"
         )
-    stored = restore(values, settings)
+    if upgrade_writes:
+        log.info("the state was written by an earlier release; it is brought to this one's format")
+        store.commit(upgrade_writes)
+    stored = restore(values, settings, time.time())
     first = stored or _first_state(spec, settings, find_former_life())
     if uninstall:
         return _uninstalling(first, known=stored is not None)
@@ -95,27 +91,11 @@ def begin(
     )
 
 
-def _is_uninstalling(values: Mapping[str, bytes]) -> bool:
-    """Say whether an uninstall has begun. Its erase leaves the job's record to the last."""
-    if JOB_PATH not in values:
-        return False
-    try:
-        return codec.decode(JobState, values[JOB_PATH]).uninstalling
-    except codec.RecordError as error:
-        raise StateUnreadable(f"{JOB_PATH}: {error}") from error
-
-
 def _configurations(values: Mapping[str, bytes]) -> dict[str, ServiceSpec]:
-    found = {}
-    for path, value in values.items():
-        folder, _, identifier = path.partition("/")
-        if folder != "Configurations":
-            continue
-        try:
-            found[identifier] = codec.decode(ServiceSpec, value)
-        except codec.RecordError as error:
-            # It is not the target: nothing depends on it but going back to it.
-            log.warning("the stored configuration %s cannot be read: %s", identifier, error)
+    found, unreadable = configurations(values)
+    for identifier, why in unreadable.items():
+        # It is not the target: nothing depends on it but going back to it.
+        log.warning("the stored configuration %s cannot be read: %s", identifier, why)
     return found
 
 
@@ -128,11 +108,8 @@ def _uninstalling(state: ServiceState, *, known: bool) -> Beginning:
 
 
 def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife) -> ServiceState:
-    state = ServiceState(
-        spec=spec,
-        instance=str(uuid.uuid4()),
-        settings=replace(settings, token_key=secrets.token_hex(32)),
-    )
+    settings = replace(settings, token_key=secrets.token_hex(32))
+    state = ServiceState.of_one_gang(spec, str(uuid.uuid4()), settings)
     if not former.framework_id:
         return state
     what = (
@@ -140,13 +117,12 @@ def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife
         f" {former.framework_id}, which goes on: {len(former.tasks)} tasks of it are ended, and the"
         " job starts again from its last checkpoint"
     )
-    lost = Incident(decider(spec), "", time.time(), "state lost", what, charged=False)
-    return replace(
-        state,
-        framework_id=former.framework_id,
-        abandoned=former.tasks,
-        job=JobState(incidents=(lost,), why=what),
-    )
+    lost = Incident(spec.decider, "", time.time(), "state lost", what, charged=False)
+    gangs = {
+        name: replace(gang, job=JobState(incidents=(lost,), why=what))
+        for name, gang in state.gangs.items()
+    }
+    return replace(state, framework_id=former.framework_id, abandoned=former.tasks, gangs=gangs)
 
 
 def _new(store: StateStore, state: ServiceState) -> Beginning:
@@ -159,19 +135,14 @@ def _renewed(
     store: StateStore, spec: ServiceSpec, stored: ServiceState, values: Mapping[str, bytes]
 ) -> Beginning:
     """Replace a job that is done by a new one; the framework id is kept."""
-    state = ServiceState(
-        spec=spec,
-        instance=str(uuid.uuid4()),
-        settings=stored.settings,
+    state = replace(
+        ServiceState.of_one_gang(spec, str(uuid.uuid4()), stored.settings),
         framework_id=stored.framework_id,
         # What has outlived the job before is ended.
         abandoned={record.task_id: record.agent_id for record in stored.live_tasks},
     )
-    old = [
-        path
-        for path in values
-        if path.startswith(("Tasks/", "Configurations/")) or path in ("Epoch", "Plans")
-    ]
+    folders = (paths.TASKS, paths.CONFIGURATIONS, paths.GANGS)
+    old = [p for p in values if p.partition("/")[0] in folders or p == paths.CONTROLS]
     kept = {write.path for write in first_writes(state)}
     removed = [Write(path, None) for path in old if path not in kept]
     told = writes_between(replace(state, abandoned={}), state)

@@ -139,7 +139,7 @@ class EventLoop:
 
     def _handle(self, event: Event) -> None:
         self._now = max(self._now, self._clock())
-        decision = step(self._state, event, self._now)
+        decision = step(self._state, (event,), self._now)
         writes = decision.writes
         if writes and not self._erased and not self._stored(lambda: self._store.commit(writes)):
             return

@@ -105,7 +105,7 @@ class QuotaWatch:
         self._tell(state, found)
 
     def _tell(self, state: ServiceState, found: Quota | None) -> None:
-        if found != state.quota and not self._stopping.is_set():
+        if found != state.told.quota and not self._stopping.is_set():
             self._emit(QuotaSeen(found))
 
     def _run(self) -> None:

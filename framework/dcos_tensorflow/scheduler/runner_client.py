@@ -23,6 +23,7 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import orders
 from dcos_tensorflow.core.cluster.launch import task_token
 from dcos_tensorflow.core.model.events import RunnerReported
+from dcos_tensorflow.core.model.report import is_under
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.scheduler.runner_request import NotARunner, Refused, ask, signed
@@ -252,7 +253,7 @@ class RunnerClient:
             self._take(record, runner, report)
 
     async def _order(self, record: TaskRecord, runner: _Runner) -> None:
-        order = orders.order(self._state(), record)
+        order = orders.order(self._state().view(), record)
         if order is None:
             return
         runner.ordered = (record.start, not record.held)
@@ -276,7 +277,7 @@ class RunnerClient:
         revision = report.pop("revision", None)
         runner.revision = revision if isinstance(revision, int) else None
         now = time.monotonic()
-        held = self._state().reports.get(record.task_id)
+        held = self._state().told.reports.get(record.task_id)
         lost = not _same(held, report) and now - runner.reported_at >= _REPEAT_SECONDS
         if lost or not _same(runner.report, report):
             runner.reported_at = now
@@ -309,9 +310,9 @@ def _is_asked(record: TaskRecord) -> bool:
 
 def _needs_order(state: ServiceState, record: TaskRecord, report: Mapping[str, Any] | None) -> bool:
     """Say whether a runner that has reported is not under its order. One that ends needs none."""
-    if report is None or record.kill_reason or orders.is_under(record, report):
+    if report is None or record.kill_reason or is_under(record, report):
         return False
-    return orders.order(state, record) is not None
+    return orders.order(state.view(), record) is not None
 
 
 def _due_at(record: TaskRecord, runner: _Runner, period: float, *, unruly: bool) -> float:

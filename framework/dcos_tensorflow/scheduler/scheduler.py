@@ -14,6 +14,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from dcos_tensorflow.core.kept import paths
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.restore import StateUnreadable
 from dcos_tensorflow.core.model.actions import (
     Action,
     CollectEvidence,
@@ -24,13 +27,7 @@ from dcos_tensorflow.core.model.actions import (
 )
 from dcos_tensorflow.core.model.events import Event, FrameworkRefused
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import (
-    FRAMEWORK_ID_PATH,
-    LaunchSettings,
-    ServiceState,
-    StateUnreadable,
-    configuration_id,
-)
+from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.step import Decision
 from dcos_tensorflow.mesos.agent_files import AgentFiles
@@ -138,7 +135,7 @@ class Scheduler:
         state = self._loop.state
         # Before an uninstall has begun the plan of the job may be complete: Cosmos would take it
         # for the plan of the uninstall, and delete the app.
-        begun = state.job.uninstalling or not self.config.uninstall
+        begun = state.uninstall.asked or not self.config.uninstall
         return state if begun else None
 
     def submit(self, event: Event) -> None:
@@ -300,11 +297,11 @@ class Scheduler:
         An uninstall has done both by itself.
         """
         state = self.state()
-        if state is not None and state.erased:
+        if state is not None and state.removal.erased:
             return
         if self._gateway is not None and self._store is not None:
             self._gateway.perform(Teardown())
-            self._store.commit([Write(FRAMEWORK_ID_PATH, None)])
+            self._store.commit([Write(paths.FRAMEWORK_ID, None)])
 
     # Wiring.
 

@@ -32,9 +32,8 @@ class Service:
     def __init__(self) -> None:
         # Long enough to be looked at on a machine that is busy.
         retry = RetrySpec(initial_backoff_seconds=60)
-        state = ServiceState(
-            a_spec(retry=retry), "an-instance", LaunchSettings(token_key=TOKEN_KEY)
-        )
+        settings = LaunchSettings(token_key=TOKEN_KEY)
+        state = ServiceState.of_one_gang(a_spec(retry=retry), "an-instance", settings)
         self.metrics = Metrics()
         self.loop = EventLoop(state, self, self.perform, tick_seconds=0.02)
         self.loop.watch(self.metrics.observe)

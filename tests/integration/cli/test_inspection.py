@@ -18,8 +18,9 @@ from dcos_tensorflow.cli import registry
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.cli.registry import Registration
 from dcos_tensorflow.cli.work_directory import work_directory
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.options import effective, load

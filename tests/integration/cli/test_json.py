@@ -16,10 +16,11 @@ from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.main import cli, run_command_line
 from dcos_tensorflow.cli.registry import Registration, register
 from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from sample_states import a_record, a_spec, a_state
 

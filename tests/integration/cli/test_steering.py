@@ -19,6 +19,8 @@ from dcos_tensorflow.cli import registry
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.cli.registry import Registration
 from dcos_tensorflow.cli.work_directory import work_directory
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.writes import first_writes
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
@@ -30,12 +32,12 @@ from dcos_tensorflow.core.model.events import (
     UninstallRequested,
 )
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id, first_writes
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.state.store import open_store
-from sample_states import a_state, failed, gang, running
+from sample_states import a_state, failed, gang, running, with_records
 
 OPTIONS = {
     "service": {"name": "tensorflow", "job_url": "http://host/job.zip", "job_name": "mnist"},
@@ -289,7 +291,7 @@ class TestUpdate:
     def test_it_is_paused_through_the_deploy_plan(self, service: Service, capsys: Any) -> None:
         for record in service.current.tasks.values():
             outdated = replace(record, fingerprint="of-before")
-            service.current = service.current.with_task(outdated)
+            service.current = with_records(service.current, outdated)
 
         assert run_command_line(["update", "pause"]) == 0
         assert service.events == [PlanCommand("deploy", PlanVerb.PAUSE)]

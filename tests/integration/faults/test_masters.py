@@ -17,7 +17,7 @@ def subscriptions(training: ScheduledTraining) -> int:
     """Return when the newest subscription began: another number is another one."""
     state = training.scheduler.state()
     assert state is not None
-    return int(state.registered_at * 1000) if state.registered else 0
+    return int(state.subscription.registered_at * 1000) if state.registered else 0
 
 
 def subscribes_again(training: ScheduledTraining, before: int) -> None:

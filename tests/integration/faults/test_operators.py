@@ -220,7 +220,7 @@ def test_a_maintenance_that_is_far_away_moves_nothing_yet(training: ScheduledTra
     leaving = training.agent_of("worker-1")
     training.cluster.faults.schedule_maintenance([leaving], start_in_seconds=3600)
     eventually(
-        lambda: (state := training.scheduler.state()) and state.job.leaving,
+        lambda: (state := training.scheduler.state()) and state.maintenance.starts,
         seconds=60,
         what="that the service has heard of it",
     )

@@ -23,7 +23,7 @@ def lasting(marks):
 
 
 def launches(scheduler) -> int:
-    return scheduler.state().job.attempt
+    return scheduler.state().attempt
 
 
 def test_a_job_runs_to_its_end_and_gives_everything_back(schedule):
@@ -42,7 +42,9 @@ def test_the_verdict_of_a_failed_job_tells_the_last_words_of_the_task(schedule):
     scheduler = schedule(command_job("echo no such number >&2; exit 7", workers=1))
     state = wait_until(scheduler, done)
     assert (state.job.verdict.outcome, state.job.verdict.exit_code) == (Outcome.FAILED, 7)
-    assert any("no such number" in line for e in state.evidence.values() for line in e.last_lines)
+    assert any(
+        "no such number" in line for e in state.told.evidence.values() for line in e.last_lines
+    )
 
 
 def test_a_scheduler_that_comes_back_finds_its_tasks_running(schedule, lasting, marks):
@@ -106,7 +108,7 @@ def test_a_task_of_a_partitioned_agent_is_killed_when_it_comes_back(schedule, la
     wait_until(scheduler, lambda s: running(s) and s.epoch.epoch == 2)
     cluster.faults.heal_agent(agent)
     wait_until(scheduler, lambda s: not s.abandoned and not s.strays)
-    assert scheduler.state().job.restarts == 1
+    assert scheduler.state().job.restart.count == 1
     assert old.isdisjoint(record.task_id for record in scheduler.state().tasks.values())
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.events import ConfigurationChanged, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.service_state import configuration_id
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.scheduler.scheduler import EXIT_UNINSTALLING, SchedulerError
 from dcos_tensorflow.state.store import open_store
@@ -74,7 +74,7 @@ def test_options_that_a_job_cannot_go_over_to_are_refused_and_the_job_goes_on(sc
     first.stop()
     second = schedule(replace(lasting, user="somebody-else"))
     state = wait_until(second, lambda s: s.refused_configuration != "")
-    assert "the user that tasks run as" in state.refused_configuration
+    assert "the user that tasks run as" in state.told.refused_configuration
     assert is_target(lasting)(state)
     assert {r.task_id for r in state.tasks.values()} == {r.task_id for r in before.tasks.values()}
 

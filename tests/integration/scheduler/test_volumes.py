@@ -202,7 +202,7 @@ def test_an_uninstall_leaves_no_reservation_in_the_master(schedule, cluster, mar
         wait_until(scheduler, done)
     scheduler.submit(UninstallRequested("the test wants it"))
     state = wait_until(scheduler, lambda s: s.erased)
-    assert state.job.given_up == ()
+    assert state.uninstall.given_up == ()
     assert reserved(cluster) == []
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dcos_tensorflow.api.views.endpoints import endpoint
 from dcos_tensorflow.core.model.spec import TaskRole, VirtualNetwork
-from sample_states import a_record, a_role, a_spec, running
+from sample_states import a_record, a_role, a_spec, running, with_records
 
 
 def test_tensorboard_has_the_virtual_address_of_the_published_package() -> None:
@@ -28,7 +28,7 @@ def test_members_of_the_cluster_have_no_virtual_address() -> None:
 def test_a_container_whose_address_is_not_known_has_a_name_already() -> None:
     state = replace(running(), spec=a_spec(network=VirtualNetwork("dcos")))
     for name, address in (("worker-0", "9.0.0.1"), ("worker-1", "")):
-        state = state.with_task(a_record(name, address=address, ports=(2222, 2218)))
+        state = with_records(state, a_record(name, address=address, ports=(2222, 2218)))
     assert endpoint(state, "worker") == {
         "address": ["9.0.0.1:2222"],
         "dns": [

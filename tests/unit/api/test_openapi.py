@@ -16,8 +16,9 @@ from starlette.routing import Route
 from dcos_tensorflow.api import openapi
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.operations import OPERATIONS, Operation
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.mesos.agent_files import AgentUnreachable
 from sample_states import a_state, failed, gang, offered, played, registered, running

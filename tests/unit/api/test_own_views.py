@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dcos_tensorflow.api.views.cluster import FULL_UP_TO
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec, server_definition, tf_config
+from dcos_tensorflow.core.cluster.cluster_spec import server_definition, tf_config
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import Evidence
 from dcos_tensorflow.core.model.spec import TaskRole

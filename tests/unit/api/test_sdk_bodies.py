@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import Container, Containerizer, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
@@ -20,12 +21,14 @@ from sample_states import (
     a_role,
     a_spec,
     a_state,
+    changed,
     failed,
     gang,
     offered,
     played,
     registered,
     running,
+    with_records,
 )
 
 RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "dcos-cli-recordings"
@@ -298,7 +301,7 @@ def with_volume() -> ServiceState:
     )
     reservation = Reservation("r1", "f", "ps-0", record.task_id, "a1", "node1", "svc-role", True)
     return replace(
-        state.with_task(record),
+        with_records(state, record),
         spec=replace(state.spec, roles=roles),
         reservations={"r1": reservation},
     )
@@ -354,7 +357,7 @@ class TestRecordedClients:
                 body.pop("options", None)
             state = in_progress if exchange["response"]["status"] == 202 else running()
             if path.endswith("/suppressed"):
-                state = replace(state, suppressed=True)
+                state = changed(state, suppressed=True)
             answer = ask(path, state)
             status = exchange["response"]["status"]
             same = answer.status_code == status and includes(shape(answer.json()), shape(body))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
@@ -19,12 +20,11 @@ from dcos_tensorflow.core.model.events import (
     UninstallRequested,
 )
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import configuration_id
 from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.options import load, service_spec
-from sample_states import a_record, a_role, a_spec, a_state, gang, running
+from sample_states import a_record, a_role, a_spec, a_state, gang, running, with_records
 
 RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "dcos-cli-recordings"
 
@@ -81,7 +81,7 @@ class TestPlanVerbs:
         assert "already" in answer.json()["message"]
 
     def test_a_phase_and_a_step_may_be_named_by_id(self, order: Any, source: Any) -> None:
-        phase = next(p for p in plans(PLACING)["deploy"].phases if p.name == "tensorboard")
+        phase = next(p for p in plans(PLACING.view())["deploy"].phases if p.name == "tensorboard")
         query = f"phase={phase.id}&step={phase.steps[0].id}"
 
         assert order(f"/v1/plans/deploy/forceComplete?{query}", PLACING).status_code == 200
@@ -231,7 +231,7 @@ class TestUpdate:
     def test_the_answer_names_whose_containers_are_replaced(self, order: Any) -> None:
         state = self.running()
         for record in state.tasks.values():
-            state = state.with_task(replace(record, fingerprint="of-before"))
+            state = with_records(state, replace(record, fingerprint="of-before"))
 
         answer = order("/v1/job/update", state, changed(mem=8192))
         assert answer.json()["restarts"][-2:] == ["worker-0", "worker-1"]

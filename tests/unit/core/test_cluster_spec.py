@@ -12,10 +12,8 @@ import pytest
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.cluster_spec import (
-    ClusterSpec,
     address_of,
     data_shard,
-    decider,
     illegal_mix,
     rendered_strategy,
     runner_cluster,
@@ -23,6 +21,7 @@ from dcos_tensorflow.core.cluster.cluster_spec import (
     tf_config,
     wait_for,
 )
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import (
     Addressing,
@@ -394,11 +393,10 @@ class TestDecider:
         ],
     )
     def test_is_the_first_that_trains(self, counts: dict[str, int], expected: str) -> None:
-        assert decider(service(**counts)) == expected  # type: ignore[arg-type]
+        assert service(**counts).decider == expected  # type: ignore[arg-type]
 
-    def test_is_refused_when_nothing_trains(self) -> None:
-        with pytest.raises(ValueError, match="service mnist: no chief"):
-            decider(service(ps=1))
+    def test_is_nobody_when_nothing_trains(self) -> None:
+        assert service(ps=1).decider == ""
 
 
 class TestDataShard:

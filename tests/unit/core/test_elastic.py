@@ -46,7 +46,7 @@ def test_a_first_deployment_goes_on_with_fewer_workers_after_waiting():
     scheduler = deployed(4, min_count=1)
     assert scheduler.state.job.phase is JobPhase.RUNNING
     assert len(scheduler.state.tasks) == 4
-    assert [n.rpartition("-")[0] for n in scheduler.state.job.absent] == ["worker"]
+    assert [n.rpartition("-")[0] for n in scheduler.state.job.membership.absent] == ["worker"]
 
 
 def test_without_min_count_a_first_deployment_waits_for_everybody():
@@ -60,7 +60,7 @@ def test_a_lost_worker_that_finds_no_place_is_done_without():
     lose_agent_of(scheduler, "worker-0")
     settle(scheduler, 90)
     assert scheduler.state.job.phase is JobPhase.RUNNING
-    assert scheduler.state.job.absent == ("worker-0",)
+    assert scheduler.state.job.membership.absent == ("worker-0",)
     assert "worker-0" not in scheduler.state.epoch.addresses
     assert {n: t for n, t in task_ids(scheduler).items() if n in scheduler.state.epoch.addresses}
     assert before["chief-0"] == scheduler.state.tasks["chief-0"].task_id
@@ -72,7 +72,7 @@ def test_a_gang_that_lost_a_member_grows_again_when_there_is_room():
     settle(scheduler, 90)
     scheduler.cluster.bring_back(agent)
     settle(scheduler, 200)
-    assert scheduler.state.job.absent == ()
+    assert scheduler.state.job.membership.absent == ()
     assert set(scheduler.state.epoch.addresses) == set(scheduler.state.spec.task_names())
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
@@ -99,7 +99,7 @@ def test_growing_again_waits_for_grow_seconds():
     settle(scheduler, 90)
     scheduler.cluster.bring_back(agent)
     settle(scheduler, 30)
-    assert scheduler.state.job.absent == ("worker-0",)
+    assert scheduler.state.job.membership.absent == ("worker-0",)
 
 
 def test_growing_restarts_the_chief_and_no_other_container_or_parameter_server():
@@ -119,7 +119,7 @@ def test_chief_and_parameter_servers_are_never_done_without_but_take_a_workers_p
     scheduler = started(training(PSS, gang=GANG, min_count=1), room_for_one_each(5))
     lose_agent_of(scheduler, lost)
     settle(scheduler, 400)
-    assert [name.rpartition("-")[0] for name in scheduler.state.job.absent] == ["worker"]
+    assert [name.rpartition("-")[0] for name in scheduler.state.job.membership.absent] == ["worker"]
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
@@ -127,7 +127,7 @@ def test_without_min_count_the_place_of_a_chief_is_waited_for():
     scheduler = started(training(PSS, gang=GANG), room_for_one_each(5))
     lose_agent_of(scheduler, "chief-0")
     settle(scheduler, 400)
-    assert scheduler.state.job.absent == ()
+    assert scheduler.state.job.membership.absent == ()
     assert scheduler.state.job.phase is JobPhase.PLACING
 
 
@@ -136,14 +136,14 @@ def test_worker_0_is_never_done_without_where_it_decides():
     scheduler = started(spec, room_for_one_each(4))
     lose_agent_of(scheduler, "worker-0")
     settle(scheduler, 400)
-    assert "worker-0" not in scheduler.state.job.absent
+    assert "worker-0" not in scheduler.state.job.membership.absent
 
 
 def test_the_last_worker_of_a_parameter_server_strategy_is_never_done_without():
     scheduler = started(training(PSS, worker=1, gang=GANG, min_count=0), room_for_one_each(4))
     lose_agent_of(scheduler, "worker-0")
     settle(scheduler, 400)
-    assert scheduler.state.job.absent == ()
+    assert scheduler.state.job.membership.absent == ()
 
 
 def test_a_gang_that_cannot_be_completed_gives_its_places_back():
@@ -193,7 +193,7 @@ def test_the_job_goes_on_with_fewer_after_a_restart_of_the_scheduler_too():
     scheduler.run(40)
     scheduler.restart()
     settle(scheduler, 100)
-    assert scheduler.state.job.absent == ("worker-0",)
+    assert scheduler.state.job.membership.absent == ("worker-0",)
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
@@ -205,7 +205,7 @@ def test_room_that_a_larger_machine_brings_is_enough():
     any_agent.free += Resources(cpus=4, mem=8000)
     settle(scheduler, 200)
     recover(scheduler, 10)
-    assert scheduler.state.job.absent == ()
+    assert scheduler.state.job.membership.absent == ()
 
 
 def test_with_all_workers_deciding_those_that_are_done_without_are_not_waited_for():
@@ -224,7 +224,7 @@ def test_a_gang_that_waits_sees_all_offers_again_when_one_more_comes():
     cluster.lose("S0")
     scheduler = Scheduler(training(PSS), cluster)
     cluster.subscribe()
-    while scheduler.state.gang_rounds < 5:
+    while scheduler.state.only_gang.placing.rounds < 5:
         scheduler.run(1)
     # The other four were refused this moment, for much longer than an offer is held.
     cluster.bring_back("S0")

@@ -11,6 +11,7 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.spec import RetrySpec, RoleSpec, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
+from sample_states import with_job
 from simulated_scheduler import (
     fail,
     fail_process,
@@ -173,8 +174,7 @@ def test_a_number_that_no_training_reaches_does_not_hide_what_comes_after_it():
 
 def test_a_best_step_that_cannot_be_one_is_forgotten():
     scheduler = a_job(limit=0, fruitless_limit=3)
-    job = replace(scheduler.state.job, best_step=7564124229747301)
-    scheduler.state = replace(scheduler.state, job=job)
+    scheduler.state = with_job(scheduler.state, best_step=7564124229747301)
     assert survives_interruptions(scheduler)
 
 
@@ -232,7 +232,7 @@ def test_each_further_failure_waits_longer():
     waits = []
     for _ in range(3):
         fail_process(scheduler, "worker-1")
-        waits.append(scheduler.state.job.restart_at - scheduler.cluster.now)
+        waits.append(scheduler.state.job.restart.due_at - scheduler.cluster.now)
         scheduler.run(60)
     assert waits[0] < waits[1] < waits[2]
 
@@ -250,14 +250,14 @@ def test_failures_outside_the_window_are_forgotten():
 def test_retries_and_back_off_survive_a_restart_of_the_scheduler_at_every_moment(moment):
     scheduler = a_job(MWMS, limit=5, initial_backoff_seconds=4)
     fail_process(scheduler, "worker-1", "user_error", 1)
-    due = scheduler.state.job.restart_at
+    due = scheduler.state.job.restart.due_at
     scheduler.run(moment)
     before = scheduler.state.job
     scheduler.restart()
     assert scheduler.state.job == before
     scheduler.run(20)
     assert scheduler.state.job.phase is JobPhase.RUNNING
-    assert scheduler.state.job.restart_at == due
+    assert scheduler.state.job.restart.due_at == due
     assert set(starts(scheduler).values()) == {2}
     assert len(scheduler.state.job.incidents) == 1
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core.cluster.fingerprint import as_launched_before, fingerprint
-from dcos_tensorflow.core.cluster.launch_options import options_of
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept
+from dcos_tensorflow.core.model.controls import UPDATE
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import Addressing, JobSpec, Strategy, TaskRole, UpdateStrategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.changes import is_updating
-from dcos_tensorflow.core.plans.elements import UPDATE
+from dcos_tensorflow.core.recovery.launch_options import options_of
 from dcos_tensorflow.core.recovery.update_order import outdated
 from simulated_scheduler import fail, room_for_one_each, started, training
 
@@ -79,11 +79,11 @@ def test_what_has_gone_over_already_comes_back_with_the_new_options():
 def test_what_came_back_as_it_was_goes_over_when_the_update_goes_on():
     scheduler = half_updated()
     lose_container(scheduler, "worker-1")
-    assert outdated(scheduler.state) == ("worker-1",)
+    assert outdated(scheduler.state.view()) == ("worker-1",)
     scheduler.handle(events.PlanCommand(UPDATE, events.PlanVerb.RESUME))
     settle(scheduler)
     assert speed(scheduler, "worker-1") == "2"
-    assert outdated(scheduler.state) == ()
+    assert outdated(scheduler.state.view()) == ()
 
 
 def test_the_old_options_survive_a_restart_of_the_scheduler():
@@ -110,7 +110,7 @@ def test_a_paused_update_can_be_resumed_while_its_last_task_is_down():
     cluster.report(cluster.id_of("worker-1"), TaskState.FAILED, KILLED)
     scheduler.drain()
     assert scheduler.state.tasks["worker-1"].terminal
-    assert outdated(scheduler.state) == ()
+    assert outdated(scheduler.state.view()) == ()
     assert is_updating(scheduler.state)
 
 
@@ -148,7 +148,7 @@ def test_how_members_are_addressed_is_never_the_old_way():
     scheduler = half_updated()
     named = replace(scheduler.state.spec, addressing=Addressing.DNS)
     state = replace(scheduler.state, spec=named)
-    assert options_of(state, "worker-1") == named
+    assert options_of(state.view(), "worker-1") == named
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_errors_of_the_users_are_not_held_against_an_agent():
     for _ in range(4):
         fail(scheduler, "worker-1", "Command exited with status 1")
         recover(scheduler, 60)
-    assert scheduler.state.job.agent_failures == {}
+    assert scheduler.state.agent_failures == {}
 
 
 @pytest.mark.parametrize("name", ["worker-1", "ps-0"])

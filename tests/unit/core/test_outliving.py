@@ -53,14 +53,14 @@ def runs(scheduler: Scheduler) -> list[str]:
 def test_without_the_option_it_ends_with_the_job():
     scheduler = ended(outlives_job=False)
     assert runs(scheduler) == []
-    assert staying(scheduler.state) == ()
+    assert staying(scheduler.state.view()) == ()
 
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_it_runs_on_when_the_job_has_ended(code):
     scheduler = ended(code=code, retry=RetrySpec(limit=0))
     assert runs(scheduler) == [BOARD]
-    assert [record.name for record in staying(scheduler.state)] == [BOARD]
+    assert [record.name for record in staying(scheduler.state.view())] == [BOARD]
     scheduler.run(3600)
     assert runs(scheduler) == [BOARD]
 
@@ -82,7 +82,7 @@ def test_a_stop_after_the_end_ends_it_for_good_and_changes_no_verdict():
     scheduler.handle(events.StopRequested("enough"))
     scheduler.run(60)
     assert runs(scheduler) == []
-    assert staying(scheduler.state) == ()
+    assert staying(scheduler.state.view()) == ()
     assert scheduler.state.job.verdict.outcome is Outcome.SUCCEEDED
     seen = len(scheduler.cluster.launch_history)
     scheduler.run(600)

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import TaskRole, UpdateStrategy
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.plans.plan import (
-    Phase,
-    Plan,
-    PlanStrategy,
-    Status,
-    Step,
-    aggregate,
-    deploy_plan,
-    plans,
-    recovery_plan,
-)
+from dcos_tensorflow.core.plans import plan as of_gang
+from dcos_tensorflow.core.plans.elements import Phase, Plan, PlanStrategy, Status, Step, aggregate
 from sample_states import (
     a_record,
     a_role,
@@ -36,7 +29,21 @@ from sample_states import (
     registered,
     running,
     updated,
+    with_job,
+    with_records,
 )
+
+
+def deploy_plan(state: ServiceState) -> Plan:
+    return of_gang.deploy_plan(state.view())
+
+
+def plans(state: ServiceState) -> Mapping[str, Plan]:
+    return of_gang.plans(state.view())
+
+
+def recovery_plan(state: ServiceState) -> Plan:
+    return of_gang.recovery_plan(state.view())
 
 
 def steps_of(plan: Plan) -> dict[str, Step]:
@@ -263,10 +270,7 @@ class TestVerdicts:
 
 class TestSidecars:
     def with_tensorboard(self, **changes: object) -> ServiceState:
-        return replace(
-            running(),
-            tasks={**running().tasks, "tensorboard-0": a_record("tensorboard-0", **changes)},
-        )
+        return with_records(running(), a_record("tensorboard-0", **changes))
 
     def test_one_that_fits_nowhere_does_not_hold_the_plan_up(self) -> None:
         state = a_state(JobPhase.RUNNING, gang(), job={"deployed": True})
@@ -299,7 +303,7 @@ class TestSidecars:
 
     def test_one_that_ended_with_the_job_is_complete(self) -> None:
         state = self.with_tensorboard(state=TaskState.KILLED, kill_reason="the job is ending")
-        state = replace(state, job=replace(state.job, phase=JobPhase.DONE))
+        state = with_job(state, phase=JobPhase.DONE)
 
         assert statuses(deploy_plan(state))["tensorboard-0"] is Status.COMPLETE
 
@@ -463,11 +467,7 @@ class TestUpdate:
         state = updating(job={"planned": True, "replacing": ("worker-0", "worker-1")})
         ended = [replace(r, state=TaskState.KILLED) for r in state.tasks.values()]
         target = configuration_id(state.spec)
-        state = replace(
-            state,
-            job=replace(state.job, phase=JobPhase.PLACING, canary=target),
-            tasks={record.name: record for record in ended},
-        )
+        state = with_job(with_records(state, *ended), phase=JobPhase.PLACING, canary=target)
 
         assert plans(state)["deploy"].status is not Status.COMPLETE
 
@@ -499,7 +499,7 @@ class TestUpdate:
 
     def test_behind_a_canary_it_waits(self) -> None:
         state = updating(update_strategy=UpdateStrategy.CANARY)
-        state = replace(state, job=replace(state.job, canary=configuration_id(state.spec)))
+        state = with_job(state, canary=configuration_id(state.spec))
 
         step = steps_of(plans(state)["update"])["worker-1"]
         assert (step.status, "canary" in step.message) == (Status.WAITING, True)
@@ -522,8 +522,8 @@ class TestUpdate:
             spec=a_spec(roles=(a_role(TaskRole.PS, 1), a_role(TaskRole.WORKER, 3))),
             job={"deployed": True},
             controls=Controls(paused=("update",)),
+            epoch=running().epoch,
         )
-        grown = replace(grown, epoch=running().epoch)
 
         assert statuses(plans(grown)["update"])["worker-2"] is Status.WAITING
 

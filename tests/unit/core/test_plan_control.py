@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import PlanCommand, PlanVerb, PodCommand, PodVerb
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import TaskRole, UpdateStrategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.operator.plan_control import Answer, Effects, Ruling, controlled, rule
 from dcos_tensorflow.core.plans.plan import plans
-from sample_states import a_record, a_role, a_spec, a_state, gang, running
+from sample_states import a_record, a_role, a_spec, a_state, gang, running, with_job, with_records
 
 NEVER_RUNNING = [
     (PlanVerb.START, Answer.RECEIVED),
@@ -84,7 +85,7 @@ class TestEveryVerb:
     @pytest.mark.parametrize("job_phase", list(JobPhase))
     def test_twice_is_as_good_as_once(self, verb: PlanVerb, job_phase: JobPhase) -> None:
         state = a_state(job_phase, gang(), job={"deployed": True})
-        for plan in plans(state):
+        for plan in plans(state.view()):
             once = ask(state, verb, plan)
             again = ask(after(state, once), verb, plan)
             assert again.controls == once.controls
@@ -244,11 +245,8 @@ class TestForceComplete:
 
     def test_a_member_with_a_container_is_not(self) -> None:
         state = elastic()
-        placed = replace(
-            state,
-            job=replace(state.job, phase=JobPhase.STARTING),
-            tasks={"worker-2": a_record("worker-2", TaskState.STAGING)},
-        )
+        staging = a_record("worker-2", TaskState.STAGING)
+        placed = with_job(with_records(state, staging), phase=JobPhase.STARTING)
         ruling = ask(placed, PlanVerb.FORCE_COMPLETE, "deploy", "worker", "worker-2:[node]")
 
         assert ruling.answer is Answer.REFUSED
@@ -256,7 +254,7 @@ class TestForceComplete:
 
     def test_the_plan_shows_it(self) -> None:
         ruling = ask(a_state(), PlanVerb.FORCE_COMPLETE, phase="tensorboard")
-        plan = plans(after(a_state(), ruling))["deploy"]
+        plan = plans(after(a_state(), ruling).view())["deploy"]
 
         assert [p.status for p in plan.phases if p.name == "tensorboard"] == ["COMPLETE"]
 
@@ -274,14 +272,14 @@ class TestUpdates:
 
     def test_before_the_first_deployment_the_deploy_plan_stands_for_itself(self) -> None:
         state = updating()
-        state = replace(state, job=replace(state.job, deployed=False, phase=JobPhase.STARTING))
+        state = with_job(state, deployed=False, phase=JobPhase.STARTING)
 
         assert ask(state, PlanVerb.PAUSE, "deploy").controls.paused == ("deploy",)
 
     def test_a_canary_is_approved_by_resume(self) -> None:
         state = updating(update_strategy=UpdateStrategy.CANARY)
         target = configuration_id(state.spec)
-        state = replace(state, job=replace(state.job, canary=target))
+        state = with_job(state, canary=target)
 
         assert ask(state, PlanVerb.RESUME, "update").controls.approved == target
 
@@ -357,7 +355,7 @@ class TestPods:
 
     def test_one_that_is_being_replaced_is_not_replaced_again(self) -> None:
         state = running()
-        state = replace(state, job=replace(state.job, replacing=("ps-0",)))
+        state = with_job(state, replacing=("ps-0",))
 
         assert ask_pod(state, PodVerb.REPLACE, "ps-0").effects == Effects()
 

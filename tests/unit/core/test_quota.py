@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.quota import Quota, explained, shortage
+from dcos_tensorflow.core.model.quota import Quota, shortage
 from dcos_tensorflow.core.model.resources import Resources
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, small_job
 
 USED_UP = Quota("team", {"cpus": 4.0}, {"cpus": 3.0})
 TWO = (Resources(cpus=1, mem=512), Resources(cpus=1, mem=512))
-SENTENCE = "; the quota of the Mesos role team leaves 1 of 4 cpus, and 2 are needed"
 
 
 def waiting(quota: Quota | None) -> Scheduler:
@@ -55,21 +54,21 @@ def test_more_is_used_than_a_lowered_quota_allows():
 
 
 def test_the_newest_quota_takes_the_place_of_the_one_before():
-    told = explained("no offers", USED_UP, TWO)
-    newer = Quota("team", {"cpus": 3.0}, {"cpus": 3.0})
-    assert explained(told, newer, TWO) == (
-        "no offers; the quota of the Mesos role team leaves 0 of 3 cpus, and 2 are needed"
-    )
+    scheduler = waiting(Quota("team", {"cpus": 2.0}))
+    scheduler.handle(events.QuotaSeen(Quota("team", {"cpus": 1.0})))
+    assert scheduler.state.only_gang.why.endswith("team leaves 1 of 1 cpus, and 3 are needed")
 
 
 def test_a_raised_quota_is_not_spoken_of_any_more():
-    assert explained("no offers" + SENTENCE, Quota("team", {"cpus": 9.0}), TWO) == "no offers"
+    scheduler = waiting(Quota("team", {"cpus": 2.0}))
+    scheduler.handle(events.QuotaSeen(Quota("team", {"cpus": 9.0})))
+    assert "quota" not in scheduler.state.only_gang.why
 
 
 def test_a_gang_that_waits_says_what_the_quota_leaves():
     scheduler = waiting(Quota("*", {"cpus": 2.0}))
     assert "the quota of the Mesos role * leaves 2 of 2 cpus, and 3 are needed" in (
-        scheduler.state.job.why
+        scheduler.state.only_gang.why
     )
 
 
@@ -79,7 +78,7 @@ def test_a_gang_that_gets_no_offers_says_what_the_quota_leaves():
     cluster.subscribe()
     scheduler.run(1)
     scheduler.handle(events.QuotaSeen(Quota("*", {"cpus": 2.0})))
-    assert "leaves 2 of 2 cpus" in scheduler.state.job.why
+    assert "leaves 2 of 2 cpus" in scheduler.state.only_gang.why
 
 
 def test_a_gang_that_waits_for_room_does_not_speak_of_quotas():

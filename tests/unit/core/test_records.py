@@ -7,16 +7,13 @@ import json
 
 import pytest
 
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.job import JobState, Outcome, Verdict
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.service_state import (
-    LaunchSettings,
-    StateUnreadable,
-    configuration_id,
-    restore,
-)
+from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
 from simulated_scheduler import small_job, started
 
@@ -44,7 +41,7 @@ def test_the_same_value_always_gives_the_same_bytes():
 
 def test_a_field_that_an_older_version_did_not_write_takes_its_default():
     plain = codec.to_plain(JobState())
-    del plain["restarts"]
+    del plain["restart"]
     assert codec.decode(JobState, json.dumps(plain).encode()) == JobState()
 
 
@@ -55,8 +52,8 @@ def test_a_field_that_an_older_version_did_not_write_takes_its_default():
         (b"[]", "expected an object"),
         (b'{"nonsense": 1}', "nonsense"),
         (b'{"phase": "asleep"}', "asleep"),
-        (b'{"attempt": "two"}', "attempt"),
-        (b'{"attempt": true}', "attempt"),
+        (b'{"fruitless": "two"}', "fruitless"),
+        (b'{"fruitless": true}', "fruitless"),
         (b'{"incidents": {}}', "incidents"),
     ],
 )
@@ -68,28 +65,30 @@ def test_what_does_not_fit_is_refused_by_name(data, words):
 def test_the_whole_state_comes_back_from_the_store_after_a_crash():
     scheduler = started()
     before = scheduler.state
-    after = restore(scheduler.store, LaunchSettings())
+    after = restore(scheduler.store, LaunchSettings(), scheduler.cluster.now)
     kept = ("spec", "instance", "framework_id", "epoch", "tasks", "job", "abandoned")
     assert {k: getattr(after, k) for k in kept} == {k: getattr(before, k) for k in kept}
     assert after.settings.token_key == before.settings.token_key
 
 
 def test_an_empty_store_is_a_new_service():
-    assert restore({}, LaunchSettings()) is None
+    assert restore({}, LaunchSettings(), 0.0) is None
 
 
-@pytest.mark.parametrize("path", ["Epoch", "Properties/job", "Tasks/ps-0/TaskInfo"])
+@pytest.mark.parametrize(
+    "path", ["Gangs/main/Epoch", "Gangs/main/Job", "Properties/service", "Tasks/ps-0/TaskInfo"]
+)
 def test_a_damaged_value_is_named(path):
     scheduler = started()
     scheduler.store[path] = b"{broken"
     with pytest.raises(StateUnreadable, match=path):
-        restore(scheduler.store, LaunchSettings())
+        restore(scheduler.store, LaunchSettings(), scheduler.cluster.now)
 
 
 def test_a_launch_whose_record_was_only_half_written_was_never_sent():
     scheduler = started()
     del scheduler.store["Tasks/ps-0/TaskStatus"]
-    restored = restore(scheduler.store, LaunchSettings())
+    restored = restore(scheduler.store, LaunchSettings(), scheduler.cluster.now)
     assert restored.tasks["ps-0"].terminal
 
 

@@ -60,7 +60,7 @@ def test_a_replaced_task_waits_a_while_for_another_agent(name):
 def test_while_only_its_old_agent_makes_offers_a_replaced_task_says_why_it_waits(name):
     scheduler, before, _ = replaced(name)
     settle(scheduler, 6)
-    (misfit,) = scheduler.state.misfits
+    (misfit,) = scheduler.state.only_gang.placing.misfits
     assert misfit.task == name
     assert misfit.reason.endswith(
         f"1 offer avoided: host-{before} failed tasks of this job or is to be left, and is taken"

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from dcos_tensorflow.core.kept.restore import restore
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Release, Teardown
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.service_state import LaunchSettings, restore
+from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.spec import Addressing, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
@@ -79,7 +80,7 @@ def test_a_reservation_is_committed_before_the_accept_that_makes_it():
     class Watched(Scheduler):
         def before_action(self, action):
             if isinstance(action, Accept):
-                kept = restore(self.store, LaunchSettings())
+                kept = restore(self.store, LaunchSettings(), self.cluster.now)
                 for launch in action.launches:
                     if launch.reservation:
                         assert launch.reservation.resource_id in kept.reservations
@@ -427,7 +428,7 @@ def test_an_uninstall_gives_up_the_volumes_of_a_dead_agent_and_lists_them():
     scheduler.run(100)
     assert not scheduler.cluster.torn_down
     scheduler.run(60)
-    assert f"the volume of worker-1 on {hostname}" in scheduler.state.job.given_up
+    assert f"the volume of worker-1 on {hostname}" in scheduler.state.uninstall.given_up
     assert scheduler.cluster.torn_down
 
 
@@ -518,7 +519,7 @@ def test_a_crash_before_a_volume_is_given_back_does_not_leave_it_on_an_agent_tha
 def test_the_plan_of_an_uninstall_has_a_step_for_each_reservation():
     scheduler = a_gang()
     scheduler.handle(events.UninstallRequested("asked for"))
-    plan = plans(scheduler.state)["deploy"]
+    plan = plans(scheduler.state.view())["deploy"]
     found = reservation(scheduler, "worker-0")
     steps = {s.name: s.task for p in plan.phases for s in p.steps}
     assert steps[f"unreserve-{found.resource_id}"] == "worker-0"

@@ -106,7 +106,7 @@ def test_a_member_with_another_checkpoint_does_not_train():
 def test_with_parameter_servers_nobody_is_asked_to_agree():
     scheduler = a_gang(PSS)
     record = scheduler.state.tasks["worker-0"]
-    assert "expects_restore_step" not in order(scheduler.state, record)
+    assert "expects_restore_step" not in order(scheduler.state.view(), record)
 
 
 def test_a_multi_worker_gang_is_launched_held_and_started_at_one_moment():
@@ -176,7 +176,7 @@ def test_an_old_failure_is_not_taken_for_one_of_the_new_start():
 def test_a_member_that_nobody_can_be_asked_about_is_under_no_order_of_an_older_cluster():
     scheduler = a_gang(PSS)
     record = scheduler.state.tasks["worker-0"]
-    assert order(scheduler.state, record)["epoch"] == scheduler.state.epoch.epoch
+    assert order(scheduler.state.view(), record)["epoch"] == scheduler.state.epoch.epoch
 
 
 def test_a_member_that_a_restart_has_yet_to_stop_is_told_nothing():
@@ -186,7 +186,7 @@ def test_a_member_that_a_restart_has_yet_to_stop_is_told_nothing():
     state = scheduler.state
     back = replace(state.tasks["worker-0"], held=False)
     assert state.job.phase is JobPhase.BACKING_OFF
-    assert order(state, back) is None
+    assert order(state.view(), back) is None
 
 
 def test_a_member_that_is_back_during_a_back_off_is_stopped_before_anybody_starts():

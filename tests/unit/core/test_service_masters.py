@@ -32,11 +32,11 @@ def test_while_disconnected_nothing_is_asked_of_the_master():
 def test_a_master_that_cannot_be_reached_is_named_to_whoever_waits():
     scheduler = Scheduler(small_job(), Cluster())
     scheduler.handle(events.Disconnected("10.0.0.1:5050: Connection refused"))
-    waiting = deploy_plan(scheduler.state).phases[0].steps[0].message
+    waiting = deploy_plan(scheduler.state.view()).phases[0].steps[0].message
     assert "10.0.0.1:5050: Connection refused" in waiting
     scheduler.cluster.subscribe()
     scheduler.run(1)
-    assert scheduler.state.disconnected == ""
+    assert scheduler.state.subscription.disconnected == ""
 
 
 def test_a_restarted_scheduler_carries_on_with_the_tasks_that_run():
@@ -154,7 +154,8 @@ def test_offers_are_asked_for_when_the_master_is_lost_just_before_they_are_neede
     scheduler.run(5)
     assert scheduler.cluster.suppressed
     # They were asked for just now, and may not be again so soon.
-    scheduler.state = replace(scheduler.state, revived_at=scheduler.cluster.now)
+    desk = replace(scheduler.state.desk, revived_at=scheduler.cluster.now)
+    scheduler.state = replace(scheduler.state, desk=desk)
     fail(scheduler, "worker-1", "Command terminated with signal Killed")
     assert scheduler.cluster.suppressed
     scheduler.handle(events.Disconnected("the master is gone"))

@@ -15,6 +15,7 @@ from dcos_tensorflow.core.model.spec import (
     GangSpec,
 )
 from dcos_tensorflow.core.model.task import TaskState
+from sample_states import with_job
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, small_job, started, with_evaluator
 
@@ -117,7 +118,7 @@ def test_an_evaluator_that_finds_no_room_says_why():
     scheduler = Scheduler(with_evaluator(), cluster)
     cluster.subscribe()
     scheduler.run(2)
-    assert [m.task for m in scheduler.state.misfits] == ["evaluator-0"]
+    assert [m.task for m in scheduler.state.only_gang.placing.misfits] == ["evaluator-0"]
 
 
 def test_a_sidecar_is_not_placed_while_an_old_gang_is_still_being_stopped():
@@ -126,8 +127,9 @@ def test_a_sidecar_is_not_placed_while_an_old_gang_is_still_being_stopped():
     scheduler.cluster.report(evaluator, TaskState.FAILED, "Command exited with status 1")
     scheduler.drain()
     # What a crash in the middle of a split commit leaves: members, but neither epoch nor phase.
-    job = dataclasses.replace(scheduler.state.job, phase=JobPhase.PLACING)
-    scheduler.state = dataclasses.replace(scheduler.state, job=job, epoch=None)
+    broken = with_job(scheduler.state, phase=JobPhase.PLACING)
+    gang = dataclasses.replace(broken.only_gang, epoch=None)
+    scheduler.state = dataclasses.replace(broken, gangs={gang.name: gang})
     scheduler.cluster.now += 100
     scheduler.cluster.make_offers()
     launched = len(scheduler.cluster.launch_history)

@@ -157,7 +157,7 @@ def test_what_cannot_be_changed_is_refused_and_nothing_happens(changes, said):
     before = task_ids(scheduler)
     spec = replace(scheduler.state.spec, **changes)
     decision = scheduler.handle(events.ConfigurationChanged(spec))
-    assert said in scheduler.state.refused_configuration
+    assert said in scheduler.state.told.refused_configuration
     assert said in decision.why
     assert decision.writes == ()
     settle(scheduler)
@@ -169,7 +169,7 @@ def test_a_finished_job_takes_no_other_options():
     scheduler = a_gang()
     scheduler.handle(events.StopRequested("enough"))
     change(scheduler, env={"A": "1"})
-    assert "nothing of it can be changed" in scheduler.state.refused_configuration
+    assert "nothing of it can be changed" in scheduler.state.told.refused_configuration
 
 
 def test_options_that_fit_at_last_are_looked_at_with_all_offers():

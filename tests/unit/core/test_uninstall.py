@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dcos_tensorflow.core.kept.restore import restore
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import EraseState, Teardown
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.service_state import restore
 from dcos_tensorflow.core.model.spec import Strategy
 from simulated_scheduler import (
     Crash,
@@ -65,7 +65,7 @@ def test_tasks_on_agents_that_do_not_answer_are_waited_for_and_listed_at_last():
     lose_agent_of(scheduler, "ps-0")
     scheduler.handle(ASKED)
     scheduler.run(130)
-    assert scheduler.state.job.given_up == (f"ps-0 on {hostname}",)
+    assert scheduler.state.uninstall.given_up == (f"ps-0 on {hostname}",)
     assert scheduler.cluster.torn_down
     assert scheduler.store == {}
 
@@ -77,7 +77,9 @@ def test_without_a_master_the_uninstall_gives_up_and_says_what_is_left():
     scheduler.run(100)
     assert scheduler.store != {}
     scheduler.run(60)
-    assert any("no master was told to remove" in text for text in scheduler.state.job.given_up)
+    assert any(
+        "no master was told to remove" in text for text in scheduler.state.uninstall.given_up
+    )
     assert scheduler.store == {}
 
 
@@ -138,7 +140,7 @@ def test_an_uninstall_ends_after_a_crash_between_any_two_actions(place):
     try:
         scheduler.run(60)
     except Crash:
-        if restore(scheduler.store, scheduler.state.settings) is None:
+        if restore(scheduler.store, scheduler.state.settings, scheduler.cluster.now) is None:
             return
         scheduler.restart()
         scheduler.run(200)

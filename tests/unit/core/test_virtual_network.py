@@ -131,7 +131,7 @@ def test_an_evaluator_is_launched_once_the_addresses_are_known():
 
 def test_a_task_without_an_address_says_so():
     scheduler = launched(on_overlay())
-    deploy = plans(scheduler.state)["deploy"]
+    deploy = plans(scheduler.state.view())["deploy"]
     messages = [step.message for phase in deploy.phases for step in phase.steps]
     assert "whose container's address Mesos has not told yet" in str(messages)
 

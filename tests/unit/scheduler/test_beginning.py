@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.kept import codec, paths
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
+from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.events import ConfigurationChanged, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, JobState
-from dcos_tensorflow.core.model.service_state import (
-    JOB_PATH,
-    LaunchSettings,
-    StateUnreadable,
-    configuration_id,
-    first_writes,
-    restore,
-    writes_between,
-)
+from dcos_tensorflow.core.model.service_state import LaunchSettings, Uninstall
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
+from sample_states import with_job
 from scheduled_jobs import command_job
 
 SETTINGS = LaunchSettings()
@@ -52,8 +49,11 @@ def store():
 def stored(store: Values, spec: ServiceSpec = SPEC, framework_id: str = "f-1", **job: object):
     """Let the store hold a service whose job is in this state."""
     begin(store, spec, SETTINGS)
-    state = restore(store.values, SETTINGS)
-    after = replace(state, framework_id=framework_id, job=replace(state.job, **job))
+    state = restore(store.values, SETTINGS, time.time())
+    uninstalling = job.pop("uninstalling", False)
+    after = replace(
+        with_job(state, **job), framework_id=framework_id, uninstall=Uninstall(bool(uninstalling))
+    )
     store.commit(writes_between(state, after))
     return after
 
@@ -61,7 +61,7 @@ def stored(store: Values, spec: ServiceSpec = SPEC, framework_id: str = "f-1", *
 def test_a_new_service_is_written_before_anything_else(store):
     state = begin(store, SPEC, SETTINGS).state
     assert set(store.values) == {write.path for write in first_writes(state)}
-    assert restore(store.values, SETTINGS).spec == SPEC
+    assert restore(store.values, SETTINGS, time.time()).spec == SPEC
 
 
 def test_every_service_has_a_key_of_its_own(store):
@@ -134,8 +134,8 @@ def test_an_uninstall_of_nothing_writes_nothing_of_a_new_service(store):
 
 
 def test_an_erase_that_was_cut_short_makes_no_new_service(store):
-    job = stored(store, uninstalling=True).job
-    store.values = {JOB_PATH: codec.encode(job)}
+    stored(store, uninstalling=True)
+    store.values = {paths.SERVICE: store.values[paths.SERVICE]}
     with pytest.raises(UninstallGoesOn):
         begin(store, SPEC, SETTINGS)
     assert not begin(store, SPEC, SETTINGS, uninstall=True).subscribe
@@ -143,6 +143,6 @@ def test_an_erase_that_was_cut_short_makes_no_new_service(store):
 
 def test_a_job_record_that_cannot_be_read_is_told_with_its_path(store):
     stored(store)
-    store.values[JOB_PATH] = b"{"
-    with pytest.raises(StateUnreadable, match=JOB_PATH):
+    store.values[paths.job("main")] = b"{"
+    with pytest.raises(StateUnreadable, match=paths.job("main")):
         begin(store, SPEC, SETTINGS)

@@ -60,9 +60,14 @@ def recorder():
     return Recorder()
 
 
+def a_new_state() -> ServiceState:
+    settings = LaunchSettings(token_key="00" * 32)
+    return ServiceState.of_one_gang(small_job(), "instance", settings)
+
+
 @pytest.fixture
 def loop(recorder):
-    state = ServiceState(small_job(), "instance", LaunchSettings(token_key="00" * 32))
+    state = a_new_state()
     loop = EventLoop(state, recorder, recorder.perform, tick_seconds=0.01)
     yield loop
     loop.stop()
@@ -145,7 +150,7 @@ def test_a_failing_watcher_does_not_stop_the_loop(loop, recorder, caplog):
 
 def test_a_stop_while_the_store_is_away_ends_the_loop(recorder):
     recorder.failures = [StateUnavailable("gone")] * 1000
-    state = ServiceState(small_job(), "instance", LaunchSettings(token_key="00" * 32))
+    state = a_new_state()
     loop = EventLoop(state, recorder, recorder.perform, tick_seconds=0.01)
     # Before the start: a tick that came first would change the state without the store.
     loop.submit(events.Registered("f", "m"))
@@ -158,10 +163,10 @@ def test_a_stop_while_the_store_is_away_ends_the_loop(recorder):
 def test_nothing_is_written_after_an_erase(loop, recorder):
     loop.start()
     loop.submit(events.UninstallRequested("enough"))
-    assert loop.wait_for(lambda s: s.erased, DEADLINE)
+    assert loop.wait_for(lambda s: s.removal.erased, DEADLINE)
     erased = recorder.calls.index("erase")
     loop.submit(events.Registered("f", "m"))
-    assert loop.wait_for(lambda s: s.registered or s.master == "m", DEADLINE)
+    assert loop.wait_for(lambda s: s.registered or s.subscription.master == "m", DEADLINE)
     after = recorder.calls[erased:]
     assert [call for call in after if isinstance(call, tuple) and call[0] == "commit"] == []
     assert loop.exit is None
@@ -180,7 +185,7 @@ def test_the_end_of_an_uninstall_is_seen_only_when_the_state_is_erased(loop, rec
     assert asked.wait(DEADLINE)
     seen = loop.state
     answered.set()
-    assert (seen.job.phase is JobPhase.DONE, seen.erased) == (False, False)
+    assert (seen.job.phase is JobPhase.DONE, seen.removal.erased) == (False, False)
 
 
 def test_a_stop_while_nothing_can_be_erased_ends_the_loop_without_the_end_of_the_uninstall(
@@ -192,7 +197,7 @@ def test_a_stop_while_nothing_can_be_erased_ends_the_loop_without_the_end_of_the
     loop.submit(events.UninstallRequested("enough"))
     eventually(lambda: len(recorder.erase_failures) < 1000)
     loop.stop()
-    assert not loop.state.erased
+    assert not loop.state.removal.erased
 
 
 def test_an_erase_is_tried_again_while_the_store_is_away(loop, recorder, monkeypatch):
@@ -200,6 +205,6 @@ def test_an_erase_is_tried_again_while_the_store_is_away(loop, recorder, monkeyp
     recorder.erase_failures = [StateUnavailable("gone"), StateUnavailable("gone")]
     loop.start()
     loop.submit(events.UninstallRequested("enough"))
-    assert loop.wait_for(lambda s: s.erased, DEADLINE)
+    assert loop.wait_for(lambda s: s.removal.erased, DEADLINE)
     assert recorder.erase_failures == []
     assert "erase" in recorder.calls

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +9,11 @@ import pytest
 from dcos_tensorflow.core.model.events import QuotaSeen
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.quota import Quota
-from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.agent_files import AgentRefused
 from dcos_tensorflow.scheduler import quota_watch
 from dcos_tensorflow.scheduler.quota_watch import QuotaWatch, quota_in
-from sample_states import a_spec
+from sample_states import a_spec, a_state, changed, with_job
 
 #: As a master of Mesos 1.12 answers, with a quota on a role and one without.
 ROLES = {
@@ -59,14 +57,13 @@ class Watched:
     """A watch, the state that it looks at, and what it has told."""
 
     def __init__(self, master: Master, phase: JobPhase = JobPhase.PLACING) -> None:
-        state = ServiceState(spec=a_spec(mesos_role="team/vision"), instance="i", registered=True)
-        self.state = replace(state, job=replace(state.job, phase=phase))
+        self.state = a_state(phase, spec=a_spec(mesos_role="team/vision"))
         self.told: list[QuotaSeen] = []
         self.watch = QuotaWatch(lambda: MASTER, master, lambda: self.state, self._take)
 
     def _take(self, event: QuotaSeen) -> None:
         self.told.append(event)
-        self.state = replace(self.state, quota=event.quota)
+        self.state = changed(self.state, quota=event.quota)
 
 
 @pytest.mark.parametrize("mesos_role", ["team", "team/vision", "team/vision/night"])
@@ -114,7 +111,7 @@ def test_when_nothing_waits_nobody_is_asked() -> None:
 def test_when_nothing_waits_any_more_the_quota_is_forgotten() -> None:
     watched = Watched(Master())
     watched.watch.look()
-    watched.state = replace(watched.state, job=replace(watched.state.job, phase=JobPhase.RUNNING))
+    watched.state = with_job(watched.state, phase=JobPhase.RUNNING)
     watched.watch.look()
     assert watched.told[-1] == QuotaSeen(None)
 

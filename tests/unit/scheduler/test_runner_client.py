@@ -17,16 +17,17 @@ from urllib.parse import parse_qs
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.cluster.launch import task_token
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.events import RunnerReported
-from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
+from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.scheduler import runner_client
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
+from sample_states import a_state, changed, with_records
 
 KEY = "00" * 32
 DEADLINE = 20.0
@@ -158,16 +159,14 @@ class Service:
     def __init__(self, behaviours: list[str]) -> None:
         self.runners = Runners()
         self.all = [self.runners.add(f"job__worker-{n}__x", b) for n, b in enumerate(behaviours)]
-        records = {f"worker-{n}": _record(n, runner) for n, runner in enumerate(self.all)}
-        self.state = ServiceState(
-            _spec(len(behaviours)),
-            "instance",
-            LaunchSettings(token_key=KEY),
-            epoch=ClusterSpec(
-                1, {name: f"127.0.0.1:{1000 + r.index}" for name, r in records.items()}
-            ),
-            tasks=records,
-            job=JobState(phase=JobPhase.RUNNING),
+        records = [_record(n, runner) for n, runner in enumerate(self.all)]
+        addresses = {r.name: f"127.0.0.1:{1000 + r.index}" for r in records}
+        self.state = a_state(
+            JobPhase.RUNNING,
+            records,
+            spec=_spec(len(behaviours)),
+            settings=LaunchSettings(token_key=KEY),
+            epoch=ClusterSpec(1, addresses),
         )
         self.events: list[RunnerReported] = []
         self.changed = threading.Condition()
@@ -179,14 +178,14 @@ class Service:
         with self.changed:
             self.events.append(event)
             # As the core does.
-            reports = {**self.state.reports, event.task_id: event.report}
-            self.state = replace(self.state, reports=reports)
+            reports = {**self.state.told.reports, event.task_id: event.report}
+            self.state = changed(self.state, reports=reports)
             self.changed.notify_all()
 
     def change(self, name: str, **fields: Any) -> None:
         with self.changed:
             record = replace(self.state.tasks[name], **fields)
-            self.state = replace(self.state, tasks={**self.state.tasks, name: record})
+            self.state = with_records(self.state, record)
         self.client.wake()
 
     def wait(self, condition: Callable[[], bool]) -> None:
@@ -272,7 +271,7 @@ def test_a_report_that_the_state_has_lost_is_told_again(service, monkeypatch):
     monkeypatch.setattr(runner_client, "_REPEAT_SECONDS", 0.0)
     one = service("well")
     one.wait(lambda: one.events)
-    one.state = replace(one.state, reports={})
+    one.state = changed(one.state, reports={})
     one.wait(lambda: len(one.events) == 2)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.core.plans.plan import roles_in_start_order
 
 
 def configuration_ids(state: ServiceState, stored: Mapping[str, ServiceSpec]) -> list[str]:
@@ -35,7 +35,7 @@ def target(state: ServiceState, options: Mapping[str, Any]) -> dict[str, Any]:
 def _outline(spec: ServiceSpec) -> dict[str, Any]:
     pods = [
         {"type": str(role.role), "count": role.count, "user": spec.user}
-        for role in roles_in_start_order(spec)
+        for role in spec.roles_in_start_order
     ]
     return {
         "name": spec.name,
@@ -78,10 +78,37 @@ def framework_id(state: ServiceState) -> list[str]:
 def properties(state: ServiceState) -> dict[str, Any]:
     """Return the service's properties by name; every value is JSON."""
     return {
-        "suppressed": state.suppressed,
+        "suppressed": state.desk.suppressed,
         "deployment-completed": state.job.deployed,
         "instance": state.instance,
-        "job": codec.to_plain(state.job),
+        "job": _job(state),
+    }
+
+
+def _job(state: ServiceState) -> dict[str, Any]:
+    """Return the job as one flat record, as it has been shown since the first release."""
+    plain: dict[str, Any] = codec.to_plain(state.job)
+    restart, membership, update = (plain.pop(key) for key in ("restart", "membership", "update"))
+    for incident in plain["incidents"]:
+        evidence = incident.pop("evidence")
+        incident["summary"] += f": {evidence}" if evidence else ""
+    return {
+        **plain,
+        **membership,
+        **update,
+        "why": state.only_gang.why,
+        "attempt": state.attempt,
+        "restarts": restart["count"],
+        "restart_at": restart["due_at"],
+        "restarting": restart["members"],
+        "planned": restart["planned"],
+        "replacing": restart["replacing"],
+        "restore_step": restart["restore_step"],
+        "agent_failures": codec.to_plain(state.agent_failures),
+        "leaving": codec.to_plain(state.maintenance.starts),
+        "leaving_told": codec.to_plain(state.maintenance.told_at),
+        "uninstalling": state.uninstall.asked,
+        "given_up": list(state.uninstall.given_up),
     }
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from dcos_tensorflow.api.views.pods import MESOS_STATES
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.plans.plan import Phase, Plan, Status, Step, plans
+from dcos_tensorflow.core.plans.elements import Phase, Plan, Status, Step
+from dcos_tensorflow.core.plans.plan import plans
 
 
 class InvalidInput(LookupError):
@@ -27,12 +28,15 @@ def debug_plans(
     except InvalidInput as error:
         return {"invalid-input": str(error)}
     steps = [s for _, parts in chosen for _, members in parts for s in members]
+    known = plans(state.view())
     counts = {str(status): sum(s.status is status for s in steps) for status in Status}
     return {
         "schedulerState": str(state.job.phase),
         "registered": state.registered,
-        "suppressed": state.suppressed,
-        "activePlans": [n for n, p in plans(state).items() if p.status is not Status.COMPLETE],
+        "suppressed": state.desk.suppressed,
+        "activePlans": [
+            n for n, p in plans(state.view()).items() if p.status is not Status.COMPLETE
+        ],
         "totalSteps": len(steps),
         "completedSteps": counts[Status.COMPLETE],
         "stepsByStatus": {status: count for status, count in counts.items() if count},
@@ -98,7 +102,7 @@ def _chosen(
     """Yield plans with the phases and steps that were asked for. Raises InvalidInput."""
     if (phase and not plan) or (step and not phase):
         raise InvalidInput("a phase needs a plan, and a step needs a phase")
-    known = plans(state)
+    known = plans(state.view())
     if plan and plan not in known:
         raise InvalidInput(f"there is no plan {plan!r}; there are {', '.join(known)}")
     for name, found in known.items():

@@ -9,7 +9,6 @@ from dcos_tensorflow.core.cluster import addresses
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.plans.plan import roles_in_start_order
 
 #: Roles that listen: TensorFlow's gRPC port, or TensorBoard's HTTP port. An evaluator does not.
 LISTENING_ROLES = frozenset({*GANG_ROLES, TaskRole.TENSORBOARD})
@@ -18,7 +17,7 @@ LISTENING_ROLES = frozenset({*GANG_ROLES, TaskRole.TENSORBOARD})
 def endpoint_names(state: ServiceState) -> list[str]:
     """Return the names of all endpoints: the roles that listen."""
     return [
-        str(role.role) for role in roles_in_start_order(state.spec) if role.role in LISTENING_ROLES
+        str(role.role) for role in state.spec.roles_in_start_order if role.role in LISTENING_ROLES
     ]
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from enum import IntEnum
 
 from dcos_tensorflow.api.views import storage
+from dcos_tensorflow.core.model.controls import DEPLOY, RECOVERY
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.plans.plan import DEPLOY, RECOVERY, Plan, Status, plans
+from dcos_tensorflow.core.plans.elements import Plan, Status
+from dcos_tensorflow.core.plans.plan import plans
 
 
 class Health(IntEnum):
@@ -45,11 +47,11 @@ def health(state: ServiceState | None, leader: str = "") -> tuple[Health, list[s
         return over, [f"the job has {verdict.outcome}: {verdict.summary}"]
     if not state.registered:
         return Health.INITIALIZING, ["not registered with a Mesos master"]
-    known = plans(state)
+    known = plans(state.view())
     if known[DEPLOY].status is not Status.COMPLETE:
-        return _deploying(known[DEPLOY]), [state.job.why]
+        return _deploying(known[DEPLOY]), [state.only_gang.why]
     if known[RECOVERY].status is not Status.COMPLETE:
-        return _recovering(known[RECOVERY]), [state.job.why]
+        return _recovering(known[RECOVERY]), [state.only_gang.why]
     broken = [
         f"{step.name}: {step.message}"
         for phase in known[DEPLOY].phases
@@ -62,7 +64,7 @@ def health(state: ServiceState | None, leader: str = "") -> tuple[Health, list[s
         for problem in found
         if problem["state"] in storage.NEEDS_SOMEBODY
     ]
-    return (Health.DEGRADED, broken) if broken else (Health.RUNNING, [state.job.why])
+    return (Health.DEGRADED, broken) if broken else (Health.RUNNING, [state.only_gang.why])
 
 
 def _deploying(plan: Plan) -> Health:

@@ -10,8 +10,11 @@ from dcos_tensorflow.api.views import storage
 from dcos_tensorflow.api.views.offers import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
-from dcos_tensorflow.core.plans.plan import Status, plans
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.model.job import Incident
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.plans.elements import Status
+from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.recovery import outcome
 
 #: What is taken from a task runner's report (docs/task-runner.md); all else in it stays there.
@@ -35,40 +38,46 @@ _VERDICTS_SHOWN = 20
 
 def job(state: ServiceState) -> dict[str, Any]:
     """Return the job. Times are unix seconds; null where something has not happened."""
-    known = state.job
+    known, restart = state.job, state.job.restart
     return {
         "service": state.spec.name,
         "phase": str(known.phase),
-        "why": known.why,
+        "why": state.only_gang.why,
         "deployed": known.deployed,
-        "attempt": known.attempt,
-        "restarts": known.restarts,
+        "attempt": state.attempt,
+        "restarts": restart.count,
         "retry_limit": state.spec.retry.limit,
         "started_at": known.started_at or None,
         "finished_at": known.finished_at or None,
-        "restart_at": known.restart_at or None,
-        "restarting": list(known.restarting),
-        "absent": list(known.absent),
+        "restart_at": restart.due_at or None,
+        "restarting": list(restart.members),
+        "absent": list(known.membership.absent),
         "paused": list(state.controls.paused_tasks),
         "configuration": configuration_id(state.spec),
-        "refused_configuration": state.refused_configuration or None,
-        "uninstalling": known.uninstalling,
-        "given_up": list(known.given_up),
+        "refused_configuration": state.told.refused_configuration or None,
+        "uninstalling": state.uninstall.asked,
+        "given_up": list(state.uninstall.given_up),
         "outcome_policy": str(state.spec.outcome),
         "deciding_tasks": list(outcome.deciding_tasks(state.spec)),
         "verdict": codec.to_plain(known.verdict),
         "result": codec.to_plain(known.result) or None,
-        "incidents": codec.to_plain(known.incidents),
+        "incidents": [_incident(incident) for incident in known.incidents],
         "tasks": {name: _task(state, name) for name in pod_names(state)},
     }
+
+
+def _incident(incident: Incident) -> dict[str, Any]:
+    plain: dict[str, Any] = codec.to_plain(incident)
+    del plain["evidence"]
+    return {**plain, "summary": incident.told}
 
 
 def _task(state: ServiceState, name: str) -> dict[str, Any]:
     record = state.tasks.get(name)
     if record is None:
         return {"state": None, "attempt": 0, "report": None}
-    report = state.reports.get(record.task_id)
-    evidence = state.evidence.get(record.task_id)
+    report = state.told.reports.get(record.task_id)
+    evidence = state.told.evidence.get(record.task_id)
     return {
         "task_id": record.task_id,
         "state": str(record.state),
@@ -97,8 +106,10 @@ def why(state: ServiceState) -> dict[str, Any]:
     newest first.
     """
     waiting: dict[str, Any] = {}
-    counts: Mapping[str, Mapping[str, int]] = {m.task: m.counts for m in state.misfits}
-    for name, plan in plans(state).items():
+    counts: Mapping[str, Mapping[str, int]] = {
+        m.task: m.counts for m in state.only_gang.placing.misfits
+    }
+    for name, plan in plans(state.view()).items():
         for phase in plan.phases:
             for step in phase.steps:
                 if step.status is not Status.COMPLETE:
@@ -108,12 +119,12 @@ def why(state: ServiceState) -> dict[str, Any]:
                         "why": step.message,
                         "agents_by_reason": dict(counts.get(step.task, {})),
                     }
-    rejected = [v for v in reversed(state.offer_log.verdicts) if not v.passed]
+    rejected = [v for v in reversed(state.desk.log.verdicts) if not v.passed]
     return {
         "phase": str(state.job.phase),
-        "why": state.job.why,
+        "why": state.only_gang.why,
         "registered": state.registered,
-        "suppressed": state.suppressed,
+        "suppressed": state.desk.suppressed,
         "tasks": waiting,
         "storage": {
             name: [{**problem, "why": storage.sentence(problem)} for problem in found]
@@ -127,7 +138,7 @@ def why(state: ServiceState) -> dict[str, Any]:
                     "hostname": offer.hostname,
                     "resources": codec.to_plain(offer.resources),
                 }
-                for offer in state.offers.values()
+                for offer in state.desk.offers.values()
             ],
             "handed_back": [verdict_body(v) for v in rejected[:_VERDICTS_SHOWN]],
         },

@@ -13,7 +13,7 @@ def offers(state: ServiceState) -> dict[str, Any]:
 
     ``failureReasons`` and ``rejectedAgents`` count over those verdicts only.
     """
-    log = state.offer_log
+    log = state.desk.log
     failed = [verdict for verdict in log.verdicts if not verdict.passed]
     return {
         "acceptedCount": log.accepted,

@@ -6,12 +6,13 @@ from typing import Any
 
 from dcos_tensorflow.api.answers import ElementNotFound
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.plans.plan import Phase, Plan, Status, plans
+from dcos_tensorflow.core.plans.elements import Phase, Plan, Status
+from dcos_tensorflow.core.plans.plan import plans
 
 
 def plan_names(state: ServiceState) -> list[str]:
     """Return the names of all plans."""
-    return list(plans(state))
+    return list(plans(state.view()))
 
 
 def plan_and_status(state: ServiceState, name: str) -> tuple[dict[str, Any], int]:
@@ -19,7 +20,7 @@ def plan_and_status(state: ServiceState, name: str) -> tuple[dict[str, Any], int
 
     Raises ElementNotFound.
     """
-    plan = plans(state).get(name)
+    plan = plans(state.view()).get(name)
     if plan is None:
         raise ElementNotFound(name)
     return plan_body(plan), _http_status(plan)

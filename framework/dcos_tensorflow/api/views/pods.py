@@ -14,8 +14,6 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import RoleSpec, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
-from dcos_tensorflow.core.offers import reservations
-from dcos_tensorflow.core.plans.plan import names_of, roles_in_start_order
 from dcos_tensorflow.core.plans.removal import unwanted
 from dcos_tensorflow.core.recovery.members import is_held
 
@@ -37,12 +35,12 @@ MESOS_STATES = {
 
 def wanted_names(state: ServiceState) -> list[str]:
     """Return the names of the pod instances that the options ask for."""
-    return [name for role in roles_in_start_order(state.spec) for name in names_of(role)]
+    return [name for role in state.spec.roles_in_start_order for name in role.task_names()]
 
 
 def pod_names(state: ServiceState) -> list[str]:
     """Return the names of all pod instances, those that are being removed last."""
-    return [*wanted_names(state), *(record.name for record in unwanted(state))]
+    return [*wanted_names(state), *(record.name for record in unwanted(state.view()))]
 
 
 def pods_status(state: ServiceState) -> dict[str, Any]:
@@ -101,7 +99,7 @@ def _instance(state: ServiceState, name: str) -> dict[str, Any]:
     if record is not None:
         status = MESOS_STATES[record.state].removeprefix("TASK_")
         if name in state.controls.paused_tasks and not record.terminal:
-            status = "PAUSED" if is_held(state, record) else "PAUSING"
+            status = "PAUSED" if is_held(state.view(), record) else "PAUSING"
     task_id = record.task_id if record is not None else ""
     return {"name": name, "tasks": [{"id": task_id, "name": name, "status": status}]}
 
@@ -143,7 +141,7 @@ def _resources(
             if amount:
                 scalar = {"value": float(amount)}
                 found.append({"name": name, "type": "SCALAR", "scalar": scalar, "role": mesos_role})
-    reservation = reservations.of_task(state, record.name)
+    reservation = state.reservation_of(record.name)
     if role is not None and role.volume is not None and reservation is not None:
         found.append(_volume(reservation, role.volume, mesos_role))
     if record.ports and not state.spec.has_own_addresses():

@@ -50,7 +50,7 @@ def problems(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def problems_by_task(state: ServiceState) -> dict[str, list[dict[str, Any]]]:
     """Return the problems of each task that runs and has some."""
     found = {
-        record.name: list(problems(state.reports.get(record.task_id, {})))
+        record.name: list(problems(state.told.reports.get(record.task_id, {})))
         for record in state.live_tasks
     }
     return {name: some for name, some in found.items() if some}

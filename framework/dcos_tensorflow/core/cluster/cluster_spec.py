@@ -17,14 +17,12 @@ The rules are TensorFlow's (``tensorflow/python/distribute/multi_worker_util.py`
 
 from __future__ import annotations
 
-import functools
-import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from dcos_tensorflow.core import contract as job_contract
 from dcos_tensorflow.core.cluster.addresses import dns_name, not_known_yet
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.spec import (
     GANG_ROLES,
     TRAINING_ROLES,
@@ -50,26 +48,6 @@ _SERVER_JOBS = {
     TaskRole.WORKER: "worker",
     TaskRole.GPU_WORKER: "worker",
 }
-
-
-@dataclass(frozen=True)
-class ClusterSpec:
-    """Who is where in one epoch: task name -> ``host:port`` of its TensorFlow server.
-
-    Sidecars and evaluators may be in it; rendering leaves them out.
-    """
-
-    epoch: int
-    addresses: Mapping[str, str] = field(default_factory=dict)
-
-    @functools.cached_property
-    def names_by_role(self) -> Mapping[TaskRole, tuple[str, ...]]:
-        """Return the members of each role by index. Worked out once: every member asks for it."""
-        members = sorted((*split_task_name(name), name) for name in self.addresses)
-        found: dict[TaskRole, tuple[str, ...]] = {}
-        for role, group in itertools.groupby(members, key=lambda member: member[0]):
-            found[role] = tuple(name for _, _, name in group)
-        return found
 
 
 def rendered_strategy(spec: ServiceSpec) -> Strategy:
@@ -148,24 +126,6 @@ def address_of(spec: ServiceSpec, role_spec: RoleSpec, index: int, host: str, po
             f"cluster_spec.addressing dns needs a port for {role_spec.role}; none is configured"
         )
     return f"{dns_name(spec, f'{role_spec.role}-{index}')}:{role_spec.port}"
-
-
-def decider(spec: ServiceSpec) -> str:
-    """Return the task whose success is the job's: chief-0, else worker-0, else gpu-worker-0.
-
-    Raises ValueError when nothing trains.
-    """
-    for role in TRAINING_ROLES:
-        if _count(spec, role) > 0:
-            return f"{role}-0"
-    raise ValueError(f"service {spec.name}: no chief, worker or gpu_worker is wanted")
-
-
-def members_of(spec: ServiceSpec) -> tuple[str, ...]:
-    """Return the names of all tasks that belong into the ClusterSpec, in the order of the roles."""
-    return tuple(
-        f"{r.role}-{index}" for r in spec.roles if r.role in GANG_ROLES for index in range(r.count)
-    )
 
 
 def data_shard(cluster: ClusterSpec, task: str) -> tuple[int, int]:

@@ -10,73 +10,54 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster.cluster_spec import members_of, runner_cluster
+from dcos_tensorflow.core.cluster.cluster_spec import runner_cluster
+from dcos_tensorflow.core.cluster.strategy import recovery_strategy
 from dcos_tensorflow.core.model.job import STOPPED_PHASES
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy
 from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.recovery.strategy import recovery_strategy
 
 #: Who is stopped because a peer failed has nothing to save: TensorFlow's sessions are broken.
 FAILED_GRACE_SECONDS = 0.1
 
 
-def order(state: ServiceState, record: TaskRecord) -> Mapping[str, Any] | None:
+def order(view: GangView, record: TaskRecord) -> Mapping[str, Any] | None:
     """Return the body of ``PUT /v1/cluster`` that ``record``'s runner should be under.
 
     None when there is no ClusterSpec yet, for a member that the newest one goes without, and for
     one that is to be stopped first: its agent may have been away while it was told to start.
     """
-    if state.epoch is None or _is_to_stop(state, record):
+    if view.epoch is None or _is_to_stop(view, record):
         return None
-    if record.role in GANG_ROLES and record.name not in state.epoch.addresses:
+    if record.role in GANG_ROLES and record.name not in view.epoch.addresses:
         return None
     body: dict[str, Any] = {
-        **runner_cluster(state.spec, state.epoch, record.name),
+        **runner_cluster(view.spec, view.epoch, record.name),
         "start": record.start,
         "run": not record.held,
-        "grace_seconds": grace_seconds(state),
+        "grace_seconds": grace_seconds(view),
     }
-    if record.role in GANG_ROLES and must_agree(state.spec, state.job.strategy_seen):
+    if record.role in GANG_ROLES and must_agree(view.spec, view.job.strategy_seen):
         body["expects_restore_step"] = True
-        body["restore_step"] = state.job.restore_step
+        body["restore_step"] = view.job.restart.restore_step
     return body
 
 
-def _is_to_stop(state: ServiceState, record: TaskRecord) -> bool:
+def _is_to_stop(view: GangView, record: TaskRecord) -> bool:
     """Say whether a restart under way has yet to stop this member."""
-    concerned = state.job.restarting
+    concerned = view.job.restart.members
     return (
         record.role in GANG_ROLES
         and not record.held
-        and state.job.phase in STOPPED_PHASES
+        and view.job.phase in STOPPED_PHASES
         and (not concerned or record.name in concerned)
     )
 
 
-def grace_seconds(state: ServiceState) -> float:
+def grace_seconds(view: GangView) -> float:
     """Return how long a process may take to end when it is stopped for a restart."""
-    grace = state.spec.kill_grace_seconds
-    return grace if state.job.planned else min(grace, FAILED_GRACE_SECONDS)
-
-
-def is_under(record: TaskRecord, report: Mapping[str, Any]) -> bool:
-    """Say whether a runner reports that it has taken the order that ``record`` stands for."""
-    return report.get("start") == record.start and report.get("run") == (not record.held)
-
-
-def is_held(record: TaskRecord, report: Mapping[str, Any]) -> bool:
-    """Say whether a runner reports that its process is stopped, as ordered."""
-    return is_under(record, report) and report.get("state") == contract.RUNNER_HELD
-
-
-def is_started(record: TaskRecord, report: Mapping[str, Any]) -> bool:
-    """Say whether a runner reports that the process of the wanted start runs."""
-    return is_under(record, report) and report.get("state") in (
-        contract.RUNNER_RUNNING,
-        contract.RUNNER_EXITED,
-    )
+    grace = view.spec.kill_grace_seconds
+    return grace if view.job.restart.planned else min(grace, FAILED_GRACE_SECONDS)
 
 
 def must_agree(spec: ServiceSpec, strategy_seen: str) -> bool:
@@ -86,4 +67,4 @@ def must_agree(spec: ServiceSpec, strategy_seen: str) -> bool:
     different weights (measured). With parameter servers only the chief restores.
     """
     strategy = recovery_strategy(spec, strategy_seen)
-    return strategy is Strategy.MULTI_WORKER and len(members_of(spec)) > 1
+    return strategy is Strategy.MULTI_WORKER and len(spec.gang_members) > 1

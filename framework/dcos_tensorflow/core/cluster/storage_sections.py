@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcos_tensorflow.core.cluster.cluster_spec import decider, rendered_strategy
+from dcos_tensorflow.core.cluster.cluster_spec import rendered_strategy
 from dcos_tensorflow.core.model.container_spec import TaskSecret
 from dcos_tensorflow.core.model.spec import (
     TRAINING_ROLES,
@@ -140,7 +140,7 @@ def _checkpoints(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[st
     parameter servers each member restores, and the same.
     """
     wanted = spec.storage.checkpoints
-    writes = record.name == decider(spec)
+    writes = record.name == spec.decider
     together = rendered_strategy(spec) is Strategy.MULTI_WORKER and record.role in TRAINING_ROLES
     if not wanted.uri or not (writes or together or record.role is TaskRole.EVALUATOR):
         return None
@@ -157,7 +157,7 @@ def _checkpoints(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[st
 
 def _summaries(spec: ServiceSpec, record: TaskRecord) -> dict[str, Any] | None:
     uri = spec.storage.summaries_uri
-    writes = record.role is TaskRole.EVALUATOR or record.name == decider(spec)
+    writes = record.role is TaskRole.EVALUATOR or record.name == spec.decider
     return {"uri": uri} if uri and writes else None
 
 

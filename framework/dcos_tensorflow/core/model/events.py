@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from dcos_tensorflow.core.model.gang import MAIN
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.spec import ServiceSpec
@@ -166,12 +167,16 @@ class PlanVerb(StrEnum):
 
 @dataclass(frozen=True)
 class PlanCommand:
-    """Somebody steers a plan. ``phase`` and ``step`` are names; empty means the whole above."""
+    """Somebody steers a plan of one gang. ``phase`` and ``step`` are names.
+
+    Empty means the whole above.
+    """
 
     plan: str
     verb: PlanVerb
     phase: str = ""
     step: str = ""
+    gang: str = MAIN
 
 
 class PodVerb(StrEnum):

@@ -1,7 +1,7 @@
-"""Where the job stands: its phase, its failures, its verdict. Kept in the state store.
+"""Where a gang's job stands: its phase, its restart, its failures, its verdict.
 
-``core.advance`` moves a job from phase to phase; ``core.recovery.restart_table`` and
-``core.recovery.outcome`` say when.
+Kept in the state store as part of ``core.model.gang.Gang``. ``core.advance`` moves a job from phase
+to phase along the edges of ``TRANSITIONS``; ``core.recovery`` says when.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class JobPhase(StrEnum):
     """Where the job stands.
 
     The first deployment goes PLACING, (STAGING,) STARTING, RUNNING. A restart concerns the members
-    in ``JobState.restarting`` only and goes STOPPING, BACKING_OFF, PLACING, STAGING, (STOPPING,)
+    in ``Restart.members`` only and goes STOPPING, BACKING_OFF, PLACING, STAGING, (STOPPING,)
     STARTING, RUNNING, leaving out what it does not need; whoever is not concerned trains on.
     """
 
@@ -29,7 +29,7 @@ class JobPhase(StrEnum):
     RUNNING = "running"
     #: The processes that are to restart are being stopped.
     STOPPING = "stopping"
-    #: Stopped; waits for ``restart_at``.
+    #: Stopped; waits for ``Restart.due_at``.
     BACKING_OFF = "backing off"
     #: The decider finished; the others may end by themselves until ``deadline``.
     FINISHING = "finishing"
@@ -53,6 +53,44 @@ RESTARTING_PHASES = frozenset(
 WATCHED_PHASES = RESTARTING_PHASES | {JobPhase.RUNNING}
 #: Phases in which nobody of a restart set has been told to start.
 STOPPED_PHASES = RESTARTING_PHASES - {JobPhase.STARTING}
+#: Phases in which the verdict is known.
+ENDED_PHASES = frozenset({JobPhase.ENDING, JobPhase.DONE})
+
+#: (from, to) -> why this can happen. The simulation holds every step of every history against it.
+TRANSITIONS: dict[tuple[JobPhase, JobPhase], str] = {
+    (JobPhase.PLACING, JobPhase.STARTING): "a gang that starts as a whole was launched",
+    (JobPhase.PLACING, JobPhase.STAGING): "members that join others were launched, held",
+    (JobPhase.STAGING, JobPhase.PLACING): "a launched member's container is gone again",
+    (JobPhase.STAGING, JobPhase.STARTING): "every new container is ready",
+    (JobPhase.STARTING, JobPhase.RUNNING): "every member runs",
+    (JobPhase.RUNNING, JobPhase.STAGING): "members that join those who train were launched, held",
+    (JobPhase.STOPPING, JobPhase.BACKING_OFF): "all have stopped; it is too early to start",
+    (JobPhase.STOPPING, JobPhase.PLACING): "all have stopped; some have no container",
+    (JobPhase.STOPPING, JobPhase.STARTING): "all have stopped, and have their containers",
+    (JobPhase.BACKING_OFF, JobPhase.STOPPING): "somebody runs again who had stopped",
+    (JobPhase.BACKING_OFF, JobPhase.PLACING): "the wait is over; some have no container",
+    (JobPhase.BACKING_OFF, JobPhase.STARTING): "the wait is over; all have their containers",
+    **{
+        (phase, JobPhase.STOPPING): "a failure or a planned change begins a restart, or joins one"
+        for phase in (
+            JobPhase.PLACING,
+            JobPhase.STAGING,
+            JobPhase.STARTING,
+            JobPhase.RUNNING,
+            JobPhase.BACKING_OFF,
+        )
+    },
+    **{
+        (phase, JobPhase.FINISHING): "the deciding tasks have finished with 0"
+        for phase in WATCHED_PHASES
+    },
+    **{
+        (phase, JobPhase.ENDING): "the verdict is known: failed, stopped, or succeeded"
+        for phase in (*WATCHED_PHASES, JobPhase.FINISHING)
+    },
+    (JobPhase.ENDING, JobPhase.DONE): "nothing runs any more",
+    (JobPhase.DONE, JobPhase.ENDING): "an uninstall: what has outlived the job ends too",
+}
 
 
 class Outcome(StrEnum):
@@ -65,85 +103,123 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The job's end: how, with which exit code, and why in one sentence."""
+    """The job's end."""
 
     outcome: Outcome
     exit_code: int
+    #: Why, in one sentence.
     summary: str
+
+
+#: How many names of collateral an incident keeps; of the others it keeps their number.
+COLLATERAL_NAMES = 20
 
 
 @dataclass(frozen=True)
 class Incident:
-    """One cause, and what became of it.
+    """One cause, and what became of it. Times are unix seconds."""
 
-    ``task`` failed first and classifies the incident; ``collateral`` are the members that died of
-    it. ``charged`` says whether it cost a retry. ``step`` is the highest training step that was
-    known when it happened.
-    """
-
+    #: Who failed first: it classifies the incident.
     task: str
     task_id: str
     at: float
+    #: One of the words of ``core.recovery.causes``.
     kind: str
+    #: What happened, in one sentence.
     summary: str
+    #: Whether it cost a retry.
     charged: bool
+    #: The first members that died of it, at most COLLATERAL_NAMES ...
     collateral: tuple[str, ...] = ()
+    #: ... and how many more there were.
+    more_collateral: int = 0
+    #: The highest training step that was known when it happened.
     step: int | None = None
+    #: What the task's sandbox told about its end, when that was read.
+    evidence: str = ""
+
+    @property
+    def told(self) -> str:
+        """Return what happened, with what the sandbox has told."""
+        return f"{self.summary}: {self.evidence}" if self.evidence else self.summary
+
+    @property
+    def collateral_count(self) -> int:
+        """Return how many members died of it."""
+        return len(self.collateral) + self.more_collateral
+
+
+@dataclass(frozen=True)
+class Restart:
+    """The restart under way, and what the next one is told of those before."""
+
+    #: Whom it concerns: nobody of them starts before all of them have stopped. Empty at a first
+    #: start, which concerns everybody.
+    members: tuple[str, ...] = ()
+    #: Nothing failed: members may take their whole grace, the decider first.
+    planned: bool = False
+    #: Members whose containers are given up on purpose.
+    replacing: tuple[str, ...] = ()
+    #: The checkpoint step that every member of a gang which must agree on one restores; None: there
+    #: is no checkpoint.
+    restore_step: int | None = None
+    #: Unix seconds before which nobody starts again.
+    due_at: float = 0.0
+    #: How many there were after failures.
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class Membership:
+    """How the gang differs from what the options ask for."""
+
+    #: Members that the job goes on without.
+    absent: tuple[str, ...] = ()
+    #: Those of them that the options have added: they join as soon as there is room.
+    joining: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Update:
+    """How far the tasks are on their way to the target configuration."""
+
+    #: The configuration that one task was sent ahead to; empty for none.
+    canary: str = ""
+    #: Tasks whose containers are given up for the target's options.
+    updating: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class JobState:
-    """The job. Times are unix seconds.
-
-    ``attempt`` numbers the launches of any task of the service, upwards only, so that no Mesos
-    task id is ever used twice. ``incidents`` holds those inside the retry window, oldest first.
-    ``deployed`` is true once every member ran at the same time. ``result`` is what the deciding
-    task reported last (test accuracy, where the model lies, ...).
-
-    ``restarting`` are the members that the restart under way concerns: nobody of them starts before
-    all of them have stopped. ``planned`` says that nothing failed: members may take their whole
-    grace, the decider first. ``phase_since`` is when the present phase was entered.
-    ``fruitless`` counts the uncharged incidents without progress in between, ``best_step`` is the
-    highest step known at the newest of all. ``absent`` are the members that the job goes on
-    without, ``joining`` those of them that the options have added: they join as soon as there is
-    room. ``restore_step`` is the checkpoint step that every member of a gang which must agree on
-    one restores (None: there is no checkpoint). ``strategy_seen`` is what a task runner recognised
-    in the job's code.
-    ``agent_failures`` are the times of recent failures by agent, ``leaving`` the starts of
-    maintenance by agent, ``leaving_told`` when that was last said. ``replacing`` are members whose
-    containers are given up on purpose.
-    ``canary`` is the configuration that one task was sent ahead to, ``updating`` are tasks whose
-    containers are given up for the target's options.
-    ``uninstalling`` cannot be taken back; ``given_up`` is what an uninstall could not reach.
-    """
+    """The job of one gang. Times are unix seconds."""
 
     phase: JobPhase = JobPhase.PLACING
+    #: Why it is there, in one sentence.
     why: str = "waiting for offers"
-    attempt: int = 0
+    #: When the present phase was entered.
+    phase_since: float = 0.0
+    #: The incidents inside the retry window, oldest first.
     incidents: tuple[Incident, ...] = ()
-    restarts: int = 0
-    restart_at: float = 0.0
+    #: Until when the others may end by themselves (FINISHING).
     deadline: float = 0.0
     started_at: float = 0.0
     finished_at: float = 0.0
+    #: True once every member ran at the same time.
     deployed: bool = False
     verdict: Verdict | None = None
+    #: What the deciding task reported last (test accuracy, where the model lies, ...).
     result: Mapping[str, Any] = field(default_factory=dict)
-
-    restarting: tuple[str, ...] = ()
-    planned: bool = False
-    phase_since: float = 0.0
+    #: The uncharged incidents without progress in between.
     fruitless: int = 0
+    #: The highest step known at the newest incident of all.
     best_step: int | None = None
-    absent: tuple[str, ...] = ()
-    joining: tuple[str, ...] = ()
-    restore_step: int | None = None
+    #: The strategy that a task runner recognised in the job's code; empty while none was.
     strategy_seen: str = ""
-    agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    leaving: Mapping[str, float] = field(default_factory=dict)
-    leaving_told: Mapping[str, float] = field(default_factory=dict)
-    replacing: tuple[str, ...] = ()
-    canary: str = ""
-    updating: tuple[str, ...] = ()
-    uninstalling: bool = False
-    given_up: tuple[str, ...] = ()
+    restart: Restart = Restart()
+    membership: Membership = Membership()
+    update: Update = Update()
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether nothing of the job is started any more."""
+        return self.verdict is not None or self.phase is JobPhase.FINISHING

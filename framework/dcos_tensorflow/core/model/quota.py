@@ -1,8 +1,8 @@
 """Why a gang waits that a quota keeps from growing: what is left of it, and what is wanted.
 
 A master whose role has used up its quota makes smaller offers, or none; no offer says so.
-``scheduler.quota_watch`` asks the master while a gang waits, ``core.offers.use`` adds the answer to
-why it waits. Pure; decides nothing.
+The scheduler asks the master while a gang waits, ``core.offers.desk`` notes the answer beside why
+it waits. Pure; decides nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from dcos_tensorflow.core.model.resources import EPSILON, Resources
 
 _FORMS = {"cpus": "{:g} cpus", "mem": "{:g} MB mem", "disk": "{:g} MB disk", "gpus": "{:g} gpus"}
-_BEGINNING = "; the quota of the Mesos role "
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,3 @@ def shortage(quota: Quota | None, wanted: Iterable[Resources]) -> str:
         if needed > left + EPSILON:
             parts.append(f"{left:g} of {form.format(limit)}, and {needed:g} are needed")
     return f"{quota.mesos_role} leaves {', '.join(parts)}" if parts else ""
-
-
-def explained(why: str, quota: Quota | None, wanted: Iterable[Resources]) -> str:
-    """Return ``why`` with what the quota has to do with it now, and without what it had before."""
-    base = why.partition(_BEGINNING)[0]
-    short = shortage(quota, wanted)
-    return f"{base}{_BEGINNING}{short}" if short else base

@@ -34,6 +34,18 @@ TRAINING_ROLES = (TaskRole.CHIEF, TaskRole.WORKER, TaskRole.GPU_WORKER)
 #: Roles placed all or none. The others follow when the gang is placed and never hold it up.
 GANG_ROLES = (*TRAINING_ROLES, TaskRole.PS)
 
+#: The order in which the tasks of a gang begin to train (design: start order), sidecars last.
+START_ORDER = (
+    TaskRole.PS,
+    TaskRole.CHIEF,
+    TaskRole.WORKER,
+    TaskRole.GPU_WORKER,
+    TaskRole.EVALUATOR,
+    TaskRole.TENSORBOARD,
+)
+
+assert set(START_ORDER) == set(TaskRole)
+
 
 class Strategy(StrEnum):
     """How the user's code is distributed; decides TF_CONFIG and who restarts with whom."""
@@ -179,6 +191,10 @@ class RoleSpec:
     shm_size: int = 0
     sandbox_env: Mapping[str, str] = field(default_factory=dict)
 
+    def task_names(self) -> tuple[str, ...]:
+        """Return the names of this role's tasks, by index."""
+        return tuple(f"{self.role}-{index}" for index in range(self.count))
+
     def names_region(self) -> bool:
         """Say whether a rule of its own says in which regions its tasks may be."""
         return any(rule.field == REGION_FIELD for rule in self.constraints)
@@ -288,13 +304,38 @@ class ServiceSpec:
         """Return what was worked out of this spec once, by role (``core.cluster.fingerprint``)."""
         return {}
 
+    @functools.cached_property
+    def gang_members(self) -> tuple[str, ...]:
+        """Return the names of all tasks that belong into the ClusterSpec, in the order of roles."""
+        return tuple(n for r in self.roles if r.role in GANG_ROLES for n in r.task_names())
+
+    @functools.cached_property
+    def wanted_names(self) -> frozenset[str]:
+        """Return the names of all tasks as a set."""
+        return frozenset(self.task_names())
+
+    @functools.cached_property
+    def decider(self) -> str:
+        """Return the task whose success is the job's: chief-0, else worker-0, else gpu-worker-0.
+
+        Empty when nothing trains: such options are refused (``cluster_spec.illegal_mix``).
+        """
+        training = (role for role in TRAINING_ROLES if self.role(role) is not None)
+        return next((f"{role}-0" for role in training), "")
+
+    @functools.cached_property
+    def roles_in_start_order(self) -> tuple[RoleSpec, ...]:
+        """Return the roles that have tasks, in the order of ``START_ORDER``."""
+        wanted = (role for role in self.roles if role.count > 0)
+        return tuple(sorted(wanted, key=lambda role: START_ORDER.index(role.role)))
+
     def role(self, role: TaskRole) -> RoleSpec | None:
         """Return the spec of ``role``, or None when no task of it is wanted."""
         return next((r for r in self.roles if r.role is role and r.count > 0), None)
 
     def task_names(self) -> tuple[str, ...]:
         """Return the names of all tasks, in the order of ``roles``."""
-        return tuple(f"{r.role}-{index}" for r in self.roles for index in range(r.count))
+        return tuple(name for role in self.roles for name in role.task_names())
 
     def has_own_addresses(self) -> bool:
         """Say whether every task has an address of its own, which is known once it is launched."""

@@ -35,6 +35,9 @@ TERMINAL_STATES = frozenset(
     {TaskState.FINISHED, TaskState.FAILED, TaskState.KILLED, TaskState.LOST}
 )
 
+#: Launched and not running yet.
+COMING_UP = frozenset({TaskState.LAUNCHING, TaskState.STAGING, TaskState.STARTING})
+
 #: (from, to) -> why this can happen. Any pair not listed is refused by ``advance``.
 TRANSITIONS: dict[tuple[TaskState, TaskState], str] = {
     **dict.fromkeys(
@@ -136,6 +139,16 @@ class TaskRecord:
     def process_failed(self) -> bool:
         """Say whether the start that is wanted has failed, in a container that is still there."""
         return not self.terminal and self.failed_start == self.start
+
+    @property
+    def had_failed_when_held(self) -> bool:
+        """Say whether the start before had failed when it was told to stop for somebody else."""
+        return self.held and 0 < self.failed_start == self.start - 1
+
+    @property
+    def began_at(self) -> float:
+        """Return when the start that is wanted was asked for, or its container was."""
+        return max(self.launched_at, self.ordered_at)
 
     def advance(self, state: TaskState, now: float, **fields: str) -> TaskRecord:
         """Return the record in ``state``; unchanged when the table does not allow the step.

@@ -1,6 +1,6 @@
 """From a placement to launches: the records, the next epoch, and one ACCEPT per agent.
 
-Called by ``core.offers.use`` once everything that was wanted together has a place. A gang that
+Called by ``core.offers.desk`` once everything that a gang wanted together has a place. A gang that
 starts as a whole is launched to run at once, so that it comes up with the scheduler away. Who joins
 others is launched with its process held: those who must learn of it are stopped when it is ready,
 not before (``core.recovery.restarts``).
@@ -9,25 +9,26 @@ not before (``core.recovery.restarts``).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster import addresses
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.cluster.launch import launch_task
-from dcos_tensorflow.core.cluster.launch_options import options_of
 from dcos_tensorflow.core.cluster.orders import must_agree
-from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Accept
-from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.gang import Placing
+from dcos_tensorflow.core.model.job import JobPhase, Membership, Update
 from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
 from dcos_tensorflow.core.offers import reservations, volume_places
-from dcos_tensorflow.core.offers.returning import decline, note_offers
+from dcos_tensorflow.core.offers.returning import note_offers
 from dcos_tensorflow.core.placement.place import Assignment, Placement
 from dcos_tensorflow.core.recovery import sidecar_ends
-from dcos_tensorflow.core.recovery.members import members
+from dcos_tensorflow.core.recovery.launch_options import options_of
+from dcos_tensorflow.core.recovery.members import listed
 from dcos_tensorflow.core.recovery.membership import who_must_know
 from dcos_tensorflow.core.recovery.restarts import renew_epoch
 
@@ -35,125 +36,131 @@ from dcos_tensorflow.core.recovery.restarts import renew_epoch
 SOON_REFUSE_SECONDS = 5.0
 
 
-def launch(draft: Draft, result: Placement) -> None:
-    """Launch what was placed; every offer that was not needed for it goes back."""
-    if not result.assignments:
-        return
-    attempt = draft.job.attempt + 1
+def launch(gang: GangDraft, result: Placement) -> None:
+    """Launch what was placed. The offers that hold it are used up."""
     by_task = {a.task: a for a in result.assignments}
-    gang = [n for n in by_task if split_task_name(n)[0] in GANG_ROLES]
-    held = bool(gang) and _must_be_held(draft, gang)
-    _note_given_up(draft, by_task)
+    members = [n for n in by_task if split_task_name(n)[0] in GANG_ROLES]
+    held = bool(members) and _must_be_held(gang, members)
+    _note_given_up(gang, by_task)
+    draft = gang.service
+    attempt = draft.state.attempt + 1
+    draft.state = replace(draft.state, attempt=attempt)
     paused = draft.state.controls.paused_tasks
-    launched = {
-        name: _record(draft, assignment, attempt, held if name in gang else name in paused)
+    mine = set(members)
+    records = [
+        _record(gang, assignment, attempt, held if name in mine else name in paused)
         for name, assignment in by_task.items()
-    }
+    ]
     _forget_what_was_said_of_earlier_attempts(draft)
-    draft.set_job(
-        attempt=attempt,
-        started_at=draft.job.started_at or draft.now,
-        absent=tuple(n for n in draft.job.absent if n not in gang),
-        joining=tuple(n for n in draft.job.joining if n not in gang),
-        replacing=tuple(n for n in draft.job.replacing if n not in gang),
-        updating=tuple(n for n in draft.job.updating if n not in by_task),
-    )
-    draft.set(tasks={**draft.state.tasks, **launched}, misfits=(), gang_since=0.0)
-    if gang:
-        _enter(draft, gang, held, by_task)
-    epoch = draft.state.epoch
+    _note_launched(gang, mine, by_task)
+    for record in records:
+        gang.put(record)
+    gang.placing = Placing(rounds=gang.placing.rounds)
+    if members:
+        _enter(gang, members, held, by_task)
+    epoch = gang.epoch
     if epoch is None:
         raise AssertionError("a sidecar is never placed before the first gang")
-    launched = {n: replace(r, epoch=epoch.epoch) for n, r in launched.items()}
-    draft.set(tasks={**draft.state.tasks, **launched})
-    _accept_all(draft, launched, by_task, epoch)
+    launched = [replace(record, epoch=epoch.epoch) for record in records]
+    for record in launched:
+        gang.put(record)
+    _accept_all(gang, launched, by_task, epoch)
 
 
-def _must_be_held(draft: Draft, gang: Sequence[str]) -> bool:
+def _must_be_held(gang: GangDraft, members: Sequence[str]) -> bool:
     """Say whether the processes of what is launched wait to be told to start."""
-    if addresses.are_learned(draft.state.spec):
+    if addresses.are_learned(gang.spec):
         return True
-    whole = set(gang) >= set(members(draft.state)) and not draft.state.controls.paused_tasks
-    return not whole or must_agree(draft.state.spec, draft.job.strategy_seen)
+    whole = set(members) >= gang.roster.members and not gang.view.controls.paused_tasks
+    return not whole or must_agree(gang.spec, gang.job.strategy_seen)
 
 
-def _note_given_up(draft: Draft, by_task: Mapping[str, Assignment]) -> None:
+def _note_given_up(gang: GangDraft, names: Iterable[str]) -> None:
     """Remember the unreachable attempts that are replaced: should they return, they are killed."""
     given_up = {
         r.task_id: r.agent_id
-        for name in by_task
-        if (r := draft.state.tasks.get(name)) is not None and not r.terminal
+        for name in names
+        if (r := gang.tasks.get(name)) is not None and not r.terminal
     }
-    draft.set(abandoned={**draft.state.abandoned, **given_up})
+    state = gang.service.state
+    if given_up:
+        gang.service.state = replace(state, abandoned={**state.abandoned, **given_up})
+
+
+def _note_launched(gang: GangDraft, members: set[str], names: Iterable[str]) -> None:
+    """Take who is launched off the lists of those who are waited for."""
+    known, launched = gang.job, set(names)
+    gang.set_membership(
+        Membership(
+            absent=tuple(n for n in known.membership.absent if n not in members),
+            joining=tuple(n for n in known.membership.joining if n not in members),
+        )
+    )
+    replacing = tuple(n for n in known.restart.replacing if n not in members)
+    gang.restart = replace(gang.restart, replacing=replacing)
+    updating = tuple(n for n in known.update.updating if n not in launched)
+    update = Update(canary=known.update.canary, updating=updating)
+    gang.job = replace(gang.job, update=update, started_at=known.started_at or gang.now)
 
 
 def _enter(
-    draft: Draft, gang: Sequence[str], held: bool, by_task: Mapping[str, Assignment]
+    gang: GangDraft, members: Sequence[str], held: bool, by_task: Mapping[str, Assignment]
 ) -> None:
-    before = dict(draft.state.epoch.addresses) if draft.state.epoch is not None else {}
-    renew_epoch(draft)
-    epoch = draft.state.epoch
-    if epoch is None:
-        raise AssertionError("a gang was placed without a ClusterSpec")
-    hosts = len({by_task[name].agent_id for name in gang})
+    before = dict(gang.epoch.addresses) if gang.epoch is not None else {}
+    epoch = renew_epoch(gang)
+    hosts = len({by_task[name].agent_id for name in members})
     where = f"placed on {hosts} agents (epoch {epoch.epoch})"
-    draft.set(gang_rounds=0)
+    gang.placing = replace(gang.placing, rounds=0)
     if not held:
-        draft.enter(JobPhase.STARTING, f"all {len(gang)} tasks of the gang {where}", restarting=())
+        gang.restart = replace(gang.restart, members=())
+        gang.enter(JobPhase.STARTING, f"all {len(members)} tasks of the gang {where}")
         return
-    told = who_must_know(draft.state, before, epoch.addresses)
-    concerned = {*draft.job.restarting, *gang, *told}
-    draft.enter(
-        JobPhase.STAGING,
-        f"{', '.join(gang)} {where}; their containers are being prepared",
-        restarting=tuple(n for n in members(draft.state) if n in concerned),
-    )
+    told = who_must_know(gang.view, before, epoch.addresses)
+    concerned = gang.roster.in_order({*gang.restart.members, *members, *told})
+    gang.restart = replace(gang.restart, members=concerned)
+    gang.enter(JobPhase.STAGING, f"{listed(members)} {where}; their containers are being prepared")
 
 
 def _accept_all(
-    draft: Draft,
-    launched: Mapping[str, TaskRecord],
-    by_task: dict[str, Assignment],
+    gang: GangDraft,
+    launched: Iterable[TaskRecord],
+    by_task: Mapping[str, Assignment],
     epoch: ClusterSpec,
 ) -> None:
     used: dict[str, list[str]] = {}
     launches: dict[tuple[str, str], list[TaskRecord]] = {}
-    for name, assignment in by_task.items():
+    for record in launched:
+        assignment = by_task[record.name]
         key = (assignment.agent_id, assignment.mesos_role)
-        launches.setdefault(key, []).append(launched[name])
+        launches.setdefault(key, []).append(record)
         for offer_id in assignment.offer_ids:
-            used.setdefault(offer_id, []).append(name)
+            used.setdefault(offer_id, []).append(record.name)
     for records in launches.values():
-        _accept(draft, records, by_task, epoch)
-    left = tuple(o for o in draft.state.offers if o not in used)
-    note_offers(draft, tuple(used), True, "tasks launched", used)
-    rest = {k: o for k, o in draft.state.offers.items() if k not in used}
-    draft.set(offers=rest, offers_version=draft.state.offers_version + 1)
-    decline(draft, left, SOON_REFUSE_SECONDS, "not needed: everything has a place")
+        _accept(gang, records, by_task, epoch)
+    note_offers(gang.service, tuple(used), True, "tasks launched", used)
+    gang.service.drop_offers(used)
 
 
 def _forget_what_was_said_of_earlier_attempts(draft: Draft) -> None:
     """A job that restarts for weeks must not grow: keep what belongs to a task or an incident."""
-    told = {r.task_id for r in draft.state.tasks.values()}
-    told |= {incident.task_id for incident in draft.job.incidents}
-    draft.set(
-        reports={k: v for k, v in draft.state.reports.items() if k in told},
-        evidence={k: v for k, v in draft.state.evidence.items() if k in told},
-    )
+    known = {r.task_id for gang in draft.state.gangs.values() for r in gang.tasks.values()}
+    known |= {i.task_id for gang in draft.state.gangs.values() for i in gang.job.incidents}
+    draft.keep_what_was_said_of(known)
 
 
-def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> TaskRecord:
-    state = draft.state
+def _record(gang: GangDraft, assignment: Assignment, attempt: int, held: bool) -> TaskRecord:
+    view, state = gang.view, gang.service.state
     role, index = split_task_name(assignment.task)
-    role_spec = state.spec.role(role)
-    own = state.spec.has_own_addresses() and role_spec is not None
+    options = options_of(view, assignment.task)
+    role_spec = view.spec.role(role)
+    own = view.spec.has_own_addresses() and role_spec is not None
     unique = uuid.uuid5(uuid.NAMESPACE_OID, f"{state.instance}/{assignment.task}/{attempt}")
-    task_id = mesos_task_id(state.spec.name, assignment.task, str(unique))
-    ports = (*volume_places.kept_ports(state, assignment.task), *assignment.ports)
-    resource_id = reservations.for_launch(draft, assignment, attempt, task_id)
-    before = state.tasks.get(assignment.task)
+    task_id = mesos_task_id(view.spec.name, assignment.task, str(unique))
+    ports = (*volume_places.kept_ports(view, assignment.task), *assignment.ports)
+    resource_id = reservations.for_launch(gang, assignment, attempt, task_id)
+    before = view.tasks.get(assignment.task)
     beside = before is not None and role not in GANG_ROLES
-    earlier = sidecar_ends.ends(state, before) if before and beside else sidecar_ends.NONE
+    earlier = sidecar_ends.ends(view, before) if before and beside else sidecar_ends.NONE
     return TaskRecord(
         name=assignment.task,
         role=TaskRole(role),
@@ -166,12 +173,12 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> T
         hostname=assignment.hostname,
         address="" if own else assignment.address,
         ports=addresses.own_ports(role_spec) if own and role_spec else ports,
-        launched_at=draft.now,
-        changed_at=draft.now,
+        launched_at=gang.now,
+        changed_at=gang.now,
         failures=earlier.failures,
         interruptions=earlier.interruptions,
         held=held,
-        fingerprint=fingerprint(options_of(state, assignment.task), role),
+        fingerprint=fingerprint(options, role),
         attributes=assignment.attributes,
         zone=assignment.zone,
         region=assignment.region,
@@ -180,27 +187,30 @@ def _record(draft: Draft, assignment: Assignment, attempt: int, held: bool) -> T
 
 
 def _accept(
-    draft: Draft, records: Sequence[TaskRecord], by_task: dict[str, Assignment], epoch: ClusterSpec
+    gang: GangDraft,
+    records: Sequence[TaskRecord],
+    by_task: Mapping[str, Assignment],
+    epoch: ClusterSpec,
 ) -> None:
     """Launch the tasks of one agent, with offers of one Mesos role."""
-    state = draft.state
+    view, state = gang.view, gang.service.state
     offer_ids = tuple(dict.fromkeys(offer for r in records for offer in by_task[r.name].offer_ids))
     launches = tuple(
         replace(
             launch_task(
-                options_of(state, r.name),
+                options_of(view, r.name),
                 state.settings,
                 state.framework_id,
                 r,
                 epoch,
                 instance=state.instance,
             ),
-            reservation=reservations.order(state, r),
+            reservation=reservations.order(view, r),
         )
         for r in records
     )
-    names = ", ".join(r.name for r in records)
-    draft.act(
+    names = listed([r.name for r in records])
+    gang.service.act(
         Accept(offer_ids, records[0].agent_id, launches, refuse_seconds=SOON_REFUSE_SECONDS),
         f"launching {names} on {records[0].hostname}",
     )

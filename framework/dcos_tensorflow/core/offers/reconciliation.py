@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Reconcile
 from dcos_tensorflow.core.model.events import TaskUpdate
 from dcos_tensorflow.core.model.job import WATCHED_PHASES
+from dcos_tensorflow.core.model.service_state import Reconciliation
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery.backoff import spread
 
 FIRST_WAIT_SECONDS = 5.0
@@ -36,95 +38,107 @@ def reconcile(draft: Draft) -> None:
     if not draft.state.registered:
         return
     _doubt_silent_launches(draft)
-    state = draft.state.reconciliation
-    if draft.now >= state.implicit_at:
+    owed = draft.state.reconciliation
+    if draft.now >= owed.implicit_at:
         draft.act(Reconcile(()), "asking the master for every task it knows of ours")
-        state = replace(
-            state,
-            waiting=state.waiting | {r.task_id for r in draft.state.live_tasks},
+        owed = replace(
+            owed,
+            waiting=owed.waiting | {r.task_id for r in draft.state.live_tasks},
             implicit_at=draft.now + PERIOD_SECONDS,
         )
-        draft.set(reconciliation=state)
-    if state.waiting and draft.now >= state.next_at:
+        _set(draft, owed)
+    if owed.waiting and draft.now >= owed.next_at:
         _ask(draft)
 
 
+def begin_anew(draft: Draft) -> None:
+    """Owe an answer about every task: what the master has told before was to another life of us."""
+    waiting = frozenset(r.task_id for r in draft.state.live_tasks)
+    waiting |= draft.state.abandoned.keys()
+    _set(draft, Reconciliation(waiting=waiting, next_at=draft.now, implicit_at=draft.now))
+
+
 def doubt(draft: Draft, task_ids: frozenset[str]) -> None:
-    """Ask about these tasks soon; those that owe an answer already keep their turn."""
-    state = draft.state.reconciliation
-    if task_ids - state.waiting:
-        draft.set(
-            reconciliation=replace(
-                state, waiting=state.waiting | task_ids, next_at=draft.now, round=0
-            )
-        )
+    """Ask about these tasks now; those that owe an answer already keep their turn."""
+    if task_ids - draft.state.reconciliation.waiting:
+        ask_in(draft, 0.0, task_ids)
+
+
+def ask_in(draft: Draft, seconds: float, task_ids: frozenset[str]) -> None:
+    """Ask about these tasks, and whoever else owes an answer, after ``seconds``."""
+    owed = draft.state.reconciliation
+    waiting, next_at = owed.waiting | task_ids, draft.now + seconds
+    _set(draft, replace(owed, waiting=waiting, next_at=next_at, round=0))
 
 
 def answered(draft: Draft, task_id: str) -> None:
     """Note that the master has spoken of a task."""
-    state = draft.state.reconciliation
-    if task_id in state.waiting or task_id in state.unexplained:
-        unexplained = {k: v for k, v in state.unexplained.items() if k != task_id}
-        draft.set(
-            reconciliation=replace(
-                state, waiting=state.waiting - {task_id}, unexplained=unexplained
-            )
-        )
+    owed = draft.state.reconciliation
+    if task_id in owed.waiting or task_id in owed.unexplained:
+        unexplained = {k: v for k, v in owed.unexplained.items() if k != task_id}
+        _set(draft, replace(owed, waiting=owed.waiting - {task_id}, unexplained=unexplained))
 
 
-def wants_explanation(draft: Draft, record: TaskRecord, update: TaskUpdate) -> bool:
+def wants_explanation(gang: GangDraft, record: TaskRecord, update: TaskUpdate) -> bool:
     """Say whether to wait for the update that says how this task failed, and note that.
 
     An answer names the state only. Until the task's own update is acknowledged its agent sends it
     again, so it is lost only together with the agent.
     """
     told = update.state is TaskState.FAILED and update.reason == ANSWER_REASON
-    watched = draft.job.phase in WATCHED_PHASES and not record.kill_reason
+    watched = gang.job.phase in WATCHED_PHASES and not record.kill_reason
     if not told or not watched or record.terminal:
         return False
-    state = draft.state.reconciliation
-    since = state.unexplained.get(record.task_id, draft.now)
-    if draft.waited(since) >= EXPLANATION_SECONDS:
+    owed = gang.service.state.reconciliation
+    since = owed.unexplained.get(record.task_id, gang.now)
+    if gang.service.waited(since) >= EXPLANATION_SECONDS:
         return False
-    if record.task_id not in state.unexplained:
-        draft.reasons.append(f"{record.name} has failed, and how is still to be told")
-        draft.set(
-            reconciliation=replace(
-                state,
-                waiting=state.waiting | {record.task_id},
-                unexplained={**state.unexplained, record.task_id: since},
-                next_at=draft.now + FIRST_WAIT_SECONDS,
+    if record.task_id not in owed.unexplained:
+        gang.say(f"{record.name} has failed, and how is still to be told")
+        _set(
+            gang.service,
+            replace(
+                owed,
+                waiting=owed.waiting | {record.task_id},
+                unexplained={**owed.unexplained, record.task_id: since},
+                next_at=gang.now + FIRST_WAIT_SECONDS,
                 round=0,
-            )
+            ),
         )
     return True
 
 
+def _set(draft: Draft, owed: Reconciliation) -> None:
+    draft.state = replace(draft.state, reconciliation=owed)
+
+
 def _doubt_silent_launches(draft: Draft) -> None:
     silent = {
-        r.task_id
-        for r in draft.state.live_tasks
-        if r.state is TaskState.LAUNCHING and draft.now - r.changed_at > LAUNCH_SILENCE_SECONDS
+        record.task_id
+        for gang in draft.state.gangs.values()
+        for record in map(gang.tasks.__getitem__, gang.tasks.having(Fact.LAUNCHING))
+        if draft.now - record.changed_at > LAUNCH_SILENCE_SECONDS
     }
-    state = draft.state.reconciliation
-    if silent - state.waiting:
-        draft.set(reconciliation=replace(state, waiting=state.waiting | silent))
+    owed = draft.state.reconciliation
+    if silent - owed.waiting:
+        _set(draft, replace(owed, waiting=owed.waiting | silent))
 
 
 def _ask(draft: Draft) -> None:
-    state = draft.state.reconciliation
+    owed = draft.state.reconciliation
     known = {r.task_id: r.agent_id for r in draft.state.live_tasks} | dict(draft.state.abandoned)
-    asked = sorted(pair for pair in known.items() if pair[0] in state.waiting)
+    asked = sorted(pair for pair in known.items() if pair[0] in owed.waiting)
     for start in range(0, len(asked), CHUNK):
         chunk = tuple(asked[start : start + CHUNK])
         draft.act(Reconcile(chunk), f"asking the master about {len(chunk)} tasks")
-    wait = min(FIRST_WAIT_SECONDS * 2**state.round, MAX_WAIT_SECONDS)
-    draft.set(
-        reconciliation=replace(
-            state,
+    wait = min(FIRST_WAIT_SECONDS * 2**owed.round, MAX_WAIT_SECONDS)
+    _set(
+        draft,
+        replace(
+            owed,
             # Whoever ended meanwhile owes nothing any more.
             waiting=frozenset(task_id for task_id, _ in asked),
-            next_at=draft.now + wait * spread(f"{draft.state.instance}/{state.round}"),
-            round=state.round + 1,
-        )
+            next_at=draft.now + wait * spread(f"{draft.state.instance}/{owed.round}"),
+            round=owed.round + 1,
+        ),
     )

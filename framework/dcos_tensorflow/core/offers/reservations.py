@@ -16,18 +16,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
 
-from dcos_tensorflow.core.cluster.launch_options import options_of
-from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Release, ReservationOrder
-from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import GangView, ServiceState
 from dcos_tensorflow.core.model.spec import split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.volume_spec import Reservation
 from dcos_tensorflow.core.offers.returning import note_offers
 from dcos_tensorflow.core.placement.place import Assignment
+from dcos_tensorflow.core.recovery.launch_options import options_of
 from dcos_tensorflow.core.recovery.members import is_wanted
 
 #: What was told to be given back and is not offered again within this time is gone (seconds).
@@ -65,27 +65,25 @@ def kept(state: ServiceState, reservation: Reservation) -> Kept:
 
     Mesos offers nothing that runs, so this may be asked before the task has ended.
     """
-    if reservation.given_up or state.job.uninstalling:
+    if reservation.given_up or state.uninstall.asked:
         return Kept.NOTHING
-    record = state.tasks.get(reservation.task)
+    view = _owner(state, reservation.task)
+    record = view.tasks.get(reservation.task) if view is not None else None
     finished = record is not None and record.state is TaskState.FINISHED
-    if finished or state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+    if finished or (view is not None and view.job.phase in ENDED_PHASES):
         return Kept.VOLUME
     return Kept.ALL
 
 
-def of_task(state: ServiceState, name: str) -> Reservation | None:
-    """Return the reservation that a task runs on, or comes back to; None when it has none."""
-    record = state.tasks.get(name)
-    if record is None:
-        return next((r for r in state.reservations.values() if _is_adopted(state, r, name)), None)
-    found = state.reservations.get(record.resource_id)
-    return found if found is not None and not found.given_up else None
+def _owner(state: ServiceState, task: str) -> GangView | None:
+    """Return the gang that has a task, or would have it once it is launched; None for nobody's."""
+    gang = state.gang_wanting(task)
+    return state.view(gang.name) if gang is not None else None
 
 
-def _is_adopted(state: ServiceState, reservation: Reservation, name: str) -> bool:
+def _is_adopted(state: ServiceState, reservation: Reservation) -> bool:
     """Say whether a task that was never launched since the state was lost has this."""
-    return reservation.task == name and name not in state.tasks and not reservation.given_up
+    return state.gang_with(reservation.task) is None and not reservation.given_up
 
 
 def offered(offers: Iterable[Offer], wanted: Reservation) -> tuple[OfferedReservation, ...]:
@@ -102,25 +100,25 @@ def offered(offers: Iterable[Offer], wanted: Reservation) -> tuple[OfferedReserv
 # -- launches --------------------------------------------------------------------------------------
 
 
-def for_launch(draft: Draft, assignment: Assignment, attempt: int, task_id: str) -> str:
+def for_launch(gang: GangDraft, assignment: Assignment, attempt: int, task_id: str) -> str:
     """Return the id of the reservation that a launch is made on; empty when it needs none."""
-    state = draft.state
     name = assignment.task
-    role = options_of(state, name).role(split_task_name(name)[0])
+    role = options_of(gang.view, name).role(split_task_name(name)[0])
     if role is None or role.volume is None:
         return ""
-    before = of_task(state, assignment.task)
+    draft = gang.service
+    before = draft.state.reservation_of(name)
     if before is not None and before.confirmed:
         _put(draft, replace(before, volume_only=False))
         return before.resource_id
     if before is not None:
         # It was made for an attempt that cannot be reached: it may be there.
         _put(draft, _given_up(draft, replace(before, confirmed=True), "placed anew"))
-    unique = f"{state.instance}/{assignment.task}/{attempt}/reservation"
+    unique = f"{draft.state.instance}/{name}/{attempt}/reservation"
     made = Reservation(
         resource_id=str(uuid.uuid5(uuid.NAMESPACE_OID, unique)),
-        framework_id=state.framework_id,
-        task=assignment.task,
+        framework_id=draft.state.framework_id,
+        task=name,
         task_id=task_id,
         agent_id=assignment.agent_id,
         hostname=assignment.hostname,
@@ -130,17 +128,19 @@ def for_launch(draft: Draft, assignment: Assignment, attempt: int, task_id: str)
     return made.resource_id
 
 
-def order(state: ServiceState, record: TaskRecord) -> ReservationOrder | None:
+def order(view: GangView, record: TaskRecord) -> ReservationOrder | None:
     """Return what a launch is told about its reservation; None when it has none."""
-    found = state.reservations.get(record.resource_id)
-    role = options_of(state, record.name).role(record.role)
-    if found is None or role is None or role.volume is None:
+    found = view.service.reservations.get(record.resource_id)
+    if found is None:
+        return None
+    role = options_of(view, record.name).role(record.role)
+    if role is None or role.volume is None:
         return None
     return ReservationOrder(
         resource_id=found.resource_id,
         framework_id=found.framework_id,
         mesos_role=found.mesos_role,
-        principal=state.spec.principal,
+        principal=view.spec.principal,
         persistence_id=found.persistence_id,
         volume=role.volume,
     )
@@ -149,38 +149,39 @@ def order(state: ServiceState, record: TaskRecord) -> ReservationOrder | None:
 # -- what goes back --------------------------------------------------------------------------------
 
 
-def give_up(draft: Draft, name: str, why: str) -> None:
+def give_up(gang: GangDraft, name: str, why: str) -> None:
     """Let go of a task's volume; what is there of it goes back when it is offered."""
-    found = of_task(draft.state, name)
+    draft = gang.service
+    found = draft.state.reservation_of(name)
     if found is None:
         return
     _put(draft, _given_up(draft, found, why))
     # What fits nowhere with the volume may fit without.
-    draft.set(considered=(-1, ()), suppressed=None)
-    draft.reasons.append(f"the volume of {name} on {found.hostname} is given up: {why}")
+    gang.look_again()
+    draft.ask_anew()
+    gang.say(f"the volume of {name} on {found.hostname} is given up: {why}")
 
 
 def look_after(draft: Draft) -> None:
     """Learn from tasks and offers what is there, and give back what nobody wants."""
     state = draft.state
-    if not state.reservations and not any(o.reserved for o in state.offers.values()):
+    if not state.reservations and not any(o.reserved for o in state.desk.offers.values()):
         return
-    for offer in state.offers.values():
+    for offer in state.desk.offers.values():
         for each in offer.reserved:
             _adopt(draft, offer, each)
     for reservation in draft.state.reservations.values():
         _learn(draft, reservation)
-    for offer in tuple(draft.state.offers.values()):
+    for offer in tuple(draft.state.desk.offers.values()):
         if offer.reserved:
             _give_back(draft, offer)
     for reservation in draft.state.reservations.values():
         _forget(draft, reservation)
     due = frozenset(r.resource_id for r in draft.state.reservations.values() if _is_due(draft, r))
     if due - draft.state.awaited_back:
-        # Long filters of earlier declines must not hide what is to be given back.
-        draft.set(suppressed=None)
+        draft.ask_anew()
     if due != draft.state.awaited_back:
-        draft.set(awaited_back=due)
+        draft.state = replace(draft.state, awaited_back=due)
 
 
 def release_failed(draft: Draft, resource_ids: Iterable[str]) -> None:
@@ -197,14 +198,15 @@ def left(state: ServiceState) -> tuple[Reservation, ...]:
 
 
 def _put(draft: Draft, reservation: Reservation) -> None:
-    if draft.state.reservations.get(reservation.resource_id) != reservation:
-        changed = {**draft.state.reservations, reservation.resource_id: reservation}
-        draft.set(reservations=changed)
+    known = draft.state.reservations
+    if known.get(reservation.resource_id) != reservation:
+        changed = {**known, reservation.resource_id: reservation}
+        draft.state = replace(draft.state, reservations=changed)
 
 
 def _drop(draft: Draft, reservation: Reservation) -> None:
     others = {k: r for k, r in draft.state.reservations.items() if r is not reservation}
-    draft.set(reservations=others)
+    draft.state = replace(draft.state, reservations=others)
 
 
 def _given_up(draft: Draft, reservation: Reservation, why: str) -> Reservation:
@@ -214,15 +216,18 @@ def _given_up(draft: Draft, reservation: Reservation, why: str) -> Reservation:
 def _adopt(draft: Draft, offer: Offer, each: OfferedReservation) -> None:
     """Take up the volume of a task that was never launched: the service's state was lost."""
     state = draft.state
-    known = each.resource_id in state.reservations or each.framework_id != state.framework_id
-    if known or state.job.phase in (JobPhase.ENDING, JobPhase.DONE):
+    if each.resource_id in state.reservations or each.framework_id != state.framework_id:
         return
     for volume in each.volumes:
         name, _, resource_id = volume.rpartition(".")
-        if resource_id != each.resource_id or name not in state.spec.task_names():
+        if resource_id != each.resource_id or not is_wanted(state.spec, name):
             continue
         role = state.spec.role(split_task_name(name)[0])
-        if name in state.tasks or of_task(state, name) or role is None or role.volume is None:
+        if state.gang_with(name) is not None or role is None or role.volume is None:
+            continue
+        owner = _owner(state, name)
+        over = owner is None or owner.job.phase in ENDED_PHASES
+        if over or state.reservation_of(name) is not None:
             continue
         adopted = Reservation(
             resource_id=resource_id,
@@ -242,19 +247,20 @@ def _adopt(draft: Draft, offer: Offer, each: OfferedReservation) -> None:
 def _learn(draft: Draft, found: Reservation) -> None:
     """Confirm what was seen, give up what has lost its task, drop what has lost its agent."""
     state = draft.state
-    record = state.tasks.get(found.task)
-    adopted = _is_adopted(state, found, found.task) and is_wanted(state, found.task)
+    adopted = _is_adopted(state, found) and is_wanted(state.spec, found.task)
     if found.given_up or adopted:
         return
+    gang = state.gang_with(found.task)
+    record = gang.tasks[found.task] if gang is not None else None
     if record is None or record.resource_id != found.resource_id:
-        wanted = is_wanted(state, found.task)
+        wanted = is_wanted(state.spec, found.task)
         why = "its task was placed anew" if wanted else "its task is not wanted any more"
         _put(draft, _given_up(draft, replace(found, confirmed=True), why))
     elif record.terminal and record.reason == AGENT_GONE:
         _drop(draft, found)
         draft.reasons.append(f"the volume of {found.task} is gone with {found.hostname}")
     elif not found.confirmed:
-        held = offered(state.offers.values(), found)
+        held = offered(state.desk.offers.values(), found)
         seen = any(found.persistence_id in each.volumes for each in held)
         if seen or (record.task_id == found.task_id and record.state in _REACHED):
             _put(draft, replace(found, confirmed=True))
@@ -304,8 +310,7 @@ def _release(
     tasks = [known[rid].task if rid in known else rid for _, rid in (*everything, *but_volumes)]
     why = f"giving back what was reserved for {', '.join(tasks)} on {offer.hostname}"
     note_offers(draft, (offer.offer_id,), True, why, {})
-    others = {k: o for k, o in draft.state.offers.items() if k != offer.offer_id}
-    draft.set(offers=others, offers_version=draft.state.offers_version + 1)
+    draft.drop_offers((offer.offer_id,))
     draft.act(
         Release(
             (offer.offer_id,),
@@ -338,7 +343,8 @@ def _is_given_back(draft: Draft, found: Reservation) -> bool:
 
 
 def _is_told(draft: Draft, found: Reservation) -> bool:
-    return found.released_at > 0 and found.released_at >= draft.state.registered_at
+    since = draft.state.subscription.registered_at
+    return found.released_at > 0 and found.released_at >= since
 
 
 def _was_never_made(draft: Draft, found: Reservation) -> bool:
@@ -353,7 +359,7 @@ def _is_missing(draft: Draft, found: Reservation, since: float) -> bool:
     """Say whether its agent has made an offer without it since then."""
     return any(
         offer.agent_id == found.agent_id and offer.received_at > since
-        for offer in draft.state.offers.values()
+        for offer in draft.state.desk.offers.values()
         if all(each.resource_id != found.resource_id for each in offer.reserved)
     )
 
@@ -367,9 +373,11 @@ def _is_due(draft: Draft, found: Reservation) -> bool:
         or (staying is Kept.VOLUME and found.volume_only)
     ):
         return False
-    record = draft.state.tasks.get(found.task)
+    view = _owner(draft.state, found.task)
+    record = view.tasks.get(found.task) if view is not None else None
+    phase_since = view.job.phase_since if view is not None else 0.0
     its_own = record is not None and record.resource_id == found.resource_id
     if its_own and record is not None and not record.terminal:
         return False
-    since = max(found.given_up_at, draft.job.phase_since, record.changed_at if record else 0.0)
+    since = max(found.given_up_at, phase_since, record.changed_at if record else 0.0)
     return draft.waited(since) < draft.state.spec.uninstall_give_up_seconds

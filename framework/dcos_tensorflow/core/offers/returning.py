@@ -1,11 +1,12 @@
 """Handing offers back, and the log of what became of every offer.
 
-Used by ``core.offers.use`` and ``core.offers.launching``; the log is what /v2/debug/offers shows.
+Used by the rest of ``core.offers``; the log is what /v2/debug/offers shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.model.actions import Decline
@@ -23,9 +24,7 @@ def decline(draft: Draft, offer_ids: tuple[str, ...], seconds: float, why: str) 
         f"declining {len(offer_ids)} offers for {seconds:.0f} s: {why}",
     )
     note_offers(draft, offer_ids, False, why, {})
-    gone = set(offer_ids)
-    left = {key: offer for key, offer in draft.state.offers.items() if key not in gone}
-    draft.set(offers=left, offers_version=draft.state.offers_version + 1)
+    draft.drop_offers(offer_ids)
 
 
 def note_offers(
@@ -36,7 +35,8 @@ def note_offers(
     used: Mapping[str, Sequence[str]],
 ) -> None:
     """Note what became of offers that are still in the state."""
-    log, offers = draft.state.offer_log, draft.state.offers
+    desk = draft.state.desk
+    log, offers = desk.log, desk.offers
     new = tuple(
         OfferVerdict(
             offer_id=offer_id,
@@ -50,10 +50,9 @@ def note_offers(
         for offer_id in offer_ids[-VERDICTS_KEPT:]
         if offer_id in offers
     )
-    draft.set(
-        offer_log=OfferLog(
-            accepted=log.accepted + (len(offer_ids) if passed else 0),
-            rejected=log.rejected + (0 if passed else len(offer_ids)),
-            verdicts=(*log.verdicts, *new)[-VERDICTS_KEPT:],
-        )
+    noted = OfferLog(
+        accepted=log.accepted + (len(offer_ids) if passed else 0),
+        rejected=log.rejected + (0 if passed else len(offer_ids)),
+        verdicts=(*log.verdicts, *new)[-VERDICTS_KEPT:],
     )
+    draft.state = replace(draft.state, desk=replace(desk, log=noted))

@@ -1,36 +1,37 @@
 """Where tasks with volumes go: back to their volumes, or to where there is room for one.
 
-Called by ``core.offers.use`` for what is wanted of offers, and by ``core.offers.launching``. Pure.
-What is reserved, and what becomes of it, is told in ``core.offers.reservations``.
+Called by ``core.offers.wants`` for what is wanted of offers, and by ``core.offers.launching``.
+Pure. What is reserved, and what becomes of it, is told in ``core.offers.reservations``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from dcos_tensorflow.core.cluster.launch_options import options_of
 from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import GANG_ROLES, Addressing
+from dcos_tensorflow.core.model.service_state import GangView
+from dcos_tensorflow.core.model.spec import GANG_ROLES, Addressing, RoleSpec, ServiceSpec
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.volume_spec import VolumeType
-from dcos_tensorflow.core.offers.reservations import of_task, offered
+from dcos_tensorflow.core.offers.reservations import offered
 from dcos_tensorflow.core.placement.place import TaskRequest
 from dcos_tensorflow.core.recovery.causes import PORT_TAKEN
+from dcos_tensorflow.core.recovery.launch_options import options_of
 
 
-def bound(state: ServiceState, request: TaskRequest) -> TaskRequest:
+def bound(view: GangView, request: TaskRequest, role: RoleSpec) -> TaskRequest:
     """Return what a task is asked for with its volume: where that is, or with room for a new one.
 
-    What the task still has reserved need not be in the rest of the offers.
+    ``role`` is what it is launched as. What the task still has reserved need not be in the rest of
+    the offers.
     """
-    role = options_of(state, request.name).role(request.role)
-    volume = role.volume if role is not None else None
+    volume = role.volume
     if volume is None:
         return request
-    reservation = of_task(state, request.name)
+    offers = view.service.desk.offers.values()
+    reservation = view.service.reservation_of(request.name)
     if reservation is None or not reservation.confirmed:
         if volume.kind is VolumeType.MOUNT:
             return replace(request, mount=volume.size)
@@ -38,12 +39,12 @@ def bound(state: ServiceState, request: TaskRequest) -> TaskRequest:
     where = f"its volume is on agent {reservation.agent_id} ({reservation.hostname})"
     # Rules about places were kept when the volume was made (SDK: they apply again on a replace).
     there = replace(request, constraints=(), region="", bound_by=where)
-    if not any(o.agent_id == reservation.agent_id for o in state.offers.values()):
+    if not any(o.agent_id == reservation.agent_id for o in offers):
         return replace(there, bound_by=f"{where}, which offers nothing")
-    held = offered(state.offers.values(), reservation)
+    held = offered(offers, reservation)
     if not any(reservation.persistence_id in each.volumes for each in held):
         return replace(there, bound_by=f"{where}, whose offers do not hold it")
-    ports = kept_ports(state, request.name)
+    ports = kept_ports(view, request.name)
     if ports:
         there = replace(there, required_port=None, preferred_port=None)
     return replace(
@@ -54,31 +55,34 @@ def bound(state: ServiceState, request: TaskRequest) -> TaskRequest:
     )
 
 
-def kept_ports(state: ServiceState, name: str) -> tuple[int, ...]:
+def kept_ports(view: GangView, name: str) -> tuple[int, ...]:
     """Return the ports that a task has again because they are reserved for it, all or none."""
-    reservation, record = of_task(state, name), state.tasks.get(name)
-    if reservation is None or record is None or state.spec.has_own_addresses():
+    reservation, record = view.service.reservation_of(name), view.tasks.get(name)
+    if reservation is None or record is None or view.spec.has_own_addresses():
         return ()
-    if _is_called_by_another_port(state, record):
+    if _is_called_by_another_port(view, record) or name in found_taken(view):
         return ()
-    if any(i.kind == PORT_TAKEN and i.task == name for i in state.job.incidents):
-        return ()
-    held = offered(state.offers.values(), reservation)
+    held = offered(view.service.desk.offers.values(), reservation)
     ports = sum((each.ports for each in held), PortRanges())
     return record.ports if all(port in ports for port in record.ports) else ()
 
 
-def _is_called_by_another_port(state: ServiceState, record: TaskRecord) -> bool:
+def found_taken(view: GangView) -> Collection[str]:
+    """Return the tasks whose ports turned out to be taken by somebody else."""
+    return {i.task for i in view.job.incidents if i.kind == PORT_TAKEN}
+
+
+def _is_called_by_another_port(view: GangView, record: TaskRecord) -> bool:
     """Say whether peers name a port that the task did not have: with DNS, the configured one."""
-    spec = options_of(state, record.name)
+    spec = options_of(view, record.name)
     role = spec.role(record.role)
     by_name = spec.addressing is Addressing.DNS and record.role in GANG_ROLES
     return by_name and role is not None and record.ports[0] != role.port
 
 
-def placeable(state: ServiceState, offers: Iterable[Offer]) -> tuple[Offer, ...]:
+def placeable(spec: ServiceSpec, offers: Iterable[Offer]) -> tuple[Offer, ...]:
     """Return the offers without what cannot be reserved, where tasks are to have volumes."""
-    if not any(role.volume is not None for role in state.spec.roles):
+    if not any(role.volume is not None for role in spec.roles):
         return tuple(offers)
     return tuple(
         replace(o, resources=o.resources - o.fixed, ports=o.ports.without(o.fixed_ports))

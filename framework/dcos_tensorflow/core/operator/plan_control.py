@@ -11,10 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from dcos_tensorflow.core.cluster.cluster_spec import decider
-from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.model.controls import (
+    DECOMMISSION,
+    DEPLOY,
+    RECOVERY,
+    UPDATE,
+    Controls,
+    step_key,
+)
 from dcos_tensorflow.core.model.events import PlanCommand, PlanVerb, PodCommand
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.service_state import GangView, ServiceState
 from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
 from dcos_tensorflow.core.operator.pod_control import rule_pod
 from dcos_tensorflow.core.operator.rulings import (
@@ -26,20 +33,8 @@ from dcos_tensorflow.core.operator.rulings import (
     deploy_keys,
     restartable,
     unchanged,
-    with_completed,
-    without_completed,
 )
-from dcos_tensorflow.core.plans.elements import (
-    DECOMMISSION,
-    DEPLOY,
-    RECOVERY,
-    UPDATE,
-    Phase,
-    Plan,
-    Status,
-    Step,
-    step_key,
-)
+from dcos_tensorflow.core.plans.elements import Phase, Plan, Status, Step
 from dcos_tensorflow.core.plans.plan import plans, shows_update
 from dcos_tensorflow.core.recovery import update_order
 from dcos_tensorflow.core.recovery.members import has_container
@@ -63,7 +58,7 @@ def rule(state: ServiceState, command: PlanCommand | PodCommand) -> Ruling:
     """Return everything about what ``command`` does in this state."""
     if isinstance(command, PodCommand):
         return rule_pod(state, command)
-    return _rule_plan(state, command)
+    return _rule_plan(state.view(command.gang), command)
 
 
 @dataclass(frozen=True)
@@ -100,10 +95,10 @@ class _Target:
         return part.status is Status.COMPLETE
 
 
-def _target(state: ServiceState, command: PlanCommand) -> _Target | None:
-    known = plans(state)
+def _target(view: GangView, command: PlanCommand) -> _Target | None:
+    known = plans(view)
     name = command.plan
-    if name == DEPLOY and shows_update(state):
+    if name == DEPLOY and shows_update(view):
         # Users of the SDK's command line steer an update as the deploy plan: it shows the update.
         name = UPDATE
     plan = known.get(name)
@@ -121,59 +116,59 @@ def _target(state: ServiceState, command: PlanCommand) -> _Target | None:
     return _Target(plan, phases[0] if command.phase else None, steps, command.step)
 
 
-def _rule_plan(state: ServiceState, command: PlanCommand) -> Ruling:
-    target = _target(state, command)
+def _rule_plan(view: GangView, command: PlanCommand) -> Ruling:
+    target = _target(view, command)
     if target is None:
-        return unchanged(state, Answer.UNKNOWN, "there is no such plan, phase or step")
+        return unchanged(view.controls, Answer.UNKNOWN, "there is no such plan, phase or step")
     try:
-        return _PLAN_VERBS[command.verb](state, target)
+        return _PLAN_VERBS[command.verb](view, target)
     except Refused as refused:
-        return unchanged(state, Answer.REFUSED, str(refused))
+        return unchanged(view.controls, Answer.REFUSED, str(refused))
 
 
-def _pause(state: ServiceState, target: _Target) -> Ruling:
+def _pause(view: GangView, target: _Target) -> Ruling:
     if target.step:
         raise Refused("a step cannot be paused: pause its phase, or the pod")
-    if state.job.uninstalling:
+    if view.service.uninstall.asked:
         raise Refused("an uninstall cannot be paused: it cannot be taken back")
-    controls = state.controls
+    controls = view.controls
     if target.key in controls.paused:
-        return unchanged(state, Answer.ALREADY, f"{target.title} is paused already")
+        return unchanged(view.controls, Answer.ALREADY, f"{target.title} is paused already")
     # Recovery can be held back before anything has failed; what is complete otherwise stays so.
     if target.complete and target.plan.name != RECOVERY:
-        return unchanged(state, Answer.ALREADY, f"{target.title} is complete")
+        return unchanged(view.controls, Answer.ALREADY, f"{target.title} is complete")
     after = replace(controls, paused=(*controls.paused, target.key))
     return Ruling(after, Effects(), Answer.RECEIVED, f"{target.title} is paused")
 
 
-def _resume(state: ServiceState, target: _Target) -> Ruling:
+def _resume(view: GangView, target: _Target) -> Ruling:
     if target.step:
         raise Refused("a step cannot be resumed: resume its phase, or the pod")
-    controls = state.controls
+    controls = view.controls
     after = replace(controls, paused=tuple(key for key in controls.paused if key != target.key))
-    if target.plan.name == UPDATE and update_order.waits_for_approval(state):
-        after = replace(after, approved=configuration_id(state.spec))
+    if target.plan.name == UPDATE and update_order.waits_for_approval(view):
+        after = replace(after, approved=configuration_id(view.spec))
     if after == controls:
         held = [key for key in controls.paused if key.startswith(f"{target.key}/")]
         paused = f"; paused in it: {', '.join(key.partition('/')[2] for key in held)}"
         more = paused if held else ""
-        return unchanged(state, Answer.ALREADY, f"{target.title} is not paused{more}")
+        return unchanged(view.controls, Answer.ALREADY, f"{target.title} is not paused{more}")
     return Ruling(after, Effects(), Answer.RECEIVED, f"{target.title} goes on")
 
 
-def _start(state: ServiceState, target: _Target) -> Ruling:
-    resumed = _resume(state, target)
+def _start(view: GangView, target: _Target) -> Ruling:
+    resumed = _resume(view, target)
     if resumed.answer is Answer.RECEIVED:
         return resumed
     if target.complete:
-        return _force_restart(state, target)
-    return unchanged(state, Answer.RECEIVED, f"{target.title} is in progress")
+        return _force_restart(view, target)
+    return unchanged(view.controls, Answer.RECEIVED, f"{target.title} is in progress")
 
 
-def _stop(state: ServiceState, target: _Target) -> Ruling:
-    if state.job.uninstalling:
+def _stop(view: GangView, target: _Target) -> Ruling:
+    if view.service.uninstall.asked:
         raise Refused("an uninstall cannot be stopped: it cannot be taken back")
-    controls = state.controls
+    controls = view.controls
     prefix = f"{target.plan.name}/"
     reset = replace(
         controls,
@@ -184,36 +179,36 @@ def _stop(state: ServiceState, target: _Target) -> Ruling:
     return Ruling(reset, Effects(), Answer.RECEIVED, f"{target.title} is paused and reset")
 
 
-def _force_restart(state: ServiceState, target: _Target) -> Ruling:
-    if state.job.uninstalling or target.plan.name == DECOMMISSION:
+def _force_restart(view: GangView, target: _Target) -> Ruling:
+    if view.service.uninstall.asked or target.plan.name == DECOMMISSION:
         raise Refused("what is being removed is not started again")
-    check_goes_on(state)
+    check_goes_on(view)
     keys = [step_key(target.plan.name, phase.name, step.name) for phase, step in target.steps]
     keys += deploy_keys(step.task for _, step in target.steps)
-    controls = without_completed(state.controls, keys)
-    tasks = restartable(state, (step.task for _, step in target.steps))
+    controls = view.controls.without_completed(keys)
+    tasks = restartable(view, (step.task for _, step in target.steps))
     what = f": {', '.join(tasks)}" if tasks else "; nothing of it runs that could be restarted"
     why = f"{target.title} is started again{what}"
     return Ruling(controls, Effects(restart=tasks), Answer.RECEIVED, why)
 
 
-def _force_complete(state: ServiceState, target: _Target) -> Ruling:
+def _force_complete(view: GangView, target: _Target) -> Ruling:
     open_steps = [(p, s) for p, s in target.steps if s.status is not Status.COMPLETE]
     if not open_steps:
-        return unchanged(state, Answer.ALREADY, f"{target.title} is complete")
-    if state.job.uninstalling or target.plan.name == DECOMMISSION:
-        after, effects = _give_up(state, target.plan.name, open_steps)
+        return unchanged(view.controls, Answer.ALREADY, f"{target.title} is complete")
+    if view.service.uninstall.asked or target.plan.name == DECOMMISSION:
+        after, effects = _give_up(view, target.plan.name, open_steps)
     elif target.plan.name == UPDATE:
         keys = (step_key(UPDATE, phase.name, step.name) for phase, step in open_steps)
-        after, effects = with_completed(state.controls, keys), Effects()
+        after, effects = view.controls.with_completed(keys), Effects()
     else:
         names = tuple(step.task for _, step in open_steps)
-        after, effects = _do_without(state, names), Effects()
+        after, effects = _do_without(view, names), Effects()
     return Ruling(after, effects, Answer.RECEIVED, f"{target.title} is taken for complete")
 
 
 def _give_up(
-    state: ServiceState, plan: str, steps: Iterable[tuple[Phase, Step]]
+    view: GangView, plan: str, steps: Iterable[tuple[Phase, Step]]
 ) -> tuple[Controls, Effects]:
     keys, tasks = [], []
     for phase, step in steps:
@@ -222,15 +217,15 @@ def _give_up(
         keys.append(step_key(plan, phase.name, step.name))
         tasks.append(step.task)
     given_up = tuple(dict.fromkeys(tasks))
-    return with_completed(state.controls, keys), Effects(give_up=given_up)
+    return view.controls.with_completed(keys), Effects(give_up=given_up)
 
 
-def _do_without(state: ServiceState, names: tuple[str, ...]) -> Controls:
-    check_goes_on(state)
+def _do_without(view: GangView, names: tuple[str, ...]) -> Controls:
+    check_goes_on(view)
     gang = tuple(n for n in names if split_task_name(n)[0] in GANG_ROLES)
     for name in gang:
-        _check_can_do_without(state, name, gang)
-    return with_completed(state.controls, deploy_keys(names))
+        _check_can_do_without(view, name, gang)
+    return view.controls.with_completed(deploy_keys(names))
 
 
 _PLAN_VERBS = {
@@ -245,24 +240,23 @@ _PLAN_VERBS = {
 assert set(_PLAN_VERBS) == set(PlanVerb)
 
 
-def _check_can_do_without(state: ServiceState, name: str, gang: tuple[str, ...]) -> None:
+def _check_can_do_without(view: GangView, name: str, gang: tuple[str, ...]) -> None:
     """Raise unless the job may go on without ``name`` and the others of ``gang``."""
     role, _ = split_task_name(name)
-    spec = state.spec.role(role)
-    record = state.tasks.get(name)
+    spec = view.spec.role(role)
+    record = view.tasks.get(name)
     if record is not None and has_container(record):
         raise Refused(
             f"{name} has its place on {record.hostname}: only a member that has none can be done"
             " without"
         )
-    if name == decider(state.spec):
+    if name == view.roster.decider:
         raise Refused(f"{name} decides about the job's end: nobody can do without it")
     if spec is None or spec.min_count is None:
         raise Refused(f"the job needs every {role}: it has no min_count that allows doing without")
-    forced = tuple(n for n in state.spec.task_names() if state.controls.forced(n))
-    absent = tuple(dict.fromkeys((*state.job.absent, *forced)))
-    already = replace(state, job=replace(state.job, absent=absent))
+    forced = tuple(n for n in view.spec.task_names() if view.controls.forced(n))
+    absent = tuple(dict.fromkeys((*view.job.membership.absent, *forced)))
     more = {*gang} - {*absent}
-    if more and not can_do_without(already, more):
+    if more and not can_do_without(view, more, besides=absent):
         gone = f"; {', '.join(absent)} is done without already" if absent else ""
         raise Refused(f"the job needs at least {spec.min_count} of {role} ({name} asked){gone}")

@@ -1,15 +1,18 @@
 """What an operator's verb changes for single tasks: restart, replace, pause, resume.
 
 Called by ``core.operator.plan_control.rule``. A pod of the DC/OS SDK is a task here. Nothing is
-carried out.
+carried out. An old attempt of a task, or a task of ours that should not exist, goes by its Mesos
+task id alone: ``replace`` lets go of it, so that nobody waits for its end any more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import GangView, ServiceState
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.operator.rulings import (
     Answer,
@@ -20,66 +23,106 @@ from dcos_tensorflow.core.operator.rulings import (
     deploy_keys,
     restartable,
     unchanged,
-    without_completed,
 )
+
+Names = tuple[str, ...]
 
 
 def rule_pod(state: ServiceState, command: PodCommand) -> Ruling:
     """Return everything about what a pod verb does in this state."""
-    known = {*state.spec.task_names(), *state.tasks}
-    unknown = [name for name in command.tasks if name not in known]
-    if unknown or not command.tasks:
-        return unchanged(state, Answer.UNKNOWN, f"there is no task {', '.join(unknown)}")
+    names = tuple(dict.fromkeys(command.tasks))
+    old = _waited_for(state, names)
+    if command.verb is PodVerb.REPLACE and old:
+        let_go = tuple(dict.fromkeys((*state.controls.let_go, *old)))
+        why = f"nobody waits for the end of {', '.join(old)} any more"
+        after = replace(state.controls, let_go=let_go)
+        return Ruling(after, Effects(), Answer.RECEIVED, why)
+    unknown = [name for name in names if state.gang_wanting(name) is None]
+    if unknown or not names:
+        why = f"there is no task {', '.join(unknown)}"
+        return unchanged(state.controls, Answer.UNKNOWN, why)
     try:
-        return _POD_VERBS[command.verb](state, tuple(dict.fromkeys(command.tasks)))
+        return _POD_VERBS[command.verb](state, names)
     except Refused as refused:
-        return unchanged(state, Answer.REFUSED, str(refused))
+        return unchanged(state.controls, Answer.REFUSED, str(refused))
 
 
-def _check_unfinished(state: ServiceState, names: tuple[str, ...]) -> None:
-    check_goes_on(state)
-    for name in names:
-        record = state.tasks.get(name)
-        if record is not None and record.state is TaskState.FINISHED:
-            raise Refused(f"{name} has finished: it has done its part of the job")
-        if name not in state.spec.task_names():
-            raise Refused(f"{name} is being removed: the options do not ask for it any more")
+def _waited_for(state: ServiceState, names: Names) -> Names:
+    """Return which of these are the ids of attempts that were given up and may still run.
+
+    By its id alone: who asks for ``replace`` of a task does not mean to have two of it.
+    """
+    known = {*state.strays, *state.abandoned} - {*state.controls.let_go}
+    return tuple(name for name in names if name in known)
 
 
-def _restart_pod(state: ServiceState, names: tuple[str, ...]) -> Ruling:
+def _views(state: ServiceState, names: Names) -> Iterable[tuple[GangView, Names]]:
+    """Return the gangs that these tasks are of, each with its own of the names."""
+    for view in state.views():
+        mine = tuple(n for n in names if n in view.tasks or n in view.roster.wanted)
+        if mine:
+            yield view, mine
+
+
+def _check_unfinished(state: ServiceState, names: Names) -> None:
+    for view, mine in _views(state, names):
+        check_goes_on(view)
+        for name in mine:
+            record = view.tasks.get(name)
+            if record is not None and record.state is TaskState.FINISHED:
+                raise Refused(f"{name} has finished: it has done its part of the job")
+            if name not in view.roster.wanted:
+                raise Refused(f"{name} is being removed: the options do not ask for it any more")
+
+
+def _restart_pod(state: ServiceState, names: Names) -> Ruling:
     _check_unfinished(state, names)
-    controls = without_completed(state.controls, deploy_keys(names))
-    tasks = restartable(state, names)
+    controls = state.controls.without_completed(deploy_keys(names))
+    tasks = tuple(n for view, mine in _views(state, names) for n in restartable(view, mine))
     what = f"restarting {', '.join(tasks)}" if tasks else f"{', '.join(names)}: on the way already"
     return Ruling(controls, Effects(restart=tasks), Answer.RECEIVED, what)
 
 
-def _replace_pod(state: ServiceState, names: tuple[str, ...]) -> Ruling:
+def _replace_pod(state: ServiceState, names: Names) -> Ruling:
     _check_unfinished(state, names)
-    controls = without_completed(state.controls, deploy_keys(names))
-    tasks = tuple(n for n in names if n in state.tasks and n not in state.job.replacing)
+    controls = state.controls.without_completed(deploy_keys(names))
+    tasks = tuple(
+        name
+        for view, mine in _views(state, names)
+        for name in mine
+        if name in view.tasks and name not in view.job.restart.replacing
+    )
     what = f"replacing {', '.join(tasks)}" if tasks else f"{', '.join(names)}: on the way already"
     return Ruling(controls, Effects(replace=tasks), Answer.RECEIVED, what)
 
 
-def _pause_pod(state: ServiceState, names: tuple[str, ...]) -> Ruling:
+def _pause_pod(state: ServiceState, names: Names) -> Ruling:
     _check_unfinished(state, names)
-    paused = tuple(dict.fromkeys((*state.controls.paused_tasks, *names)))
-    if paused == state.controls.paused_tasks:
-        return unchanged(state, Answer.ALREADY, f"{', '.join(names)}: paused already")
-    after = replace(state.controls, paused_tasks=paused)
-    return Ruling(after, Effects(), Answer.RECEIVED, f"pausing {', '.join(names)}")
+    return _with_paused(
+        state.controls,
+        tuple(dict.fromkeys((*state.controls.paused_tasks, *names))),
+        f"pausing {', '.join(names)}",
+        f"{', '.join(names)}: paused already",
+    )
 
 
-def _resume_pod(state: ServiceState, names: tuple[str, ...]) -> Ruling:
-    paused = tuple(n for n in state.controls.paused_tasks if n not in names)
-    if paused == state.controls.paused_tasks:
-        return unchanged(state, Answer.ALREADY, f"{', '.join(names)}: not paused")
-    after = replace(state.controls, paused_tasks=paused)
-    return Ruling(after, Effects(), Answer.RECEIVED, f"resuming {', '.join(names)}")
+def _resume_pod(state: ServiceState, names: Names) -> Ruling:
+    return _with_paused(
+        state.controls,
+        tuple(n for n in state.controls.paused_tasks if n not in names),
+        f"resuming {', '.join(names)}",
+        f"{', '.join(names)}: not paused",
+    )
 
 
-_POD_VERBS = {
+def _with_paused(controls: Controls, paused: Names, why: str, already: str) -> Ruling:
+    if paused == controls.paused_tasks:
+        return unchanged(controls, Answer.ALREADY, already)
+    after = replace(controls, paused_tasks=paused)
+    return Ruling(after, Effects(), Answer.RECEIVED, why)
+
+
+_POD_VERBS: dict[PodVerb, Callable[[ServiceState, Names], Ruling]] = {
     PodVerb.RESTART: _restart_pod,
     PodVerb.REPLACE: _replace_pod,
     PodVerb.PAUSE: _pause_pod,

@@ -1,23 +1,27 @@
-"""What people ask of a running service: steer a plan, restart a pod, change the options.
+"""What people ask of a running service: steer a plan, restart a pod, change the options, stop.
 
-Called by ``core.absorb``. What cannot be done is refused with a sentence, and nothing changes.
+Called by ``core.step`` with every event, before the facts of the world are looked at. What cannot
+be done is refused with a sentence, and nothing changes.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import fields, replace
+from typing import Any
 
 from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix, rendered_strategy
-from dcos_tensorflow.core.cluster.launch_options import still_of_use
-from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.draft import Draft, GangDraft
+from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
+from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, Membership, Outcome, Verdict
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec
-from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reservations
-from dcos_tensorflow.core.operator import plan_control
-from dcos_tensorflow.core.recovery import incidents, planned_changes, sidecars, update_order
+from dcos_tensorflow.core.operator import plan_control, uninstall
+from dcos_tensorflow.core.recovery import avoidance, planned_changes, sidecars, update_order
+from dcos_tensorflow.core.recovery.launch_options import still_of_use
 
 #: What identifies the service to Mesos and to its peers: another value is another service.
 FIXED_FIELDS = {
@@ -28,43 +32,81 @@ FIXED_FIELDS = {
     "region": "the region",
 }
 
+#: So many configurations stay in the store, to go back to, beside those that tasks run with.
+CONFIGURATIONS_KEPT = 10
+
+
+def carry_out(draft: Draft, event: events.Event) -> bool:
+    """Carry out what a person asks; False when the event is no request."""
+    verb = _REQUESTS.get(type(event))
+    if verb is None:
+        return False
+    verb(draft, event)
+    return True
+
+
+def stop(draft: Draft, event: events.StopRequested) -> None:
+    """End the job; what has outlived one that is over ends too."""
+    for gang in draft.gangs():
+        if gang.job.phase in ENDED_PHASES:
+            sidecars.stop_who_stay(gang, event.why)
+            continue
+        verdict = Verdict(Outcome.STOPPED, uninstall.EXIT_INTERRUPTED, event.why)
+        gang.job = replace(gang.job, verdict=verdict, finished_at=draft.now)
+        gang.enter(JobPhase.ENDING, f"stopped: {event.why}")
+
 
 def control(draft: Draft, command: events.PlanCommand | events.PodCommand) -> None:
     """Carry out a plan or pod verb."""
     controls, effects, why = plan_control.controlled(draft.state, command)
-    draft.set(controls=controls)
+    draft.state = replace(draft.state, controls=controls)
     draft.reasons.append(why)
     for name in effects.give_up:
         _give_up(draft, name)
-    for names, anew in ((effects.restart, False), (effects.replace, True)):
-        gang = []
-        for name in names:
-            if anew:
-                reservations.give_up(draft, name, "replaced on request")
-            record = draft.state.tasks.get(name)
-            if record is None:
-                continue
-            if record.terminal:
-                sidecars.try_again_on_request(draft, record)
-                continue
-            if anew and record.state is TaskState.UNREACHABLE:
-                # Whoever replaces it by hand does not wait for its agent any longer.
-                _give_up(draft, name)
-                incidents.count_against_agent(draft, record.agent_id, planned_changes.AVOIDED_AFTER)
-            elif record.role in GANG_ROLES:
-                gang.append(name)
-            else:
-                sidecars.restart_on_request(draft, record, replace_container=anew)
-        planned_changes.restart_on_request(draft, gang, replace=anew)
+    _start_again(draft, effects.restart, in_new_container=False)
+    _start_again(draft, effects.replace, in_new_container=True)
+
+
+def _start_again(draft: Draft, names: Iterable[str], *, in_new_container: bool) -> None:
+    members: dict[str, list[str]] = {}
+    for name in names:
+        found = draft.state.gang_wanting(name)
+        if found is None:
+            continue
+        gang = draft.gang(found.name)
+        if in_new_container:
+            reservations.give_up(gang, name, "replaced on request")
+        record = gang.tasks.get(name)
+        if record is None:
+            continue
+        if record.terminal:
+            sidecars.try_again_on_request(gang, record)
+        elif in_new_container and record.state is TaskState.UNREACHABLE:
+            # Whoever replaces it by hand does not wait for its agent any longer.
+            _abandon(gang, record)
+            avoidance.avoid(draft, record.agent_id)
+        elif record.role in GANG_ROLES:
+            members.setdefault(gang.name, []).append(name)
+        else:
+            sidecars.restart_on_request(gang, record, in_new_container=in_new_container)
+    for gang_name, mine in members.items():
+        planned_changes.restart_on_request(
+            draft.gang(gang_name), mine, in_new_container=in_new_container
+        )
 
 
 def _give_up(draft: Draft, name: str) -> None:
     """Wait no more for the end of a task that nobody can reach; should it return, it is killed."""
-    record = draft.state.tasks.get(name)
-    if record is None or record.terminal:
-        return
-    draft.set(abandoned={**draft.state.abandoned, record.task_id: record.agent_id})
-    draft.put(record.advance(TaskState.LOST, draft.now, message="given up on request"))
+    gang = draft.gang_with(name)
+    if gang is not None and not gang.tasks[name].terminal:
+        _abandon(gang, gang.tasks[name])
+
+
+def _abandon(gang: GangDraft, record: TaskRecord) -> None:
+    state = gang.service.state
+    abandoned = {**state.abandoned, record.task_id: record.agent_id}
+    gang.service.state = replace(state, abandoned=abandoned)
+    gang.advance(record, TaskState.LOST, message="given up on request")
 
 
 def refusal(state: ServiceState, spec: ServiceSpec) -> str:
@@ -79,14 +121,19 @@ def refusal(state: ServiceState, spec: ServiceSpec) -> str:
     wrong = illegal_mix(spec) or _changed_volume(state.spec, spec)
     if wrong:
         return wrong
-    if state.job.phase in (JobPhase.FINISHING, JobPhase.ENDING, JobPhase.DONE):
-        return f"the job is {state.job.phase}: nothing of it can be changed any more"
+    over = [g.job.phase for g in state.gangs.values() if _is_over(g.job.phase)]
+    if len(over) == len(state.gangs):
+        return f"the job is {over[0]}: nothing of it can be changed any more"
     if rendered_strategy(spec) is not rendered_strategy(state.spec):
         return (
             f"the strategy would change from {rendered_strategy(state.spec)} to"
             f" {rendered_strategy(spec)}: its checkpoints would not fit; stop the job first"
         )
     return ""
+
+
+def _is_over(phase: JobPhase) -> bool:
+    return phase is JobPhase.FINISHING or phase in ENDED_PHASES
 
 
 def _changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:
@@ -103,36 +150,66 @@ def _changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:
 
 def change_configuration(draft: Draft, event: events.ConfigurationChanged) -> None:
     """Make another configuration the target; what differs is restarted by and by."""
-    if configuration_id(event.spec) == configuration_id(draft.state.spec):
-        draft.set(refused_configuration="")
+    state, spec = draft.state, event.spec
+    target = configuration_id(spec)
+    if target == configuration_id(state.spec):
+        _note_refusal(draft, "")
         draft.reasons.append("the configuration is the target already")
         return
-    why = refusal(draft.state, event.spec)
-    draft.set(refused_configuration=why)
+    why = refusal(state, spec)
+    _note_refusal(draft, why)
     if why:
         draft.reasons.append(f"the configuration is not changed: {why}")
         return
     differing = [
-        f.name
-        for f in fields(ServiceSpec)
-        if getattr(event.spec, f.name) != getattr(draft.state.spec, f.name)
+        f.name for f in fields(ServiceSpec) if getattr(spec, f.name) != getattr(state.spec, f.name)
     ]
-    before = {**draft.state.former_options, configuration_id(draft.state.spec): draft.state.spec}
-    draft.set(
-        spec=event.spec,
-        former_options=still_of_use(before, draft.state.tasks.values()),
-        controls=update_order.reconfigured(draft.state, event.spec),
-        # What did not fit before may fit now: look again, also at what was declined.
-        considered=(-1, ()),
-        suppressed=None,
+    records = [record for gang in state.gangs.values() for record in gang.tasks.values()]
+    before = configuration_id(state.spec)
+    former = still_of_use({**state.former_options, before: state.spec}, records)
+    draft.state = replace(
+        draft.state,
+        spec=spec,
+        former_options=former,
+        configurations=_remembered((*state.configurations, before, target), former),
+        controls=update_order.reconfigured(state.controls, spec),
     )
-    wanted = set(event.spec.task_names())
-    draft.set_job(
-        absent=tuple(n for n in draft.job.absent if n in wanted),
-        joining=tuple(n for n in draft.job.joining if n in wanted),
+    # What did not fit before may fit now: look again, also at what was declined.
+    draft.ask_anew()
+    for gang in draft.gangs():
+        _follow(gang)
+    draft.reasons.append(f"configuration {target} is the target now: {', '.join(differing)} differ")
+
+
+def _remembered(known: Iterable[str], in_use: Collection[str]) -> tuple[str, ...]:
+    """Return the configurations that stay in the store, the newest last."""
+    newest_last = tuple(dict.fromkeys(reversed(tuple(known))))[::-1]
+    newest = newest_last[-CONFIGURATIONS_KEPT:]
+    return tuple(key for key in newest_last if key in newest or key in in_use)
+
+
+def _follow(gang: GangDraft) -> None:
+    """Take a gang over to the new options: who belongs to it may have changed."""
+    gang.look_again()
+    known, wanted = gang.job.membership, gang.spec.wanted_names
+    membership = Membership(
+        absent=tuple(n for n in known.absent if n in wanted),
+        joining=tuple(n for n in known.joining if n in wanted),
     )
-    planned_changes.take_along(draft)
-    draft.reasons.append(
-        f"configuration {configuration_id(event.spec)} is the target now:"
-        f" {', '.join(differing)} differ"
-    )
+    gang.job = replace(gang.job, membership=membership)
+    gang.renew_roster()
+    planned_changes.take_along(gang)
+
+
+def _note_refusal(draft: Draft, why: str) -> None:
+    told = replace(draft.state.told, refused_configuration=why)
+    draft.state = replace(draft.state, told=told)
+
+
+_REQUESTS: dict[type, Callable[[Draft, Any], None]] = {
+    events.StopRequested: stop,
+    events.PlanCommand: control,
+    events.PodCommand: control,
+    events.ConfigurationChanged: change_configuration,
+    events.UninstallRequested: uninstall.request,
+}

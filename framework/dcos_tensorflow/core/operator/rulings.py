@@ -6,27 +6,24 @@ Used by ``core.operator.plan_control`` and ``core.operator.pod_control``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
-from dcos_tensorflow.core.model.controls import Controls
-from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
+from dcos_tensorflow.core.model.controls import Controls, deploy_key
+from dcos_tensorflow.core.model.service_state import GangView
+from dcos_tensorflow.core.model.spec import GANG_ROLES
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.plans.elements import DEPLOY, step_key, step_name
 
 
 @dataclass(frozen=True)
 class Effects:
-    """What is to happen to tasks, by name, once.
+    """What is to happen to tasks, by name, once."""
 
-    ``restart``: a new start of the process in its container, with whoever must restart with it.
-    ``replace``: a new container. ``give_up``: their end is not waited for any more.
-    """
-
+    #: A new start of the process in its container, with whoever must restart with it.
     restart: tuple[str, ...] = ()
+    #: A new container.
     replace: tuple[str, ...] = ()
+    #: Their end is not waited for any more.
     give_up: tuple[str, ...] = ()
 
 
@@ -56,40 +53,28 @@ class Refused(Exception):
     """A command that cannot be carried out; the text says why."""
 
 
-def unchanged(state: ServiceState, answer: Answer, why: str) -> Ruling:
+def unchanged(controls: Controls, answer: Answer, why: str) -> Ruling:
     """Return a ruling that changes nothing."""
-    return Ruling(state.controls, Effects(), answer, why)
+    return Ruling(controls, Effects(), answer, why)
 
 
-def with_completed(controls: Controls, keys: Iterable[str]) -> Controls:
-    """Return the controls with these steps forced complete."""
-    return replace(controls, completed=tuple(dict.fromkeys((*controls.completed, *keys))))
-
-
-def without_completed(controls: Controls, keys: Iterable[str]) -> Controls:
-    """Return the controls with these steps forced no more."""
-    dropped = set(keys)
-    left = tuple(key for key in controls.completed if key not in dropped)
-    return replace(controls, completed=left)
-
-
-def check_goes_on(state: ServiceState) -> None:
+def check_goes_on(view: GangView) -> None:
     """Raise Refused when nothing of the job is started any more."""
-    if state.job.uninstalling:
+    if view.service.uninstall.asked:
         raise Refused("the service is being uninstalled")
-    if state.job.verdict is not None or state.job.phase is JobPhase.FINISHING:
-        raise Refused(f"the job is over: {state.job.why}")
+    if view.job.is_over:
+        raise Refused(f"the job is over: {view.gang.why}")
 
 
-def restartable(state: ServiceState, names: Iterable[str]) -> tuple[str, ...]:
+def restartable(view: GangView, names: Iterable[str]) -> tuple[str, ...]:
     """Return those whose process can be started again and is not about to be.
 
     A process that has finished has done its part. A sidecar that has failed starts again at once.
     """
-    found = []
+    found, about_to = [], frozenset(view.job.restart.members)
     for name in dict.fromkeys(names):
-        record = state.tasks.get(name)
-        if record is None or record.state is TaskState.FINISHED or name in state.job.restarting:
+        record = view.tasks.get(name)
+        if record is None or record.state is TaskState.FINISHED or name in about_to:
             continue
         if not record.terminal or record.role not in GANG_ROLES:
             found.append(name)
@@ -98,4 +83,4 @@ def restartable(state: ServiceState, names: Iterable[str]) -> tuple[str, ...]:
 
 def deploy_keys(names: Iterable[str]) -> tuple[str, ...]:
     """Return what stands for the deployment of these tasks in ``Controls.completed``."""
-    return tuple(step_key(DEPLOY, str(split_task_name(n)[0]), step_name(n)) for n in names)
+    return tuple(deploy_key(name) for name in names)

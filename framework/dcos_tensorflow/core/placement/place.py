@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dcos_tensorflow.core.model.gang import Misfit
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import PlacementConstraint, TaskRole
@@ -106,15 +107,6 @@ class Assignment:
             self.zone,
             self.region,
         )
-
-
-@dataclass(frozen=True)
-class Misfit:
-    """A task that went nowhere: one sentence why, and the number of agents per reason."""
-
-    task: str
-    reason: str
-    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

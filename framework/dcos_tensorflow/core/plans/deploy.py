@@ -6,12 +6,12 @@ steps in it and never hold it up, nor the gang.
 
 from __future__ import annotations
 
+from dcos_tensorflow.core.model.controls import DEPLOY, step_name
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.plans.elements import (
-    DEPLOY,
     Phase,
     Plan,
     PlanStrategy,
@@ -19,9 +19,6 @@ from dcos_tensorflow.core.plans.elements import (
     Step,
     aggregate,
     identify,
-    names_of,
-    roles_in_start_order,
-    step_name,
 )
 from dcos_tensorflow.core.plans.standing import (
     Standing,
@@ -35,22 +32,22 @@ from dcos_tensorflow.core.plans.standing import (
 _GANG = frozenset(str(role) for role in GANG_ROLES)
 
 
-def deploy_plan(state: ServiceState) -> Plan:
+def deploy_plan(view: GangView) -> Plan:
     """Return the plan of the first deployment: one phase per role, one step per task."""
     phases = tuple(
         phase_of(
-            state,
+            view,
             DEPLOY,
             str(role.role),
-            tuple(step_of(state, DEPLOY, n, deployed_standing(state, n)) for n in names_of(role)),
+            tuple(step_of(view, DEPLOY, n, deployed_standing(view, n)) for n in role.task_names()),
         )
-        for role in roles_in_start_order(state.spec)
+        for role in view.spec.roles_in_start_order
     )
-    job = state.job
+    job = view.job
     failed = job.verdict is not None and job.verdict.outcome is Outcome.FAILED
     if failed:
         status = Status.ERROR
-    elif _gang_is_deployed(state):
+    elif _gang_is_deployed(view):
         status = Status.COMPLETE
     else:
         status = aggregate(phase.status for phase in phases if phase.name in _GANG)
@@ -59,7 +56,7 @@ def deploy_plan(state: ServiceState) -> Plan:
 
 
 def phase_of(
-    state: ServiceState,
+    view: GangView,
     plan: str,
     name: str,
     steps: tuple[Step, ...],
@@ -67,7 +64,7 @@ def phase_of(
 ) -> Phase:
     """Return a phase with the status that its steps add up to."""
     return Phase(
-        id=identify(state.spec.name, plan, name),
+        id=identify(view.spec.name, plan, name),
         name=name,
         strategy=strategy,
         status=aggregate(step.status for step in steps),
@@ -75,10 +72,10 @@ def phase_of(
     )
 
 
-def step_of(state: ServiceState, plan: str, task: str, standing: Standing) -> Step:
+def step_of(view: GangView, plan: str, task: str, standing: Standing) -> Step:
     """Return a task's step."""
     return Step(
-        id=identify(state.spec.name, plan, "step", task),
+        id=identify(view.spec.name, plan, "step", task),
         name=step_name(task),
         task=task,
         status=standing[0],
@@ -86,31 +83,31 @@ def step_of(state: ServiceState, plan: str, task: str, standing: Standing) -> St
     )
 
 
-def deployed_standing(state: ServiceState, name: str) -> Standing:
+def deployed_standing(view: GangView, name: str) -> Standing:
     """Return where a task stands in the deployment."""
-    standing = _standing(state, name)
-    if standing[0] is Status.COMPLETE or state.job.verdict is not None:
+    standing = _standing(view, name)
+    if standing[0] is Status.COMPLETE or view.job.verdict is not None:
         return standing
-    if state.controls.forced(name):
+    if view.controls.forced(name):
         return Status.COMPLETE, "was forced complete: the job goes on without it"
-    held = _held_by(state, name)
+    held = _held_by(view, name)
     if held is not None and standing[0] in (Status.PENDING, Status.PREPARED, Status.DELAYED):
         return Status.WAITING, f"{held} is paused; it goes on when it is resumed"
     return standing
 
 
-def _standing(state: ServiceState, name: str) -> Standing:
+def _standing(view: GangView, name: str) -> Standing:
     if split_task_name(name)[0] in GANG_ROLES:
-        return _member(state, name)
-    return sidecar(state, name)
+        return _member(view, name)
+    return sidecar(view, name)
 
 
-def _held_by(state: ServiceState, name: str) -> str | None:
+def _held_by(view: GangView, name: str) -> str | None:
     """Return which pause keeps a task from being launched; None when none does."""
-    controls, job = state.controls, state.job
+    controls, job = view.controls, view.job
     role = str(split_task_name(name)[0])
-    waiting = job.phase is JobPhase.PLACING or (role not in _GANG and name not in state.tasks)
-    if not waiting and not (role not in _GANG and state.tasks[name].terminal):
+    waiting = job.phase is JobPhase.PLACING or (role not in _GANG and name not in view.tasks)
+    if not waiting and not (role not in _GANG and view.tasks[name].terminal):
         return None
     if controls.holds(DEPLOY):
         return f"the plan {DEPLOY}"
@@ -120,24 +117,24 @@ def _held_by(state: ServiceState, name: str) -> str | None:
     return f"the phase {', '.join(paused)}" if paused else None
 
 
-def _gang_is_deployed(state: ServiceState) -> bool:
+def _gang_is_deployed(view: GangView) -> bool:
     """Say whether the whole gang ran, or was not needed any more for the job to succeed."""
-    job = state.job
+    job = view.job
     succeeded = job.verdict is not None and job.verdict.outcome is Outcome.SUCCEEDED
     return job.deployed or succeeded or job.phase is JobPhase.FINISHING
 
 
-def _member(state: ServiceState, name: str) -> Standing:
+def _member(view: GangView, name: str) -> Standing:
     """Return where a member of the gang stands in its first deployment."""
-    job, record = state.job, state.tasks.get(name)
-    if _gang_is_deployed(state):
-        return _deployed_member(state, name, record)
+    job, record = view.job, view.tasks.get(name)
+    if _gang_is_deployed(view):
+        return _deployed_member(view, name, record)
     if record is not None and record.state is TaskState.FINISHED:
         return Status.COMPLETE, _deployed_message(record)
     if job.verdict is None:
-        if name in job.absent:
-            return _absent(state, name)
-        return on_its_way(state, name)
+        if name in job.membership.absent:
+            return _absent(view, name)
+        return on_its_way(view, name)
     if job.verdict.outcome is Outcome.STOPPED:
         return Status.WAITING, f"stopped: {job.verdict.summary}"
     if job.incidents and job.incidents[-1].task == name:
@@ -145,21 +142,21 @@ def _member(state: ServiceState, name: str) -> Standing:
     return Status.PENDING, f"the job has failed: {job.verdict.summary}"
 
 
-def _deployed_member(state: ServiceState, name: str, record: TaskRecord | None) -> Standing:
-    goes_on = state.job.verdict is None and state.job.phase is not JobPhase.FINISHING
-    if goes_on and name in state.job.absent:
-        return _absent(state, name)
+def _deployed_member(view: GangView, name: str, record: TaskRecord | None) -> Standing:
+    goes_on = view.job.verdict is None and view.job.phase is not JobPhase.FINISHING
+    if goes_on and name in view.job.membership.absent:
+        return _absent(view, name)
     if goes_on and record is None:
         # It was added to the options later.
-        return Status.PENDING, misfit_of(state, name) or "joins with the next restart"
-    paused = paused_message(state, name)
+        return Status.PENDING, misfit_of(view, name) or "joins with the next restart"
+    paused = paused_message(view, name)
     if goes_on and paused is not None and record is not None and not record.terminal:
         return Status.COMPLETE, paused
     return Status.COMPLETE, _deployed_message(record)
 
 
-def _absent(state: ServiceState, name: str) -> Standing:
-    reason = misfit_of(state, name)
+def _absent(view: GangView, name: str) -> Standing:
+    reason = misfit_of(view, name)
     because = f": {reason}" if reason else ""
     return Status.PENDING, f"the job goes on without it until there is room{because}"
 

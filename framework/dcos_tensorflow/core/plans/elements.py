@@ -12,25 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
-
-DEPLOY = "deploy"
-RECOVERY = "recovery"
-UPDATE = "update"
-DECOMMISSION = "decommission"
-
-#: The order in which the tasks of a gang begin to train (design: start order), sidecars last.
-START_ORDER = (
-    TaskRole.PS,
-    TaskRole.CHIEF,
-    TaskRole.WORKER,
-    TaskRole.GPU_WORKER,
-    TaskRole.EVALUATOR,
-    TaskRole.TENSORBOARD,
-)
-
-assert set(START_ORDER) == set(TaskRole)
-
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_OID, "dcos-tensorflow/plan")
 
 
@@ -91,27 +72,6 @@ class Plan:
     status: Status
     phases: tuple[Phase, ...] = ()
     errors: tuple[str, ...] = ()
-
-
-def roles_in_start_order(spec: ServiceSpec) -> list[RoleSpec]:
-    """Return the roles that have tasks, in the order of ``START_ORDER``."""
-    wanted = [role for role in spec.roles if role.count > 0]
-    return sorted(wanted, key=lambda role: START_ORDER.index(role.role))
-
-
-def names_of(role: RoleSpec) -> list[str]:
-    """Return the names of a role's tasks."""
-    return [f"{role.role}-{index}" for index in range(role.count)]
-
-
-def step_name(task: str) -> str:
-    """Return a task's step name in the SDK's form ``<pod>-<index>:[<task>]``."""
-    return f"{task}:[node]"
-
-
-def step_key(plan: str, phase: str, step: str) -> str:
-    """Return what stands for a step in ``Controls.completed``."""
-    return f"{plan}/{phase}/{step}"
 
 
 def aggregate(statuses: Iterable[Status]) -> Status:

@@ -15,15 +15,14 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 
 @dataclass(frozen=True)
 class Cause:
-    """The class of a failure.
-
-    ``permanent`` ones end the job at once. ``agents_fault`` ones may lie at the machine: where they
-    repeat, the agent is avoided for a while.
-    """
+    """The class of a failure."""
 
     kind: str
+    #: Whether it costs a retry.
     charged: bool
+    #: It ends the job at once.
     permanent: bool = False
+    #: It may lie at the machine: where it repeats, the agent is avoided for a while.
     agents_fault: bool = False
 
 
@@ -108,7 +107,7 @@ def cause_of(record: TaskRecord) -> Cause:
     if record.state is TaskState.UNREACHABLE:
         return Cause(UNREACHABLE, charged=False, agents_fault=True)
     if record.process_failed:
-        return _cause_of_process(record.exit_class, record.exit_code)
+        return cause_of_start(record)
     if record.reason == OUT_OF_MEMORY_REASON:
         return Cause(OUT_OF_MEMORY, charged=True)
     if record.reason in UNCHARGED_REASONS or record.state is TaskState.KILLED:
@@ -125,6 +124,11 @@ def cause_of(record: TaskRecord) -> Cause:
     return _cause_of_process("", exit_code(record.message))
 
 
+def cause_of_start(record: TaskRecord) -> Cause:
+    """Return the class of the failure of the start that failed last in this attempt."""
+    return _cause_of_process(record.exit_class, record.exit_code)
+
+
 def _cause_of_process(exit_class: str, code: int | None) -> Cause:
     if exit_class in EXIT_CLASSES:
         return EXIT_CLASSES[exit_class]
@@ -137,9 +141,17 @@ def _cause_of_process(exit_class: str, code: int | None) -> Cause:
 
 def describe(record: TaskRecord) -> str:
     """Return one sentence that says how this attempt, or the start in it, ended."""
-    where = f" on {record.hostname}" if record.hostname else ""
     if record.process_failed:
-        detail = f": {record.exit_summary}" if record.exit_summary else ""
-        return f"{record.name} failed{where} with exit code {record.exit_code}{detail}"
+        return describe_start(record)
     detail = record.message or record.reason or "no reason given"
-    return f"{record.name} {record.state}{where}: {detail}"
+    return f"{record.name} {record.state}{_where(record)}: {detail}"
+
+
+def describe_start(record: TaskRecord) -> str:
+    """Return one sentence that says how the start ended that failed last in this attempt."""
+    detail = f": {record.exit_summary}" if record.exit_summary else ""
+    return f"{record.name} failed{_where(record)} with exit code {record.exit_code}{detail}"
+
+
+def _where(record: TaskRecord) -> str:
+    return f" on {record.hostname}" if record.hostname else ""

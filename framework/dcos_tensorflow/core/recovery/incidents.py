@@ -9,13 +9,21 @@ charged; what never gets anywhere ends all the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import CollectEvidence
-from dcos_tensorflow.core.model.job import Incident, JobPhase, JobState, Outcome, Verdict
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.events import EvidenceFound
+from dcos_tensorflow.core.model.job import (
+    COLLATERAL_NAMES,
+    Incident,
+    JobPhase,
+    JobState,
+    Outcome,
+    Verdict,
+)
+from dcos_tensorflow.core.model.service_state import Evidence, ServiceState
 from dcos_tensorflow.core.model.spec import (
     RetrySpec,
     ServiceSpec,
@@ -24,16 +32,17 @@ from dcos_tensorflow.core.model.spec import (
     split_task_name,
 )
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
-from dcos_tensorflow.core.recovery import causes, restarts
+from dcos_tensorflow.core.model.task_table import Fact
+from dcos_tensorflow.core.recovery import avoidance, causes, restarts
 from dcos_tensorflow.core.recovery.backoff import backoff_seconds
 from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON, Cause
 from dcos_tensorflow.core.recovery.members import (
-    decider_of,
     known_step,
-    members,
+    listed,
+    restart_set_of,
     strategy_of,
 )
-from dcos_tensorflow.core.recovery.restart_table import Loss, ends_with, restart_set
+from dcos_tensorflow.core.recovery.restart_table import Loss, ends_with
 
 #: How long an ended task's sandbox may take to tell why (seconds); the verdict waits for it.
 EVIDENCE_SECONDS = 10.0
@@ -42,81 +51,115 @@ EVIDENCE_SECONDS = 10.0
 COLLATERAL_SECONDS = 15.0
 #: A job whose steps are unknown has got somewhere when it ran for so long.
 FRUITFUL_SECONDS = 60.0
-#: An agent's failures count against it for so long.
-AGENT_WINDOW_SECONDS = 900.0
 #: A parameter server keeps the variables of every chief it ever had (measured): with so much of
 #: its memory in use it is restarted together with the chief.
 PS_MEMORY_SHARE = 0.8
 
 
-def handle(draft: Draft, down: Sequence[TaskRecord]) -> None:
+@dataclass(frozen=True)
+class Failure:
+    """How one member failed."""
+
+    record: TaskRecord
+    cause: Cause
+    #: One sentence.
+    summary: str
+    exit_code: int | None
+    #: When the start began that failed: a failure before it is none of its.
+    began_at: float
+
+    @classmethod
+    def of(cls, record: TaskRecord) -> Failure:
+        """Return how this attempt, or the start in it, failed."""
+        code = record.exit_code if record.process_failed else causes.exit_code(record.message)
+        cause, summary = causes.cause_of(record), causes.describe(record)
+        return cls(record, cause, summary, code, record.began_at)
+
+    @classmethod
+    def before_it_was_held(cls, record: TaskRecord) -> Failure:
+        """Return how the start before failed, in a member that was then told to stop."""
+        cause, summary = causes.cause_of_start(record), causes.describe_start(record)
+        return cls(record, cause, summary, record.exit_code, record.launched_at)
+
+    @property
+    def is_effect(self) -> bool:
+        """Say whether it can only be the effect of another failure."""
+        return self.cause.kind == causes.PEER_LOST
+
+
+def handle(gang: GangDraft, down: Sequence[TaskRecord]) -> None:
     """Open an incident for members that are newly down, or add them to the one under way."""
     for record in down:
         if record.terminal:
-            collect_evidence(draft, record)
-    ordered = sorted(down, key=lambda r: (_is_effect(r), r.changed_at, r.name))
-    for record in ordered:
-        _count_against_agent(draft, record)
-    rest = [r for r in ordered if not _joins(draft, r)]
+            collect_evidence(gang.service, record)
+    failures = [Failure.of(record) for record in down]
+    failures.sort(key=lambda f: (f.is_effect, f.record.changed_at, f.record.name))
+    for failure in failures:
+        _count_against_agent(gang, failure)
+    rest = _join(gang, failures)
     if rest:
-        opened = _open(draft, rest[0])
-        for record in rest[1:]:
-            _joins(draft, record)
+        opened = _open(gang, rest[0])
+        _join(gang, rest[1:])
         if not opened:
             return
-    _restart(draft, ordered)
+    _restart(gang, [failure.record for failure in failures])
 
 
-def see_cause(draft: Draft) -> None:
+def see_cause(gang: GangDraft) -> None:
     """Put an incident right whose effect was seen before its cause, in a member that is stopping.
 
     Its processes restart anyway; but what the cause costs, and what it says, must not be lost.
     """
-    newest = draft.job.incidents[-1:]
+    newest = gang.job.incidents[-1:]
     if not newest or newest[0].kind != causes.PEER_LOST:
         return
     effect = newest[0]
-    if not _is_open(draft, effect):
+    if not _is_open(gang, effect):
         return
-    for name in members(draft.state):
-        record = draft.state.tasks.get(name)
-        if record is None or record.changed_at < effect.at:
+    known = {effect.task, *effect.collateral}
+    tasks = gang.tasks
+    suspects = tasks.having(Fact.HELD) | tasks.having(Fact.UNWELL)
+    for record in tasks.records_of((suspects & gang.roster.members) - known):
+        failure = _seen_late(record)
+        if failure is None or record.changed_at < effect.at or failure.is_effect:
             continue
-        if name in (effect.task, *effect.collateral):
-            continue
-        had_failed = record.held and 0 < record.failed_start == record.start - 1
-        # Whom we kill ends as KILLED.
-        died = record.state is TaskState.FAILED
-        if not (had_failed or died) or (record.kill_reason and not died):
-            continue
-        seen = replace(record, start=record.failed_start) if had_failed and not died else record
-        if not _is_effect(seen) and _concerns(draft, effect, replace(seen, ordered_at=0.0)):
-            _count_against_agent(draft, seen)
-            _open(draft, replace(seen, ordered_at=0.0))
+        if failure.record.launched_at <= effect.at:
+            _count_against_agent(gang, failure)
+            _open(gang, failure)
             return
 
 
-def time_out(draft: Draft, late: TaskRecord, seconds: float) -> None:
+def _seen_late(record: TaskRecord) -> Failure | None:
+    """Return how a member that is stopping had failed before; None when it had not."""
+    # Whom we kill ends as KILLED.
+    died = record.state is TaskState.FAILED
+    if died:
+        return replace(Failure.of(record), began_at=record.launched_at)
+    if record.had_failed_when_held and not record.kill_reason:
+        return Failure.before_it_was_held(record)
+    return None
+
+
+def time_out(gang: GangDraft, late: TaskRecord, seconds: float) -> None:
     """Open an incident for a member that does not come up."""
     summary = (
         f"{late.name} is still {late.state} {seconds:g} s after its launch"
-        f"{_unheard(draft.state, late)}"
+        f"{_unheard(gang.service.state, late)}"
     )
-    incident = Incident(
-        late.name, late.task_id, draft.now, causes.START_TIMED_OUT, summary, charged=True
-    )
-    if not _note(draft, incident, Cause(causes.START_TIMED_OUT, charged=True), late):
+    cause = Cause(causes.START_TIMED_OUT, charged=True)
+    failure = replace(Failure.of(late), cause=cause, summary=summary)
+    incident = Incident(late.name, late.task_id, gang.now, cause.kind, summary, charged=True)
+    if not _note(gang, incident, failure):
         return
-    draft.set_job(replacing=(*draft.job.replacing, late.name))
-    losses = {late.name: Loss.STALLED}
-    _begin_restart(draft, losses, incident.summary)
+    gang.restart = replace(gang.restart, replacing=(*gang.restart.replacing, late.name))
+    _begin_restart(gang, {late.name: Loss.STALLED}, "{summary}", summary)
 
 
 def _unheard(state: ServiceState, late: TaskRecord) -> str:
     """Return what keeps us from hearing of a held process, which its runner alone can start."""
     if not late.address:
         return ", and Mesos has told no address of its container"
-    if late.held and late.task_id not in state.reports:
+    if late.held and late.task_id not in state.told.reports:
         return f", and its task runner was never heard at {late.address}:{late.ports[-1]}"
     return ""
 
@@ -125,12 +168,48 @@ def collect_evidence(draft: Draft, record: TaskRecord) -> None:
     """Ask for what an ended task's sandbox tells."""
     if not record.agent_id:
         return
-    until = draft.now + EVIDENCE_SECONDS
-    draft.set(evidence_wanted={**draft.state.evidence_wanted, record.task_id: until})
+    told = draft.state.told
+    wanted = {**told.evidence_wanted, record.task_id: draft.now + EVIDENCE_SECONDS}
+    draft.state = replace(draft.state, told=replace(told, evidence_wanted=wanted))
     draft.act(
         CollectEvidence(record.task_id, record.agent_id),
         f"reading from its sandbox how {record.name} ended",
     )
+
+
+def learn(draft: Draft, found: EvidenceFound) -> None:
+    """Take what a sandbox has told: the incident of that attempt says it too."""
+    told = draft.state.told
+    draft.state = replace(
+        draft.state,
+        told=replace(
+            told,
+            evidence={**told.evidence, found.task_id: Evidence(found.summary, found.last_lines)},
+            evidence_wanted={k: v for k, v in told.evidence_wanted.items() if k != found.task_id},
+        ),
+    )
+    for gang in draft.gangs():
+        _learn(gang, found)
+
+
+def _learn(gang: GangDraft, found: EvidenceFound) -> None:
+    decider = gang.tasks.get(gang.roster.decider)
+    if found.result and decider is not None and decider.task_id == found.task_id:
+        gang.job = replace(gang.job, result=found.result)
+        gang.say(f"{decider.name} left a result")
+    job = gang.job
+    mine = next((i for i in reversed(job.incidents) if i.task_id == found.task_id), None)
+    if not found.summary or mine is None:
+        return
+    incidents = tuple(
+        replace(i, evidence=found.summary) if i.task_id == found.task_id else i
+        for i in job.incidents
+    )
+    verdict = job.verdict
+    if verdict is not None and job.incidents[-1].task_id == found.task_id:
+        verdict = replace(verdict, summary=f"{verdict.summary}: {found.summary}")
+    gang.job = replace(job, incidents=incidents, verdict=verdict)
+    gang.say(f"{mine.task} ended because: {found.summary}")
 
 
 def within_window(job: JobState, retry: RetrySpec, now: float) -> tuple[Incident, ...]:
@@ -161,32 +240,47 @@ def _never_ran(record: TaskRecord) -> bool:
     return refused or (record.start == 1 and record.held)
 
 
-def _is_effect(record: TaskRecord) -> bool:
-    return causes.cause_of(record).kind == causes.PEER_LOST
+def _join(gang: GangDraft, failures: Sequence[Failure]) -> list[Failure]:
+    """Note the failures that belong to the newest incident there, and return the others."""
+    return [failure for failure in failures if not _joins(gang, failure)]
 
 
-def _joins(draft: Draft, record: TaskRecord) -> bool:
+def _joins(gang: GangDraft, failure: Failure) -> bool:
     """Say whether a failure belongs to the newest incident; note it there when it does."""
-    if not draft.job.incidents:
+    if not gang.job.incidents:
         return False
-    incident = draft.job.incidents[-1]
-    began = max(record.launched_at, record.ordered_at)
-    if draft.now > incident.at + COLLATERAL_SECONDS or began > incident.at:
+    incident, record = gang.job.incidents[-1], failure.record
+    if gang.now > incident.at + COLLATERAL_SECONDS or failure.began_at > incident.at:
         return False
-    if incident.kind == causes.PEER_LOST and not _is_effect(record):
+    if incident.kind == causes.PEER_LOST and not failure.is_effect:
         return False
-    if causes.cause_of(record).charged and not _may_be_effect(draft, incident, record):
+    if failure.cause.charged and not _may_be_effect(gang, incident, record):
         return False
     if record.name != incident.task and record.name not in incident.collateral:
-        noted = replace(incident, collateral=(*incident.collateral, record.name))
-        draft.set_job(incidents=(*draft.job.incidents[:-1], noted))
-        draft.reasons.append(f"{causes.describe(record)}; it ended because {incident.task} had")
+        noted = _with_collateral(incident, record.name)
+        gang.job = replace(gang.job, incidents=(*gang.job.incidents[:-1], noted))
+        gang.say(f"{failure.summary}; it ended because {incident.task} had")
     return True
 
 
-def _may_be_effect(draft: Draft, incident: Incident, record: TaskRecord) -> bool:
+def _with_collateral(incident: Incident, *names: str, more: int = 0) -> Incident:
+    """Return the incident with more that died of it: the first names, and how many others.
+
+    A parameter server is always among the names: whether others end with it depends on its part
+    (``restart_table.ENDS_WITH``).
+    """
+    every = (*incident.collateral, *names)
+    kept, beyond = every[:COLLATERAL_NAMES], every[COLLATERAL_NAMES:]
+    servers = [name for name in beyond if split_task_name(name)[0] is TaskRole.PS]
+    if servers and not any(split_task_name(name)[0] is TaskRole.PS for name in kept):
+        kept = (*kept[:-1], servers[0])
+    number = incident.more_collateral + len(beyond) + more
+    return replace(incident, collateral=kept, more_collateral=number)
+
+
+def _may_be_effect(gang: GangDraft, incident: Incident, record: TaskRecord) -> bool:
     """Say whether somebody in the incident takes this member along: else its error is its own."""
-    strategy, decider = strategy_of(draft.state), decider_of(draft.state)
+    strategy, decider = strategy_of(gang.view), gang.roster.decider
     return any(
         ends_with(strategy, decider, lost, record.name)
         for lost in (incident.task, *incident.collateral)
@@ -194,83 +288,80 @@ def _may_be_effect(draft: Draft, incident: Incident, record: TaskRecord) -> bool
     )
 
 
-def _open(draft: Draft, record: TaskRecord) -> bool:
+def _open(gang: GangDraft, failure: Failure) -> bool:
     """Note an incident; say whether the job goes on."""
-    cause = causes.cause_of(record)
-    known = draft.job.incidents
-    collateral: tuple[str, ...] = ()
-    if known and known[-1].kind == causes.PEER_LOST and _concerns(draft, known[-1], record):
-        # The effect was seen before its cause: it is one incident.
-        collateral = (known[-1].task, *known[-1].collateral)
-        draft.set_job(incidents=known[:-1], fruitless=max(draft.job.fruitless - 1, 0))
+    record, known = failure.record, gang.job.incidents
     incident = Incident(
         task=record.name,
         task_id=record.task_id,
-        at=draft.now,
-        kind=cause.kind,
-        summary=causes.describe(record),
-        charged=cause.charged,
-        collateral=collateral,
-        step=_credible(known_step(draft.state)),
+        at=gang.now,
+        kind=failure.cause.kind,
+        summary=failure.summary,
+        charged=failure.cause.charged,
+        step=_credible(known_step(gang.view)),
     )
-    return _note(draft, incident, cause, record)
+    if known and known[-1].kind == causes.PEER_LOST and _concerns(gang, known[-1], failure):
+        # The effect was seen before its cause: it is one incident.
+        effect = known[-1]
+        incident = _with_collateral(
+            incident, effect.task, *effect.collateral, more=effect.more_collateral
+        )
+        fruitless = max(gang.job.fruitless - 1, 0)
+        gang.job = replace(gang.job, incidents=known[:-1], fruitless=fruitless)
+    return _note(gang, incident, failure)
 
 
-def _concerns(draft: Draft, incident: Incident, record: TaskRecord) -> bool:
-    began = max(record.launched_at, record.ordered_at)
-    return _is_open(draft, incident) and began <= incident.at
+def _concerns(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
+    return _is_open(gang, incident) and failure.began_at <= incident.at
 
 
-def _is_open(draft: Draft, incident: Incident) -> bool:
+def _is_open(gang: GangDraft, incident: Incident) -> bool:
     """Say whether a failure that is seen now may be the incident's.
 
     The cause of an effect can come late, its update being lost: whoever ended of it has not been
     started again for as long.
     """
-    if draft.now <= incident.at + COLLATERAL_SECONDS:
+    if gang.now <= incident.at + COLLATERAL_SECONDS:
         return True
-    record = draft.state.tasks.get(incident.task)
+    record = gang.tasks.get(incident.task)
     if incident.kind != causes.PEER_LOST or record is None or record.task_id != incident.task_id:
         return False
-    return record.terminal or (record.held and 0 < record.failed_start == record.start - 1)
+    return record.terminal or record.had_failed_when_held
 
 
-def _note(draft: Draft, incident: Incident, cause: Cause, record: TaskRecord) -> bool:
-    spec, now = draft.state.spec, draft.now
-    known = within_window(draft.job, spec.retry, now)
-    draft.set_job(incidents=(*known, incident))
-    _judge_progress(draft, incident)
-    end = "it can never run" if cause.permanent else _exhausted(spec, draft.job, incident, now)
+def _note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
+    spec, now = gang.spec, gang.now
+    known = within_window(gang.job, spec.retry, now)
+    gang.job = replace(gang.job, incidents=(*known, incident))
+    _judge_progress(gang, incident)
+    permanent = failure.cause.permanent
+    end = "it can never run" if permanent else _exhausted(spec, gang.job, incident, now)
     if not end:
-        before = draft.job.fruitless - int(not incident.charged)
-        failures = max(before, _charged_in_a_row(draft.job))
-        seed = f"{draft.state.instance}/{draft.job.attempt}/{draft.job.restarts}"
+        before = gang.job.fruitless - int(not incident.charged)
+        failures = max(before, _charged_in_a_row(gang.job))
+        state = gang.service.state
+        seed = f"{state.instance}/{state.attempt}/{gang.restart.count}"
         wait = backoff_seconds(spec.retry, failures, seed)
-        draft.set_job(restarts=draft.job.restarts + 1, restart_at=now + wait)
+        gang.restart = replace(gang.restart, count=gang.restart.count + 1, due_at=now + wait)
         return True
     summary = f"{incident.summary} ({end})"
-    code = record.exit_code if record.process_failed else causes.exit_code(record.message)
-    draft.enter(
-        JobPhase.ENDING,
-        f"the job has failed: {summary}",
-        verdict=Verdict(Outcome.FAILED, code or 1, summary),
-        finished_at=now,
-    )
+    verdict = Verdict(Outcome.FAILED, failure.exit_code or 1, summary)
+    gang.job = replace(gang.job, verdict=verdict, finished_at=now)
+    gang.enter(JobPhase.ENDING, f"the job has failed: {summary}")
     return False
 
 
-def _judge_progress(draft: Draft, incident: Incident) -> None:
+def _judge_progress(gang: GangDraft, incident: Incident) -> None:
     """Count the incidents in a row that the job got nowhere before; charged ones have a limit."""
-    job = draft.job
+    job = gang.job
     before = _credible(job.best_step)
     if incident.step is not None:
         fruitful = before is None or incident.step > before
     else:
-        ran = job.phase is JobPhase.RUNNING and draft.now - job.phase_since >= FRUITFUL_SECONDS
-        fruitful = ran
+        fruitful = job.phase is JobPhase.RUNNING and gang.now - job.phase_since >= FRUITFUL_SECONDS
     best = max((s for s in (incident.step, before) if s is not None), default=None)
     more = job.fruitless + int(not incident.charged)
-    draft.set_job(fruitless=0 if fruitful else more, best_step=best)
+    gang.job = replace(job, fruitless=0 if fruitful else more, best_step=best)
 
 
 def _credible(step: int | None) -> int | None:
@@ -305,42 +396,31 @@ def _retries(limit: int) -> str:
     return "1 retry is used up" if limit == 1 else f"{limit} retries are used up"
 
 
-def _count_against_agent(draft: Draft, record: TaskRecord) -> None:
-    if not record.agent_id or not causes.cause_of(record).agents_fault:
-        return
-    count_against_agent(draft, record.agent_id, 1)
+def _count_against_agent(gang: GangDraft, failure: Failure) -> None:
+    if failure.record.agent_id and failure.cause.agents_fault:
+        avoidance.count(gang.service, failure.record.agent_id)
 
 
-def count_against_agent(draft: Draft, agent_id: str, times: int) -> None:
-    """Note failures on an agent; old ones are forgotten."""
-    since = draft.now - AGENT_WINDOW_SECONDS
-    known = {
-        agent: kept
-        for agent, at in draft.job.agent_failures.items()
-        if (kept := tuple(t for t in at if t > since))
-    }
-    known[agent_id] = (*known.get(agent_id, ()), *(draft.now for _ in range(times)))
-    draft.set_job(agent_failures=known)
-
-
-def _restart(draft: Draft, down: Sequence[TaskRecord]) -> None:
-    incident = draft.job.incidents[-1]
-    used = retries_used(draft.job, draft.state.spec.retry, draft.now)
-    cost = (
-        f"retry {used} of {draft.state.spec.retry.limit}" if incident.charged else "costs no retry"
-    )
+def _restart(gang: GangDraft, down: Sequence[TaskRecord]) -> None:
+    incident, retry = gang.job.incidents[-1], gang.spec.retry
+    used = retries_used(gang.job, retry, gang.now)
+    cost = f"retry {used} of {retry.limit}" if incident.charged else "costs no retry"
     losses = {r.name: loss_of(r) for r in down}
-    _begin_restart(draft, losses, f"{incident.summary}; {{who}} from the last checkpoint ({cost})")
+    told = "{summary}; {who} from the last checkpoint ({cost})"
+    _begin_restart(gang, losses, told, incident.told, cost)
 
 
-def _begin_restart(draft: Draft, losses: dict[str, Loss], why: str) -> None:
-    state = draft.state
-    chosen = restart_set(strategy_of(state), decider_of(state), members(state), losses)
-    chosen = (*chosen, *_full_parameter_servers(draft, chosen))
-    names = ", ".join(name for name in members(state) if name in chosen)
-    everybody = len(chosen) == len(members(state))
-    who = "the gang starts again" if everybody else f"{names} start again"
-    restarts.stop(draft, chosen, why.replace("{who}", who), planned=False)
+def _begin_restart(
+    gang: GangDraft, losses: dict[str, Loss], told: str, summary: str, cost: str = ""
+) -> None:
+    """Stop whoever restarts because of these losses; ``told`` is the form of what is said."""
+    view = gang.view
+    chosen = restart_set_of(view, losses)
+    names = view.roster.in_order((*chosen, *_full_parameter_servers(gang, chosen)))
+    everybody = len(names) == len(view.roster)
+    who = "the gang starts again" if everybody else f"{listed(names)} start again"
+    why = told.format(summary=summary, who=who, cost=cost)
+    restarts.stop(gang, names, why, planned=False)
 
 
 def _charged_in_a_row(job: JobState) -> int:
@@ -352,16 +432,16 @@ def _charged_in_a_row(job: JobState) -> int:
     return count
 
 
-def _full_parameter_servers(draft: Draft, chosen: Sequence[str]) -> tuple[str, ...]:
+def _full_parameter_servers(gang: GangDraft, chosen: Sequence[str]) -> tuple[str, ...]:
     """Return the ps that restart with their chief because they near their memory limit."""
-    state = draft.state
-    if strategy_of(state) is not Strategy.PARAMETER_SERVER or decider_of(state) not in chosen:
+    view = gang.view
+    if strategy_of(view) is not Strategy.PARAMETER_SERVER or view.roster.decider not in chosen:
         return ()
-    role = state.spec.role(TaskRole.PS)
+    role = view.spec.role(TaskRole.PS)
     if role is None:
         return ()
     limit = role.resources.mem * 2**20 * PS_MEMORY_SHARE
-    servers = [n for n in members(state) if split_task_name(n)[0] is TaskRole.PS]
-    used = [state.reports.get(r.task_id, {}) for n in servers if (r := state.tasks.get(n))]
+    servers = [n for n in view.roster.names if split_task_name(n)[0] is TaskRole.PS]
+    used = [view.report_of(r) for n in servers if (r := view.tasks.get(n))]
     full = any(isinstance(m := u.get("memory_bytes"), int) and m > limit for u in used)
     return tuple(n for n in servers if n not in chosen) if full else ()

@@ -1,40 +1,51 @@
 """Questions about the members of a gang: who is wanted, who has a container, who is down.
 
-Asked by every verb of the core; decides nothing and changes nothing.
+Asked by every verb of the core; decides nothing and changes nothing. What must be asked often is
+answered from the facts that the gang's task table keeps: it costs what has changed, not what there
+is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable
 
-from dcos_tensorflow.core.cluster import orders
-from dcos_tensorflow.core.cluster.cluster_spec import address_of, decider, members_of
+from dcos_tensorflow.core.cluster.cluster_spec import address_of
+from dcos_tensorflow.core.cluster.strategy import recovery_strategy
 from dcos_tensorflow.core.model.job import STOPPED_PHASES, Outcome
-from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import GANG_ROLES, Strategy, split_task_name
+from dcos_tensorflow.core.model.report import step_of
+from dcos_tensorflow.core.model.service_state import GangView
+from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery.restart_table import Loss, restart_set
-from dcos_tensorflow.core.recovery.strategy import recovery_strategy
+
+#: How many names a sentence holds; of the others it says how many they are.
+NAMES_SAID = 8
 
 
-def strategy_of(state: ServiceState) -> Strategy:
+def listed(names: Collection[str]) -> str:
+    """Return names for a sentence: all of a few, the first ones of many."""
+    known = tuple(names)
+    if len(known) <= NAMES_SAID + 1:
+        return ", ".join(known)
+    return f"{', '.join(known[:NAMES_SAID])} and {len(known) - NAMES_SAID} more"
+
+
+def strategy_of(view: GangView) -> Strategy:
     """Return the strategy that the job is recovered by."""
-    return recovery_strategy(state.spec, state.job.strategy_seen)
+    return recovery_strategy(view.spec, view.job.strategy_seen)
 
 
-def members(state: ServiceState) -> tuple[str, ...]:
-    """Return the names of the members that the gang is to have now: those done without are not."""
-    absent = set(state.job.absent)
-    return tuple(name for name in members_of(state.spec) if name not in absent)
+def restart_set_of(view: GangView, losses: dict[str, Loss]) -> tuple[str, ...]:
+    """Return the members that start again when these are lost, in the order of the roster."""
+    roster = view.roster
+    return restart_set(strategy_of(view), roster.decider, roster.names, losses)
 
 
-def scope(state: ServiceState) -> tuple[str, ...]:
+def scope(view: GangView) -> tuple[str, ...]:
     """Return the members that the restart under way concerns; all of them at a first start."""
-    wanted = members(state)
-    concerned = set(state.job.restarting)
-    if not concerned:
-        return wanted
-    return tuple(name for name in wanted if name in concerned)
+    concerned = view.job.restart.members
+    return view.roster.in_order(concerned) if concerned else view.roster.names
 
 
 def has_container(record: TaskRecord | None) -> bool:
@@ -42,125 +53,118 @@ def has_container(record: TaskRecord | None) -> bool:
     return record is not None and not record.terminal and record.state is not TaskState.UNREACHABLE
 
 
-def missing(state: ServiceState) -> tuple[str, ...]:
+def contained(view: GangView, names: Iterable[str]) -> tuple[TaskRecord, ...]:
+    """Return the records of those that have a container, in the order of the roster."""
+    return view.tasks.records_of(view.tasks.having(Fact.CONTAINED).intersection(names))
+
+
+def missing(view: GangView) -> tuple[str, ...]:
     """Return the members of the restart under way that have no container."""
-    return tuple(name for name in scope(state) if not has_container(state.tasks.get(name)))
+    there = view.tasks.having(Fact.CONTAINED)
+    wanted = scope(view)
+    if there.issuperset(wanted):
+        return ()
+    return tuple(name for name in wanted if name not in there)
 
 
-def may_return(state: ServiceState, record: TaskRecord | None, now: float) -> bool:
+def may_return(view: GangView, record: TaskRecord | None, now: float) -> bool:
     """Say whether an unreachable task is still waited for before it is replaced."""
     return (
         record is not None
         and record.state is TaskState.UNREACHABLE
-        and now < record.changed_at + state.spec.replace_after_seconds
+        and now < record.changed_at + view.spec.replace_after_seconds
     )
 
 
-def is_down(state: ServiceState, record: TaskRecord, now: float) -> bool:
-    """Say whether a member that should train cannot, for a reason that calls for a restart."""
-    if record.terminal:
-        return record.state is not TaskState.FINISHED
-    if record.state is TaskState.UNREACHABLE:
-        return not may_return(state, record, now)
-    return record.process_failed
+def down(view: GangView, now: float) -> tuple[TaskRecord, ...]:
+    """Return the members that should train and cannot, for a reason that calls for a restart."""
+    unwell = view.tasks.having(Fact.UNWELL)
+    if not unwell:
+        return ()
+    found = view.tasks.records_of(unwell & view.roster.members)
+    return tuple(r for r in found if not may_return(view, r, now))
 
 
-def is_held(state: ServiceState, record: TaskRecord) -> bool:
+def is_held(view: GangView, record: TaskRecord) -> bool:
     """Say whether the member's runner has said that its process is stopped as ordered."""
-    return record.held and orders.is_held(record, state.reports.get(record.task_id, {}))
+    return view.tasks.has(record.name, Fact.STOPPED)
 
 
-def is_started(state: ServiceState, record: TaskRecord) -> bool:
+def is_started(view: GangView, record: TaskRecord) -> bool:
     """Say whether the wanted start of a member runs, or is done."""
-    if record.state is TaskState.FINISHED:
-        return True
-    if record.state is not TaskState.RUNNING:
-        return False
-    if record.start == 1 and not record.ordered_at:
-        # It was launched to run at once: that Mesos says RUNNING is all there is to know.
-        return True
-    return orders.is_started(record, state.reports.get(record.task_id, {}))
+    return view.tasks.has(record.name, Fact.STARTED)
 
 
-def is_paused(state: ServiceState, name: str) -> bool:
-    """Say whether this task's process is to stay stopped: it is paused, or cannot do without one.
+def paused(view: GangView) -> frozenset[str]:
+    """Return the tasks whose process is to stay stopped: paused ones, and who cannot do without.
 
     Whoever would have to restart with a paused member is held too: it could only fail.
     """
-    paused = state.controls.paused_tasks
-    if not paused or name in paused:
-        return name in paused
-    losses = {p: Loss.PROCESS for p in paused if split_task_name(p)[0] in GANG_ROLES}
-    return name in restart_set(strategy_of(state), decider_of(state), members(state), losses)
+    asked = view.controls.paused_tasks
+    if not asked:
+        return frozenset()
+    losses = {p: Loss.PROCESS for p in asked if split_task_name(p)[0] in GANG_ROLES}
+    return frozenset((*asked, *restart_set_of(view, losses)))
 
 
-def known_step(state: ServiceState) -> int | None:
+def known_step(view: GangView) -> int | None:
     """Return the highest training step that any member has reported; None when none has."""
-    steps = [
-        step
-        for record in state.live_tasks
-        if record.role in GANG_ROLES
-        and isinstance(progress := state.reports.get(record.task_id, {}).get("progress"), Mapping)
-        and isinstance(step := progress.get("step"), int)
-    ]
-    return max(steps, default=None)
+    steps = (
+        step_of(view.report_of(record)) for record in view.tasks.live if record.role in GANG_ROLES
+    )
+    return max((step for step in steps if step is not None), default=None)
 
 
-def cluster_addresses(state: ServiceState) -> dict[str, str]:
+def cluster_addresses(view: GangView) -> dict[str, str]:
     """Return the address of every member that has been placed, as a ClusterSpec names it."""
     found: dict[str, str] = {}
-    for name in members(state):
-        record = state.tasks.get(name)
-        role, index = split_task_name(name)
-        role_spec = state.spec.role(role)
-        if record is not None and role_spec is not None:
-            found[name] = address_of(state.spec, role_spec, index, record.address, record.ports[0])
+    roles = {role.role: role for role in view.spec.roles if role.count > 0}
+    for name in view.roster.names:
+        record = view.tasks.get(name)
+        role = roles.get(record.role) if record is not None else None
+        if record is not None and role is not None:
+            found[name] = address_of(view.spec, role, record.index, record.address, record.ports[0])
     return found
 
 
-def decider_of(state: ServiceState) -> str:
-    """Return the name of the task that decides about the job's end."""
-    return decider(state.spec)
-
-
-def is_wanted(state: ServiceState, name: str) -> bool:
+def is_wanted(spec: ServiceSpec, name: str) -> bool:
     """Say whether the options ask for a task of this name at all."""
-    role, index = split_task_name(name)
-    spec = state.spec.role(role)
-    return spec is not None and index < spec.count
+    return name in spec.wanted_names
 
 
-def leaving(state: ServiceState) -> tuple[TaskRecord, ...]:
+def leaving(view: GangView) -> tuple[TaskRecord, ...]:
     """Return who has a container and is no member any more, unless an operator keeps it."""
-    wanted, holds = members(state), state.controls.holds
+    strangers = view.tasks.having(Fact.STRANGER)
+    if not strangers:
+        return ()
+    holds = view.controls.holds
     return tuple(
         r
-        for r in state.live_tasks
-        if r.role in GANG_ROLES
-        and r.name not in wanted
-        and has_container(r)
-        and (is_wanted(state, r.name) or not holds("decommission", r.name))
+        for r in view.tasks.records_of(strangers)
+        if has_container(r) and (is_wanted(view.spec, r.name) or not holds("decommission", r.name))
     )
 
 
-def is_quiet(state: ServiceState) -> bool:
+def is_quiet(view: GangView) -> bool:
     """Say whether nobody trains: the decider and all that restart have said that they stopped."""
-    if state.job.phase not in STOPPED_PHASES:
+    if view.job.phase not in STOPPED_PHASES:
         return False
-    concerned = (state.tasks.get(name) for name in {*scope(state), decider_of(state)})
-    return all(r is None or not has_container(r) or is_held(state, r) for r in concerned)
+    concerned = {*scope(view), view.roster.decider}
+    tasks = view.tasks
+    return (tasks.having(Fact.CONTAINED) & concerned) <= tasks.having(Fact.STOPPED)
 
 
-def stays(state: ServiceState, name: str) -> bool:
+def stays(view: GangView, name: str) -> bool:
     """Say whether a task of this name is to run on when the job has ended."""
-    job, role = state.job, state.spec.role(split_task_name(name)[0])
+    job, role = view.job, view.spec.role(split_task_name(name)[0])
     stopped = job.verdict is not None and job.verdict.outcome is Outcome.STOPPED
-    record = state.tasks.get(name)
+    record = view.tasks.get(name)
     given_up = record is not None and bool(record.kill_reason)
-    return bool(role and role.outlives_job) and not (job.uninstalling or stopped or given_up)
+    over = view.service.uninstall.asked or stopped or given_up
+    return bool(role and role.outlives_job) and not over
 
 
-def is_idle(state: ServiceState) -> bool:
+def is_idle(view: GangView) -> bool:
     """Say whether nothing trains because of the restart under way: its decider is stopped."""
-    record = state.tasks.get(decider_of(state))
+    record = view.tasks.get(view.roster.decider)
     return record is None or not has_container(record) or record.held

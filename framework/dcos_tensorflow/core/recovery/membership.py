@@ -1,23 +1,22 @@
 """The members of a gang change: who must know of it, who can be done without, who may join again.
 
-Called by ``core.recovery.planned_changes``, ``core.offers.use`` and ``core.offers.launching``. A
-strategy allows a changed membership where its restart sets do; the decider can never be done
-without.
+Called by ``core.recovery.planned_changes`` and by ``core.offers``. A strategy allows a changed
+membership where its restart sets do; the decider can never be done without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import Strategy, TaskRole, split_task_name
-from dcos_tensorflow.core.recovery.members import decider_of, members, strategy_of
+from dcos_tensorflow.core.recovery.members import strategy_of
 from dcos_tensorflow.core.recovery.restart_table import Loss, restart_set
 
 
 def who_must_know(
-    state: ServiceState, before: Mapping[str, str], after: Mapping[str, str]
+    view: GangView, before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Return the members that restart when the addresses ``before`` become those ``after``.
 
@@ -27,13 +26,13 @@ def who_must_know(
     changed = {n for n in {*before, *after} if before.get(n) != after.get(n)}
     if not changed or not before:
         return ()
-    strategy, everybody = strategy_of(state), tuple(n for n in members(state) if n in after)
+    strategy, everybody = strategy_of(view), tuple(n for n in view.roster.names if n in after)
     count_changed = any(_is_ps(n) and (n in before) != (n in after) for n in changed)
     if count_changed and strategy is not Strategy.INDEPENDENT:
         # Variables are laid out over the ps by their number: everybody must agree on it.
         return everybody
     losses = dict.fromkeys(changed, Loss.MOVED)
-    chosen = set(restart_set(strategy, decider_of(state), everybody, losses))
+    chosen = set(restart_set(strategy, view.roster.decider, everybody, losses))
     if strategy is not Strategy.INDEPENDENT:
         chosen |= _shifted(before, after)
     return tuple(name for name in everybody if name in chosen)
@@ -59,18 +58,20 @@ def _positions(addresses: Mapping[str, str]) -> dict[str, tuple[str, int]]:
     return {name: (group, i) for group, names in groups.items() for i, name in enumerate(names)}
 
 
-def can_do_without(state: ServiceState, names: Iterable[str]) -> bool:
-    """Say whether the job may go on with all of these members missing."""
+def can_do_without(view: GangView, names: Iterable[str], *, besides: Collection[str] = ()) -> bool:
+    """Say whether the job may go on with all of these members missing, and ``besides`` too."""
     lost = set(names)
-    if not lost or decider_of(state) in lost:
+    if not lost or view.roster.decider in lost:
         return False
-    left = [name for name in members(state) if name not in lost]
+    gone = lost.union(besides)
+    left = [name for name in view.roster.names if name not in gone]
+    roles = {role: [n for n in left if split_task_name(n)[0] is role] for role in TaskRole}
     for role in {split_task_name(name)[0] for name in lost}:
-        spec = state.spec.role(role)
+        spec = view.spec.role(role)
         if spec is None or spec.min_count is None or role is TaskRole.PS:
             return False
-        if sum(1 for name in left if split_task_name(name)[0] is role) < spec.min_count:
+        if len(roles[role]) < spec.min_count:
             return False
-    workers = [n for n in left if split_task_name(n)[0] in (TaskRole.WORKER, TaskRole.GPU_WORKER)]
     # A ParameterServerStrategy without a single worker waits for one for ever.
-    return bool(workers) or strategy_of(state) is not Strategy.PARAMETER_SERVER
+    workers = roles[TaskRole.WORKER] or roles[TaskRole.GPU_WORKER]
+    return bool(workers) or strategy_of(view) is not Strategy.PARAMETER_SERVER

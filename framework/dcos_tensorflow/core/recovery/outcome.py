@@ -1,48 +1,43 @@
 """Whose end is the job's end, and what happens to the others then.
 
-Called by ``core.step``. A parameter server never ends by itself (TensorFlow:
+Called by ``core.advance``. A parameter server never ends by itself (TensorFlow:
 ``Server.join`` never returns): the policy ends it, and that counts as success.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
-from dcos_tensorflow.core.cluster.cluster_spec import decider
+from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import TRAINING_ROLES, OutcomePolicy, ServiceSpec, TaskRole
-from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task_table import Fact
 
 
 def deciding_tasks(spec: ServiceSpec) -> tuple[str, ...]:
     """Return the tasks whose success is the job's success."""
     if spec.outcome is OutcomePolicy.CHIEF:
-        return (decider(spec),)
-    return tuple(
-        f"{r.role}-{index}"
-        for r in spec.roles
-        if r.role in TRAINING_ROLES
-        for index in range(r.count)
-    )
+        return (spec.decider,)
+    return tuple(n for r in spec.roles if r.role in TRAINING_ROLES for n in r.task_names())
 
 
-def has_succeeded(
-    spec: ServiceSpec, tasks: Mapping[str, TaskRecord], absent: Collection[str] = ()
-) -> bool:
-    """Say whether every deciding task has finished with exit code 0.
-
-    ``absent`` are members that the job goes on without: nobody waits for their end.
-    """
-    deciding = [name for name in deciding_tasks(spec) if name not in absent]
-    return all(name in tasks and tasks[name].state is TaskState.FINISHED for name in deciding)
+def deciders_of(view: GangView) -> tuple[str, ...]:
+    """Return the deciding tasks but those that the job goes on without: nobody waits for them."""
+    absent = view.job.membership.absent
+    return tuple(name for name in deciding_tasks(view.spec) if name not in absent)
 
 
-def still_ending(tasks: Mapping[str, TaskRecord]) -> tuple[str, ...]:
+def has_succeeded(view: GangView) -> bool:
+    """Say whether every deciding task has finished with exit code 0."""
+    finished = view.tasks.having(Fact.FINISHED)
+    if view.spec.outcome is not OutcomePolicy.CHIEF and not finished:
+        return False
+    return finished.issuperset(deciders_of(view))
+
+
+def still_ending(view: GangView) -> tuple[str, ...]:
     """Return the tasks that may be expected to end by themselves once the deciders have."""
     return tuple(
-        name
-        for name, record in tasks.items()
+        record.name
+        for record in view.tasks.live
         if record.role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
-        and not record.terminal
         and not record.held
         and not record.process_failed
     )

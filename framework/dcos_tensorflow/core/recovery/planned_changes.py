@@ -9,70 +9,19 @@ decider first, so that the newest state is in a checkpoint.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from dcos_tensorflow.core.draft import Draft
-from dcos_tensorflow.core.model.job import STOPPED_PHASES, JobPhase
-from dcos_tensorflow.core.model.service_state import configuration_id
-from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.offers import reservations
-from dcos_tensorflow.core.recovery import incidents, restarts, update_order
-from dcos_tensorflow.core.recovery.members import (
-    decider_of,
-    has_container,
-    is_paused,
-    members,
-    strategy_of,
-)
+from dcos_tensorflow.core.draft import GangDraft
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.model.job import STOPPED_PHASES, JobPhase, Membership, Update
+from dcos_tensorflow.core.model.task_table import Fact
+from dcos_tensorflow.core.recovery import avoidance, restarts, update_order
+from dcos_tensorflow.core.recovery.maintenance import is_leaving
+from dcos_tensorflow.core.recovery.members import contained, listed, paused, restart_set_of
 from dcos_tensorflow.core.recovery.membership import who_must_know
-from dcos_tensorflow.core.recovery.restart_table import Loss, restart_set
+from dcos_tensorflow.core.recovery.restart_table import Loss
 
-
-def look(draft: Draft) -> None:
-    """Begin the restart that is due, if any."""
-    for due in (_leave_agents, _change_members, _pause_or_resume, _update):
-        due(draft)
-        if draft.job.phase is not JobPhase.RUNNING:
-            return
-
-
-def restart_on_request(draft: Draft, names: Iterable[str], *, replace: bool) -> None:
-    """Start these members again, in their containers or in new ones on other agents."""
-    state = draft.state
-    wanted = [n for n in names if n in members(state)]
-    records = [r for n in wanted if has_container(r := state.tasks.get(n)) and r]
-    if not records or draft.job.phase not in _STEERABLE:
-        return
-    if replace:
-        draft.set_job(replacing=_with(draft.job.replacing, (r.name for r in records)))
-        for record in records:
-            incidents.count_against_agent(draft, record.agent_id, AVOIDED_AFTER)
-    what = "placed anew" if replace else "started again"
-    _restart(draft, [r.name for r in records], f"{', '.join(wanted)} are {what} on request")
-
-
-def take_along(draft: Draft) -> None:
-    """Add to the restart under way who was to leave, is wanted again, and restarts with the others.
-
-    It trains on as before: the options that it was to leave by have stopped everybody but it.
-    """
-    state, job = draft.state, draft.job
-    if job.phase not in STOPPED_PHASES or not job.restarting:
-        return
-    everybody = members(state)
-    losses = {name: Loss.PROCESS for name in job.restarting if name in everybody}
-    due = restart_set(strategy_of(state), decider_of(state), everybody, losses)
-    live = {record.name for record in state.live_tasks}
-    draft.set_job(restarting=_with(job.restarting, (name for name in due if name in live)))
-
-
-#: Failures of a job's tasks on one agent within ``incidents.AGENT_WINDOW_SECONDS`` after which the
-#: agent is avoided while others have room.
-AVOIDED_AFTER = 3
-
-#: A maintenance that we have agreed to is spoken of again within this time: the driver has the
-#: master ask again after ten minutes.
-TOLD_AGAIN_SECONDS = 700.0
-
+#: Phases in which members may be told to start again on request.
 _STEERABLE = frozenset(
     {
         JobPhase.RUNNING,
@@ -84,98 +33,126 @@ _STEERABLE = frozenset(
 )
 
 
-def is_leaving(draft: Draft, agent_id: str) -> bool:
-    """Say whether an agent's maintenance is so near that nothing of ours should be there.
+def look(gang: GangDraft) -> None:
+    """Begin the restart that is due, if any."""
+    for due in (_leave_agents, _change_members, _pause_or_resume, _update):
+        due(gang)
+        if gang.job.phase is not JobPhase.RUNNING:
+            return
 
-    Nobody says that a maintenance was cancelled which we have agreed to: the master only stops
-    asking for the agent again.
+
+def restart_on_request(gang: GangDraft, names: Iterable[str], *, in_new_container: bool) -> None:
+    """Start these members again, in their containers or in new ones on other agents."""
+    wanted = [n for n in names if n in gang.roster]
+    records = contained(gang.view, wanted)
+    if not records or gang.job.phase not in _STEERABLE:
+        return
+    if in_new_container:
+        _replace(gang, (r.name for r in records))
+        for record in records:
+            avoidance.avoid(gang.service, record.agent_id)
+    what = "placed anew" if in_new_container else "started again"
+    _restart(gang, [r.name for r in records], f"{listed(wanted)} are {what} on request")
+
+
+def take_along(gang: GangDraft) -> None:
+    """Add to the restart under way who was to leave, is wanted again, and restarts with the others.
+
+    It trains on as before: the options that it was to leave by have stopped everybody but it.
     """
-    start = draft.job.leaving.get(agent_id)
-    told = draft.job.leaving_told.get(agent_id, 0.0)
-    if start is None or draft.now - told > TOLD_AGAIN_SECONDS:
-        return False
-    return draft.now >= start - draft.state.spec.maintenance_lead_seconds
+    concerned = gang.restart.members
+    if gang.job.phase not in STOPPED_PHASES or not concerned:
+        return
+    losses = {name: Loss.PROCESS for name in concerned if name in gang.roster}
+    live = gang.tasks.having(Fact.LIVE)
+    due = (name for name in restart_set_of(gang.view, losses) if name in live)
+    gang.restart = replace(gang.restart, members=_with(concerned, due))
 
 
-def _restart(draft: Draft, names: Iterable[str], why: str) -> None:
-    state = draft.state
-    losses = dict.fromkeys(names, Loss.PROCESS)
-    chosen = restart_set(strategy_of(state), decider_of(state), members(state), losses)
-    restarts.stop(draft, chosen, why, planned=True)
+def _restart(gang: GangDraft, names: Iterable[str], why: str) -> None:
+    chosen = restart_set_of(gang.view, dict.fromkeys(names, Loss.PROCESS))
+    restarts.stop(gang, chosen, why, planned=True)
+
+
+def _replace(gang: GangDraft, names: Iterable[str]) -> None:
+    gang.restart = replace(gang.restart, replacing=_with(gang.restart.replacing, names))
 
 
 def _with(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*known, *more)))
 
 
-def _gang(draft: Draft) -> list[TaskRecord]:
-    tasks = draft.state.tasks
-    return [r for n in members(draft.state) if has_container(r := tasks.get(n)) and r]
-
-
-def _leave_agents(draft: Draft) -> None:
+def _leave_agents(gang: GangDraft) -> None:
+    starts = gang.service.state.maintenance.starts
+    going_down = {a for a in starts if gang.tasks.on_agent(a) and is_leaving(gang.service, a)}
+    if not going_down:
+        return
     # Who has a volume cannot go without it, and trains on until the agent is down.
+    reservation_of = gang.service.state.reservation_of
     going = [
         r
-        for r in _gang(draft)
-        if is_leaving(draft, r.agent_id) and reservations.of_task(draft.state, r.name) is None
+        for r in contained(gang.view, gang.roster.names)
+        if r.agent_id in going_down and reservation_of(r.name) is None
     ]
     if not going:
         return
     names = [r.name for r in going]
-    hosts = ", ".join(sorted({r.hostname for r in going}))
-    draft.set_job(replacing=_with(draft.job.replacing, names))
-    _restart(draft, names, f"{hosts} is to be taken down: {', '.join(names)} move")
+    hosts = listed(sorted({r.hostname for r in going}))
+    _replace(gang, names)
+    _restart(gang, names, f"{hosts} is to be taken down: {listed(names)} move")
 
 
-def _change_members(draft: Draft) -> None:
-    state, job = draft.state, draft.job
-    if state.epoch is None:
+def _change_members(gang: GangDraft) -> None:
+    epoch, roster = gang.epoch, gang.roster
+    if epoch is None or epoch.names == roster.members:
         return
-    placed, wanted = state.epoch.addresses, members(state)
-    added = tuple(n for n in wanted if n not in placed)
-    removed = [n for n in placed if n not in wanted]
-    if not added and not removed:
+    if gang.view.controls.holds("update"):
         return
-    if state.controls.holds("update"):
-        return
+    added = tuple(n for n in roster.names if n not in epoch.names)
+    removed = [n for n in epoch.addresses if n not in roster]
     if added:
         # Those who train go on until there is a place for whoever joins: there may never be one.
-        draft.set_job(absent=_with(job.absent, added), joining=_with(job.joining, added))
-        draft.reasons.append(f"{', '.join(added)} join when there is room")
+        known = gang.job.membership
+        gang.set_membership(Membership(_with(known.absent, added), _with(known.joining, added)))
+        gang.say(f"{listed(added)} join when there is room")
     if not removed:
         return
-    chosen = who_must_know(draft.state, placed, {n: placed[n] for n in wanted if n in placed})
-    what = f"{', '.join(removed)} leave"
+    before = epoch.addresses
+    after = {n: before[n] for n in roster.names if n in before}
+    chosen = who_must_know(gang.view, before, after)
+    what = f"{listed(removed)} leave"
     if chosen:
-        restarts.stop(draft, chosen, what, planned=True)
+        restarts.stop(gang, chosen, what, planned=True)
     else:
-        restarts.renew_epoch(draft)
-        draft.reasons.append(what)
+        restarts.renew_epoch(gang)
+        gang.say(what)
 
 
-def _pause_or_resume(draft: Draft) -> None:
-    tasks = draft.state.tasks
+def _pause_or_resume(gang: GangDraft) -> None:
+    view = gang.view
+    wanted, held = paused(view), view.tasks.having(Fact.HELD)
+    if not wanted and not held:
+        return
     # Who cannot be reached may return, and must not train on with those who stopped together.
-    gang = [r for n in members(draft.state) if (r := tasks.get(n)) and not r.terminal]
-    pausing = [r for r in gang if not r.held and is_paused(draft.state, r.name)]
-    resuming = [r for r in gang if r.held and not is_paused(draft.state, r.name)]
-    for concerned, what in ((pausing, "paused"), (resuming, "resumed")):
-        if any(has_container(r) for r in concerned):
-            names = [r.name for r in concerned]
-            restarts.stop(draft, names, f"{', '.join(names)} are {what}", planned=True)
+    live = view.tasks.having(Fact.LIVE) & view.roster.members
+    there = view.tasks.having(Fact.CONTAINED)
+    for concerned, what in (
+        ((live & wanted) - held, "paused"),
+        ((live & held) - wanted, "resumed"),
+    ):
+        if concerned & there:
+            names = view.roster.in_order(concerned)
+            restarts.stop(gang, names, f"{listed(names)} are {what}", planned=True)
             return
 
 
-def _update(draft: Draft) -> None:
-    due = update_order.due(draft.state)
-    names = [r.name for r in _gang(draft) if r.name in due]
+def _update(gang: GangDraft) -> None:
+    due = update_order.due(gang.view)
+    names = [r.name for r in contained(gang.view, gang.roster.members.intersection(due))]
     if not names:
         return
-    target = configuration_id(draft.state.spec)
-    draft.set_job(
-        replacing=_with(draft.job.replacing, names),
-        updating=_with(draft.job.updating, names),
-        canary=target,
-    )
-    _restart(draft, names, f"{', '.join(names)} go over to configuration {target}")
+    target = configuration_id(gang.spec)
+    _replace(gang, names)
+    updating = _with(gang.job.update.updating, names)
+    gang.job = replace(gang.job, update=Update(canary=target, updating=updating))
+    _restart(gang, names, f"{listed(names)} go over to configuration {target}")

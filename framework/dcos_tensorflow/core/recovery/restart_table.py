@@ -124,22 +124,20 @@ def restart_set(
     ``members`` (scaled away, done without) are losses too, but do not restart themselves.
     """
     everybody = tuple(members)
+    named: set[Who] = set()
     chosen: set[str] = set()
     for name, loss in losses.items():
         part = part_of(name, decider)
         row = (
             STALLED_SETS[strategy] if loss is Loss.STALLED else RESTART_SETS[strategy][(part, loss)]
         )
-        chosen |= _named(row, name, decider, everybody)
-    return tuple(name for name in everybody if name in chosen)
-
-
-def _named(row: frozenset[Who], it: str, decider: str, members: tuple[str, ...]) -> set[str]:
-    if Who.ALL in row:
-        return set(members)
-    chosen = {it} if Who.IT in row else set()
-    if Who.CHIEF in row:
+        named |= row
+        if Who.IT in row:
+            chosen.add(name)
+    if Who.ALL in named:
+        return everybody
+    if Who.CHIEF in named:
         chosen.add(decider)
-    if Who.WORKERS in row:
-        chosen |= {name for name in members if part_of(name, decider) is Part.WORKER}
-    return chosen
+    if Who.WORKERS in named:
+        chosen.update(name for name in everybody if part_of(name, decider) is Part.WORKER)
+    return tuple(name for name in everybody if name in chosen) if chosen else ()

@@ -8,27 +8,27 @@ Members that are not in the set train on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from dcos_tensorflow.core.cluster import orders
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec, members_of
-from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.cluster.orders import grace_seconds
+from dcos_tensorflow.core.draft import GangDraft
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.report import checkpoint_step_of
+from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES
-from dcos_tensorflow.core.model.task import TaskRecord, TaskState, parse_task_id
+from dcos_tensorflow.core.model.task import TaskRecord, parse_task_id
+from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery.members import (
     cluster_addresses,
-    decider_of,
-    has_container,
+    contained,
     is_held,
-    is_paused,
     is_quiet,
-    is_started,
     leaving,
-    members,
+    listed,
     missing,
+    paused,
     scope,
 )
 
@@ -37,166 +37,169 @@ from dcos_tensorflow.core.recovery.members import (
 DISOBEYED_SECONDS = 20.0
 
 
-def stop(draft: Draft, names: Iterable[str], why: str, *, planned: bool) -> None:
+def stop(gang: GangDraft, names: Iterable[str], why: str, *, planned: bool) -> None:
     """Begin a restart of these members, or add them to the one under way.
 
     Once those of an earlier restart were told to start, it is over for them: STARTING.
     """
-    under_way = draft.job.phase not in (JobPhase.RUNNING, JobPhase.STARTING)
-    concerned = set(names) | (set(draft.job.restarting) if under_way else set())
-    draft.enter(
-        JobPhase.STOPPING,
-        why,
-        restarting=tuple(n for n in members_of(draft.state.spec) if n in concerned),
-        planned=planned and (draft.job.planned or not under_way),
+    under_way = gang.job.phase not in (JobPhase.RUNNING, JobPhase.STARTING)
+    concerned = set(names) | (set(gang.restart.members) if under_way else set())
+    gang.restart = replace(
+        gang.restart,
+        members=tuple(n for n in gang.roster.every if n in concerned),
+        planned=planned and (gang.restart.planned or not under_way),
     )
+    gang.enter(JobPhase.STOPPING, why)
     # Whoever's start has failed holds nothing back: the order makes it ready at once.
-    draft.set(considered=(-1, ()))
+    gang.look_again()
 
 
-def watch_stopping(draft: Draft) -> None:
+def watch_stopping(gang: GangDraft) -> None:
     """STOPPING: order whoever still trains to stop; go on when nobody does."""
-    state = draft.state
-    concerned = [r for n in scope(state) if has_container(r := state.tasks.get(n)) and r]
-    busy = [r for r in concerned if not is_held(state, r)]
-    for record in busy:
-        _order_to_stop(draft, record, concerned)
-    for record in concerned:
-        _give_up_container(draft, record)
-    if busy or any(r.name in draft.job.replacing for r in concerned):
+    view = gang.view
+    concerned = view.tasks.having(Fact.CONTAINED).intersection(scope(view))
+    busy = concerned - view.tasks.having(Fact.STOPPED)
+    for record in view.tasks.records_of(busy):
+        _order_to_stop(gang, record, concerned)
+    replacing = concerned.intersection(gang.restart.replacing)
+    for record in gang.tasks.records_of(replacing):
+        _give_up_container(gang, record)
+    if busy or replacing:
         return
-    if draft.now < draft.job.restart_at:
-        wait = draft.job.restart_at - draft.now
-        draft.enter(JobPhase.BACKING_OFF, f"stopped; it starts again in {wait:.1f} s")
-    elif _is_held_back(draft):
-        draft.enter(JobPhase.BACKING_OFF, _HELD_BACK)
+    due_at = gang.restart.due_at
+    if gang.now < due_at:
+        gang.enter(JobPhase.BACKING_OFF, f"stopped; it starts again in {due_at - gang.now:.1f} s")
+    elif _is_held_back(gang):
+        gang.enter(JobPhase.BACKING_OFF, _HELD_BACK)
     else:
-        _go_on(draft)
+        _go_on(gang)
 
 
-def _order_to_stop(draft: Draft, record: TaskRecord, concerned: list[TaskRecord]) -> None:
+def _order_to_stop(gang: GangDraft, record: TaskRecord, concerned: Collection[str]) -> None:
     """Order one process to stop; when nothing failed, the decider's checkpoint comes first."""
     if record.held:
-        if _disobeys(draft, record) and record.name not in draft.job.replacing:
-            draft.set_job(replacing=(*draft.job.replacing, record.name))
+        if _disobeys(gang, record) and record.name not in gang.restart.replacing:
+            replacing = (*gang.restart.replacing, record.name)
+            gang.restart = replace(gang.restart, replacing=replacing)
             why = f"{record.name}'s runner did not stop its process in time"
-            draft.reasons.append(f"{why}; its container is given up")
+            gang.say(f"{why}; its container is given up")
         return
-    chief = decider_of(draft.state)
-    if draft.job.planned and record.name != chief:
-        first = next((r for r in concerned if r.name == chief), None)
-        if first is not None and not is_held(draft.state, first):
+    chief = gang.roster.decider
+    if gang.restart.planned and record.name != chief:
+        first = gang.tasks.get(chief)
+        if first is not None and chief in concerned and not is_held(gang.view, first):
             return
-    order_to_stop(draft, record)
+    order_to_stop(gang, record)
 
 
-def _disobeys(draft: Draft, record: TaskRecord) -> bool:
+def _disobeys(gang: GangDraft, record: TaskRecord) -> bool:
     """Say whether a runner should have stopped its process long ago; it is not held yet."""
-    limit = orders.grace_seconds(draft.state) + DISOBEYED_SECONDS
-    return draft.waited(max(record.ordered_at, draft.job.phase_since)) > limit
+    limit = grace_seconds(gang.view) + DISOBEYED_SECONDS
+    return gang.service.waited(max(record.ordered_at, gang.job.phase_since)) > limit
 
 
-def order_to_stop(draft: Draft, record: TaskRecord) -> None:
+def order_to_stop(gang: GangDraft, record: TaskRecord) -> None:
     """Want the process stopped; the start it is wanted for next is a new one."""
-    held = replace(record, start=record.start + 1, held=True, ordered_at=draft.now)
-    draft.put(held)
-    draft.reasons.append(f"stopping the process of {record.name}")
+    gang.put(replace(record, start=record.start + 1, held=True, ordered_at=gang.now))
+    gang.say(f"stopping the process of {record.name}")
 
 
-def _give_up_container(draft: Draft, record: TaskRecord) -> None:
+def _give_up_container(gang: GangDraft, record: TaskRecord) -> None:
     """Let ``core.advance`` kill a container that is to be replaced, once its process is stopped."""
-    record = draft.state.tasks[record.name]
-    if record.name not in draft.job.replacing or record.kill_reason:
+    if record.kill_reason:
         return
-    overdue = draft.waited(record.ordered_at) > orders.grace_seconds(draft.state) + 1.0
-    if is_held(draft.state, record) or (record.held and overdue):
-        draft.put(replace(record, kill_reason="it is placed again"))
+    overdue = gang.service.waited(record.ordered_at) > grace_seconds(gang.view) + 1.0
+    if is_held(gang.view, record) or (record.held and overdue):
+        gang.put(replace(record, kill_reason="it is placed again"))
 
 
-def watch_backing_off(draft: Draft) -> None:
+def watch_backing_off(gang: GangDraft) -> None:
     """BACKING_OFF: go on when the time has come and nobody holds recovery back."""
-    if draft.now < draft.job.restart_at:
+    if gang.now < gang.restart.due_at:
         return
-    if not _is_held_back(draft):
-        _go_on(draft)
-    elif draft.job.why != _HELD_BACK:
-        draft.set_job(why=_HELD_BACK)
-        draft.reasons.append(_HELD_BACK)
+    if not _is_held_back(gang):
+        _go_on(gang)
+    elif gang.job.why != _HELD_BACK:
+        gang.explain(_HELD_BACK)
+        gang.say(_HELD_BACK)
 
 
 _HELD_BACK = "recovery is paused: nothing starts again until it is resumed"
 
 
-def _is_held_back(draft: Draft) -> bool:
+def _is_held_back(gang: GangDraft) -> bool:
     """Say whether an operator holds the restart after a failure back."""
-    recovers = draft.job.deployed and not draft.job.planned
-    return recovers and draft.state.controls.holds("recovery")
+    recovers = gang.job.deployed and not gang.restart.planned
+    return recovers and gang.view.controls.holds("recovery")
 
 
-def _go_on(draft: Draft) -> None:
-    lost = missing(draft.state)
-    if not lost:
-        back = [n for n in scope(draft.state) if not is_held(draft.state, draft.state.tasks[n])]
-        if back:
-            draft.enter(JobPhase.STOPPING, f"{', '.join(back)} are stopped before anybody starts")
-        elif not _old_peers_run(draft.state):
-            begin(draft)
-        return
-    _place(draft, lost)
-
-
-def _place(draft: Draft, lost: tuple[str, ...]) -> None:
-    draft.enter(JobPhase.PLACING, f"{', '.join(lost)} wait for offers")
-    # Long filters of earlier declines must not hide what is needed now.
-    draft.set(suppressed=None, considered=(-1, ()))
-
-
-def _is_away(state: ServiceState, name: str) -> bool:
-    record = state.tasks.get(name)
-    return record is not None and record.state is TaskState.UNREACHABLE
-
-
-def watch_placing(draft: Draft) -> None:
-    """PLACING: left by ``core.offers.launching``, or when whoever was missing has come back."""
-    if draft.job.restarting and not missing(draft.state):
-        draft.enter(JobPhase.STOPPING, "everybody has a container again")
-
-
-def watch_staging(draft: Draft) -> None:
-    """STAGING: when every new container is ready, stop who else must know, then start all."""
-    state = draft.state
-    lost = missing(state)
+def _go_on(gang: GangDraft) -> None:
+    view = gang.view
+    lost = missing(view)
     if lost:
-        if any(not _is_away(state, name) for name in lost):
+        _place(gang, lost)
+        return
+    running = set(scope(view)) - view.tasks.having(Fact.STOPPED)
+    if running:
+        back = listed(gang.roster.in_order(running))
+        gang.enter(JobPhase.STOPPING, f"{back} are stopped before anybody starts")
+    elif not _waits_for_old_peers(gang):
+        begin(gang)
+
+
+def _place(gang: GangDraft, lost: tuple[str, ...]) -> None:
+    gang.enter(JobPhase.PLACING, f"{listed(lost)} wait for offers")
+    gang.service.ask_anew()
+    gang.look_again()
+
+
+def watch_placing(gang: GangDraft) -> None:
+    """PLACING: left by ``core.offers.launching``, or when whoever was missing has come back."""
+    if gang.restart.members and not missing(gang.view):
+        gang.enter(JobPhase.STOPPING, "everybody has a container again")
+
+
+def watch_staging(gang: GangDraft) -> None:
+    """STAGING: when every new container is ready, stop who else must know, then start all."""
+    view = gang.view
+    lost = missing(view)
+    if lost:
+        if not view.tasks.having(Fact.UNREACHABLE).issuperset(lost):
             # Options removed it, and its container with it, and brought it back.
-            _place(draft, lost)
+            _place(gang, lost)
         # Who cannot be reached may return: nobody starts without it.
         return
-    launched = [r for n in scope(state) if has_container(r := state.tasks.get(n)) and r and r.held]
-    busy = [r for r in launched if not is_held(state, r)]
+    launched = view.tasks.having(Fact.HELD).intersection(scope(view))
+    busy = launched - view.tasks.having(Fact.STOPPED)
     if not busy:
-        _stop_rest_or_begin(draft)
+        _stop_rest_or_begin(gang)
     # Who came back from an agent that was away may still run, and may not obey.
-    stubborn = [r for r in busy if r.ordered_at and _disobeys(draft, r)]
-    if stubborn:
-        draft.enter(JobPhase.STOPPING, draft.job.why)
+    if any(r.ordered_at and _disobeys(gang, r) for r in view.tasks.records_of(busy)):
+        gang.enter(JobPhase.STOPPING, gang.job.why)
 
 
-def _stop_rest_or_begin(draft: Draft) -> None:
-    state = draft.state
-    rest = [r for n in scope(state) if has_container(r := state.tasks.get(n)) and r and not r.held]
+def _stop_rest_or_begin(gang: GangDraft) -> None:
+    view = gang.view
+    concerned = set(scope(view))
+    rest = (view.tasks.having(Fact.CONTAINED) & concerned) - view.tasks.having(Fact.HELD)
     if rest:
-        names = ", ".join(r.name for r in rest)
-        draft.enter(JobPhase.STOPPING, f"{names} must know the new cluster and are stopped for it")
-        return
-    ready = all(is_held(state, r) for n in scope(state) if (r := state.tasks.get(n)))
-    if ready and not _old_peers_run(state):
-        begin(draft)
+        names = listed(gang.roster.in_order(rest))
+        gang.enter(JobPhase.STOPPING, f"{names} must know the new cluster and are stopped for it")
+    elif concerned <= view.tasks.having(Fact.STOPPED) and not _waits_for_old_peers(gang):
+        begin(gang)
 
 
-def _old_peers_run(state: ServiceState) -> bool:
+def _waits_for_old_peers(gang: GangDraft) -> bool:
     """Say whether who leaves, or was given up, has not ended yet; ``core.advance`` kills it."""
-    return is_quiet(state) and (bool(leaving(state)) or any(map(_is_of_gang, state.strays)))
+    view = gang.view
+    if not is_quiet(view):
+        return False
+    let_go = view.controls.let_go
+    old = [record.name for record in leaving(view)]
+    old += [key for key in view.service.strays if _is_of_gang(key) and key not in let_go]
+    if old:
+        gang.block(f"nobody starts before the end of {listed(old)}, being killed")
+    return bool(old)
 
 
 def _is_of_gang(task_id: str) -> bool:
@@ -204,78 +207,67 @@ def _is_of_gang(task_id: str) -> bool:
     return parsed is not None and parsed[1].rpartition("-")[0] in GANG_ROLES
 
 
-def begin(draft: Draft) -> None:
+def begin(gang: GangDraft) -> None:
     """Start everybody of the restart set at the same moment, with the newest ClusterSpec."""
-    renew_epoch(draft)
-    state = draft.state
-    restored = _checkpoint_step(draft)
+    renew_epoch(gang)
+    view = gang.view
+    restored = _checkpoint_step(view)
+    held_back = paused(view)
     starting = []
-    for name in scope(state):
-        record = state.tasks[name]
-        if not has_container(record) or is_paused(state, name):
+    for record in contained(view, scope(view)):
+        if record.name in held_back:
             continue
-        epoch = state.epoch.epoch if state.epoch is not None else record.epoch
-        draft.put(replace(record, held=False, ordered_at=draft.now, epoch=epoch))
-        starting.append(name)
-    known = restored is not None and decider_of(state) in starting
+        epoch = view.epoch.epoch if view.epoch is not None else record.epoch
+        gang.put(replace(record, held=False, ordered_at=gang.now, epoch=epoch))
+        starting.append(record.name)
+    known = restored is not None and gang.roster.decider in starting
     at = f" from step {restored}" if known else ""
-    number = state.epoch.epoch if state.epoch is not None else 0
-    draft.enter(
-        JobPhase.STARTING,
-        f"{', '.join(starting) or 'nobody'} start{at} (epoch {number})",
-        restore_step=restored,
-        planned=False,
-        replacing=(),
-    )
+    number = view.epoch.epoch if view.epoch is not None else 0
+    gang.restart = replace(gang.restart, restore_step=restored, planned=False, replacing=())
+    gang.enter(JobPhase.STARTING, f"{listed(starting) or 'nobody'} start{at} (epoch {number})")
 
 
-def _checkpoint_step(draft: Draft) -> int | None:
+def _checkpoint_step(view: GangView) -> int | None:
     """Return the step that the decider would restore; it is what everybody restores."""
-    record = draft.state.tasks.get(decider_of(draft.state))
-    report = draft.state.reports.get(record.task_id, {}) if record is not None else {}
-    checkpoint = report.get("checkpoint")
-    step = checkpoint.get("step") if isinstance(checkpoint, dict) else None
-    return step if isinstance(step, int) else None
+    record = view.tasks.get(view.roster.decider)
+    return checkpoint_step_of(view.report_of(record)) if record is not None else None
 
 
-def renew_epoch(draft: Draft) -> None:
+def renew_epoch(gang: GangDraft) -> ClusterSpec:
     """Make a new ClusterSpec when an address or the membership differs from the newest one."""
-    addresses = cluster_addresses(draft.state)
-    epoch = draft.state.epoch
-    if epoch is not None and dict(epoch.addresses) == addresses:
-        return
+    addresses = cluster_addresses(gang.view)
+    epoch = gang.epoch
+    if epoch is not None and epoch.addresses == addresses:
+        return epoch
     number = epoch.epoch + 1 if epoch is not None else 1
-    draft.set(epoch=ClusterSpec(epoch=number, addresses=addresses))
-    draft.reasons.append(f"epoch {number}: {len(addresses)} members")
+    renewed = ClusterSpec(epoch=number, addresses=addresses)
+    gang.epoch = renewed
+    gang.say(f"epoch {number}: {len(addresses)} members")
+    return renewed
 
 
-def late(draft: Draft) -> tuple[TaskRecord, ...]:
+def late(gang: GangDraft) -> tuple[TaskRecord, ...]:
     """Return the members that should run and do not yet; who is held was told not to."""
-    state = draft.state
-    return tuple(
-        r
-        for r in _wanted_to_run(state)
-        if r.state is not TaskState.UNREACHABLE and not is_started(state, r)
-    )
+    tasks = gang.tasks
+    waiting = _wanted_to_run(gang.view) - tasks.having(Fact.STARTED)
+    return tasks.records_of(waiting - tasks.having(Fact.UNREACHABLE))
 
 
-def out_of_sight(draft: Draft) -> tuple[TaskRecord, ...]:
+def out_of_sight(gang: GangDraft) -> tuple[TaskRecord, ...]:
     """Return the members that became unreachable before they were seen to run.
 
     They may return without having heard of their start: until then nobody says that all run.
     """
-    state = draft.state
-    return tuple(
-        r
-        for r in _wanted_to_run(state)
-        if r.state is TaskState.UNREACHABLE
-        and not orders.is_started(r, state.reports.get(r.task_id, {}))
+    tasks = gang.tasks
+    unreachable = tasks.having(Fact.UNREACHABLE)
+    if not unreachable:
+        return ()
+    return tasks.records_of(
+        (unreachable & _wanted_to_run(gang.view)) - tasks.having(Fact.TELLS_STARTED)
     )
 
 
-def _wanted_to_run(state: ServiceState) -> list[TaskRecord]:
-    return [
-        r
-        for n in members(state)
-        if not is_paused(state, n) and (r := state.tasks.get(n)) is not None and not r.held
-    ]
+def _wanted_to_run(view: GangView) -> set[str]:
+    """Return the members that have been launched and are not to stay stopped."""
+    launched = view.roster.members.intersection(view.tasks)
+    return set(launched) - view.tasks.having(Fact.HELD) - paused(view)

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dcos_tensorflow.core.cluster import launch_options
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
-from dcos_tensorflow.core.recovery import causes
+from dcos_tensorflow.core.recovery import causes, launch_options
 from dcos_tensorflow.core.recovery.backoff import backoff_seconds
 
 #: What ran for so long before it was interrupted had got somewhere: it is no loop.
@@ -38,9 +37,9 @@ class Ends:
 NONE = Ends(0, 0)
 
 
-def ends(state: ServiceState, record: TaskRecord) -> Ends:
+def ends(view: GangView, record: TaskRecord) -> Ends:
     """Return the counts with the end that ``record`` tells of."""
-    if record.terminal and launch_options.has_other_options_now(state, record):
+    if record.terminal and launch_options.has_other_options_now(view, record):
         # What has failed is not what is launched next.
         return NONE
     before = Ends(record.failures, record.interruptions)
@@ -49,27 +48,27 @@ def ends(state: ServiceState, record: TaskRecord) -> Ends:
         return before
     ran = record.changed_at - max(record.launched_at, record.ordered_at)
     if causes.cause_of(record).charged:
-        earlier = 0 if ran >= state.spec.retry.window_seconds else before.failures
+        earlier = 0 if ran >= view.spec.retry.window_seconds else before.failures
         return Ends(earlier + 1, 0)
     return Ends(before.failures, 1 if ran >= SETTLED_SECONDS else before.interruptions + 1)
 
 
-def is_given_up(state: ServiceState, record: TaskRecord) -> bool:
+def is_given_up(view: GangView, record: TaskRecord) -> bool:
     """Say whether a sidecar that has ended is not to be started again: also one that never can."""
-    now, retry = ends(state, record), state.spec.retry
+    now, retry = ends(view, record), view.spec.retry
     if now.failures and not record.kill_reason and causes.cause_of(record).permanent:
         return True
-    return now.failures > _limit(state, record) or now.interruptions > retry.fruitless_limit
+    return now.failures > _limit(view, record) or now.interruptions > retry.fruitless_limit
 
 
-def wait_seconds(state: ServiceState, record: TaskRecord) -> float:
+def wait_seconds(view: GangView, record: TaskRecord) -> float:
     """Return how long after its end a sidecar is started again; 0 after a first interruption."""
-    now = ends(state, record)
+    now = ends(view, record)
     in_a_row = now.interruptions - 1 if now.interruptions else now.failures
-    return backoff_seconds(state.spec.retry, in_a_row, record.task_id)
+    return backoff_seconds(view.spec.retry, in_a_row, record.task_id)
 
 
-def _limit(state: ServiceState, record: TaskRecord) -> int:
-    role = state.spec.role(record.role)
+def _limit(view: GangView, record: TaskRecord) -> int:
+    role = view.spec.role(record.role)
     own = role.retry_limit if role is not None else None
-    return state.spec.retry.limit if own is None else own
+    return view.spec.retry.limit if own is None else own

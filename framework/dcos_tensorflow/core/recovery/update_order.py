@@ -9,122 +9,123 @@ launched with the target's, unless it is kept from them (``core.cluster.launch_o
 from __future__ import annotations
 
 from dcos_tensorflow.core.cluster.fingerprint import fingerprint
-from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.model.controls import DEPLOY, UPDATE, Controls, step_key, step_name
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
-from dcos_tensorflow.core.model.spec import ServiceSpec, UpdateStrategy
-from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.plans.elements import (
-    DEPLOY,
-    UPDATE,
-    names_of,
-    roles_in_start_order,
-    step_key,
-    step_name,
-)
-
-_ON_THE_WAY = frozenset({TaskState.LAUNCHING, TaskState.STAGING, TaskState.STARTING})
+from dcos_tensorflow.core.model.service_state import GangView
+from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole, UpdateStrategy
+from dcos_tensorflow.core.model.task_table import Fact
 
 
-def outdated(state: ServiceState) -> tuple[str, ...]:
+def outdated(view: GangView) -> tuple[str, ...]:
     """Return the live tasks whose container is not the target configuration's, in start order.
 
     A record without a fingerprint says nothing, and is taken for up to date. Nothing is outdated
     once the job is over.
     """
-    if state.job.verdict is not None or state.job.phase is JobPhase.FINISHING:
-        return ()
-    return outdated_for(state, state.spec)
+    return () if view.job.is_over else outdated_for(view, view.spec)
 
 
-def outdated_for(state: ServiceState, spec: ServiceSpec) -> tuple[str, ...]:
+def outdated_for(view: GangView, spec: ServiceSpec) -> tuple[str, ...]:
     """Return the live tasks that would be outdated if ``spec`` were the target."""
-    found: list[str] = []
-    for role in roles_in_start_order(spec):
-        target = fingerprint(spec, role.role)
-        for name in names_of(role):
-            record = state.tasks.get(name)
-            if record is None or record.terminal or record.fingerprint in ("", target):
-                continue
-            found.append(name)
-    return tuple(found)
+    stale = _stale_roles(view, spec)
+    if not stale:
+        return ()
+    live = view.tasks.having(Fact.LIVE)
+    return tuple(
+        name
+        for role in spec.roles_in_start_order
+        if role.role in stale
+        for name in role.task_names()
+        if name in live and view.tasks[name].fingerprint not in ("", stale[role.role])
+    )
 
 
-def due(state: ServiceState) -> tuple[str, ...]:
+def _stale_roles(view: GangView, spec: ServiceSpec) -> dict[TaskRole, str]:
+    """Return the roles of which some live task has other options, with their fingerprint now."""
+    targets = {role.role: fingerprint(spec, role.role) for role in spec.roles_in_start_order}
+    return {
+        role: targets[role]
+        for role, launched in view.tasks.launched_with
+        if role in targets and launched not in ("", targets[role])
+    }
+
+
+def due(view: GangView) -> tuple[str, ...]:
     """Return the outdated tasks that are to get a new container now.
 
     Not those that the operator holds back or has forced complete. Parallel: all of them. Serial:
     one, when everything runs. Canary: one; the others once it was approved.
     """
-    waiting = tuple(name for name in outdated(state) if not is_held(state, name))
-    match state.spec.update_strategy:
+    waiting = tuple(name for name in outdated(view) if not is_held(view.controls, name))
+    match view.spec.update_strategy:
         case UpdateStrategy.PARALLEL:
             return waiting
         case UpdateStrategy.SERIAL:
-            return waiting[:1] if _everything_runs(state) else ()
+            return waiting[:1] if _everything_runs(view) else ()
         case UpdateStrategy.CANARY:
-            if is_approved(state):
+            if is_approved(view):
                 return waiting
-            return () if canary_is_out(state) else waiting[:1]
+            return () if canary_is_out(view) else waiting[:1]
 
 
-def is_held(state: ServiceState, name: str) -> bool:
+def is_held(controls: Controls, name: str) -> bool:
     """Say whether the operator keeps this task at its old configuration."""
+    if not controls.paused and not controls.completed:
+        return False
     role = name.rpartition("-")[0]
-    controls = state.controls
     return (
         controls.holds(UPDATE, role)
         or step_key(UPDATE, role, step_name(name)) in controls.completed
     )
 
 
-def is_kept_back(state: ServiceState, name: str) -> bool:
+def is_kept_back(view: GangView, name: str) -> bool:
     """Say whether this task would be launched with its old options, had it to be launched now.
 
     Not when it is on its way to the new ones already.
     """
-    canary = state.spec.update_strategy is UpdateStrategy.CANARY
-    ahead = canary and canary_is_out(state) and not is_approved(state)
-    return name not in state.job.updating and (ahead or is_held(state, name))
+    canary = view.spec.update_strategy is UpdateStrategy.CANARY
+    ahead = canary and canary_is_out(view) and not is_approved(view)
+    return name not in view.job.update.updating and (ahead or is_held(view.controls, name))
 
 
-def come_back_outdated(state: ServiceState) -> tuple[str, ...]:
+def come_back_outdated(view: GangView) -> tuple[str, ...]:
     """Return the tasks without a container that will have their old options again."""
-    if state.job.verdict is not None:
+    if view.job.verdict is not None:
         return ()
+    ended = view.tasks.having(Fact.ENDED)
     return tuple(
         name
-        for role in roles_in_start_order(state.spec)
-        for name in names_of(role)
-        if (record := state.tasks.get(name)) is not None
-        and record.terminal
-        and record.fingerprint not in ("", fingerprint(state.spec, role.role))
-        and is_kept_back(state, name)
+        for role in view.spec.roles_in_start_order
+        for name in role.task_names()
+        if name in ended
+        and view.tasks[name].fingerprint not in ("", fingerprint(view.spec, role.role))
+        and is_kept_back(view, name)
     )
 
 
-def is_approved(state: ServiceState) -> bool:
+def is_approved(view: GangView) -> bool:
     """Say whether the tasks after the canary may go over."""
-    approved = state.controls.approved
-    return bool(approved) and approved == configuration_id(state.spec)
+    approved = view.controls.approved
+    return bool(approved) and approved == configuration_id(view.spec)
 
 
-def canary_is_out(state: ServiceState) -> bool:
+def canary_is_out(view: GangView) -> bool:
     """Say whether one task was sent ahead to the target configuration."""
-    return bool(state.job.canary) and state.job.canary == configuration_id(state.spec)
+    canary = view.job.update.canary
+    return bool(canary) and canary == configuration_id(view.spec)
 
 
-def waits_for_approval(state: ServiceState) -> bool:
+def waits_for_approval(view: GangView) -> bool:
     """Say whether a canary went over, and the others wait for the operator."""
-    if state.spec.update_strategy is not UpdateStrategy.CANARY or not outdated(state):
+    if view.spec.update_strategy is not UpdateStrategy.CANARY or not outdated(view):
         return False
-    return canary_is_out(state) and not is_approved(state)
+    return canary_is_out(view) and not is_approved(view)
 
 
-def _everything_runs(state: ServiceState) -> bool:
-    return state.job.phase is JobPhase.RUNNING and not any(
-        record.state in _ON_THE_WAY for record in state.live_tasks
-    )
+def _everything_runs(view: GangView) -> bool:
+    return view.job.phase is JobPhase.RUNNING and not view.tasks.having(Fact.COMING_UP)
 
 
 def _of_unwanted(key: str, wanted: frozenset[str]) -> bool:
@@ -132,13 +133,13 @@ def _of_unwanted(key: str, wanted: frozenset[str]) -> bool:
     return plan == DEPLOY and step.partition(":")[0] not in wanted
 
 
-def reconfigured(state: ServiceState, spec: ServiceSpec) -> Controls:
+def reconfigured(controls: Controls, spec: ServiceSpec) -> Controls:
     """Return the controls for when ``spec`` becomes the target. Called for ConfigurationChanged.
 
     What was asked of an earlier update ends with it: its pauses, its approval, what was forced
     complete in it. What concerns tasks that are not wanted any more is dropped.
     """
-    controls, wanted = state.controls, frozenset(spec.task_names())
+    wanted = spec.wanted_names
     return Controls(
         paused=tuple(
             key for key in controls.paused if key != UPDATE and not key.startswith(f"{UPDATE}/")

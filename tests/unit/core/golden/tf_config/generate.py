@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.core.cluster.cluster_spec import (
-    ClusterSpec,
     address_of,
-    decider,
     illegal_mix,
     rendered_strategy,
     runner_cluster,
 )
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, Strategy, TaskRole
 
@@ -78,7 +77,7 @@ def rendered(mix: dict[TaskRole, int], strategy: Strategy) -> dict[str, Any]:
     cluster = cluster_of(spec)
     return {
         "strategy": str(rendered_strategy(spec)),
-        "decider": decider(spec),
+        "decider": spec.decider,
         "tasks": {task: runner_cluster(spec, cluster, task) for task in spec.task_names()},
     }
 

@@ -11,41 +11,41 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dcos_tensorflow.core.cluster.fingerprint import as_launched_before, fingerprint
-from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import ServiceSpec, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.recovery import update_order
 
 
-def options_of(state: ServiceState, name: str) -> ServiceSpec:
+def options_of(view: GangView, name: str) -> ServiceSpec:
     """Return what a task of this name is launched with now."""
-    record = state.tasks.get(name)
+    record = view.tasks.get(name)
     role, _ = split_task_name(name)
-    if record is None or not update_order.is_kept_back(state, name):
-        return state.spec
-    if record.fingerprint in ("", fingerprint(state.spec, role)):
-        return state.spec
-    for before in state.former_options.values():
+    if record is None or not update_order.is_kept_back(view, name):
+        return view.spec
+    if record.fingerprint in ("", fingerprint(view.spec, role)):
+        return view.spec
+    for before in view.service.former_options.values():
         if _was_launched_with(record, before):
-            return _unless_addressed_otherwise(state.spec, before, record)
-    return state.spec
+            return _unless_addressed_otherwise(view.spec, before, record)
+    return view.spec
 
 
-def preferred_port(state: ServiceState, name: str) -> int | None:
+def preferred_port(view: GangView, name: str) -> int | None:
     """Return the port that a task would like: the one it had, unless its options are others now."""
-    before = state.tasks.get(name)
-    role = options_of(state, name).role(split_task_name(name)[0])
+    before = view.tasks.get(name)
+    role = options_of(view, name).role(split_task_name(name)[0])
     configured = role.port if role is not None else None
     if before is None:
         return configured
-    return (has_other_options_now(state, before) and configured) or before.ports[0]
+    return (has_other_options_now(view, before) and configured) or before.ports[0]
 
 
-def has_other_options_now(state: ServiceState, record: TaskRecord) -> bool:
+def has_other_options_now(view: GangView, record: TaskRecord) -> bool:
     """Say whether a task would be launched with other options than it was."""
-    if state.spec.role(record.role) is None:
+    if view.spec.role(record.role) is None:
         return False
-    spec = options_of(state, record.name)
+    spec = options_of(view, record.name)
     return record.fingerprint not in ("", fingerprint(spec, record.role))
 
 

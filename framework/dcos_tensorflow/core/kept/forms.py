@@ -1,0 +1,75 @@
+"""The forms in which parts of the state are kept, where they are not a noun of the model itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.model.service_state import Maintenance, ServiceState, Uninstall
+from dcos_tensorflow.core.model.task import TaskRecord
+
+#: Fields of TaskRecord that change after the launch; they live in TaskStatus, the rest in TaskInfo.
+STATUS_FIELDS = frozenset(
+    {
+        "state",
+        "changed_at",
+        "source",
+        "reason",
+        "message",
+        "kill_reason",
+        "killed_at",
+        "epoch",
+        "start",
+        "held",
+        "ordered_at",
+        "failed_start",
+        "exit_class",
+        "exit_code",
+        "exit_summary",
+    }
+)
+_INFO_FIELDS = tuple(f.name for f in fields(TaskRecord) if f.name not in STATUS_FIELDS)
+_STATUS_FIELDS = tuple(f.name for f in fields(TaskRecord) if f.name in STATUS_FIELDS)
+
+
+@dataclass(frozen=True)
+class KeptService:
+    """What is kept of a service beside what has a place of its own."""
+
+    attempt: int = 0
+    configurations: tuple[str, ...] = ()
+    maintenance: Maintenance = Maintenance()
+    agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    uninstall: Uninstall = Uninstall()
+
+    @classmethod
+    def of(cls, state: ServiceState) -> KeptService:
+        """Return what is to be kept of ``state``."""
+        return cls(
+            state.attempt,
+            state.configurations,
+            state.maintenance,
+            state.agent_failures,
+            state.uninstall,
+        )
+
+
+def info_of(record: TaskRecord) -> bytes:
+    """Return what does not change after a launch."""
+    return codec.encode({name: getattr(record, name) for name in _INFO_FIELDS})
+
+
+def status_of(record: TaskRecord) -> bytes:
+    """Return what changes."""
+    return codec.encode({name: getattr(record, name) for name in _STATUS_FIELDS})
+
+
+def same_info(one: TaskRecord, other: TaskRecord) -> bool:
+    """Say whether two records differ in nothing but what changes."""
+    return all(getattr(one, name) == getattr(other, name) for name in _INFO_FIELDS)
+
+
+def same_status(one: TaskRecord, other: TaskRecord) -> bool:
+    """Say whether two records are alike in all that changes."""
+    return all(getattr(one, name) == getattr(other, name) for name in _STATUS_FIELDS)

@@ -1,0 +1,50 @@
+"""Where in the store each part of a service's state is. Paths are below the service's root.
+
+The layout of format 2. ``Tasks`` and ``Configurations`` are where the DC/OS SDK has them; a gang
+has a folder of its own.
+"""
+
+from __future__ import annotations
+
+FRAMEWORK_ID = "FrameworkID"
+CONFIG_TARGET = "ConfigTarget"
+CONFIGURATIONS = "Configurations"
+CONTROLS = "Plans"
+TASKS = "Tasks"
+RESERVATIONS = "Reservations"
+GANGS = "Gangs"
+#: What belongs to the service and to no gang: how often it launched, maintenance, the uninstall.
+SERVICE = "Properties/service"
+ABANDONED = "Properties/abandoned"
+INSTANCE = "Properties/instance"
+TOKEN_KEY = "Properties/token-key"
+
+
+def configuration(identifier: str) -> str:
+    """Return where a configuration is."""
+    return f"{CONFIGURATIONS}/{identifier}"
+
+
+def task_info(name: str) -> str:
+    """Return where that of a task is that does not change after its launch."""
+    return f"{TASKS}/{name}/TaskInfo"
+
+
+def task_status(name: str) -> str:
+    """Return where that of a task is that changes."""
+    return f"{TASKS}/{name}/TaskStatus"
+
+
+def job(gang: str) -> str:
+    """Return where a gang's job is."""
+    return f"{GANGS}/{gang}/Job"
+
+
+def epoch(gang: str) -> str:
+    """Return where a gang's newest ClusterSpec is."""
+    return f"{GANGS}/{gang}/Epoch"
+
+
+def reservation(resource_id: str) -> str:
+    """Return where a reservation is."""
+    return f"{RESERVATIONS}/{resource_id}"

@@ -1,0 +1,217 @@
+"""The state as the store holds it: how it is read back after a crash, or by another release.
+
+Called by the scheduler before anything else happens, and by the command line for what is stored.
+Pure: bytes in, a value out. A stored time that lies ahead is taken for now: a clock that was wrong
+must not hold up back-offs, kills and reconciliation for as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from dcos_tensorflow.core.kept import codec, format_1, paths
+from dcos_tensorflow.core.kept.forms import KeptService
+from dcos_tensorflow.core.model.actions import Write
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.controls import Controls
+from dcos_tensorflow.core.model.gang import MAIN, Gang
+from dcos_tensorflow.core.model.job import JobState
+from dcos_tensorflow.core.model.roster import Roster
+from dcos_tensorflow.core.model.service_state import LaunchSettings, Maintenance, ServiceState
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.model.volume_spec import Reservation
+
+T = TypeVar("T")
+
+
+class StateUnreadable(ValueError):
+    """What the store holds is not a state of ours; the text names the path."""
+
+
+def upgrade(values: Mapping[str, bytes]) -> tuple[Mapping[str, bytes], tuple[Write, ...]]:
+    """Return what the store holds in the present format, and what makes it so.
+
+    The writes are to be committed before anything else is; there are none for a store of the
+    present format. Raises StateUnreadable.
+    """
+    try:
+        writes = format_1.changes(values)
+    except codec.RecordError as error:
+        raise StateUnreadable(str(error)) from error
+    upgraded = dict(values)
+    for write in writes:
+        if write.value is None:
+            upgraded.pop(write.path, None)
+        else:
+            upgraded[write.path] = write.value
+    return upgraded, writes
+
+
+def stored_spec(values: Mapping[str, bytes]) -> ServiceSpec | None:
+    """Return the stored target configuration; None when the service is new."""
+    target = values.get(paths.CONFIG_TARGET)
+    if target is None:
+        return None
+    path = paths.configuration(target.decode())
+    if path not in values:
+        raise StateUnreadable(f"ConfigTarget names {path}, which is not there")
+    return _decoded(ServiceSpec, values, path)
+
+
+def configurations(values: Mapping[str, bytes]) -> tuple[dict[str, ServiceSpec], dict[str, str]]:
+    """Return the stored configurations by id, and why others cannot be read.
+
+    One that is not the target is of no use when nobody can read it, and harms nothing.
+    """
+    found, unreadable = {}, {}
+    for path in sorted(values):
+        folder, _, identifier = path.partition("/")
+        if folder != paths.CONFIGURATIONS:
+            continue
+        try:
+            found[identifier] = codec.decode(ServiceSpec, values[path])
+        except codec.RecordError as error:
+            unreadable[identifier] = str(error)
+    return found, unreadable
+
+
+def is_uninstalling(values: Mapping[str, bytes]) -> bool:
+    """Say whether an uninstall has begun. Its erase leaves this record to the last."""
+    upgraded, _ = upgrade(values)
+    return _service(upgraded).uninstall.asked
+
+
+def restore(
+    values: Mapping[str, bytes], settings: LaunchSettings, now: float
+) -> ServiceState | None:
+    """Rebuild the state from what the store holds in any format; None when the service is new.
+
+    ``settings`` are this process's own; the token key comes from the store, so that runners that
+    an earlier scheduler started still trust us. ``now`` is unix seconds. Raises StateUnreadable.
+    """
+    values, _ = upgrade(values)
+    spec = stored_spec(values)
+    if spec is None:
+        return None
+    service = _service(values)
+    stored, _ = configurations(values)
+    target = values[paths.CONFIG_TARGET].decode()
+    older = [key for key in stored if key not in service.configurations and key != target]
+    return ServiceState(
+        spec=spec,
+        instance=values.get(paths.INSTANCE, b"").decode(),
+        settings=replace(settings, token_key=values.get(paths.TOKEN_KEY, b"").decode()),
+        framework_id=values.get(paths.FRAMEWORK_ID, b"").decode(),
+        gangs=_gangs(values, spec, now),
+        attempt=service.attempt,
+        abandoned=_plain(values, paths.ABANDONED) if paths.ABANDONED in values else {},
+        controls=_decoded(Controls, values, paths.CONTROLS)
+        if paths.CONTROLS in values
+        else Controls(),
+        former_options={key: known for key, known in stored.items() if key != target},
+        configurations=(*older, *(service.configurations or (target,))),
+        reservations={
+            path.removeprefix(f"{paths.RESERVATIONS}/"): _reservation(values, path, now)
+            for path in sorted(values)
+            if path.startswith(f"{paths.RESERVATIONS}/")
+        },
+        maintenance=Maintenance(
+            service.maintenance.starts,
+            {agent: min(at, now) for agent, at in service.maintenance.told_at.items()},
+        ),
+        agent_failures={
+            agent: tuple(min(at, now) for at in times)
+            for agent, times in service.agent_failures.items()
+        },
+        uninstall=service.uninstall,
+    )
+
+
+def _gangs(values: Mapping[str, bytes], spec: ServiceSpec, now: float) -> dict[str, Gang]:
+    names = sorted(
+        parts[1]
+        for path in values
+        if len(parts := path.split("/")) == 3 and parts[0] == paths.GANGS and parts[2] == "Job"
+    )
+    tasks = [
+        _task(values, parts[1], now)
+        for path in sorted(values)
+        if len(parts := path.split("/")) == 3 and parts[0] == paths.TASKS and parts[2] == "TaskInfo"
+    ]
+    found = {}
+    for name in names or [MAIN]:
+        path = paths.job(name)
+        job = (
+            _on_time(_decoded(JobState, values, path), spec, now) if path in values else JobState()
+        )
+        epoch_path = paths.epoch(name)
+        epoch = _decoded(ClusterSpec, values, epoch_path) if epoch_path in values else None
+        table = TaskTable(Roster.of(spec, job.membership.absent), tasks)
+        found[name] = Gang(name, table, epoch, _on_time(job, spec, now))
+    return found
+
+
+def _on_time(job: JobState, spec: ServiceSpec, now: float) -> JobState:
+    """Return the job with no time ahead that no clock of now can have meant."""
+    latest_restart = now + 2 * spec.retry.max_backoff_seconds
+    return replace(
+        job,
+        phase_since=min(job.phase_since, now),
+        started_at=min(job.started_at, now),
+        finished_at=min(job.finished_at, now),
+        deadline=min(job.deadline, now + spec.outcome_grace_seconds),
+        incidents=tuple(replace(i, at=min(i.at, now)) for i in job.incidents),
+        restart=replace(job.restart, due_at=min(job.restart.due_at, latest_restart)),
+    )
+
+
+def _service(values: Mapping[str, bytes]) -> KeptService:
+    return (
+        _decoded(KeptService, values, paths.SERVICE) if paths.SERVICE in values else KeptService()
+    )
+
+
+def _reservation(values: Mapping[str, bytes], path: str, now: float) -> Reservation:
+    found = _decoded(Reservation, values, path)
+    return replace(
+        found,
+        given_up_at=min(found.given_up_at, now),
+        released_at=min(found.released_at, now),
+    )
+
+
+def _task(values: Mapping[str, bytes], name: str, now: float) -> TaskRecord:
+    info, status = paths.task_info(name), paths.task_status(name)
+    if status in values:
+        changing = _plain(values, status)
+    else:
+        # A split commit ended between the two: the launch was not sent, which is what LOST says.
+        changing = {"state": "lost", "changed_at": 0.0, "reason": "never launched", "epoch": 0}
+    try:
+        record: TaskRecord = codec.from_plain(
+            TaskRecord, {**_plain(values, info), **changing}, "TaskRecord"
+        )
+    except codec.RecordError as error:
+        raise StateUnreadable(f"{info}: {error}") from error
+    return replace(
+        record,
+        launched_at=min(record.launched_at, now),
+        changed_at=min(record.changed_at, now),
+        killed_at=min(record.killed_at, now),
+        ordered_at=min(record.ordered_at, now),
+    )
+
+
+def _decoded(kind: type[T], values: Mapping[str, bytes], path: str) -> T:
+    try:
+        return codec.decode(kind, values[path])
+    except codec.RecordError as error:
+        raise StateUnreadable(f"{path}: {error}") from error
+
+
+def _plain(values: Mapping[str, bytes], path: str) -> dict[str, Any]:
+    return _decoded(dict, values, path)

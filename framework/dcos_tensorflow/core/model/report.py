@@ -1,0 +1,62 @@
+"""What a task runner's report says about the order that its task is under.
+
+A report is the answer to ``GET /v1/status`` (docs/task-runner.md), as plain data that any version
+of the task runner may have sent: every question here is total. Asked by ``core.model.task_table``,
+which keeps the answers, and by ``core.cluster.orders``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+
+Report = Mapping[str, Any]
+#: What is known of a runner that has not been heard of.
+SILENT: Report = {}
+
+
+def is_under(record: TaskRecord, report: Report) -> bool:
+    """Say whether a runner reports that it has taken the order that ``record`` stands for."""
+    return report.get("start") == record.start and report.get("run") == (not record.held)
+
+
+def tells_held(record: TaskRecord, report: Report) -> bool:
+    """Say whether a runner reports that its process is stopped, as ordered."""
+    return record.held and is_under(record, report) and report.get("state") == contract.RUNNER_HELD
+
+
+def tells_started(record: TaskRecord, report: Report) -> bool:
+    """Say whether a runner reports that the process of the wanted start runs."""
+    return is_under(record, report) and report.get("state") in (
+        contract.RUNNER_RUNNING,
+        contract.RUNNER_EXITED,
+    )
+
+
+def is_started(record: TaskRecord, report: Report) -> bool:
+    """Say whether the wanted start of a task runs, or is done, as far as anybody can know."""
+    if record.state is TaskState.FINISHED:
+        return True
+    if record.state is not TaskState.RUNNING:
+        return False
+    if record.start == 1 and not record.ordered_at:
+        # It was launched to run at once: that Mesos says RUNNING is all there is to know.
+        return True
+    return tells_started(record, report)
+
+
+def step_of(report: Report) -> int | None:
+    """Return the training step that a runner has read last; None when it knows none."""
+    progress = report.get("progress")
+    step = progress.get("step") if isinstance(progress, Mapping) else None
+    return step if isinstance(step, int) else None
+
+
+def checkpoint_step_of(report: Report) -> int | None:
+    """Return the step of the checkpoint that a task would restore; None when there is none."""
+    checkpoint = report.get("checkpoint")
+    step = checkpoint.get("step") if isinstance(checkpoint, Mapping) else None
+    return step if isinstance(step, int) else None

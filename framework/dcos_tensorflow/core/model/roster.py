@@ -1,0 +1,58 @@
+"""Who belongs to a gang: what of it depends on the options and the membership alone.
+
+Made once when one of the two changes (``core.model.task_table``), and asked by every verb of the
+core: order, positions and membership of names cost nothing per step and per task.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from dcos_tensorflow.core.model.spec import ServiceSpec
+
+
+@dataclass(frozen=True, eq=False)
+class Roster:
+    """The names of one gang. Two rosters are the same when they are one object."""
+
+    #: The members that the gang is to have now, in the order of the roles: no ``absent`` ones.
+    names: tuple[str, ...]
+    #: All members that the options ask for, in that order.
+    every: tuple[str, ...]
+    #: Every task that the options ask for: members and sidecars.
+    wanted: frozenset[str]
+    #: The member that decides about the job's end; empty when nothing trains.
+    decider: str
+
+    @classmethod
+    def of(cls, spec: ServiceSpec, absent: Collection[str] = ()) -> Roster:
+        """Return the roster of a gang of these options that goes on without ``absent``."""
+        every = spec.gang_members
+        without = frozenset(absent)
+        names = tuple(n for n in every if n not in without) if without else every
+        return cls(names, every, spec.wanted_names, spec.decider)
+
+    def __contains__(self, name: str) -> bool:
+        """Say whether this is the name of a member."""
+        return name in self.members
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @functools.cached_property
+    def members(self) -> frozenset[str]:
+        """Return the names of the members as a set."""
+        return frozenset(self.names)
+
+    @functools.cached_property
+    def _positions(self) -> Mapping[str, int]:
+        return {name: position for position, name in enumerate(self.every)}
+
+    def in_order(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the members among ``names``, each once, in the order of the roster."""
+        mine = self.members.intersection(names)
+        if len(mine) == len(self.names):
+            return self.names
+        return tuple(sorted(mine, key=self._positions.__getitem__))

@@ -1,0 +1,289 @@
+"""The tasks of one gang by name, and which of them are what: the core's index.
+
+A step asks "who is down", "who has stopped", "who is to be killed" many times a second; with
+thousands of tasks nobody may look at all of them for that. So what a record, its runner's report
+and the roster say about a task is worked out when one of the three changes, as a set of
+:class:`Fact`, and the names that have a fact are kept together.
+
+To everybody but the step that makes it a table is immutable. ``core.draft`` opens a copy for one
+step, puts records into that, and closes it: ten thousand updates in a step cost one copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum, auto
+from typing import TypeVar
+
+from dcos_tensorflow.core.model.report import SILENT, Report, is_started, tells_held, tells_started
+from dcos_tensorflow.core.model.roster import Roster
+from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole
+from dcos_tensorflow.core.model.task import COMING_UP, TaskRecord, TaskState
+
+Key = TypeVar("Key")
+
+
+class Fact(Enum):
+    """What can be true of a task, by its record, its newest report and the roster alone."""
+
+    #: Its attempt may still run.
+    LIVE = auto()
+    #: It has ended for good.
+    ENDED = auto()
+    FINISHED = auto()
+    UNREACHABLE = auto()
+    #: Written to the store; nobody has spoken of it yet.
+    LAUNCHING = auto()
+    #: Launched and not running yet.
+    COMING_UP = auto()
+    #: It has a container in which its process can be started again.
+    CONTAINED = auto()
+    #: It ended in any way but well, cannot be reached, or its process has failed.
+    UNWELL = auto()
+    #: Its process is wanted stopped.
+    HELD = auto()
+    #: Its runner has said that its process is stopped, as ordered.
+    STOPPED = auto()
+    #: The wanted start runs, or is done.
+    STARTED = auto()
+    #: Its runner itself has said so.
+    TELLS_STARTED = auto()
+    #: We have asked for its end, and it may still run.
+    BEING_KILLED = auto()
+    #: It stands beside the gang.
+    SIDECAR = auto()
+    #: It is live and of the gang's roles, and no member: it leaves, or is done without.
+    STRANGER = auto()
+    #: It has ended, and the options do not ask for it any more.
+    LEFT = auto()
+
+
+def facts_of(record: TaskRecord, report: Report, roster: Roster) -> frozenset[Fact]:
+    """Return everything that is true of a task."""
+    found = _of_ended(record, roster) if record.terminal else _of_live(record, report)
+    if record.held:
+        found.append(Fact.HELD)
+    if record.role not in GANG_ROLES:
+        found.append(Fact.SIDECAR)
+    elif not record.terminal and record.name not in roster:
+        found.append(Fact.STRANGER)
+    return frozenset(found)
+
+
+def _of_ended(record: TaskRecord, roster: Roster) -> list[Fact]:
+    well = record.state is TaskState.FINISHED
+    found = [Fact.ENDED, *((Fact.FINISHED, Fact.STARTED) if well else (Fact.UNWELL,))]
+    return found if record.name in roster.wanted else [*found, Fact.LEFT]
+
+
+def _of_live(record: TaskRecord, report: Report) -> list[Fact]:
+    away = record.state is TaskState.UNREACHABLE
+    known = (
+        (Fact.LIVE, True),
+        (Fact.UNREACHABLE, away),
+        (Fact.CONTAINED, not away),
+        (Fact.UNWELL, away or record.process_failed),
+        (Fact.COMING_UP, record.state in COMING_UP),
+        (Fact.LAUNCHING, record.state is TaskState.LAUNCHING),
+        (Fact.STOPPED, tells_held(record, report)),
+        (Fact.STARTED, is_started(record, report)),
+        (Fact.TELLS_STARTED, tells_started(record, report)),
+        (Fact.BEING_KILLED, bool(record.kill_reason)),
+    )
+    return [fact for fact, is_so in known if is_so]
+
+
+class TaskTable(Mapping[str, TaskRecord]):
+    """Task name -> record, in the order of the first launches, with the facts about each."""
+
+    __slots__ = (
+        "_facts",
+        "_launched",
+        "_named",
+        "_on_agent",
+        "_opener",
+        "_records",
+        "_shared",
+        "_since",
+        "_touched",
+        "roster",
+    )
+
+    def __init__(
+        self,
+        roster: Roster,
+        records: Iterable[TaskRecord] = (),
+        reports: Mapping[str, Report] | None = None,
+    ) -> None:
+        #: Who belongs to the gang.
+        self.roster = roster
+        self._records: dict[str, TaskRecord] = {}
+        self._facts: dict[str, frozenset[Fact]] = {}
+        self._named: dict[Fact, set[str]] = {fact: set() for fact in Fact}
+        #: Sets in ``_named`` that another table holds too: copied before they change.
+        self._shared: set[Fact] = set()
+        #: (role, fingerprint) -> how many live tasks were launched so.
+        self._launched: dict[tuple[TaskRole, str], int] = {}
+        #: Agent id -> how many live tasks it has.
+        self._on_agent: dict[str, int] = {}
+        #: Who may change this table; None once it is closed.
+        self._opener: object | None = None
+        #: The table that this one was opened from, and the names put or dropped since.
+        self._since: TaskTable | None = None
+        self._touched: set[str] = set()
+        known = reports or {}
+        for record in records:
+            self._put(record, known.get(record.task_id, SILENT))
+
+    # Questions.
+
+    def __getitem__(self, name: str) -> TaskRecord:
+        return self._records[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._records
+
+    def having(self, fact: Fact) -> set[str]:
+        """Return the names of the tasks of which this is true. Not to be changed."""
+        return self._named[fact]
+
+    def has(self, name: str, fact: Fact) -> bool:
+        """Say whether this is true of a task; nothing is true of one that was never launched."""
+        return name in self._named[fact]
+
+    def records_of(self, names: Iterable[str]) -> tuple[TaskRecord, ...]:
+        """Return the records of these tasks, sidecars last, in an order that is always the same."""
+        mine = {name for name in names if name in self._records}
+        members = self.roster.in_order(mine)
+        beside = sorted(mine.difference(members))
+        return tuple(self._records[name] for name in (*members, *beside))
+
+    @property
+    def live(self) -> tuple[TaskRecord, ...]:
+        """Return the records whose attempt may still run: all tasks are looked at."""
+        named = self._named[Fact.LIVE]
+        return tuple(r for n, r in self._records.items() if n in named)
+
+    @property
+    def launched_with(self) -> Mapping[tuple[TaskRole, str], int]:
+        """Return (role, fingerprint) -> how many live tasks were launched so."""
+        return self._launched
+
+    def on_agent(self, agent_id: str) -> int:
+        """Return how many live tasks an agent has."""
+        return self._on_agent.get(agent_id, 0)
+
+    @property
+    def agents(self) -> Mapping[str, int]:
+        """Return agent id -> how many live tasks it has."""
+        return self._on_agent
+
+    def changed_since(self, before: TaskTable) -> Iterable[str]:
+        """Return the names whose records may differ from those in an earlier table, or are gone."""
+        if self is before:
+            return ()
+        if self._since is before:
+            return sorted(self._touched)
+        return dict.fromkeys((*self, *before))
+
+    # One step's changes; ``core.draft`` alone calls these.
+
+    def opened(self, opener: object) -> TaskTable:
+        """Return a copy that ``opener`` may change until it closes it; this one if it is that."""
+        if self._opener is opener:
+            return self
+        copy = TaskTable(self.roster)
+        copy._records = dict(self._records)
+        copy._facts = dict(self._facts)
+        copy._named = dict(self._named)
+        copy._shared = set(Fact)
+        copy._launched = dict(self._launched)
+        copy._on_agent = dict(self._on_agent)
+        copy._opener = opener
+        copy._since = self
+        return copy
+
+    def close(self, opener: object) -> None:
+        """Let nobody change this table any more."""
+        if self._opener is opener:
+            self._opener = None
+
+    def forget_origin(self) -> None:
+        """Let go of the table that this one was opened from, so that no history is kept."""
+        self._since = None
+        self._touched = set()
+
+    def put(self, opener: object, record: TaskRecord, report: Report) -> None:
+        """Take a record in place of the task's earlier one, with what its runner says."""
+        self._check(opener)
+        self._touched.add(record.name)
+        self._put(record, report)
+
+    def drop(self, opener: object, name: str) -> None:
+        """Forget a task."""
+        self._check(opener)
+        self._touched.add(name)
+        record = self._records.pop(name, None)
+        if record is not None:
+            self._uncount(record)
+            for fact in self._facts.pop(name):
+                self._own(fact).discard(name)
+
+    def follow(self, opener: object, roster: Roster, reports: Mapping[str, Report]) -> None:
+        """Take another roster: what it says about each task is worked out anew."""
+        self._check(opener)
+        self.roster = roster
+        for record in self._records.values():
+            self._note(record, reports.get(record.task_id, SILENT))
+
+    def _check(self, opener: object) -> None:
+        if self._opener is not opener:
+            raise AssertionError("a task table is changed by the step that opened it alone")
+
+    def _put(self, record: TaskRecord, report: Report) -> None:
+        before = self._records.get(record.name)
+        if before is not record:
+            if before is not None:
+                self._uncount(before)
+            self._records[record.name] = record
+            if not record.terminal:
+                _count(self._launched, (record.role, record.fingerprint), 1)
+                _count(self._on_agent, record.agent_id, 1)
+        self._note(record, report)
+
+    def _uncount(self, record: TaskRecord) -> None:
+        if not record.terminal:
+            _count(self._launched, (record.role, record.fingerprint), -1)
+            _count(self._on_agent, record.agent_id, -1)
+
+    def _note(self, record: TaskRecord, report: Report) -> None:
+        name = record.name
+        before = self._facts.get(name, frozenset())
+        after = facts_of(record, report, self.roster)
+        if before == after:
+            return
+        self._facts[name] = after
+        for fact in after - before:
+            self._own(fact).add(name)
+        for fact in before - after:
+            self._own(fact).discard(name)
+
+    def _own(self, fact: Fact) -> set[str]:
+        if fact in self._shared:
+            self._shared.discard(fact)
+            self._named[fact] = set(self._named[fact])
+        return self._named[fact]
+
+
+def _count(counts: dict[Key, int], key: Key, change: int) -> None:
+    number = counts.get(key, 0) + change
+    if number:
+        counts[key] = number
+    else:
+        del counts[key]
