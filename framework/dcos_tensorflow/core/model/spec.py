@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.model.launched_with import fingerprint_of
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.storage_spec import StorageSpec
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec
@@ -284,9 +285,12 @@ class ServiceSpec:
     network: VirtualNetwork | None = None
 
     @functools.cached_property
-    def remembered(self) -> dict[str, str]:
-        """Return what was worked out of this spec once, by role (``core.cluster.fingerprint``)."""
-        return {}
+    def fingerprints(self) -> Mapping[TaskRole, str]:
+        """Return for each role what stands for all that its containers are launched with.
+
+        Worked out once for each spec: every step compares them with those of all tasks.
+        """
+        return {role.role: fingerprint_of(self, role) for role in self.roles}
 
     def role(self, role: TaskRole) -> RoleSpec | None:
         """Return the spec of ``role``, or None when no task of it is wanted."""
