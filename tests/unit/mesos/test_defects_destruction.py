@@ -2,13 +2,14 @@
 
 import pytest
 
+from scripted_master import BOTH
+
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
-BOTH = pytest.mark.parametrize("kind", ["stock", "hardened"])
 UPDATE = {
     "type": "UPDATE",
     "update": {
