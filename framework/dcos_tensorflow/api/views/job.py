@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.views import storage
 from dcos_tensorflow.api.views.offers import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
@@ -33,7 +33,7 @@ REPORTED = (
 _VERDICTS_SHOWN = 20
 
 
-def job(state: ServiceState) -> dict[str, Any]:
+def job(state: ServiceState) -> schemas.Job:
     """Return the job. Times are unix seconds; null where something has not happened."""
     known = state.job
     return {
@@ -63,7 +63,7 @@ def job(state: ServiceState) -> dict[str, Any]:
     }
 
 
-def _task(state: ServiceState, name: str) -> dict[str, Any]:
+def _task(state: ServiceState, name: str) -> schemas.TaskOfJob:
     record = state.tasks.get(name)
     if record is None:
         return {"state": None, "attempt": 0, "report": None}
@@ -89,14 +89,14 @@ def _task(state: ServiceState, name: str) -> dict[str, Any]:
     }
 
 
-def why(state: ServiceState) -> dict[str, Any]:
+def why(state: ServiceState) -> schemas.Why:
     """Return why the job is not further: in one sentence, per task and per offer.
 
     ``tasks`` holds those whose step is not complete, ``storage`` those that cannot reach what they
     keep in S3; ``offers.held`` those in hand, ``offers.handed_back`` the newest that did not help,
     newest first.
     """
-    waiting: dict[str, Any] = {}
+    waiting: dict[str, schemas.Waiting] = {}
     counts: Mapping[str, Mapping[str, int]] = {m.task: m.counts for m in state.misfits}
     for name, plan in plans(state).items():
         for phase in plan.phases:
@@ -104,7 +104,7 @@ def why(state: ServiceState) -> dict[str, Any]:
                 if step.status is not Status.COMPLETE:
                     waiting[step.task or step.name] = {
                         "plan": name,
-                        "status": str(step.status),
+                        "status": step.status,
                         "why": step.message,
                         "agents_by_reason": dict(counts.get(step.task, {})),
                     }
