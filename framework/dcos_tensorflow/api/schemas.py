@@ -13,9 +13,6 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from dcos_tensorflow.core.model.job import Incident, Verdict
-from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.service_state import Evidence
 from dcos_tensorflow.core.plans.elements import PlanStrategy, Status
 
 Count = Annotated[int, Field(ge=0)]
@@ -239,6 +236,13 @@ class Cluster(TypedDict):
     tasks: dict[str, TaskInCluster]
 
 
+class Evidence(TypedDict):
+    """Why a task ended, as its sandbox tells."""
+
+    summary: str
+    last_lines: list[str]
+
+
 class TaskOfJob(TypedDict):
     """How far a task is; of one that was never launched the first three are known."""
 
@@ -258,6 +262,27 @@ class TaskOfJob(TypedDict):
     message: NotRequired[str]
     kill_reason: NotRequired[str]
     evidence: NotRequired[Evidence | None]
+
+
+class Verdict(TypedDict):
+    """How the job ended."""
+
+    outcome: str
+    exit_code: int
+    summary: str
+
+
+class Incident(TypedDict):
+    """One cause, and the members that died of it."""
+
+    task: str
+    task_id: str
+    at: Time
+    kind: str
+    summary: str
+    charged: bool
+    collateral: list[str]
+    step: int | None
 
 
 class Job(TypedDict):
@@ -313,6 +338,15 @@ class StorageTrouble(StorageProblem):
     """The same, and in a sentence."""
 
     why: str
+
+
+class Resources(TypedDict):
+    """What an offer has of each resource; memory and disk in MB."""
+
+    cpus: float
+    mem: float
+    disk: float
+    gpus: Count
 
 
 class HeldOffer(TypedDict):

@@ -285,12 +285,9 @@ class ServiceSpec:
     network: VirtualNetwork | None = None
 
     @functools.cached_property
-    def fingerprints(self) -> Mapping[TaskRole, str]:
-        """Return for each role what stands for all that its containers are launched with.
-
-        Worked out once for each spec: every step compares them with those of all tasks.
-        """
-        return {role.role: fingerprint_of(self, role) for role in self.roles}
+    def remembered(self) -> dict[str, str]:
+        """Hold what others work out of this spec once (its configuration's id)."""
+        return {}
 
     def role(self, role: TaskRole) -> RoleSpec | None:
         """Return the spec of ``role``, or None when no task of it is wanted."""
@@ -307,6 +304,14 @@ class ServiceSpec:
     def wants_gpus(self) -> bool:
         """Say whether any task asks for a GPU: only then is GPU_RESOURCES sent to Mesos."""
         return any(r.count > 0 and r.resources.gpus > 0 for r in self.roles)
+
+    @functools.cached_property
+    def fingerprints(self) -> Mapping[TaskRole, str]:
+        """Return for each role what stands for all that its containers are launched with.
+
+        Worked out once for each spec: every step compares them with those of all tasks.
+        """
+        return {role.role: fingerprint_of(self, role) for role in self.roles}
 
 
 def split_task_name(name: str) -> tuple[TaskRole, int]:
