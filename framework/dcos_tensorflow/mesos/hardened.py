@@ -44,7 +44,7 @@ class HardenedSchedulerDriver(SchedulerCalls):
     Differences to pymesos that an application sees:
 
     - ``stop``, ``abort`` and failures never tear the framework down; ``teardown()`` does.
-    - Acknowledgements are explicit unless ``implicit_acknowledgements`` is asked for.
+    - Acknowledgements are the scheduler's: the driver makes none by itself.
     - A call without a subscription raises ``NotConnected``; other failures are ``CallError`` too.
     - An ERROR event, or a 4xx to SUBSCRIBE, ends the driver: ``error()`` is called, ``aborted`` is
       true, ``failure`` says why. Everything else is retried for ever.
@@ -61,7 +61,6 @@ class HardenedSchedulerDriver(SchedulerCalls):
         sched: Any,
         framework: Json,
         master_uri: str,
-        implicit_acknowledgements: bool = False,
         principal: str | None = None,
         secret: str | None = None,
         failover: bool = True,
@@ -75,7 +74,7 @@ class HardenedSchedulerDriver(SchedulerCalls):
             copy.deepcopy(dict(framework)),
             master_uri,
             use_addict=False,  # It reads missing fields as {}.
-            implicit_acknowledgements=implicit_acknowledgements,
+            implicit_acknowledgements=False,
             failover=failover,
             timeout=timeout,
         )

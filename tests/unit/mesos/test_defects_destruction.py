@@ -65,7 +65,10 @@ def test_4_a_refused_acknowledgement_kills_all_tasks_with_stock_only(
     master.on_call = lambda exchange: exchange.respond(
         status if exchange.request.call == "ACKNOWLEDGE" else 202
     )
-    driver = stage.make(kind, master.address, implicit_acknowledgements=True)
+    options = {"implicit_acknowledgements": True} if kind == "stock" else {}
+    driver = stage.make(kind, master.address, **options)
+    if kind == "hardened":
+        driver.sched.on["statusUpdate"] = lambda made, status: made.acknowledgeStatusUpdate(status)
     master.event(UPDATE)
     eventually(lambda: master.calls("ACKNOWLEDGE"))
     if kind == "stock":
