@@ -2,6 +2,8 @@
 
 What the package's ``config.json`` knows is refused when the app is rendered, as Cosmos does it;
 what it does not, by the scheduler, with the variable edited into the app as an operator may do.
+Every option is tried in ``tests/unit/package``; here, where a whole service would start, one of
+each kind.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import pytest
 
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.options.catalogue import Option, options
-from dcos_tensorflow.package.variables import option_variables
+from dcos_tensorflow.package.variables import variable_of
 from service_runner.package_app import started_by_marathon, universe_package
 from wrong_values import wrong_values
 
@@ -45,7 +47,20 @@ def refused(given: dict[str, Any], sandbox: Path, **variables: str) -> list[str]
     return [problem.path for problem in told.value.problems]
 
 
-@pytest.mark.parametrize("name", [".".join(path) for path in options()])
+#: One option of each kind: text, number, choice, switch, structure, deep down, of another group.
+KINDS = [
+    "service.user",
+    "service.update_strategy",
+    "service.use_tensorboard",
+    "service.env",
+    "service.security.kerberos.kdc.port",
+    "worker.count",
+    "gpu_worker.port",
+    "gang.hold_seconds",
+]
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_a_value_that_the_package_forbids_starts_no_service(name: str, tmp_path: Path) -> None:
     path = tuple(name.split("."))
     for value in wrong_values(in_the_package(path)):
@@ -57,7 +72,8 @@ def test_a_value_that_the_package_forbids_starts_no_service(name: str, tmp_path:
         assert refused(given, tmp_path) == [name]
 
 
-@pytest.mark.parametrize("variable", option_variables())
-def test_a_variable_that_is_wrong_starts_no_service(variable: str, tmp_path: Path) -> None:
-    option = option_variables()[variable]
-    assert refused(JOB, tmp_path, **{variable: wrong_text(option)}) == [option.name]
+@pytest.mark.parametrize("name", KINDS)
+def test_a_variable_that_is_wrong_starts_no_service(name: str, tmp_path: Path) -> None:
+    option = options()[tuple(name.split("."))]
+    variable = variable_of(option.path)
+    assert refused(JOB, tmp_path, **{variable: wrong_text(option)}) == [name]

@@ -11,12 +11,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.views.pods import MESOS_STATES
 from dcos_tensorflow.core.model.actions import Accept, Action, Decline, Kill, Revive, Suppress
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -111,10 +111,7 @@ def gauge_values(state: ServiceState) -> dict[str, int]:
     known = plans(state.view())
     return {
         "is_suppressed": int(state.desk.suppressed is True),
-        **{
-            f"plan_status.{n}": _PLAN_VALUES.get(p.status, 2)
-            for n, p in plans(state.view()).items()
-        },
+        **{f"plan_status.{n}": _PLAN_VALUES.get(p.status, 2) for n, p in known.items()},
     }
 
 
@@ -171,13 +168,15 @@ def prometheus_text(state: ServiceState, counts: Mapping[str, int]) -> bytes:
     return generate_latest(registry)
 
 
-def dropwizard_body(state: ServiceState, counts: Mapping[str, int]) -> dict[str, Any]:
+def dropwizard_body(state: ServiceState, counts: Mapping[str, int]) -> schemas.Metrics:
     """Return Dropwizard's JSON, as ``/v1/metrics`` of the SDK does."""
-    gauges: dict[str, Any] = {n: {"value": v} for n, v in gauge_values(state).items()}
+    gauges: dict[str, schemas.Gauge] = {n: {"value": v} for n, v in gauge_values(state).items()}
     for sample in own_samples(state):
         name = ".".join((sample.name, *(value for _, value in sample.labels)))
         gauges[name] = {"value": sample.value}
-    counters = {n: {"count": v} for n, v in sorted(counter_values(state, counts).items())}
+    counters: dict[str, schemas.Counter] = {
+        n: {"count": v} for n, v in sorted(counter_values(state, counts).items())
+    }
     return {
         "version": "3.1.3",
         "gauges": gauges,

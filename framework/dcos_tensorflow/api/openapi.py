@@ -7,17 +7,22 @@ up to date. Pure.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
 from typing import Any
 
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.operations import OPERATIONS, TEXT, Answer, Operation
-from dcos_tensorflow.api.schemas import SCHEMAS
 from dcos_tensorflow.options.schema import write_or_check
 
 FILE = "config-schemas/openapi.json"
 
+_REFERENCE = "#/components/schemas/{}"
 _PLACE = re.compile(r"\{([a-z]+)\}")
 _DESCRIPTION = """\
 Paths, bodies and statuses are those of the DC/OS SDK, with more beside them; docs/api.md explains
@@ -83,9 +88,39 @@ def document() -> dict[str, Any]:
                     "description": "`token=<token>`, the form of DC/OS",
                 },
             },
-            "schemas": SCHEMAS,
+            "schemas": body_schemas(),
         },
     }
+
+
+class _Untitled(GenerateJsonSchema):
+    """Gives no titles: they would say each name once more."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Say no."""
+        return False
+
+
+@functools.cache
+def body_schemas() -> dict[str, Any]:
+    """Return the JSON Schemas, by the names that ``api.operations`` uses."""
+    of_all = {answer.schema for operation in OPERATIONS for answer in answers(operation).values()}
+    named = {*of_all, *(operation.body for operation in OPERATIONS), "UnknownPath"}
+    known = {**vars(schemas), **schemas.UNNAMED}
+    found, shared = TypeAdapter.json_schemas(
+        [
+            (name, "serialization", TypeAdapter(known[name]))
+            for name in sorted(named)
+            if name and "/" not in name
+        ],
+        ref_template=_REFERENCE.format("{model}"),
+        schema_generator=_Untitled,
+    )
+    alone = {name: found[name, "serialization"] for name in schemas.UNNAMED}
+    every = {**shared["$defs"], **alone}
+    for schema in every.values():
+        schema.pop("title", None)
+    return dict(sorted(every.items()))
 
 
 def text() -> str:
@@ -159,7 +194,7 @@ def _response(status: int, answer: Answer) -> dict[str, Any]:
 
 
 def _reference(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
+    return {"$ref": _REFERENCE.format(name)}
 
 
 def main(arguments: list[str] | None = None) -> int:

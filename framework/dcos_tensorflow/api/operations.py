@@ -19,7 +19,7 @@ BYTES = "application/octet-stream"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a status means, and the name of its body's schema in ``api.schemas``.
+    """What a status means, and the name of its body's type in ``api.schemas``.
 
     A name with a slash is a media type; no name is no body.
     """

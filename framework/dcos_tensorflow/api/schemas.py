@@ -1,313 +1,477 @@
-"""The bodies of the HTTP API as JSON Schemas, by the names that ``api.operations`` uses.
+"""The bodies of the HTTP API as types.
 
-``api.openapi`` puts them into its document. They say what clients may rely on; answers hold more in
-the places that say so. Pure data.
+mypy holds ``api.views`` to them, ``api.operations`` names them, and ``api.openapi`` makes the
+schemas of its document from them. They say what clients may rely on. A key that is not always there
+is ``NotRequired``; what is only a ``dict[str, Any]`` here is told in docs/api.md. Pure types.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
+from uuid import UUID
 
-Schema = dict[str, Any]
+from pydantic import ConfigDict, Field
+from typing_extensions import TypedDict
 
-_TEXT: Schema = {"type": "string"}
-_NUMBER: Schema = {"type": "number"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_SWITCH: Schema = {"type": "boolean"}
-_TEXTS: Schema = {"type": "array", "items": _TEXT}
+from dcos_tensorflow.core.plans.elements import PlanStrategy, Status
 
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _list(of: Schema) -> Schema:
-    return {"type": "array", "items": of}
+Count = Annotated[int, Field(ge=0)]
+#: Unix seconds.
+Time = float
+Names = list[str]
 
 
-def _map(of: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": of}
+class Message(TypedDict):
+    """What went wrong, or was done, in a sentence."""
+
+    message: str
 
 
-def _or_null(kind: str) -> Schema:
-    return {"type": [kind, "null"]}
+class UnknownPath(Message):
+    """No such path, or not with this method; ``verbs`` are all that order something."""
+
+    verbs: list[str]
 
 
-def _object(required: dict[str, Schema], more: dict[str, Schema] | None = None) -> Schema:
-    """Return the schema of an object that always has ``required``, and may have ``more``."""
-    return {
-        "type": "object",
-        "properties": {**required, **(more or {})},
-        "required": list(required),
-    }
+class Problem(TypedDict):
+    """What is wrong with one option."""
+
+    path: str
+    message: str
+    given: str
+    allowed: str
+    suggestion: NotRequired[str]
 
 
-_STATUS: Schema = {
-    "enum": [
-        *("ERROR", "WAITING", "PENDING", "PREPARED", "STARTING", "STARTED"),
-        *("COMPLETE", "IN_PROGRESS", "DELAYED"),
-    ]
-}
-_STRATEGY: Schema = {"enum": ["serial", "parallel", "canary"]}
-_PROBLEM = _object(
-    {"path": _TEXT, "message": _TEXT, "given": _TEXT, "allowed": _TEXT}, {"suggestion": _TEXT}
-)
-_VERDICT = _object({"outcome": _TEXT, "exit_code": {"type": "integer"}, "summary": _TEXT})
-_OFFER = _object(
+class Problems(Message):
+    """Everything that is wrong with options."""
+
+    problems: NotRequired[list[Problem]]
+
+
+class Step(TypedDict):
+    """A step of a phase: one task."""
+
+    id: str
+    name: str
+    status: Status
+    message: str
+
+
+class Phase(TypedDict):
+    """A phase of a plan."""
+
+    id: str
+    name: str
+    steps: list[Step]
+    strategy: PlanStrategy
+    status: Status
+
+
+class Plan(TypedDict):
+    """A plan, as the SDK's clients expect it."""
+
+    phases: list[Phase]
+    errors: list[str]
+    strategy: PlanStrategy
+    status: Status
+
+
+class PodTask(TypedDict):
+    """The task of a pod instance."""
+
+    id: str
+    name: str
+    status: str
+
+
+class PodInstance(TypedDict):
+    """A pod instance, which is one task."""
+
+    name: str
+    tasks: list[PodTask]
+
+
+class Pod(TypedDict):
+    """All instances of a role."""
+
+    name: str
+    instances: list[PodInstance]
+
+
+class PodsStatus(TypedDict):
+    """All tasks by role."""
+
+    service: str
+    pods: list[Pod]
+
+
+class Part(TypedDict):
+    """A part of a file; bytes that are no text are replaced."""
+
+    task_id: str
+    file: str
+    offset: Count
+    data: str
+    next_offset: Count
+    size: Count
+
+
+class TaskInfo(TypedDict):
+    """TaskInfo and TaskStatus, as Mesos has them."""
+
+    info: dict[str, Any]
+    status: dict[str, Any]
+
+
+class Endpoint(TypedDict):
+    """Where the live tasks of a role listen."""
+
+    address: list[str]
+    dns: list[str]
+    vip: NotRequired[str]
+
+
+class PodSpec(TypedDict):
+    """How many tasks of a role there are."""
+
+    type: str
+    count: Count
+    user: str
+
+
+Configuration = TypedDict(
+    "Configuration",
     {
-        "timestamp": {"type": "integer", "description": "unix milliseconds"},
-        "pod-instance-name": _TEXT,
-        "outcome": {"enum": ["pass", "fail"]},
-        "explanation": _TEXTS,
-        "offer": {"type": "object"},
-    }
+        "name": str,
+        "role": str,
+        "principal": str,
+        "user": str,
+        "pod-specs": list[PodSpec],
+        "spec": dict[str, Any],
+        "options": NotRequired[dict[str, Any]],
+    },
 )
-_TASK_OF_CLUSTER: dict[str, Schema] = {
-    "address": _or_null("string"),
-    "launched_with_epoch": _or_null("integer"),
-}
-_TOLD: dict[str, Schema] = {
-    "data_shard": _object({"index": _COUNT, "count": _COUNT}),
-    "tf_config": _or_null("object"),
-    "server": _or_null("object"),
-}
+Offer = TypedDict(
+    "Offer",
+    {
+        "timestamp": Annotated[int, Field(description="unix milliseconds")],
+        "pod-instance-name": str,
+        "outcome": Literal["pass", "fail"],
+        "explanation": list[str],
+        "offer": dict[str, Any],
+    },
+)
 
-SCHEMAS: dict[str, Schema] = {
-    "Any": {"description": "any JSON"},
-    "Message": _object({"message": _TEXT}),
-    "UnknownPath": _object({"message": _TEXT, "verbs": _TEXTS}),
-    "Problems": _object({"message": _TEXT}, {"problems": _list(_PROBLEM)}),
-    "Names": _TEXTS,
-    "Step": _object({"id": _TEXT, "name": _TEXT, "status": _STATUS, "message": _TEXT}),
-    "Phase": _object(
-        {
-            "id": _TEXT,
-            "name": _TEXT,
-            "steps": _list(_ref("Step")),
-            "strategy": _STRATEGY,
-            "status": _STATUS,
-        }
-    ),
-    "Plan": _object(
-        {
-            "phases": _list(_ref("Phase")),
-            "errors": _TEXTS,
-            "strategy": _STRATEGY,
-            "status": _STATUS,
-        }
-    ),
-    "PodInstance": _object(
-        {
-            "name": _TEXT,
-            "tasks": _list(_object({"id": _TEXT, "name": _TEXT, "status": _TEXT})),
-        }
-    ),
-    "PodsStatus": _object(
-        {
-            "service": _TEXT,
-            "pods": _list(_object({"name": _TEXT, "instances": _list(_ref("PodInstance"))})),
-        }
-    ),
-    "Part": _object(
-        {
-            "task_id": _TEXT,
-            "file": _TEXT,
-            "offset": _COUNT,
-            "data": _TEXT,
-            "next_offset": _COUNT,
-            "size": _COUNT,
-        }
-    ),
-    "TaskInfos": _list(_object({"info": {"type": "object"}, "status": {"type": "object"}})),
-    "Endpoint": _object({"address": _TEXTS, "dns": _TEXTS}, {"vip": _TEXT}),
-    "Configuration": _object(
-        {
-            "name": _TEXT,
-            "role": _TEXT,
-            "principal": _TEXT,
-            "user": _TEXT,
-            "pod-specs": _list(_object({"type": _TEXT, "count": _COUNT, "user": _TEXT})),
-            "spec": {"type": "object"},
-        },
-        {"options": {"type": "object"}},
-    ),
-    "Offers": _object(
-        {
-            "acceptedCount": _COUNT,
-            "rejectedCount": _COUNT,
-            "failureReasons": _map(_COUNT),
-            "rejectedAgents": _map(_COUNT),
-            "offers": _list(_OFFER),
-        }
-    ),
-    "InvalidInput": _object({"invalid-input": _TEXT}),
-    "DebugPlans": {
-        "anyOf": [
-            _ref("InvalidInput"),
-            _object(
-                {
-                    "schedulerState": _TEXT,
-                    "registered": _SWITCH,
-                    "suppressed": _or_null("boolean"),
-                    "activePlans": _TEXTS,
-                    "totalSteps": _COUNT,
-                    "completedSteps": _COUNT,
-                    "stepsByStatus": _map(_COUNT),
-                    "plans": _list({"type": "object"}),
-                }
-            ),
-        ]
-    },
-    "Reservations": _map(_TEXTS),
-    "TaskStatuses": {
-        "anyOf": [
-            _ref("InvalidInput"),
-            _map(
-                _map(
-                    _map(
-                        _list(
-                            _object(
-                                {
-                                    "name": _TEXT,
-                                    "taskId": _or_null("string"),
-                                    "taskState": _or_null("string"),
-                                }
-                            )
-                        )
-                    )
-                )
-            ),
-        ]
-    },
-    "Cluster": _object(
-        {
-            "epoch": _COUNT,
-            "strategy": _TEXT,
-            "addressing": _TEXT,
-            "addresses": _map(_TEXT),
-            "complete": _SWITCH,
-            "tasks": _map(_object(_TASK_OF_CLUSTER, _TOLD)),
-        }
-    ),
-    "TaskOfCluster": _object({"epoch": _COUNT, **_TASK_OF_CLUSTER, **_TOLD}),
-    "Job": _object(
-        {
-            "service": _TEXT,
-            "phase": _TEXT,
-            "why": _TEXT,
-            "deployed": _SWITCH,
-            "attempt": _COUNT,
-            "restarts": _COUNT,
-            "retry_limit": _COUNT,
-            "started_at": _or_null("number"),
-            "finished_at": _or_null("number"),
-            "restart_at": _or_null("number"),
-            "restarting": _TEXTS,
-            "absent": _TEXTS,
-            "paused": _TEXTS,
-            "configuration": _TEXT,
-            "refused_configuration": _or_null("string"),
-            "uninstalling": _SWITCH,
-            "given_up": _TEXTS,
-            "outcome_policy": _TEXT,
-            "deciding_tasks": _TEXTS,
-            "verdict": {"anyOf": [{"type": "null"}, _VERDICT]},
-            "result": _or_null("object"),
-            "incidents": _list({"type": "object"}),
-            "tasks": _map(
-                _object(
-                    {
-                        "state": _or_null("string"),
-                        "attempt": _COUNT,
-                        "report": _or_null("object"),
-                    }
-                )
-            ),
-        }
-    ),
-    "Why": _object(
-        {
-            "phase": _TEXT,
-            "why": _TEXT,
-            "registered": _SWITCH,
-            "suppressed": _or_null("boolean"),
-            "tasks": _map(
-                _object(
-                    {
-                        "plan": _TEXT,
-                        "status": _STATUS,
-                        "why": _TEXT,
-                        "agents_by_reason": _map(_COUNT),
-                    }
-                )
-            ),
-            "storage": _map(
-                _list(
-                    _object(
-                        {
-                            "part": _TEXT,
-                            "about": _TEXT,
-                            "state": _TEXT,
-                            "kind": _TEXT,
-                            "summary": _TEXT,
-                            "hint": _TEXT,
-                            "since": _or_null("number"),
-                            "why": _TEXT,
-                        }
-                    )
-                )
-            ),
-            "offers": _object(
-                {
-                    "held": _list(
-                        _object(
-                            {
-                                "offer_id": _TEXT,
-                                "agent_id": _TEXT,
-                                "hostname": _TEXT,
-                                "resources": {"type": "object"},
-                            }
-                        )
-                    ),
-                    "handed_back": _list(_OFFER),
-                }
-            ),
-        }
-    ),
-    "Metrics": _object(
-        {
-            "version": _TEXT,
-            "gauges": _map(_object({"value": {"type": ["number", "string"]}})),
-            "counters": _map(_object({"count": _NUMBER})),
-            "histograms": {"type": "object"},
-            "meters": {"type": "object"},
-            "timers": {"type": "object"},
-        }
-    ),
-    "Health": _object({"value": {"type": "integer"}}, {"reasons": _TEXTS}),
-    "Received": _object({"message": _TEXT}, {"why": _TEXT}),
-    "PodAnswer": _object({"pod": _TEXT, "tasks": _TEXTS}),
-    "NoSuchTasks": _object({"message": _TEXT, "tasks": _TEXTS}),
-    "Changed": _object({"message": _TEXT, "id": _TEXT, "restarts": _TEXTS}),
-    "Unchanged": _object({"message": _TEXT, "id": _TEXT}),
-    "NoParameters": {
-        "type": "object",
-        "maxProperties": 0,
-        "description": "plans take no parameters: variables for the tasks are options",
-    },
-    "Reason": {
-        "type": "object",
-        "properties": {"why": {"type": "string", "maxLength": 300}},
-        "additionalProperties": False,
-    },
-    "WantedConfiguration": {
-        "type": "object",
-        "properties": {"id": {"type": "string", "format": "uuid"}},
-        "required": ["id"],
-        "additionalProperties": False,
-    },
-    "Options": {
-        "type": "object",
-        "description": "an options file: config-schemas/options.schema.json",
-    },
+
+class Offers(TypedDict):
+    """What became of offers; reasons and agents are counted over those that are listed."""
+
+    acceptedCount: Count
+    rejectedCount: Count
+    failureReasons: dict[str, Count]
+    rejectedAgents: dict[str, Count]
+    offers: list[Offer]
+
+
+InvalidInput = TypedDict("InvalidInput", {"invalid-input": str})
+
+
+class PlansOutline(TypedDict):
+    """The plans, and how many steps stand where."""
+
+    schedulerState: str
+    registered: bool
+    suppressed: bool | None
+    activePlans: list[str]
+    totalSteps: Count
+    completedSteps: Count
+    stepsByStatus: dict[str, Count]
+    plans: list[dict[str, Any]]
+
+
+class TaskStatus(TypedDict):
+    """The Mesos state of a task."""
+
+    name: str
+    taskId: str | None
+    taskState: str | None
+
+
+#: By plan, phase and step.
+TaskStatuses = dict[str, dict[str, dict[str, list[TaskStatus]]]]
+
+
+class DataShard(TypedDict):
+    """Which part of the data a task works on."""
+
+    index: Count
+    count: Count
+
+
+class TaskInCluster(TypedDict):
+    """What a task is told of the ClusterSpec."""
+
+    address: str | None
+    launched_with_epoch: int | None
+    data_shard: NotRequired[DataShard]
+    tf_config: NotRequired[dict[str, Any] | None]
+    server: NotRequired[dict[str, Any] | None]
+
+
+class TaskOfCluster(TaskInCluster):
+    """What one task is told of the ClusterSpec."""
+
+    epoch: Count
+
+
+class Cluster(TypedDict):
+    """The ClusterSpec; not ``complete`` where each task's part of it is left out."""
+
+    epoch: Count
+    strategy: str
+    addressing: str
+    addresses: dict[str, str]
+    complete: bool
+    tasks: dict[str, TaskInCluster]
+
+
+class Evidence(TypedDict):
+    """Why a task ended, as its sandbox tells."""
+
+    summary: str
+    last_lines: list[str]
+
+
+class TaskOfJob(TypedDict):
+    """How far a task is; of one that was never launched the first three are known."""
+
+    state: str | None
+    attempt: Count
+    report: dict[str, Any] | None
+    task_id: NotRequired[str]
+    epoch: NotRequired[int]
+    failures: NotRequired[Count]
+    agent_id: NotRequired[str]
+    hostname: NotRequired[str]
+    address: NotRequired[str]
+    ports: NotRequired[list[int]]
+    launched_at: NotRequired[Time]
+    changed_at: NotRequired[Time]
+    reason: NotRequired[str]
+    message: NotRequired[str]
+    kill_reason: NotRequired[str]
+    evidence: NotRequired[Evidence | None]
+
+
+class Verdict(TypedDict):
+    """How the job ended."""
+
+    outcome: str
+    exit_code: int
+    summary: str
+
+
+class Incident(TypedDict):
+    """One cause, and the members that died of it."""
+
+    task: str
+    task_id: str
+    at: Time
+    kind: str
+    summary: str
+    charged: bool
+    #: The first members that died of it ...
+    collateral: list[str]
+    #: ... and how many more there were.
+    more_collateral: int
+    step: int | None
+
+
+class Job(TypedDict):
+    """Where the job stands. Times are unix seconds; null where something has not happened."""
+
+    service: str
+    phase: str
+    why: str
+    deployed: bool
+    attempt: Count
+    restarts: Count
+    retry_limit: Count
+    started_at: Time | None
+    finished_at: Time | None
+    restart_at: Time | None
+    restarting: list[str]
+    absent: list[str]
+    paused: list[str]
+    configuration: str
+    refused_configuration: str | None
+    uninstalling: bool
+    given_up: list[str]
+    outcome_policy: str
+    deciding_tasks: list[str]
+    verdict: Verdict | None
+    result: dict[str, Any] | None
+    incidents: list[Incident]
+    tasks: dict[str, TaskOfJob]
+
+
+class Waiting(TypedDict):
+    """Why a step is not complete."""
+
+    plan: str
+    status: Status
+    why: str
+    agents_by_reason: dict[str, Count]
+
+
+class StorageProblem(TypedDict):
+    """What keeps a part of a task's state from S3."""
+
+    part: str
+    about: str
+    state: str
+    kind: str
+    summary: str
+    hint: str
+    since: Time | None
+
+
+class StorageTrouble(StorageProblem):
+    """The same, and in a sentence."""
+
+    why: str
+
+
+class Resources(TypedDict):
+    """What an offer has of each resource; memory and disk in MB."""
+
+    cpus: float
+    mem: float
+    disk: float
+    gpus: Count
+
+
+class HeldOffer(TypedDict):
+    """An offer in hand."""
+
+    offer_id: str
+    agent_id: str
+    hostname: str
+    resources: Resources
+
+
+class OffersOfLate(TypedDict):
+    """Offers in hand, and the newest that did not help."""
+
+    held: list[HeldOffer]
+    handed_back: list[Offer]
+
+
+class Why(TypedDict):
+    """Why the job is not further."""
+
+    phase: str
+    why: str
+    registered: bool
+    suppressed: bool | None
+    tasks: dict[str, Waiting]
+    storage: dict[str, list[StorageTrouble]]
+    offers: OffersOfLate
+
+
+class Gauge(TypedDict):
+    """The value of a gauge."""
+
+    value: float | str
+
+
+class Counter(TypedDict):
+    """The value of a counter."""
+
+    count: float
+
+
+class Metrics(TypedDict):
+    """All metrics, as Dropwizard has them."""
+
+    version: str
+    gauges: dict[str, Gauge]
+    counters: dict[str, Counter]
+    histograms: dict[str, Any]
+    meters: dict[str, Any]
+    timers: dict[str, Any]
+
+
+class Health(TypedDict):
+    """The health; the HTTP status is the same number."""
+
+    value: int
+    reasons: NotRequired[list[str]]
+
+
+class Received(Message):
+    """A command was taken; it is carried out afterwards."""
+
+    why: NotRequired[str]
+
+
+class PodAnswer(TypedDict):
+    """The pod instance that a command is about."""
+
+    pod: str
+    tasks: list[str]
+
+
+class NoSuchTasks(Message):
+    """Those of the body's names that are no tasks of the pod instance."""
+
+    tasks: list[str]
+
+
+class Unchanged(Message):
+    """The configuration is the target already."""
+
+    id: str
+
+
+class Changed(Unchanged):
+    """The new target, and the running tasks whose containers are replaced for it."""
+
+    restarts: list[str]
+
+
+class Reason(TypedDict, total=False):
+    """Why somebody orders something."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+    why: Annotated[str, Field(max_length=300)]
+
+
+class WantedConfiguration(TypedDict):
+    """Which configuration is meant."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+    id: UUID
+
+
+#: The types that operations name, where they have no name of their own.
+UNNAMED: dict[str, Any] = {
+    "Any": Annotated[Any, Field(description="any JSON")],
+    "Names": Names,
+    "TaskInfos": list[TaskInfo],
+    "DebugPlans": InvalidInput | PlansOutline,
+    "TaskStatuses": InvalidInput | TaskStatuses,
+    "Reservations": dict[str, list[str]],
+    "NoParameters": Annotated[
+        dict[str, Any],
+        Field(
+            max_length=0,
+            description="plans take no parameters: variables for the tasks are options",
+        ),
+    ],
+    "Options": Annotated[
+        dict[str, Any],
+        Field(description="an options file: config-schemas/options.schema.json"),
+    ],
 }

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.answers import BadRequest
 from dcos_tensorflow.api.views.pods import record_of
 from dcos_tensorflow.core import contract
@@ -75,7 +76,7 @@ def wanted(
     return Wanted(record.agent_id, record.task_id, file, offset, length)
 
 
-def body(asked: Wanted, data: bytes, size: int) -> dict[str, Any]:
+def body(asked: Wanted, data: bytes, size: int) -> schemas.Part:
     """Return the answer: whole lines as long as there is more, so that none is torn.
 
     What cannot be told from ``data`` alone is where to go on: characters that are no UTF-8 are

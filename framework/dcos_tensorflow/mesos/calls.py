@@ -3,9 +3,9 @@
 Used by the driver from whichever thread makes a call; each thread has a connection of its own, so
 no call waits for another's answer and no lock is held during I/O.
 
-A call is sent twice only if that can do no harm. ACCEPT and MESSAGE are never repeated once bytes
-of them were written: the master answers the second ACCEPT of an offer with TASK_DROPPED for the
-very task ids that may be running. Their failure is reported as ambiguous instead.
+A call is sent twice only if that can do no harm. ACCEPT is never repeated once bytes of it were
+written: the master answers the second ACCEPT of an offer with TASK_DROPPED for the
+very task ids that may be running. Its failure is reported as ambiguous instead.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.connection import Authentication, ConnectionFactory, HttpConnection
 from dcos_tensorflow.mesos.stream import SCHEDULER_PATH
 
-#: Acting twice on these is not the same as acting once.
-NOT_IDEMPOTENT = frozenset({"ACCEPT", "MESSAGE"})
+#: Acting twice on it is not the same as acting once.
+NOT_IDEMPOTENT = frozenset({"ACCEPT"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Answers that a proxy or a dying master gives after the call may have been handled.
 #: 503 is not one of them: Mesos gives it before it looks at a call.

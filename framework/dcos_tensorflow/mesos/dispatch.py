@@ -16,7 +16,6 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.mesos.calls import CallError
 from dcos_tensorflow.mesos.pymesos_import import import_pymesos
 
 pymesos = import_pymesos()
@@ -115,26 +114,15 @@ class CallbackDispatch(pymesos.MesosSchedulerDriver):  # type: ignore[misc, name
             self.sched.slaveLost(self, failure["agent_id"])
 
     def on_update(self, event: Json) -> None:
-        """Call ``statusUpdate``; acknowledge if that was asked for and the call succeeded."""
+        """Call ``statusUpdate``; to acknowledge is the scheduler's."""
         self.sched.statusUpdate(self, event["status"])
-        if self.implicit_acknowledgements:
-            self._acknowledge(self.acknowledgeStatusUpdate, event["status"])
 
     def on_update_operation_status(self, event: Json) -> None:
-        """Call ``operationStatusUpdate``; acknowledge if that was asked for."""
+        """Call ``operationStatusUpdate``; to acknowledge is the scheduler's."""
         self.sched.operationStatusUpdate(self, event["status"])
-        if self.implicit_acknowledgements:
-            self._acknowledge(self.acknowledgeOperationStatusUpdate, event["status"])
 
     def on_heartbeat(self) -> None:
         """Call ``processHeartBeat`` where the scheduler has it."""
         heard = getattr(self.sched, "processHeartBeat", None)
         if heard is not None:
             heard(self)
-
-    def _acknowledge(self, acknowledge: Any, status: Json) -> None:
-        try:
-            acknowledge(status)
-        except CallError as error:
-            # The agent repeats the update, and so does this.
-            logger.warning("acknowledgement failed: %s", error)

@@ -24,7 +24,6 @@ from dcos_tensorflow.core.model.actions import (
     Acknowledge,
     Action,
     Decline,
-    DeclineInverse,
     Kill,
     Reconcile,
     Release,
@@ -219,11 +218,6 @@ class MesosGateway:
             as_ids(action.inverse_offer_ids), {"refuse_seconds": ACCEPTED_INVERSE_REFUSE_SECONDS}
         )
 
-    def _decline_inverse(self, action: DeclineInverse) -> None:
-        self._required().declineInverseOffer(
-            as_ids(action.inverse_offer_ids), {"refuse_seconds": action.refuse_seconds}
-        )
-
     def _suppress(self, action: Suppress) -> None:
         self._required().suppressOffers(action.mesos_roles)
 
@@ -269,7 +263,6 @@ _PERFORM: dict[type, Callable[[MesosGateway, Any], None]] = {
     Release: MesosGateway._release,
     Decline: MesosGateway._decline,
     AcceptInverse: MesosGateway._accept_inverse,
-    DeclineInverse: MesosGateway._decline_inverse,
     Suppress: MesosGateway._suppress,
     Revive: MesosGateway._revive,
     Kill: MesosGateway._kill,
@@ -282,7 +275,6 @@ _PERFORM: dict[type, Callable[[MesosGateway, Any], None]] = {
 #: The names of calls that are not those of their actions.
 _CALL_NAMES: dict[type, str] = {
     AcceptInverse: "ACCEPT_INVERSE_OFFERS",
-    DeclineInverse: "DECLINE_INVERSE_OFFERS",
     Release: "ACCEPT",
 }
 

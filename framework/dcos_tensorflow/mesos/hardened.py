@@ -44,7 +44,7 @@ class HardenedSchedulerDriver(SchedulerCalls):
     Differences to pymesos that an application sees:
 
     - ``stop``, ``abort`` and failures never tear the framework down; ``teardown()`` does.
-    - Acknowledgements are explicit unless ``implicit_acknowledgements`` is asked for.
+    - Acknowledgements are the scheduler's: the driver makes none by itself.
     - A call without a subscription raises ``NotConnected``; other failures are ``CallError`` too.
     - An ERROR event, or a 4xx to SUBSCRIBE, ends the driver: ``error()`` is called, ``aborted`` is
       true, ``failure`` says why. Everything else is retried for ever.
@@ -61,8 +61,6 @@ class HardenedSchedulerDriver(SchedulerCalls):
         sched: Any,
         framework: Json,
         master_uri: str,
-        use_addict: bool = False,
-        implicit_acknowledgements: bool = False,
         principal: str | None = None,
         secret: str | None = None,
         failover: bool = True,
@@ -71,14 +69,12 @@ class HardenedSchedulerDriver(SchedulerCalls):
         https: bool = False,
         authentication: Authentication | None = None,
     ) -> None:
-        if use_addict:
-            raise ValueError("use_addict reads missing fields as {}: use plain dicts")
         super().__init__(
             sched,
             copy.deepcopy(dict(framework)),
             master_uri,
-            use_addict=False,
-            implicit_acknowledgements=implicit_acknowledgements,
+            use_addict=False,  # It reads missing fields as {}.
+            implicit_acknowledgements=False,
             failover=failover,
             timeout=timeout,
         )
@@ -176,7 +172,7 @@ class HardenedSchedulerDriver(SchedulerCalls):
     def change_framework(self, framework: Json) -> None:
         """Subscribe anew as ``framework``, which keeps its id; every master understands that.
 
-        UPDATE_FRAMEWORK (``updateFramework``) costs no subscription, and older masters lack it.
+        UPDATE_FRAMEWORK costs no subscription, and older masters lack it.
         """
         kept = {"id": self._framework["id"]} if "id" in self._framework else {}
         self._framework = {**copy.deepcopy(dict(framework)), **kept}
@@ -228,8 +224,6 @@ class HardenedSchedulerDriver(SchedulerCalls):
         subscribe: dict[str, Any] = {"framework_info": self.framework}
         if self._suppressed:
             subscribe["suppressed_roles"] = sorted(self._suppressed)
-        if self.offer_constraints is not None:
-            subscribe["offer_constraints"] = self.offer_constraints
         call: dict[str, Any] = {"type": "SUBSCRIBE", "subscribe": subscribe}
         if "id" in self._framework:
             call["framework_id"] = self._framework["id"]

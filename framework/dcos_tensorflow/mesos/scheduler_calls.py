@@ -1,27 +1,26 @@
-"""The calls of a scheduler: pymesos' builders, and those that it lacks or gets wrong.
+"""The calls that this scheduler makes: pymesos' builders, and those that it gets wrong.
 
 Base class of the driver, which brings the transport. Every call needs a subscription and raises
 NotConnected without one, where pymesos' builders silently do nothing; other failures are CallError
-too (:mod:`~dcos_tensorflow.mesos.calls`).
+too (:mod:`~dcos_tensorflow.mesos.calls`). Calls that nobody makes are not here.
 """
 
 from __future__ import annotations
 
-import copy
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from dcos_tensorflow.mesos.dispatch import CallbackDispatch, Json, pymesos
+from dcos_tensorflow.mesos.dispatch import CallbackDispatch, Json
 
 
 class SchedulerCalls(CallbackDispatch, metaclass=ABCMeta):
-    """All calls but SUBSCRIBE and TEARDOWN."""
+    """Every call that this scheduler makes, but SUBSCRIBE and TEARDOWN."""
 
-    #: Sent with SUBSCRIBE and UPDATE_FRAMEWORK when not None (scheduler.proto).
-    offer_constraints: Json | None = None
     _suppressed: frozenset[str] = frozenset()
+    #: The FrameworkInfo as it is sent; pymesos' constructor sets it.
+    _framework: dict[str, Any]
 
     @abstractmethod
     def _subscribed(self, call: str) -> AbstractContextManager[None]:
@@ -43,13 +42,6 @@ class SchedulerCalls(CallbackDispatch, metaclass=ABCMeta):
         """Accept inverse offers. Raises CallError."""
         with self._subscribed("ACCEPT_INVERSE_OFFERS"):
             super().acceptInverseOffers(offer_ids, filters)
-
-    def launchTasks(
-        self, offer_ids: Any, tasks: Sequence[Json], filters: Json | None = None
-    ) -> None:
-        """Launch tasks. Raises CallError; ambiguous when the master may have acted."""
-        with self._subscribed("ACCEPT"):
-            super().launchTasks(offer_ids, tasks, filters)
 
     def declineOffer(self, offer_ids: Any, filters: Json | None = None) -> None:
         """Decline offers. Raises CallError."""
@@ -87,12 +79,6 @@ class SchedulerCalls(CallbackDispatch, metaclass=ABCMeta):
             kill["kill_policy"] = kill_policy
         with self._subscribed("KILL"):
             self._send({**self._body("KILL"), "kill": kill})
-
-    def shutdownExecutor(self, executor_id: Json, agent_id: Json) -> None:
-        """Ask for an executor's end, with all its tasks. Raises CallError."""
-        shutdown = {"executor_id": executor_id, "agent_id": agent_id}
-        with self._subscribed("SHUTDOWN"):
-            self._send({**self._body("SHUTDOWN"), "shutdown": shutdown})
 
     def acknowledgeStatusUpdate(self, status: Json) -> None:
         """Acknowledge an update; those without a uuid need none. Raises CallError."""
@@ -135,45 +121,6 @@ class SchedulerCalls(CallbackDispatch, metaclass=ABCMeta):
         ]
         with self._subscribed("RECONCILE"):
             self._send({**self._body("RECONCILE"), "reconcile": {"tasks": wanted}})
-
-    def reconcileOperations(self, operations: Sequence[Json]) -> None:
-        """Ask for the state of operations, of all when there are none. Raises CallError."""
-        with self._subscribed("RECONCILE_OPERATIONS"):
-            super().reconcileOperations(operations)
-
-    def sendFrameworkMessage(self, executor_id: Json, agent_id: Json, data: bytes | str) -> None:
-        """Send bytes, or text that is base64 already, to an executor. Raises CallError."""
-        encoded = pymesos.encode_data(data) if isinstance(data, bytes) else data
-        with self._subscribed("MESSAGE"):
-            super().sendFrameworkMessage(executor_id, agent_id, encoded)
-
-    def requestResources(self, requests: Sequence[Json]) -> None:
-        """Send REQUEST, which Mesos' own allocator ignores. Raises CallError."""
-        with self._subscribed("REQUEST"):
-            super().requestResources(requests)
-
-    def updateFramework(
-        self,
-        framework: Json,
-        suppressed_roles: Sequence[str] | None = None,
-        offer_constraints: Json | None = None,
-    ) -> None:
-        """Change roles, capabilities and the like without subscribing again. Raises CallError.
-
-        ``suppressed_roles`` None keeps them; the id is filled in.
-        """
-        updated = copy.deepcopy(dict(framework))
-        suppressed = self._suppressed if suppressed_roles is None else frozenset(suppressed_roles)
-        update: dict[str, Any] = {"suppressed_roles": sorted(suppressed)}
-        if offer_constraints is not None:
-            update["offer_constraints"] = offer_constraints
-        with self._subscribed("UPDATE_FRAMEWORK"):
-            updated["id"] = {"value": self.framework_id}
-            update["framework_info"] = updated
-            self._send({**self._body("UPDATE_FRAMEWORK"), "update_framework": update})
-        self._framework = updated
-        self._suppressed = suppressed
-        self.offer_constraints = offer_constraints
 
     def _body(self, call: str) -> dict[str, Any]:
         return {"type": call, "framework_id": {"value": self.framework_id}}

@@ -9,6 +9,7 @@ from kazoo.security import make_digest_acl
 
 from dcos_tensorflow.mesos.address import Address, parse_masters
 from dcos_tensorflow.mesos.detector import ZooKeeperDetector
+from scripted_master import BOTH
 
 pytestmark = [
     pytest.mark.zookeeper,
@@ -16,8 +17,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-
-BOTH = pytest.mark.parametrize("kind", ["stock", "hardened"])
 
 
 def master_info(port, hostname="localhost"):

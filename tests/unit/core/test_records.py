@@ -15,6 +15,7 @@ from dcos_tensorflow.core.model.job import JobState, Outcome, Verdict
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
+from sample_states import a_spec
 from simulated_scheduler import small_job, started
 
 
@@ -48,6 +49,9 @@ def test_a_field_that_an_older_version_did_not_write_takes_its_default():
 @pytest.mark.parametrize(
     ("data", "words"),
     [
+        (b'{"incidents": [{"task": 1}]}', "field 'at' is missing"),
+        (b'{"agent_failures": {"a1": [1, "x"]}}', r"JobState\.agent_failures\.a1\[1\]: expected"),
+        (b'{"verdict": {"outcome": "no"}}', "JobState.verdict: field 'exit_code' is missing"),
         (b"{", "not JSON"),
         (b"[]", "expected an object"),
         (b'{"nonsense": 1}', "nonsense"),
@@ -60,6 +64,29 @@ def test_a_field_that_an_older_version_did_not_write_takes_its_default():
 def test_what_does_not_fit_is_refused_by_name(data, words):
     with pytest.raises(codec.RecordError, match=words):
         codec.decode(JobState, data)
+
+
+def test_what_is_stored_is_the_same_to_the_byte_in_every_version():
+    """Else each running service would see another configuration after an upgrade."""
+    job = JobState(
+        verdict=Verdict(Outcome.FAILED, 3, "\u00fc"), agent_failures={"b": (1,), "a": ()}
+    )
+    text = codec.encode(job).decode()
+    assert text.startswith('{"absent":[],"agent_failures":{"a":[],"b":[1]},"attempt":0,')
+    assert '"verdict":{"exit_code":3,"outcome":"failed","summary":"\\u00fc"}' in text
+    assert configuration_id(a_spec()) == "e727a477-1688-5394-8689-a16f049b46a0"
+
+
+def test_what_was_worked_out_of_a_value_is_not_stored_with_it():
+    spec = small_job()
+    before = codec.encode(spec)
+    assert spec.fingerprints
+    assert codec.encode(spec) == before
+
+
+def test_what_json_does_not_have_is_not_stored():
+    with pytest.raises(TypeError):
+        codec.encode({"agents": {"a1"}})
 
 
 def test_the_whole_state_comes_back_from_the_store_after_a_crash():

@@ -2,13 +2,14 @@
 
 import pytest
 
+from scripted_master import BOTH
+
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
-BOTH = pytest.mark.parametrize("kind", ["stock", "hardened"])
 UPDATE = {
     "type": "UPDATE",
     "update": {
@@ -64,7 +65,10 @@ def test_4_a_refused_acknowledgement_kills_all_tasks_with_stock_only(
     master.on_call = lambda exchange: exchange.respond(
         status if exchange.request.call == "ACKNOWLEDGE" else 202
     )
-    driver = stage.make(kind, master.address, implicit_acknowledgements=True)
+    options = {"implicit_acknowledgements": True} if kind == "stock" else {}
+    driver = stage.make(kind, master.address, **options)
+    if kind == "hardened":
+        driver.sched.on["statusUpdate"] = lambda made, status: made.acknowledgeStatusUpdate(status)
     master.event(UPDATE)
     eventually(lambda: master.calls("ACKNOWLEDGE"))
     if kind == "stock":

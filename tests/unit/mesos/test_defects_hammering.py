@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from dcos_tensorflow.mesos.stream import Backoff
+from scripted_master import BOTH
 
 pytestmark = [
     pytest.mark.usefixtures("real_back_off"),
@@ -13,7 +14,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
-BOTH = pytest.mark.parametrize("kind", ["stock", "hardened"])
 #: Full-jitter back-off from 0.5 s makes more than this in that time about as likely as a bit flip.
 POLITE = 12
 WHILE = 0.5
@@ -32,7 +32,13 @@ def subscribes_in_a_while(master, eventually, kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "status"), [("stock", 503), ("hardened", 503), ("hardened", 500), ("hardened", 429)]
+    ("kind", "status"),
+    [
+        pytest.param("stock", 503, marks=pytest.mark.soak),
+        ("hardened", 503),
+        ("hardened", 500),
+        ("hardened", 429),
+    ],
 )
 def test_15_an_unready_master_is_hammered_by_stock_only(kind, status, master, stage, eventually):
     master.on_subscribe = lambda exchange: exchange.respond(status, b"not yet")

@@ -13,6 +13,7 @@ from dcos_tensorflow.mesos.address import Address, parse_masters
 from dcos_tensorflow.mesos.calls import CallUnanswered
 from dcos_tensorflow.mesos.detector import ZooKeeperDetector
 from dcos_tensorflow.mesos.pymesos_import import import_pymesos
+from scripted_master import BOTH
 
 pymesos = import_pymesos()
 
@@ -22,9 +23,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
-BOTH = pytest.mark.parametrize("kind", ["stock", "hardened"])
 
-
+@pytest.mark.soak
 def test_6_the_time_out_of_a_call_is_a_day_with_stock(stage):
     assert stage.stock("127.0.0.1:1", start=False)._timeout == 86400
 
@@ -98,6 +98,7 @@ def test_10_an_unanswered_subscribe_is_waited_for_forever_by_stock_only(
         eventually(lambda: len(master.subscribes) > 1)
 
 
+@pytest.mark.soak
 def test_10_stock_takes_a_connection_in_progress_for_established(black_hole):
     class Callback:
         def gen_request(self):
@@ -165,6 +166,7 @@ def nowhere():
         yield f"127.0.0.1:{reserved.getsockname()[1]}"
 
 
+@pytest.mark.soak
 def test_14_stock_fails_to_start_while_zookeeper_is_down(nowhere, stage, eventually, monkeypatch):
     from pymesos.detector import ZKClient
 
@@ -181,6 +183,7 @@ def test_14_a_start_while_zookeeper_is_down_waits_for_it(nowhere, stage, stays):
     assert stays(lambda: not driver.aborted and not driver.failure, 0.5)
 
 
+@pytest.mark.soak
 def test_14_stock_drops_zookeeper_credentials(nowhere, stage, eventually):
     from pymesos.detector import MasterDetector
 

@@ -9,6 +9,7 @@ import pytest
 
 from dcos_tensorflow.mesos.calls import CallRefused, NotConnected, NotLeading
 from dcos_tensorflow.mesos.pymesos_import import import_pymesos
+from scripted_master import BOTH
 
 pymesos = import_pymesos()
 
@@ -18,7 +19,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
-BOTH = pytest.mark.parametrize("kind", ["stock", "hardened"])
 OFFER = {"type": "OFFERS", "offers": {"offers": [{"id": {"value": "o"}}]}}
 UPDATE = {"type": "UPDATE", "update": {"status": {"task_id": {"value": "t"}}}}
 
@@ -246,18 +246,6 @@ def test_35_offers_of_an_ended_subscription_are_not_handed_out(master, stage, ev
     eventually(lambda: driver.sched.of("resourceOffers"))
 
 
-def test_36_a_missing_field_reads_as_empty_with_stock(master, stage, eventually):
-    driver = stage.stock(master.address, use_addict=True)
-    master.event(UPDATE)
-    eventually(lambda: driver.sched.of("statusUpdate"))
-    assert driver.sched.of("statusUpdate")[0][0].no_such_field == {}
-
-
-def test_36_dicts_that_hide_missing_fields_are_refused(master, stage):
-    with pytest.raises(ValueError, match="use_addict"):
-        stage.hardened(master.address, use_addict=True)
-
-
 @BOTH
 def test_37_a_scheduler_without_heartbeat_method_ends_stock_only(kind, master, stage, eventually):
     class Minimal:
@@ -277,17 +265,6 @@ def test_37_a_scheduler_without_heartbeat_method_ends_stock_only(kind, master, s
     else:
         driver.reviveOffers()
         assert not driver.aborted
-
-
-@BOTH
-def test_38_a_message_of_bytes_is_refused_by_stock_only(kind, master, stage, eventually):
-    driver = registered(stage.make(kind, master.address), eventually)
-    if kind == "stock":
-        with pytest.raises(TypeError):
-            driver.sendFrameworkMessage({"value": "e"}, {"value": "a"}, b"hello")
-    else:
-        driver.sendFrameworkMessage({"value": "e"}, {"value": "a"}, b"hello")
-        assert master.calls("MESSAGE")[0]["message"]["data"] == "aGVsbG8="
 
 
 def test_a_refused_call_tells_status_and_text(master, stage, eventually):

@@ -9,14 +9,13 @@ import json
 import pytest
 
 from dcos_tensorflow.mesos.convert import duration
+from scripted_master import BOTH
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-
-BOTH = pytest.mark.parametrize("kind", ["stock", "hardened"])
 
 
 def registered(driver, eventually):
@@ -149,14 +148,6 @@ def test_26_a_new_subscription_forgets_suppressed_roles_with_stock_only(
     assert sent == (None if kind == "stock" else ["tensorflow"])
 
 
-def test_26_offer_constraints_are_sent_with_subscribe(master, stage, eventually):
-    driver = stage.hardened(master.address, start=False)
-    driver.offer_constraints = {"role_constraints": {}}
-    driver.start()
-    eventually(lambda: master.subscribes)
-    assert master.subscribes[0]["subscribe"]["offer_constraints"] == {"role_constraints": {}}
-
-
 def test_a_revived_role_is_not_suppressed_any_more(master, stage, eventually):
     driver = registered(stage.hardened(master.address), eventually)
     driver.suppressOffers()
@@ -180,26 +171,6 @@ def test_the_framework_is_sent_verbatim_and_the_callers_dict_stays_as_it_is(
     again = master.subscribes[1]
     assert again["framework_id"] == again["subscribe"]["framework_info"]["id"]
     assert again["framework_id"] == {"value": driver.framework_id}
-
-
-def test_an_executor_can_be_shut_down(master, stage, eventually):
-    driver = registered(stage.hardened(master.address), eventually)
-    driver.shutdownExecutor({"value": "e"}, {"value": "a"})
-    assert master.calls("SHUTDOWN")[0]["shutdown"] == {
-        "executor_id": {"value": "e"},
-        "agent_id": {"value": "a"},
-    }
-
-
-def test_a_framework_can_be_updated_and_subscribes_so_from_then_on(master, stage, eventually):
-    driver = registered(stage.hardened(master.address), eventually)
-    driver.updateFramework({"name": "t", "roles": ["a", "b"]}, suppressed_roles=["b"])
-    sent = master.calls("UPDATE_FRAMEWORK")[0]["update_framework"]
-    info = {"name": "t", "roles": ["a", "b"], "id": {"value": driver.framework_id}}
-    assert sent == {"framework_info": info, "suppressed_roles": ["b"]}
-    master.streams[-1].close()
-    eventually(lambda: len(master.subscribes) > 1)
-    assert master.subscribes[1]["subscribe"] == sent
 
 
 def test_only_calls_carry_the_stream_id(master, stage, eventually):

@@ -9,7 +9,6 @@ from dcos_tensorflow.core.model.actions import (
     AcceptInverse,
     Acknowledge,
     Decline,
-    DeclineInverse,
     Exit,
     Kill,
     LaunchTask,
@@ -374,16 +373,10 @@ def test_an_inverse_offer_that_cannot_be_read_is_declined(master, gateway, event
 
 def test_inverse_offers_are_answered_as_the_core_says(master, gateway, events):
     gateway.perform(AcceptInverse(("I1", "I2")))
-    gateway.perform(DeclineInverse(("I3",), 30.0))
     (accepted,) = master.calls("ACCEPT_INVERSE_OFFERS")
     assert accepted["accept_inverse_offers"] == {
         "inverse_offer_ids": [{"value": "I1"}, {"value": "I2"}],
         "filters": {"refuse_seconds": ACCEPTED_INVERSE_REFUSE_SECONDS},
-    }
-    (declined,) = master.calls("DECLINE_INVERSE_OFFERS")
-    assert declined["decline_inverse_offers"] == {
-        "inverse_offer_ids": [{"value": "I3"}],
-        "filters": {"refuse_seconds": 30.0},
     }
     assert events.empty()
 

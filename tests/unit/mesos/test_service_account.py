@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -224,7 +225,8 @@ def events() -> list[Any]:
 
 @pytest.fixture
 def gateway(master: FakeMaster, iam: Iam, events: list[Any], eventually: Any) -> Any:
-    """A subscribed gateway that logs in."""
+    """A subscribed gateway that logs in. Its clock is the machine's, so tokens last by that."""
+    iam.clock.now = time.time()
     config = MesosConfig(master.address, service_account=account(iam.server), timeout_seconds=5.0)
     made = MesosGateway(config, events.append)
     made.start({"user": "nobody", "name": "t", "roles": ["tensorflow"], "principal": "tf"})
@@ -235,7 +237,7 @@ def gateway(master: FakeMaster, iam: Iam, events: list[Any], eventually: Any) ->
 
 @pytest.fixture
 def nothing_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a token be old as soon as it is given: a gateway's clock is the machine's."""
+    """Let a token be old as soon as it is given."""
     monkeypatch.setattr(service_account, "_FRESH_SECONDS", 0.0)
 
 

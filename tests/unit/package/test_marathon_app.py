@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.package.repository import repository_document
 from dcos_tensorflow.package.template import option_lines
 from dcos_tensorflow.package.variables import images_in, options_in, variable_of
+from wrong_values import wrong_values
 
 Render = Callable[..., dict[str, Any]]
 
@@ -120,18 +121,6 @@ def test_images_of_a_private_registry_reach_the_scheduler(package: Package) -> N
     elsewhere = Package(package.description, package.config, package.template, moved)
     env = marathon_app(elsewhere, {"service": {"job_name": "train"}})["env"]
     assert images_in(env)["2.21.0"].cpu == "my/tf:2.21.0"
-
-
-def wrong_values(schema: dict[str, Any]) -> Iterator[Any]:
-    kind = schema["type"]
-    yield from ([1], None)
-    yield 1.5 if kind != "number" else "1.5"
-    if "enum" in schema:
-        yield "no such choice"
-    if "minimum" in schema:
-        yield schema["minimum"] - (0 if schema.get("exclusiveMinimum") else 1)
-    if "maximum" in schema:
-        yield schema["maximum"] + 1
 
 
 def test_each_property_wrong_once_is_refused_with_its_path(package: Package) -> None:

@@ -5,8 +5,7 @@ The same functions render it here and into a launch, so what is shown is what a 
 
 from __future__ import annotations
 
-from typing import Any
-
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.answers import ElementNotFound
 from dcos_tensorflow.api.views.pods import wanted_names
 from dcos_tensorflow.core.cluster import cluster_spec
@@ -19,7 +18,7 @@ from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
 FULL_UP_TO = 100
 
 
-def cluster(state: ServiceState) -> dict[str, Any]:
+def cluster(state: ServiceState) -> schemas.Cluster:
     """Return epoch, addresses and per task what it is told; epoch 0 before the first placement."""
     spec = state.epoch or ClusterSpec(epoch=0)
     full = len(spec.addresses) <= FULL_UP_TO
@@ -35,16 +34,16 @@ def cluster(state: ServiceState) -> dict[str, Any]:
     }
 
 
-def cluster_of_task(state: ServiceState, name: str) -> dict[str, Any]:
+def cluster_of_task(state: ServiceState, name: str) -> schemas.TaskOfCluster:
     """Return what one task is told of the current epoch. Raises ElementNotFound."""
     if state.epoch is None or name not in wanted_names(state):
         raise ElementNotFound(name)
     return {"epoch": state.epoch.epoch, **_task(state, state.epoch, name, True)}
 
 
-def _task(state: ServiceState, spec: ClusterSpec, name: str, full: bool) -> dict[str, Any]:
+def _task(state: ServiceState, spec: ClusterSpec, name: str, full: bool) -> schemas.TaskInCluster:
     record = state.tasks.get(name)
-    found: dict[str, Any] = {
+    found: schemas.TaskInCluster = {
         "address": spec.addresses.get(name),
         "launched_with_epoch": record.epoch if record is not None else None,
     }

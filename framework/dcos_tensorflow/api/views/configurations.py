@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
@@ -27,13 +28,13 @@ def target_id(state: ServiceState) -> list[str]:
     return [configuration_id(state.spec)]
 
 
-def target(state: ServiceState, options: Mapping[str, Any]) -> dict[str, Any]:
+def target(state: ServiceState, options: Mapping[str, Any]) -> schemas.Configuration:
     """Return the target configuration: the SDK's outline, our whole spec, the user's options."""
     return {**_outline(state.spec), "options": codec.to_plain(options)}
 
 
-def _outline(spec: ServiceSpec) -> dict[str, Any]:
-    pods = [
+def _outline(spec: ServiceSpec) -> schemas.Configuration:
+    pods: list[schemas.PodSpec] = [
         {"type": str(role.role), "count": role.count, "user": spec.user}
         for role in spec.roles_in_start_order
     ]
@@ -52,7 +53,7 @@ def configuration(
     options: Mapping[str, Any],
     stored: Mapping[str, ServiceSpec],
     wanted: str,
-) -> dict[str, Any]:
+) -> schemas.Configuration:
     """Return the configuration with the id ``wanted``; the options of the target only are known.
 
     Raises BadRequest when that is no UUID, ElementNotFound when there is none.

@@ -7,8 +7,8 @@ as the SDK does, with ``invalid-input``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.views.pods import MESOS_STATES
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.plans.elements import Phase, Plan, Status, Step
@@ -21,7 +21,7 @@ class InvalidInput(LookupError):
 
 def debug_plans(
     state: ServiceState, plan: str | None, phase: str | None, step: str | None
-) -> dict[str, Any]:
+) -> schemas.PlansOutline | schemas.InvalidInput:
     """Return the state of the scheduler, how many steps stand where, and the plans' outline."""
     try:
         chosen = list(_chosen(state, plan, phase, step))
@@ -34,9 +34,7 @@ def debug_plans(
         "schedulerState": str(state.job.phase),
         "registered": state.registered,
         "suppressed": state.desk.suppressed,
-        "activePlans": [
-            n for n, p in plans(state.view()).items() if p.status is not Status.COMPLETE
-        ],
+        "activePlans": [n for n, p in known.items() if p.status is not Status.COMPLETE],
         "totalSteps": len(steps),
         "completedSteps": counts[Status.COMPLETE],
         "stepsByStatus": {status: count for status, count in counts.items() if count},
@@ -63,7 +61,7 @@ def debug_plans(
 
 def task_statuses(
     state: ServiceState, plan: str | None, phase: str | None, step: str | None
-) -> dict[str, Any]:
+) -> schemas.TaskStatuses | schemas.InvalidInput:
     """Return plan -> phase -> step -> name, Mesos task id and Mesos state of its tasks."""
     try:
         chosen = list(_chosen(state, plan, phase, step))
@@ -86,7 +84,7 @@ def reservations(state: ServiceState) -> dict[str, list[str]]:
     return found
 
 
-def _task_status(state: ServiceState, name: str) -> dict[str, Any]:
+def _task_status(state: ServiceState, name: str) -> schemas.TaskStatus:
     record = state.tasks.get(name)
     if record is None:
         return {"name": name, "taskId": None, "taskState": None}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.answers import ElementNotFound
 from dcos_tensorflow.core.cluster import addresses
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -21,14 +20,14 @@ def endpoint_names(state: ServiceState) -> list[str]:
     ]
 
 
-def endpoint(state: ServiceState, name: str) -> dict[str, Any]:
+def endpoint(state: ServiceState, name: str) -> schemas.Endpoint:
     """Return addresses and names of a role's live tasks, and its VIP. Raises ElementNotFound."""
     if name not in endpoint_names(state):
         raise ElementNotFound(name)
     records = sorted(
         (r for r in state.live_tasks if r.role == name and r.ports), key=lambda r: r.index
     )
-    found: dict[str, Any] = {
+    found: schemas.Endpoint = {
         "address": [f"{_host(r)}:{r.ports[0]}" for r in records if r.address],
         "dns": [f"{addresses.dns_name(state.spec, r.name)}:{r.ports[0]}" for r in records],
     }

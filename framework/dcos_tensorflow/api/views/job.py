@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.views import storage
 from dcos_tensorflow.api.views.offers import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
@@ -36,7 +37,7 @@ REPORTED = (
 _VERDICTS_SHOWN = 20
 
 
-def job(state: ServiceState) -> dict[str, Any]:
+def job(state: ServiceState) -> schemas.Job:
     """Return the job. Times are unix seconds; null where something has not happened."""
     known, restart = state.job, state.job.restart
     return {
@@ -66,13 +67,13 @@ def job(state: ServiceState) -> dict[str, Any]:
     }
 
 
-def _incident(incident: Incident) -> dict[str, Any]:
+def _incident(incident: Incident) -> schemas.Incident:
     plain: dict[str, Any] = codec.to_plain(incident)
     del plain["evidence"]
-    return {**plain, "summary": incident.told}
+    return cast(schemas.Incident, {**plain, "summary": incident.told})
 
 
-def _task(state: ServiceState, name: str) -> dict[str, Any]:
+def _task(state: ServiceState, name: str) -> schemas.TaskOfJob:
     record = state.tasks.get(name)
     if record is None:
         return {"state": None, "attempt": 0, "report": None}
@@ -98,24 +99,23 @@ def _task(state: ServiceState, name: str) -> dict[str, Any]:
     }
 
 
-def why(state: ServiceState) -> dict[str, Any]:
+def why(state: ServiceState) -> schemas.Why:
     """Return why the job is not further: in one sentence, per task and per offer.
 
     ``tasks`` holds those whose step is not complete, ``storage`` those that cannot reach what they
     keep in S3; ``offers.held`` those in hand, ``offers.handed_back`` the newest that did not help,
     newest first.
     """
-    waiting: dict[str, Any] = {}
-    counts: Mapping[str, Mapping[str, int]] = {
-        m.task: m.counts for m in state.only_gang.placing.misfits
-    }
+    waiting: dict[str, schemas.Waiting] = {}
+    misfits = state.only_gang.placing.misfits
+    counts: Mapping[str, Mapping[str, int]] = {m.task: m.counts for m in misfits}
     for name, plan in plans(state.view()).items():
         for phase in plan.phases:
             for step in phase.steps:
                 if step.status is not Status.COMPLETE:
                     waiting[step.task or step.name] = {
                         "plan": name,
-                        "status": str(step.status),
+                        "status": step.status,
                         "why": step.message,
                         "agents_by_reason": dict(counts.get(step.task, {})),
                     }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.core.model.service_state import OfferVerdict, ServiceState
 
 
-def offers(state: ServiceState) -> dict[str, Any]:
+def offers(state: ServiceState) -> schemas.Offers:
     """Return counts since the start of this scheduler, and the newest verdicts, newest last.
 
     ``failureReasons`` and ``rejectedAgents`` count over those verdicts only.
@@ -24,7 +24,7 @@ def offers(state: ServiceState) -> dict[str, Any]:
     }
 
 
-def verdict_body(verdict: OfferVerdict) -> dict[str, Any]:
+def verdict_body(verdict: OfferVerdict) -> schemas.Offer:
     """Return one verdict; ``timestamp`` is unix milliseconds, as everywhere in the SDK."""
     return {
         "timestamp": round(verdict.at * 1000),

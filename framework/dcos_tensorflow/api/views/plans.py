@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.answers import ElementNotFound
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.plans.elements import Phase, Plan, Status
@@ -15,7 +14,7 @@ def plan_names(state: ServiceState) -> list[str]:
     return list(plans(state.view()))
 
 
-def plan_and_status(state: ServiceState, name: str) -> tuple[dict[str, Any], int]:
+def plan_and_status(state: ServiceState, name: str) -> tuple[schemas.Plan, int]:
     """Return a plan's body and its HTTP status: 417 with errors, 200 complete, 202 otherwise.
 
     Raises ElementNotFound.
@@ -32,17 +31,17 @@ def _http_status(plan: Plan) -> int:
     return 200 if plan.status is Status.COMPLETE else 202
 
 
-def plan_body(plan: Plan) -> dict[str, Any]:
+def plan_body(plan: Plan) -> schemas.Plan:
     """Return a plan as the SDK's clients expect it."""
     return {
         "phases": [_phase_body(phase) for phase in plan.phases],
         "errors": list(plan.errors),
-        "strategy": str(plan.strategy),
-        "status": str(plan.status),
+        "strategy": plan.strategy,
+        "status": plan.status,
     }
 
 
-def _phase_body(phase: Phase) -> dict[str, Any]:
+def _phase_body(phase: Phase) -> schemas.Phase:
     return {
         "id": phase.id,
         "name": phase.name,
@@ -50,11 +49,11 @@ def _phase_body(phase: Phase) -> dict[str, Any]:
             {
                 "id": step.id,
                 "name": step.name,
-                "status": str(step.status),
+                "status": step.status,
                 "message": step.message,
             }
             for step in phase.steps
         ],
-        "strategy": str(phase.strategy),
-        "status": str(phase.status),
+        "strategy": phase.strategy,
+        "status": phase.status,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.answers import ElementNotFound
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -43,7 +44,7 @@ def pod_names(state: ServiceState) -> list[str]:
     return [*wanted_names(state), *(record.name for record in unwanted(state.view()))]
 
 
-def pods_status(state: ServiceState) -> dict[str, Any]:
+def pods_status(state: ServiceState) -> schemas.PodsStatus:
     """Return the status of every pod instance."""
     by_role: dict[str, list[str]] = {}
     for name in pod_names(state):
@@ -57,13 +58,13 @@ def pods_status(state: ServiceState) -> dict[str, Any]:
     }
 
 
-def pod_status(state: ServiceState, name: str) -> dict[str, Any]:
+def pod_status(state: ServiceState, name: str) -> schemas.PodInstance:
     """Return the status of one pod instance. Raises ElementNotFound."""
     _check(state, name)
     return _instance(state, name)
 
 
-def pod_info(state: ServiceState, name: str) -> list[dict[str, Any]]:
+def pod_info(state: ServiceState, name: str) -> list[schemas.TaskInfo]:
     """Return TaskInfo and TaskStatus of a pod instance's task; empty when it was never launched.
 
     Command and environment are left out: what is shown must be safe to show.
@@ -93,7 +94,7 @@ def _check(state: ServiceState, name: str) -> None:
         raise ElementNotFound(name)
 
 
-def _instance(state: ServiceState, name: str) -> dict[str, Any]:
+def _instance(state: ServiceState, name: str) -> schemas.PodInstance:
     record = state.tasks.get(name)
     status = NEVER_LAUNCHED
     if record is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dcos_tensorflow.api.schemas import StorageProblem
 from dcos_tensorflow.core.model.service_state import ServiceState
 
 #: The parts of a report and what each of them is about, for people.
@@ -26,7 +27,7 @@ _PLURAL = frozenset({"checkpoints", "followed", "shown"})
 NEEDS_SOMEBODY = frozenset({"blocked", "lost"})
 
 
-def problems(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def problems(report: Mapping[str, Any]) -> Iterator[StorageProblem]:
     """Yield what is wrong with each part of what a task keeps in S3."""
     storage = report.get("storage")
     if not isinstance(storage, Mapping):
@@ -47,7 +48,7 @@ def problems(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         }
 
 
-def problems_by_task(state: ServiceState) -> dict[str, list[dict[str, Any]]]:
+def problems_by_task(state: ServiceState) -> dict[str, list[StorageProblem]]:
     """Return the problems of each task that runs and has some."""
     found = {
         record.name: list(problems(state.told.reports.get(record.task_id, {})))
@@ -56,7 +57,7 @@ def problems_by_task(state: ServiceState) -> dict[str, list[dict[str, Any]]]:
     return {name: some for name, some in found.items() if some}
 
 
-def sentence(problem: Mapping[str, Any]) -> str:
+def sentence(problem: StorageProblem) -> str:
     """Return a problem as one sentence."""
     hint = f" ({problem['hint']})" if problem["hint"] else ""
     about, stuck = problem["about"], problem["state"] in NEEDS_SOMEBODY

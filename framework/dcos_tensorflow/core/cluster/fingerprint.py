@@ -1,44 +1,15 @@
 """What a container was launched with, as one short text: equal texts need no restart.
 
 Kept in ``TaskRecord.fingerprint`` at each launch; ``core.recovery.update_order`` compares it with
-the target configuration's. Pure.
+the target configuration's. What is in it says ``core.model.launched_with``. Pure.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import replace
-from typing import Any
 
-from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
-from dcos_tensorflow.core.model.storage_spec import StorageSpec
-
-#: Fields of a RoleSpec that no container of the role is launched with: they decide about places and
-#: retries, and hold for the next placement or failure without any restart.
-_NOT_LAUNCHED_WITH = frozenset({"count", "min_count", "constraints", "retry_limit", "outlives_job"})
-#: Fields that came later: absent while nothing is set, as what was launched before has it.
-_CAME_LATER = frozenset({"user", "secrets", "rlimits", "shm_size", "sandbox_env", "volume"})
-
-
-#: Fields of the service that every container is launched with, whatever its role.
-_OF_SERVICE = (
-    "job",
-    "user",
-    "strategy",
-    "addressing",
-    "dns_domain",
-    "log_max_bytes",
-    "log_keep",
-    "network",
-    "storage",
-    "kill_grace_seconds",
-    "stall_seconds",
-    "freeze_seconds",
-)
-#: Those of them that came later: absent while they have their defaults.
-_OF_SERVICE_LATER = ("kill_grace_seconds", "stall_seconds", "freeze_seconds")
+from dcos_tensorflow.core.model.launched_with import DECLARED
+from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole
 
 
 def fingerprint(spec: ServiceSpec, role: TaskRole) -> str:
@@ -49,10 +20,10 @@ def fingerprint(spec: ServiceSpec, role: TaskRole) -> str:
     its runner gives a process up. It does not depend on how many tasks there are, nor on where they
     may run. Raises ValueError for a role that the service does not have.
     """
-    known = spec.remembered
-    if role not in known:
-        known[role] = _worked_out(spec, role)
-    return known[role]
+    found = spec.fingerprints.get(role)
+    if found is None:
+        raise ValueError(f"the service has no role {role}")
+    return found
 
 
 def as_launched_before(target: ServiceSpec, before: ServiceSpec, role: TaskRole) -> ServiceSpec:
@@ -63,73 +34,9 @@ def as_launched_before(target: ServiceSpec, before: ServiceSpec, role: TaskRole)
     old = next((r for r in before.roles if r.role is role), None)
     if old is None:
         return target
+    of_role, of_service = (DECLARED[name].of_launch() for name in ("RoleSpec", "ServiceSpec"))
     roles = tuple(
-        replace(old, **{name: getattr(r, name) for name in _NOT_LAUNCHED_WITH})
-        if r.role is role
-        else r
+        replace(r, **{name: getattr(old, name) for name in of_role}) if r.role is role else r
         for r in target.roles
     )
-    of_service = {name: getattr(before, name) for name in _OF_SERVICE}
-    return replace(target, roles=roles, **of_service)
-
-
-def _worked_out(spec: ServiceSpec, role: TaskRole) -> str:
-    found = next((r for r in spec.roles if r.role is role), None)
-    if found is None:
-        raise ValueError(f"the service has no role {role}")
-    storage = _storage(spec.storage)
-    plain = {
-        "role": _launched_with(found),
-        "job": codec.to_plain(spec.job),
-        "user": spec.user,
-        "strategy": str(spec.strategy),
-        "addressing": str(spec.addressing),
-        "dns_domain": spec.dns_domain,
-        "log_max_bytes": spec.log_max_bytes,
-        "log_keep": spec.log_keep,
-        # Absent while nothing of it is set: what was launched before there was S3 stays as it is.
-        **({"network": codec.to_plain(spec.network)} if spec.network is not None else {}),
-        **({"storage": storage} if storage != _storage(StorageSpec()) else {}),
-        **{
-            name: getattr(spec, name)
-            for name in _OF_SERVICE_LATER
-            if getattr(spec, name) != getattr(ServiceSpec, name)
-        },
-    }
-    text = json.dumps(_numbers_alike(plain), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _storage(storage: StorageSpec) -> dict[str, Any]:
-    plain: dict[str, Any] = codec.to_plain(storage)
-    credentials = plain["s3"]["credentials"]
-    if credentials is not None and not credentials["secret"]:
-        # As before there were any.
-        del credentials["secret"]
-    return plain
-
-
-def _launched_with(role: RoleSpec) -> dict[str, Any]:
-    plain: dict[str, Any] = codec.to_plain(role)
-    if role.container is not None and not role.container.host_directories:
-        # As before there were any.
-        del plain["container"]["host_directories"]
-    for secret in plain["secrets"]:
-        # Where an option stands is no part of what it says.
-        del secret["option"]
-    return {
-        name: value
-        for name, value in plain.items()
-        if name not in _NOT_LAUNCHED_WITH and (value or name not in _CAME_LATER)
-    }
-
-
-def _numbers_alike(plain: Any) -> Any:
-    """Return ``plain`` with 64 MB and 64.0 MB the same, as ``configuration_id`` has it."""
-    if isinstance(plain, dict):
-        return {name: _numbers_alike(value) for name, value in plain.items()}
-    if isinstance(plain, list):
-        return [_numbers_alike(value) for value in plain]
-    if isinstance(plain, int) and not isinstance(plain, bool):
-        return float(plain)
-    return plain
+    return replace(target, roles=roles, **{name: getattr(before, name) for name in of_service})

@@ -119,14 +119,6 @@ class AcceptInverse:
 
 
 @dataclass(frozen=True)
-class DeclineInverse:
-    """Say that the agents will not be left; to be asked again after ``refuse_seconds``."""
-
-    inverse_offer_ids: tuple[str, ...]
-    refuse_seconds: float
-
-
-@dataclass(frozen=True)
 class Suppress:
     """Ask for no more offers."""
 
@@ -202,7 +194,6 @@ Action = (
     | Release
     | Decline
     | AcceptInverse
-    | DeclineInverse
     | Suppress
     | Revive
     | Kill

@@ -71,7 +71,7 @@ class InverseOffer:
 
 @dataclass(frozen=True)
 class InverseOffersReceived:
-    """Agents of ours are to go away; the answers are AcceptInverse and DeclineInverse."""
+    """Agents of ours are to go away; the answer is AcceptInverse."""
 
     offers: tuple[InverseOffer, ...]
 

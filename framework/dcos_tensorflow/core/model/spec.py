@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
+from dcos_tensorflow.core.model.launched_with import fingerprint_of
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.storage_spec import StorageSpec
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec
@@ -301,7 +302,7 @@ class ServiceSpec:
 
     @functools.cached_property
     def remembered(self) -> dict[str, str]:
-        """Return what was worked out of this spec once, by role (``core.cluster.fingerprint``)."""
+        """Hold what others work out of this spec once (its configuration's id)."""
         return {}
 
     @functools.cached_property
@@ -344,6 +345,14 @@ class ServiceSpec:
     def wants_gpus(self) -> bool:
         """Say whether any task asks for a GPU: only then is GPU_RESOURCES sent to Mesos."""
         return any(r.count > 0 and r.resources.gpus > 0 for r in self.roles)
+
+    @functools.cached_property
+    def fingerprints(self) -> Mapping[TaskRole, str]:
+        """Return for each role what stands for all that its containers are launched with.
+
+        Worked out once for each spec: every step compares them with those of all tasks.
+        """
+        return {role.role: fingerprint_of(self, role) for role in self.roles}
 
 
 def split_task_name(name: str) -> tuple[TaskRole, int]:
