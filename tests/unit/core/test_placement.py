@@ -510,11 +510,10 @@ class TestMisfits:
         assert not found.complete
 
 
-class TestOffersWorthHolding:
-    def test_are_those_that_hold_one_of_the_tasks(self) -> None:
+class TestUselessOffers:
+    def test_are_those_that_hold_none_of_the_tasks(self) -> None:
         offers = [offer("a1", cpus=4), offer("a2", cpus=0.5), offer("a3", gpus=1)]
         found = place([task("worker-0", cpus=2), task("gpu-worker-0", gpus=4)], offers)
-        assert found.useful_offers == {"a1-*-0", "a3-*-0"}
         assert found.useless_offers == {"a2-*-0": "too little cpus"}
 
     def test_the_reason_for_a_useless_one_is_the_nearest_miss(self) -> None:
@@ -525,9 +524,10 @@ class TestOffersWorthHolding:
             "a2-*-0": "rejected by placement rule rack:IS:r1",
         }
 
-    def test_all_offers_of_an_agent_are_worth_holding_together(self) -> None:
+    def test_all_offers_of_an_agent_are_judged_together(self) -> None:
         offers = [offer("a1", cpus=1, number=0), offer("a1", cpus=1, number=1)]
-        assert place(workers(1, cpus=2), offers).useful_offers == {"a1-*-0", "a1-*-1"}
+        assert place(workers(1, cpus=2), offers).useless_offers == {}
+        assert set(place(workers(1, cpus=3), offers).useless_offers) == {"a1-*-0", "a1-*-1"}
 
     def test_avoided_agents_are_useless(self) -> None:
         found = place(workers(1), [offer("a1")], avoid={"a1": "is draining"})

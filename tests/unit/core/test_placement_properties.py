@@ -135,13 +135,15 @@ def test_every_task_is_placed_or_explained(
 
 @many
 @given(wishes(), clusters(), running_tasks)
-def test_every_offer_is_useful_or_useless_with_a_reason(
+def test_an_offer_is_useless_when_none_of_the_tasks_fits_alone(
     requests: list[TaskRequest], offers: list[Offer], running: list[PlacedTask]
 ) -> None:
-    found = place(requests, offers, running)
-    assert found.useful_offers | set(found.useless_offers) == {o.offer_id for o in offers}
-    assert not found.useful_offers & set(found.useless_offers)
-    assert all(found.useless_offers.values())
+    useless = place(requests, offers, running).useless_offers
+    for key in {(o.agent_id, o.mesos_role) for o in offers}:
+        group = [o for o in offers if (o.agent_id, o.mesos_role) == key]
+        fits = any(place([request], group, running).complete for request in requests)
+        assert {o.offer_id in useless for o in group} == {not fits}
+    assert all(useless.values())
 
 
 @many
@@ -266,7 +268,9 @@ def test_the_order_of_the_offers_does_not_matter(
 ) -> None:
     shuffled = list(offers)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert place(requests, offers, running) == place(requests, shuffled, running)
+    one, other = place(requests, offers, running), place(requests, shuffled, running)
+    assert one == other
+    assert one.useless_offers == other.useless_offers
 
 
 @many
