@@ -10,14 +10,15 @@ other resources and ports.
 What a batch costs is all that the service does for it in ``core.placement``: its table of agents,
 kept from the batch before, is brought up to date with the offers in hand (found out by comparing
 them, not told); every task gets its agent and its ports, or a sentence why not; and where a batch
-is not complete, every offer that helps nobody gets its reason, as the service asks for it. Not part
-of it: offers from and ACCEPT to the wire, which no table makes faster. It is CPU time of one
-core (the service has one thread), so that a busy machine does not blur it.
+is not complete, every offer that helps nobody gets its reason, with which the service declines it
+(for minutes: it is not offered again here). Not part of it: offers from and ACCEPT to the wire. It
+is CPU time of one core, for the service has one thread.
 
 Ways of filling:
 
 * ``few sizes``: tasks of 1, 3 or 6 cpus. ``fill`` is the share of all cpus in use at the end.
-* ``all sizes differ``: no two tasks of a batch want the same, so none shares another's work.
+* ``all sizes differ``: no two tasks of a batch want the same, so none shares another's work; until
+  a batch no longer fits.
 * ``two counted rules``: rack:GROUP_BY and hostname:UNIQUE, beside all tasks placed before; until
   every agent has one task, 2,000 tasks at most.
 * ``loop``: the few sizes by a plain Python loop over the agents of each task, best fit with the
@@ -32,8 +33,9 @@ import json
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from dcos_tensorflow.core.model.offer import Offer
@@ -75,6 +77,7 @@ class Cluster:
     agents: int
     offers: dict[str, Offer] = field(default_factory=dict)
     made: int = 0
+    declined: list[Offer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for number in range(self.agents):
@@ -110,8 +113,15 @@ class Cluster:
         for offer in left.values():
             self._offer(offer)
 
+    def decline(self, offer_ids: Iterable[str]) -> None:
+        """Take offers away; what they hold stays free."""
+        self.offers = dict(self.offers)
+        for offer_id in offer_ids:
+            self.declined.append(self.offers.pop(offer_id))
+
     def fill(self) -> float:
-        free = sum(offer.resources.cpus for offer in self.offers.values())
+        left = (*self.offers.values(), *self.declined)
+        free = sum(offer.resources.cpus for offer in left)
         return 1 - free / (self.agents * AGENT.cpus)
 
 
@@ -132,9 +142,11 @@ def fill_with_place(
     batch: int,
     sizes: Batch,
     rules: tuple[PlacementConstraint, ...] = (),
+    *,
     most_tasks: int | None = None,
+    least: float = 0.05,
 ) -> Measured:
-    """Fill the agents batch by batch until less than a twentieth of a batch is placed."""
+    """Fill the agents batch by batch until less than that share of a batch is placed."""
     chance = random.Random(agents)
     cluster, table = Cluster(agents), AgentTable()
     # The first table of all is made when the service starts, not for a batch.
@@ -154,13 +166,13 @@ def fill_with_place(
         began = time.process_time()
         table = table.of(cluster.offers)
         found = place(requests, table, running)
-        if not found.complete:
-            _ = found.useless_offers
+        useless = {} if found.complete else found.useless_offers
         times.append(1000 * (time.process_time() - began))
         cluster.accept(found.assignments, wanted)
+        cluster.decline(offer_id for offer_id in useless if offer_id in cluster.offers)
         running += [assignment.placed() for assignment in found.assignments]
         placed += len(found.assignments)
-        if len(found.assignments) < batch / 20 or (most_tasks and placed + batch > most_tasks):
+        if len(found.assignments) < batch * least or (most_tasks and placed + batch > most_tasks):
             return Measured(tuple(times), placed, cluster.fill())
 
 
@@ -182,9 +194,7 @@ def fill_with_a_loop(agents: int, batch: int, seconds: float) -> Measured:
     return Measured(tuple(times), placed, 1 - sum(f[0] for f in free) / (agents * largest[0]))
 
 
-def _place_by_loop(
-    resources: Resources, free: list[list[int]], largest: Sequence[int]
-) -> bool:
+def _place_by_loop(resources: Resources, free: list[list[int]], largest: Sequence[int]) -> bool:
     cpus, mem = round(resources.cpus * 1000), round(resources.mem * 1000)
     best, best_left = -1, float("inf")
     for number, (free_cpus, free_mem) in enumerate(free):
@@ -224,21 +234,30 @@ def main() -> None:
         f"{'most ms':>9} {'fill':>9}"
     )
     for agents in arguments.agents:
-        most = min(agents, SPREAD_TASKS)
         ways = {
-            "": ("few sizes", fill_with_place(agents, batch, few_sizes)),
-            "_all_differ": ("all sizes differ", fill_with_place(agents, batch, all_sizes_differ)),
+            "": ("few sizes", partial(fill_with_place, sizes=few_sizes)),
+            "_all_differ": (
+                "all sizes differ",
+                partial(fill_with_place, sizes=all_sizes_differ, least=1),
+            ),
             "_counted_rules": (
                 "two counted rules",
-                fill_with_place(agents, batch, few_sizes, SPREAD, most),
+                partial(
+                    fill_with_place,
+                    sizes=few_sizes,
+                    rules=SPREAD,
+                    most_tasks=min(agents, SPREAD_TASKS),
+                ),
             ),
-            "_loop": ("loop", fill_with_a_loop(agents, batch, arguments.loop_seconds)),
+            "_loop": ("loop", partial(fill_with_a_loop, seconds=arguments.loop_seconds)),
         }
-        for suffix, (name, found) in ways.items():
-            print(row(name, agents, found, filled=suffix in ("", "_all_differ")), flush=True)
+        for suffix, (name, fill) in ways.items():
+            found = fill(agents, batch)
+            print(row(name, agents, found, filled=not suffix), flush=True)
             rate = round(found.tasks_per_second)
             figures[f"placement{suffix}_{agents}_tasks_per_second"] = rate
-        figures[f"placement_{agents}_fill"] = round(ways[""][1].fill, 4)
+            if not suffix:
+                figures[f"placement_{agents}_fill"] = round(found.fill, 4)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 

@@ -125,7 +125,7 @@ class AgentTable:
         replaced = [before[o.offer_id] for o in come if o.offer_id in before]
         gone: list[Offer] = []
         if len(before) - len(replaced) != len(offers) - len(come):
-            gone = [offer for offer_id, offer in before.items() if offer_id not in offers]
+            gone = [before[offer_id] for offer_id in before.keys() - offers.keys()]
         groups: dict[Key, list[Offer]] = {_key(offer): [] for offer in (*gone, *replaced)}
         for offer in come:
             groups.setdefault(_key(offer), []).append(offer)

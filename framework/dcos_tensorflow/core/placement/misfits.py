@@ -53,7 +53,7 @@ def explain(packing: Packing, kind: Kind, avoid: Mapping[str, str]) -> tuple[str
         counts[text] = int(rows.sum())
         if label not in _RESOURCES:
             others.append((int(offers[rows].sum()), text))
-    short = np.isin(failed, [n for n, label in enumerate(labels) if label in _RESOURCES])
+    short = np.array([label in _RESOURCES for label in (*labels, "")])[failed]
     parts = [_nearest(packing, kind, short)] if short.any() else []
     for number, text in sorted(others, key=lambda other: -other[0]):
         parts.append(f"{number} offer{'s' * (number != 1)} {text}")

@@ -206,7 +206,8 @@ class Packing:
         }
         self._changes: list[IntArray | int] = []
         self._scores: dict[Kind, _Scores] = {}
-        self._largest = [max(float(amount), 1.0) for amount in table.free.max(axis=1, initial=1)]
+        self._largest = [int(amount) for amount in table.free.max(axis=1, initial=1)]
+        self._unavailable = table.numbers[UNAVAILABLE]
         self._has_gpus = bool(self.free[GPUS].any())
         self._fullness: FloatArray = self._share_free(ALL_ROWS)
 
@@ -309,7 +310,9 @@ class Packing:
         changes = self._changes[known.seen_changes :]
         known.seen_changes = len(self._changes)
         if len(changes) > _MANY_CHANGES:
-            changes = [np.unique(np.concatenate([np.atleast_1d(rows) for rows in changes]))]
+            single = [rows for rows in changes if isinstance(rows, int)]
+            several = [rows for rows in changes if not isinstance(rows, int)]
+            changes = [np.unique(np.concatenate([np.array(single, dtype=np.int64), *several]))]
         for rows in changes:
             known.values[rows] = self._score(kind, rows)
         return known.values
@@ -328,11 +331,13 @@ class Packing:
         return np.where(fits, score, np.inf)
 
     def _share_free(self, rows: Rows) -> Answers:
-        """Return how empty a row is: what a task takes from it is the same on every row."""
-        shares = (
-            self.free[CPUS][rows] / self._largest[CPUS] + self.free[MEM][rows] / self._largest[MEM]
-        )
-        return shares / 2 + _MAINTENANCE * self.problem.table.numbers[UNAVAILABLE][rows]
+        """Return how empty a row is: what a task takes from it is the same on every row.
+
+        The mean share of the largest agent's cpus and memory; divided once, so equals are equal.
+        """
+        cpus, mem = self._largest[CPUS], self._largest[MEM]
+        shares = (self.free[CPUS][rows] * mem + self.free[MEM][rows] * cpus) / (2 * cpus * mem)
+        return shares + _MAINTENANCE * self._unavailable[rows]
 
     def _gpu_score(self, kind: Kind, rows: Rows) -> Answers:
         left = self.free[GPUS][rows] - kind.need[GPUS]

@@ -145,17 +145,19 @@ class Search:
     ) -> Packed:
         """Place the wishes in ``order``, each where it is pinned to, else where it suits best.
 
-        What failed is tried again for as long as that helps: GROUP_BY can allow later what it
-        first refused. So at the end no failed task fits anywhere, and there is a reason for each.
+        What a rule that counts tasks refused is tried again for as long as that helps: GROUP_BY can
+        allow later what it first refused. So at the end no failed task fits anywhere, and there is
+        a reason for each.
         """
         count = len(self.wishes)
         packed = Packed(Packing(self.problem, anchors), [None] * count, [()] * count)
         waiting = list(order)
         while waiting:
+            tried = len(waiting)
             failed = [number for number in waiting if not self._put(packed, number, pins)]
-            if len(failed) == len(waiting):
+            waiting = [number for number in failed if self.wishes[number].kind.counted]
+            if len(waiting) == tried:
                 break
-            waiting = failed
         return packed
 
     def _put(self, packed: Packed, number: int, pins: Sequence[int] | None) -> bool:
