@@ -42,7 +42,7 @@ from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.core.placement.agent_table import AgentTable
-from dcos_tensorflow.core.placement.place import Assignment, PlacedTask, TaskRequest, place
+from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
 
 AGENT = Resources(cpus=8, mem=32768, disk=100_000)
 PORTS = PortRanges(((31000, 31999),))
@@ -151,7 +151,7 @@ def fill_with_place(
     cluster, table = Cluster(agents), AgentTable()
     # The first table of all is made when the service starts, not for a batch.
     table = table.of(cluster.offers)
-    running: list[PlacedTask] = []
+    running: list[Assignment] = []
     times: list[float] = []
     placed = 0
     while True:
@@ -170,7 +170,7 @@ def fill_with_place(
         times.append(1000 * (time.process_time() - began))
         cluster.accept(found.assignments, wanted)
         cluster.decline(offer_id for offer_id in useless if offer_id in cluster.offers)
-        running += [assignment.placed() for assignment in found.assignments]
+        running += found.assignments
         placed += len(found.assignments)
         if len(found.assignments) < batch * least or (most_tasks and placed + batch > most_tasks):
             return Measured(tuple(times), placed, cluster.fill())

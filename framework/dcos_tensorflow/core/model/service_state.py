@@ -24,6 +24,7 @@ from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.spec import ServiceSpec, Uri
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.volume_spec import Reservation
+from dcos_tensorflow.core.placement.agent_table import AgentTable
 from dcos_tensorflow.core.placement.place import Misfit
 
 T = TypeVar("T")
@@ -133,6 +134,7 @@ class ServiceState:
     pause of our own (a store that was away), ``stepped_at`` when we last looked: nobody is late who
     could not be heard before.
     ``former_options`` are configurations of before, by id, with which tasks may have been launched.
+    ``agent_table`` is what placement made of the offers when it last looked at them.
     ``suppressed`` is what we believe the master believes; None when unknown.
     ``gang_since`` is when the pool of held offers began to be held, 0 when none is.
     ``considered`` is the (offers_version, tasks wanted) that placement last looked at in vain.
@@ -166,6 +168,7 @@ class ServiceState:
     master_region: str = ""
     disconnected: str = ""
     offers: Mapping[str, Offer] = field(default_factory=dict)
+    agent_table: AgentTable = field(default_factory=AgentTable, compare=False, repr=False)
     suppressed: bool | None = None
     revived_at: float = 0.0
     gang_since: float = 0.0

@@ -29,7 +29,8 @@ from dcos_tensorflow.core.offers import reservations, volume_places
 from dcos_tensorflow.core.offers.launching import SOON_REFUSE_SECONDS, launch
 from dcos_tensorflow.core.offers.reconciliation import doubt
 from dcos_tensorflow.core.offers.returning import decline
-from dcos_tensorflow.core.placement.place import PlacedTask, Placement, TaskRequest, place
+from dcos_tensorflow.core.placement.agent_table import AgentTable
+from dcos_tensorflow.core.placement.place import Placement, TaskRequest, place
 from dcos_tensorflow.core.recovery import avoidance, restarts, sidecars
 from dcos_tensorflow.core.recovery.backoff import spread
 from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON, PORT_TAKEN
@@ -283,6 +284,8 @@ def _want_nothing(draft: Draft) -> None:
     if draft.state.misfits or draft.state.gang_since:
         draft.set(misfits=(), gang_since=0.0)
     decline(draft, tuple(draft.state.offers), seconds, "nothing is wanted now")
+    if len(draft.state.agent_table):
+        draft.set(agent_table=AgentTable())
     if awaited:
         _ask_for_offers(draft)
     elif not soon and draft.state.suppressed is not True:
@@ -313,7 +316,8 @@ def _consider(draft: Draft, gang: tuple[TaskRequest, ...], others: tuple[TaskReq
     if draft.state.considered == key:
         return
     avoided = avoidance.reasons(draft) if choosy else {}
-    offers = volume_places.placeable(draft.state, draft.state.offers.values())
+    offers = draft.state.agent_table.of(volume_places.placeable(draft.state))
+    draft.set(agent_table=offers)
     placed = _placed(draft, gang)
     salt = _port_salt(draft)
     result = place(every, offers, placed, avoided, salt)
@@ -345,22 +349,10 @@ def _port_salt(draft: Draft) -> str:
     return f"{draft.state.instance}{again}"
 
 
-def _placed(draft: Draft, gang: Sequence[TaskRequest]) -> tuple[PlacedTask, ...]:
+def _placed(draft: Draft, gang: Sequence[TaskRequest]) -> tuple[TaskRecord, ...]:
     """Return what runs already: placement constraints count it."""
     wanted = {request.name for request in gang}
-    return tuple(
-        PlacedTask(
-            name=r.name,
-            role=r.role,
-            agent_id=r.agent_id,
-            hostname=r.hostname,
-            attributes=r.attributes,
-            zone=r.zone,
-            region=r.region,
-        )
-        for r in draft.state.live_tasks
-        if r.name not in wanted
-    )
+    return tuple(record for record in draft.state.live_tasks if record.name not in wanted)
 
 
 def _keep_waiting(

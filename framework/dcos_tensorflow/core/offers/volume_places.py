@@ -6,7 +6,7 @@ What is reserved, and what becomes of it, is told in ``core.offers.reservations`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster.launch_options import options_of
@@ -76,16 +76,16 @@ def _is_called_by_another_port(state: ServiceState, record: TaskRecord) -> bool:
     return by_name and role is not None and record.ports[0] != role.port
 
 
-def placeable(state: ServiceState, offers: Iterable[Offer]) -> tuple[Offer, ...]:
+def placeable(state: ServiceState) -> Mapping[str, Offer]:
     """Return the offers without what cannot be reserved, where tasks are to have volumes."""
     if not any(role.volume is not None for role in state.spec.roles):
-        return tuple(offers)
-    return tuple(
-        replace(o, resources=o.resources - o.fixed, ports=o.ports.without(o.fixed_ports))
+        return state.offers
+    return {
+        offer_id: replace(o, resources=o.resources - o.fixed, ports=o.ports.without(o.fixed_ports))
         if o.fixed != Resources() or o.fixed_ports.ranges
         else o
-        for o in offers
-    )
+        for offer_id, o in state.offers.items()
+    }
 
 
 def _beyond(wanted: Resources, held: Iterable[OfferedReservation]) -> Resources:

@@ -75,12 +75,11 @@ class Values:
     def same_as(self, wanted: str) -> BoolArray:
         """Say of every text whether it is ``wanted``; numbers are compared as numbers."""
         found = np.zeros(len(self), dtype=np.bool_)
-        if _number(wanted) is None:
-            if wanted in self._codes:
-                found[self._codes[wanted]] = True
-            return found
-        for code, text in enumerate(self.texts):
-            found[code] = _number(text) == _number(wanted)
+        number = _number(wanted)
+        if number is not None:
+            found[:] = [_number(text) == number for text in self.texts]
+        elif wanted in self._codes:
+            found[self._codes[wanted]] = True
         return found
 
     def like(self, pattern: str) -> BoolArray:

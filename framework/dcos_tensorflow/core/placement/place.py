@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,17 +63,31 @@ class TaskRequest:
     bound_by: str = ""
 
 
-@dataclass(frozen=True)
-class PlacedTask:
-    """A task that already runs. Constraints count it; its resources are in no offer."""
+class RunningTask(Protocol):
+    """A task that has a place already, such as a TaskRecord or an earlier Assignment.
 
-    name: str
-    role: TaskRole
-    agent_id: str
-    hostname: str
-    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
-    zone: str | None = None
-    region: str | None = None
+    Constraints count it by its role and by what its agent is; its resources are in no offer.
+    """
+
+    @property
+    def role(self) -> TaskRole:
+        """Return the role that it is counted for."""
+
+    @property
+    def hostname(self) -> str:
+        """Return its agent's host name."""
+
+    @property
+    def attributes(self) -> Mapping[str, AttributeValue]:
+        """Return its agent's attributes."""
+
+    @property
+    def zone(self) -> str | None:
+        """Return its agent's zone."""
+
+    @property
+    def region(self) -> str | None:
+        """Return its agent's region."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +109,6 @@ class Assignment:
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     zone: str | None = None
     region: str | None = None
-
-    def placed(self) -> PlacedTask:
-        """Return the task as one that runs."""
-        return PlacedTask(
-            self.task,
-            self.role,
-            self.agent_id,
-            self.hostname,
-            self.attributes,
-            self.zone,
-            self.region,
-        )
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ class Placement:
 def place(
     requests: Sequence[TaskRequest],
     offers: AgentTable | Iterable[Offer],
-    placed: Iterable[PlacedTask] = (),
+    placed: Iterable[RunningTask] = (),
     avoid: Mapping[str, str] | None = None,
     salt: str = "",
 ) -> Placement:
@@ -185,7 +188,7 @@ def place(
 
 
 def _problem(
-    table: AgentTable, requests: Sequence[TaskRequest], placed: Iterable[PlacedTask], salt: str
+    table: AgentTable, requests: Sequence[TaskRequest], placed: Iterable[RunningTask], salt: str
 ) -> Problem:
     """Collect what all attempts share: columns and counts for the rules, ports spoken for."""
     counted = {
@@ -222,7 +225,7 @@ def _problem(
     )
 
 
-def _value_of(task: PlacedTask, name: str) -> str | None:
+def _value_of(task: RunningTask, name: str) -> str | None:
     return field_value(name, task.hostname, task.attributes, task.zone, task.region)
 
 
