@@ -1,34 +1,48 @@
-"""How many tasks a second are placed, and how full the agents get.
+"""How many tasks a second are placed, how full the agents get, and how that grows with them.
 
-Read it so: ``to loop`` says how many times as many tasks a second as the plain loop over as many
-agents (below 1 x the loop is faster); ``fill`` is the share of all cpus in use at the end.
+    python benchmarks/placement.py [--agents 200 2000 10000] [--batch 200] [--json FILE]
 
-    python benchmarks/placement.py [--agents 200 2000 10000] [--batch 200] [--loop-seconds 5]
+Agents of 8 cpus, 32 GB and 1,000 ports are filled with batches of tasks, as long as more than a
+twentieth of a batch still fits. Between two batches happens what happens on Mesos: the offers that
+were accepted are gone, and what is left of each of those agents comes back as a new offer, with
+other resources and ports.
 
-Agents of 8 cpus, 32 GB and 1,000 ports are filled with batches of tasks of 1, 3 or 6 cpus, as long
-as more than a twentieth of a batch still fits. Each batch is one call of ``place`` with an offer
-of every agent, as the service makes it: building the table of agents is part of the time.
+What a batch costs is all that the service does for it in ``core.placement``: its table of agents,
+kept from the batch before, is brought up to date with the offers in hand (found out by comparing
+them, not told); every task gets its agent and its ports, or a sentence why not; and where a batch
+is not complete, every offer that helps nobody gets its reason, with which the service declines it
+(for minutes: it is not offered again here). Not part of it: offers from and ACCEPT to the wire. It
+is CPU time of one core, for the service has one thread.
 
-Beside it, in the same run: the same best fit as a plain Python loop over the agents of each task,
-with the same exact arithmetic, on as many batches as fit into ``--loop-seconds``. It knows no
-ports, constraints, explanations or second attempts. One more line places gangs of which every
-task has two constraints that count (rack:GROUP_BY and hostname:UNIQUE).
+Ways of filling:
+
+* ``few sizes``: tasks of 1, 3 or 6 cpus. ``fill`` is the share of all cpus in use at the end.
+* ``all sizes differ``: no two tasks of a batch want the same, so none shares another's work; until
+  a batch no longer fits.
+* ``two counted rules``: rack:GROUP_BY and hostname:UNIQUE, beside all tasks placed before; until
+  every agent has one task, 2,000 tasks at most.
+* ``loop``: the few sizes by a plain Python loop over the agents of each task, best fit with the
+  same exact arithmetic, on as many batches as fit into ``--loop-seconds``. It knows no ports,
+  constraints, explanations or second attempts.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
+import json
 import random
 import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
-from dcos_tensorflow.core.placement.place import TaskRequest, place
+from dcos_tensorflow.core.placement.agent_table import AgentTable
+from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
 
 AGENT = Resources(cpus=8, mem=32768, disk=100_000)
 PORTS = PortRanges(((31000, 31999),))
@@ -38,87 +52,128 @@ SPREAD = (
     PlacementConstraint("rack", ConstraintOperator.GROUP_BY),
     PlacementConstraint("hostname", ConstraintOperator.UNIQUE),
 )
+#: With rules that count: so many tasks at most.
+SPREAD_TASKS = 2000
+Batch = Callable[[int, random.Random], Sequence[Resources]]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Milliseconds of each call, tasks placed, and the share of all cpus in use at the end."""
+    """Milliseconds of each batch, tasks placed, and the share of all cpus in use at the end."""
 
     milliseconds: tuple[float, ...]
     placed: int
-    fill: float | None = None
+    fill: float
 
     @property
     def tasks_per_second(self) -> float:
         return 1000 * self.placed / sum(self.milliseconds)
 
 
-def offers_of(agents: int) -> list[Offer]:
-    return [
-        Offer(
-            offer_id=f"o{number:05}",
-            agent_id=f"a{number:05}",
-            hostname=f"h{number:05}",
-            address=f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}",
-            mesos_role="*",
-            resources=AGENT,
-            ports=PORTS,
-            attributes={"rack": f"r{number % RACKS}"},
-        )
-        for number in range(agents)
-    ]
+@dataclass
+class Cluster:
+    """The agents as a service sees them: the offers in hand, by id."""
 
+    agents: int
+    offers: dict[str, Offer] = field(default_factory=dict)
+    made: int = 0
+    declined: list[Offer] = field(default_factory=list)
 
-def batch_of(
-    size: int, chance: random.Random, rules: tuple[PlacementConstraint, ...] = ()
-) -> list[TaskRequest]:
-    return [
-        TaskRequest(
-            name=f"worker-{number}",
-            role=TaskRole.WORKER,
-            resources=Resources(cpus=cpus, mem=cpus * 1024),
-            port_count=2,
-            constraints=rules,
-        )
-        for number, cpus in enumerate(chance.choices(TASK_CPUS, k=size))
-    ]
+    def __post_init__(self) -> None:
+        for number in range(self.agents):
+            self._offer(
+                Offer(
+                    offer_id="",
+                    agent_id=f"a{number:05}",
+                    hostname=f"h{number:05}",
+                    address=f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}",
+                    mesos_role="*",
+                    resources=AGENT,
+                    ports=PORTS,
+                    attributes={"rack": f"r{number % RACKS}"},
+                )
+            )
 
+    def _offer(self, offer: Offer) -> None:
+        self.made += 1
+        self.offers[f"o{self.made}"] = replace(offer, offer_id=f"o{self.made}")
 
-def fill_with_place(agents: int, batch: int) -> Measured:
-    """Fill the agents batch by batch until less than a twentieth of a batch is placed."""
-    chance = random.Random(agents)
-    offers = {offer.agent_id: offer for offer in offers_of(agents)}
-    times, placed = [], 0
-    while True:
-        requests = batch_of(batch, chance)
-        wanted = {request.name: request.resources for request in requests}
-        began = time.perf_counter()
-        found = place(requests, tuple(offers.values()))
-        times.append(1000 * (time.perf_counter() - began))
-        for assignment in found.assignments:
-            offer = offers[assignment.agent_id]
-            offers[assignment.agent_id] = replace(
+    def accept(self, assignments: Sequence[Assignment], wanted: dict[str, Resources]) -> None:
+        """Take offers away and offer what is left of them, in a mapping of its own."""
+        self.offers = dict(self.offers)
+        left: dict[str, Offer] = {}
+        for assignment in assignments:
+            (offer_id,) = assignment.offer_ids
+            offer = left.get(offer_id) or self.offers.pop(offer_id)
+            left[offer_id] = replace(
                 offer,
                 resources=offer.resources - wanted[assignment.task],
                 ports=offer.ports.without(assignment.ports),
             )
-        placed += len(found.assignments)
-        if len(found.assignments) < batch / 20:
-            free = sum(offer.resources.cpus for offer in offers.values())
-            return Measured(tuple(times), placed, 1 - free / (agents * AGENT.cpus))
+        for offer in left.values():
+            self._offer(offer)
+
+    def decline(self, offer_ids: Iterable[str]) -> None:
+        """Take offers away; what they hold stays free."""
+        self.offers = dict(self.offers)
+        for offer_id in offer_ids:
+            self.declined.append(self.offers.pop(offer_id))
+
+    def fill(self) -> float:
+        left = (*self.offers.values(), *self.declined)
+        free = sum(offer.resources.cpus for offer in left)
+        return 1 - free / (self.agents * AGENT.cpus)
 
 
-def spread_with_place(agents: int, batch: int, calls: int = 5) -> Measured:
-    """Place gangs with two counted rules on empty agents."""
-    offers = offers_of(agents)
-    times, placed = [], 0
-    for call in range(calls):
-        requests = batch_of(batch, random.Random(call), SPREAD)
-        began = time.perf_counter()
-        found = place(requests, offers)
-        times.append(1000 * (time.perf_counter() - began))
+def few_sizes(size: int, chance: random.Random) -> Sequence[Resources]:
+    return [Resources(cpus, cpus * 1024) for cpus in chance.choices(TASK_CPUS, k=size)]
+
+
+def all_sizes_differ(size: int, chance: random.Random) -> Sequence[Resources]:
+    """Return sizes around those of TASK_CPUS, in thousandths of cpus and single megabytes."""
+    return [
+        Resources(round(cpus + chance.uniform(-0.5, 0.5), 3), cpus * 1024 + number)
+        for number, cpus in enumerate(chance.choices(TASK_CPUS, k=size))
+    ]
+
+
+def fill_with_place(
+    agents: int,
+    batch: int,
+    sizes: Batch,
+    rules: tuple[PlacementConstraint, ...] = (),
+    *,
+    most_tasks: int | None = None,
+    least: float = 0.05,
+) -> Measured:
+    """Fill the agents batch by batch until less than that share of a batch is placed."""
+    chance = random.Random(agents)
+    cluster, table = Cluster(agents), AgentTable()
+    # The first table of all is made when the service starts, not for a batch.
+    table = table.of(cluster.offers)
+    running: list[Assignment] = []
+    times: list[float] = []
+    placed = 0
+    while True:
+        wanted = {
+            f"worker-{placed + number}": resources
+            for number, resources in enumerate(sizes(batch, chance))
+        }
+        requests = [
+            TaskRequest(name, TaskRole.WORKER, resources, port_count=2, constraints=rules)
+            for name, resources in wanted.items()
+        ]
+        began = time.process_time()
+        table = table.of(cluster.offers)
+        found = place(requests, table, running)
+        useless = {} if found.complete else found.useless_offers
+        times.append(1000 * (time.process_time() - began))
+        cluster.accept(found.assignments, wanted)
+        cluster.decline(offer_id for offer_id in useless if offer_id in cluster.offers)
+        running += found.assignments
         placed += len(found.assignments)
-    return Measured(tuple(times), placed)
+        if len(found.assignments) < batch * least or (most_tasks and placed + batch > most_tasks):
+            return Measured(tuple(times), placed, cluster.fill())
 
 
 def fill_with_a_loop(agents: int, batch: int, seconds: float) -> Measured:
@@ -129,18 +184,18 @@ def fill_with_a_loop(agents: int, batch: int, seconds: float) -> Measured:
     times: list[float] = []
     placed = 0
     while sum(times) < 1000 * seconds:
-        requests = batch_of(batch, chance)
-        began = time.perf_counter()
-        done = sum(_place_by_loop(request, free, largest) for request in requests)
-        times.append(1000 * (time.perf_counter() - began))
+        requests = few_sizes(batch, chance)
+        began = time.process_time()
+        done = sum(_place_by_loop(resources, free, largest) for resources in requests)
+        times.append(1000 * (time.process_time() - began))
         placed += done
         if done < batch / 20:
             break
-    return Measured(tuple(times), placed)
+    return Measured(tuple(times), placed, 1 - sum(f[0] for f in free) / (agents * largest[0]))
 
 
-def _place_by_loop(request: TaskRequest, free: list[list[int]], largest: Sequence[int]) -> bool:
-    cpus, mem = round(request.resources.cpus * 1000), round(request.resources.mem * 1000)
+def _place_by_loop(resources: Resources, free: list[list[int]], largest: Sequence[int]) -> bool:
+    cpus, mem = round(resources.cpus * 1000), round(resources.mem * 1000)
     best, best_left = -1, float("inf")
     for number, (free_cpus, free_mem) in enumerate(free):
         if free_cpus >= cpus and free_mem >= mem:
@@ -154,13 +209,13 @@ def _place_by_loop(request: TaskRequest, free: list[list[int]], largest: Sequenc
     return True
 
 
-def row(name: str, agents: int, found: Measured, loop: Measured | None) -> str:
+def row(name: str, agents: int, found: Measured, *, filled: bool) -> str:
     times = sorted(found.milliseconds)
-    ratio = f"{found.tasks_per_second / loop.tasks_per_second:6.1f} x" if loop else "      1 x"
-    fill = "" if found.fill is None else f"{100 * found.fill:6.1f} %"
+    fill = f"{100 * found.fill:6.1f} %" if filled else ""
     return (
-        f"{agents:>7,}  {name:<22} {found.tasks_per_second:>9,.0f} {ratio:>9} "
-        f"{statistics.median(times):>10.1f} {times[-1]:>9.1f} {fill:>9}"
+        f"{agents:>7,}  {name:<18} {found.placed:>7,} {found.tasks_per_second:>9,.0f} "
+        f"{1e6 / found.tasks_per_second:>9,.0f} {statistics.median(times):>10.1f} "
+        f"{times[-1]:>9.1f} {fill:>9}"
     )
 
 
@@ -168,19 +223,43 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure placement.")
     parser.add_argument("--agents", type=int, nargs="+", default=[200, 2000, 10_000])
     parser.add_argument("--batch", type=int, default=200)
-    parser.add_argument("--loop-seconds", type=float, default=5.0)
+    parser.add_argument("--loop-seconds", type=float, default=1.0)
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
     arguments = parser.parse_args()
-    print(f"batches of {arguments.batch} tasks of {TASK_CPUS} cpus; agents of {AGENT.cpus} cpus")
+    batch = arguments.batch
+    figures: dict[str, float] = {}
+    print(f"batches of {batch} tasks; agents of {AGENT.cpus} cpus; CPU time of one core")
     print(
-        f"{'agents':>7}  {'way':<22} {'tasks/s':>9} {'to loop':>9} {'median ms':>10} "
+        f"{'agents':>7}  {'way':<18} {'tasks':>7} {'tasks/s':>9} {'us/task':>9} {'median ms':>10} "
         f"{'most ms':>9} {'fill':>9}"
     )
-    for agents, batch in itertools.product(arguments.agents, [arguments.batch]):
-        loop = fill_with_a_loop(agents, batch, arguments.loop_seconds)
-        print(row("loop", agents, loop, None), flush=True)
-        print(row("place", agents, fill_with_place(agents, batch), loop), flush=True)
-        spread = spread_with_place(agents, min(batch, agents))
-        print(row("place, two counted rules", agents, spread, loop), flush=True)
+    for agents in arguments.agents:
+        ways = {
+            "": ("few sizes", partial(fill_with_place, sizes=few_sizes)),
+            "_all_differ": (
+                "all sizes differ",
+                partial(fill_with_place, sizes=all_sizes_differ, least=1),
+            ),
+            "_counted_rules": (
+                "two counted rules",
+                partial(
+                    fill_with_place,
+                    sizes=few_sizes,
+                    rules=SPREAD,
+                    most_tasks=min(agents, SPREAD_TASKS),
+                ),
+            ),
+            "_loop": ("loop", partial(fill_with_a_loop, seconds=arguments.loop_seconds)),
+        }
+        for suffix, (name, fill) in ways.items():
+            found = fill(agents, batch)
+            print(row(name, agents, found, filled=not suffix), flush=True)
+            rate = round(found.tasks_per_second)
+            figures[f"placement{suffix}_{agents}_tasks_per_second"] = rate
+            if not suffix:
+                figures[f"placement_{agents}_fill"] = round(found.fill, 4)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
 from dcos_tensorflow.core.model.spec import PlacementConstraint
 from dcos_tensorflow.core.placement.constraints import (
     Column,
+    Values,
     allowed_agents,
     depends_on_counts,
     describe,
@@ -18,7 +19,7 @@ from dcos_tensorflow.core.placement.constraints import (
 
 RACKS = ("r1", "r2", "r3")
 #: One agent per rack, and a last one that has no rack.
-COLUMN = Column(RACKS, np.array([0, 1, 2, -1]))
+COLUMN = Column(Values(RACKS), np.array([0, 1, 2, -1]))
 
 
 def allowed(operator: Op, value: str = "", counts: tuple[int, ...] = (0, 0, 0)) -> list[str]:
@@ -31,7 +32,8 @@ def allowed(operator: Op, value: str = "", counts: tuple[int, ...] = (0, 0, 0)) 
 def values(operator: Op, value: str, column: tuple[str, ...]) -> list[str]:
     rule = PlacementConstraint("size", operator, value)
     codes = np.arange(len(column))
-    passes = allowed_agents(rule, Column(column, codes), np.zeros(len(column), dtype=np.int64))
+    nothing = np.zeros(len(column), dtype=np.int64)
+    passes = allowed_agents(rule, Column(Values(column), codes), nothing)
     return [name for name, passed in zip(column, passes, strict=True) if passed]
 
 

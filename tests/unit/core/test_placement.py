@@ -8,7 +8,7 @@ from dcos_tensorflow.core.model.offer import AttributeValue, Offer
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
 from dcos_tensorflow.core.model.spec import PlacementConstraint, TaskRole
-from dcos_tensorflow.core.placement.place import PlacedTask, Placement, TaskRequest, place
+from dcos_tensorflow.core.placement.place import Assignment, Placement, TaskRequest, place
 
 HOSTNAME_UNIQUE = PlacementConstraint("hostname", Op.UNIQUE)
 
@@ -70,6 +70,12 @@ def task(
     )
 
 
+def runs(name: str, hostname: str, **attributes: AttributeValue) -> Assignment:
+    """Return a task that has a place already."""
+    role = TaskRole(name.rsplit("-", 1)[0])
+    return Assignment(name, role, "", hostname, "", "*", (), (), attributes)
+
+
 def rule(text: str) -> PlacementConstraint:
     field, operator, *value = text.split(":")
     return PlacementConstraint(field, Op(operator), ":".join(value))
@@ -122,9 +128,8 @@ class TestFit:
         found = place(workers(1), [offer("a7", zone="z1", region="eu", rack="r1")])
         (assignment,) = found.assignments
         assert (assignment.hostname, assignment.address) == ("h7", "10.0.0.7")
-        assert assignment.placed() == PlacedTask(
-            "worker-0", TaskRole.WORKER, "a7", "h7", {"rack": "r1"}, "z1", "eu"
-        )
+        assert (assignment.attributes, assignment.zone) == ({"rack": "r1"}, "z1")
+        assert (assignment.agent_id, assignment.region) == ("a7", "eu")
 
 
 class TestMergedOffers:
@@ -321,9 +326,7 @@ class TestConstraints:
         assert only_reason(found).endswith("rejected by placement rule rack:GROUP_BY:4")
 
     def test_group_by_evens_out_what_already_runs(self) -> None:
-        running = [
-            PlacedTask(f"worker-{i}", TaskRole.WORKER, "b1", "hb", {"rack": "r0"}) for i in range(2)
-        ]
+        running = [runs(f"worker-{i}", "h0", rack="r0") for i in range(2)]
         tasks = workers(4, "rack:GROUP_BY")[2:]
         assert racks(place(tasks, self.offers(), running)) == ["r1", "r2"]
 
@@ -340,7 +343,7 @@ class TestConstraints:
         assert racks(place(workers(2, "rack:CLUSTER"), offers)) == ["r1"] * 2
 
     def test_cluster_follows_what_already_runs(self) -> None:
-        running = [PlacedTask("worker-9", TaskRole.WORKER, "b1", "hb", {"rack": "r2"})]
+        running = [runs("worker-9", "h0", rack="r2")]
         assert racks(place(workers(2, "rack:CLUSTER"), self.offers(), running)) == ["r2"] * 2
 
     @pytest.mark.parametrize(
@@ -386,11 +389,11 @@ class TestConstraints:
         assert place(tasks, [offer("a1")]).complete
 
     def test_running_tasks_of_other_roles_are_not_counted(self) -> None:
-        running = [PlacedTask("ps-0", TaskRole.PS, "a1", "h1")]
+        running = [runs("ps-0", "h1")]
         assert place(workers(1, "hostname:UNIQUE"), [offer("a1")], running).complete
 
     def test_running_tasks_of_the_same_role_are_counted(self) -> None:
-        running = [PlacedTask("worker-1", TaskRole.WORKER, "a1", "h1")]
+        running = [runs("worker-1", "h1")]
         assert not place(workers(1, "hostname:UNIQUE"), [offer("a1")], running).complete
 
     def test_a_broken_rule_is_refused(self) -> None:
@@ -510,11 +513,10 @@ class TestMisfits:
         assert not found.complete
 
 
-class TestOffersWorthHolding:
-    def test_are_those_that_hold_one_of_the_tasks(self) -> None:
+class TestUselessOffers:
+    def test_are_those_that_hold_none_of_the_tasks(self) -> None:
         offers = [offer("a1", cpus=4), offer("a2", cpus=0.5), offer("a3", gpus=1)]
         found = place([task("worker-0", cpus=2), task("gpu-worker-0", gpus=4)], offers)
-        assert found.useful_offers == {"a1-*-0", "a3-*-0"}
         assert found.useless_offers == {"a2-*-0": "too little cpus"}
 
     def test_the_reason_for_a_useless_one_is_the_nearest_miss(self) -> None:
@@ -525,9 +527,10 @@ class TestOffersWorthHolding:
             "a2-*-0": "rejected by placement rule rack:IS:r1",
         }
 
-    def test_all_offers_of_an_agent_are_worth_holding_together(self) -> None:
+    def test_all_offers_of_an_agent_are_judged_together(self) -> None:
         offers = [offer("a1", cpus=1, number=0), offer("a1", cpus=1, number=1)]
-        assert place(workers(1, cpus=2), offers).useful_offers == {"a1-*-0", "a1-*-1"}
+        assert place(workers(1, cpus=2), offers).useless_offers == {}
+        assert set(place(workers(1, cpus=3), offers).useless_offers) == {"a1-*-0", "a1-*-1"}
 
     def test_avoided_agents_are_useless(self) -> None:
         found = place(workers(1), [offer("a1")], avoid={"a1": "is draining"})

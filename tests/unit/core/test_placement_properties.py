@@ -15,7 +15,7 @@ from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
 from dcos_tensorflow.core.model.spec import PlacementConstraint, TaskRole
 from dcos_tensorflow.core.placement.constraints import field_value
-from dcos_tensorflow.core.placement.place import Assignment, PlacedTask, TaskRequest, place
+from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
 
 ROLES = (TaskRole.CHIEF, TaskRole.WORKER, TaskRole.PS)
 MESOS_ROLES = ("*", "training")
@@ -102,10 +102,14 @@ def wishes(draw: st.DrawFn) -> list[TaskRequest]:
 
 running_tasks = st.lists(
     st.builds(
-        PlacedTask,
-        name=st.just("running"),
+        Assignment,
+        task=st.just("running"),
         role=st.sampled_from(ROLES),
         agent_id=st.just("elsewhere"),
+        address=st.just("10.0.0.99"),
+        mesos_role=st.just("*"),
+        offer_ids=st.just(()),
+        ports=st.just(()),
         hostname=st.sampled_from(("h1", "h9")),
         attributes=st.sampled_from(({}, {"rack": "r1"}, {"rack": "r9"})),
         zone=st.sampled_from((None, "z1")),
@@ -115,14 +119,14 @@ running_tasks = st.lists(
 many = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def value_of(task: PlacedTask | Assignment, name: str) -> str | None:
+def value_of(task: Assignment, name: str) -> str | None:
     return field_value(name, task.hostname, task.attributes, task.zone, task.region)
 
 
 @many
 @given(wishes(), clusters(), running_tasks)
 def test_every_task_is_placed_or_explained(
-    requests: list[TaskRequest], offers: list[Offer], running: list[PlacedTask]
+    requests: list[TaskRequest], offers: list[Offer], running: list[Assignment]
 ) -> None:
     found = place(requests, offers, running)
     told = [a.task for a in found.assignments] + [m.task for m in found.misfits]
@@ -133,15 +137,17 @@ def test_every_task_is_placed_or_explained(
         assert sum(misfit.counts.values()) == len(rows)
 
 
-@many
+@settings(many, max_examples=25)
 @given(wishes(), clusters(), running_tasks)
-def test_every_offer_is_useful_or_useless_with_a_reason(
-    requests: list[TaskRequest], offers: list[Offer], running: list[PlacedTask]
+def test_an_offer_is_useless_when_none_of_the_tasks_fits_alone(
+    requests: list[TaskRequest], offers: list[Offer], running: list[Assignment]
 ) -> None:
-    found = place(requests, offers, running)
-    assert found.useful_offers | set(found.useless_offers) == {o.offer_id for o in offers}
-    assert not found.useful_offers & set(found.useless_offers)
-    assert all(found.useless_offers.values())
+    useless = place(requests, offers, running).useless_offers
+    for key in {(o.agent_id, o.mesos_role) for o in offers}:
+        group = [o for o in offers if (o.agent_id, o.mesos_role) == key]
+        fits = any(place([request], group, running).complete for request in requests)
+        assert {o.offer_id in useless for o in group} == {not fits}
+    assert all(useless.values())
 
 
 @many
@@ -193,7 +199,7 @@ def test_ports_are_offered_and_distinct_on_each_machine(
 @many
 @given(wishes(), clusters(), running_tasks)
 def test_constraints_hold(
-    requests: list[TaskRequest], offers: list[Offer], running: list[PlacedTask]
+    requests: list[TaskRequest], offers: list[Offer], running: list[Assignment]
 ) -> None:
     found = place(requests, offers, running)
     for role in ROLES:
@@ -205,7 +211,7 @@ def test_constraints_hold(
 
 
 def assert_holds(
-    rule: PlacementConstraint, mine: Sequence[Assignment], already: Sequence[PlacedTask]
+    rule: PlacementConstraint, mine: Sequence[Assignment], already: Sequence[Assignment]
 ) -> None:
     """Check one rule on the tasks of one role, by counting once more."""
     values = [value_of(task, rule.field) for task in mine]
@@ -262,11 +268,13 @@ def roomy(number: int, rack: str) -> Offer:
 @many
 @given(wishes(), clusters(), running_tasks, st.randoms(use_true_random=False))
 def test_the_order_of_the_offers_does_not_matter(
-    requests: list[TaskRequest], offers: list[Offer], running: list[PlacedTask], random: object
+    requests: list[TaskRequest], offers: list[Offer], running: list[Assignment], random: object
 ) -> None:
     shuffled = list(offers)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert place(requests, offers, running) == place(requests, shuffled, running)
+    one, other = place(requests, offers, running), place(requests, shuffled, running)
+    assert one == other
+    assert one.useless_offers == other.useless_offers
 
 
 @many

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
@@ -23,6 +23,9 @@ from dcos_tensorflow.core.model.spec import ServiceSpec, Uri
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.volume_spec import Reservation
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.core.placement.agent_table import AgentTable
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,8 @@ class OfferDesk:
     #: When the last REVIVE was sent, in unix seconds.
     revived_at: float = 0.0
     log: OfferLog = OfferLog()
+    #: What placement made of the offers when it last looked at them; None when nothing is wanted.
+    table: AgentTable | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

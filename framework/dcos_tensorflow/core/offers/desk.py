@@ -16,14 +16,16 @@ from dcos_tensorflow.core.model.actions import Revive, Suppress
 from dcos_tensorflow.core.model.gang import Placing
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.quota import shortage
+from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.offers import reservations, volume_places
 from dcos_tensorflow.core.offers.launching import SOON_REFUSE_SECONDS, launch
 from dcos_tensorflow.core.offers.reconciliation import doubt
 from dcos_tensorflow.core.offers.returning import decline
 from dcos_tensorflow.core.offers.wants import Wants, wants
+from dcos_tensorflow.core.placement.agent_table import AgentTable
 from dcos_tensorflow.core.placement.constraints import depends_on_counts
-from dcos_tensorflow.core.placement.place import PlacedTask, Placement, place
+from dcos_tensorflow.core.placement.place import Placement, place
 from dcos_tensorflow.core.recovery import avoidance, sidecars
 from dcos_tensorflow.core.recovery.backoff import spread
 from dcos_tensorflow.core.recovery.causes import PORT_TAKEN
@@ -127,6 +129,8 @@ def _want_nothing(draft: Draft) -> None:
     for gang in draft.gangs():
         _stop_looking(gang)
     decline(draft, tuple(draft.state.desk.offers), seconds, "nothing is wanted now")
+    if draft.state.desk.table is not None:
+        draft.state = replace(draft.state, desk=replace(draft.state.desk, table=None))
     if awaited:
         _ask_for_offers(draft)
     elif not soon and draft.state.desk.suppressed is not True:
@@ -169,7 +173,7 @@ def _consider(gang: GangDraft, what: Wants) -> None:
     if gang.placing.considered == (draft.state.desk.version, asked):
         return
     avoided = avoidance.reasons(draft) if choosy else {}
-    offers = volume_places.placeable(gang.spec, draft.state.desk.offers.values())
+    offers = _table(gang)
     placed = _placed(draft, what)
     salt = _port_salt(gang)
     result = place(what.every, offers, placed, avoided, salt)
@@ -203,25 +207,23 @@ def _port_salt(gang: GangDraft) -> str:
     return f"{state.instance}/{state.attempt}" if clashed else state.instance
 
 
-def _placed(draft: Draft, what: Wants) -> tuple[PlacedTask, ...]:
+def _table(gang: GangDraft) -> AgentTable:
+    """Return the offers in hand as placement has them, made of the table before and kept."""
+    draft = gang.service
+    desk = draft.state.desk
+    before = desk.table if desk.table is not None else AgentTable()
+    table = before.of(volume_places.placeable(gang.spec, desk.offers))
+    draft.state = replace(draft.state, desk=replace(desk, table=table))
+    return table
+
+
+def _placed(draft: Draft, what: Wants) -> tuple[TaskRecord, ...]:
     """Return what runs already, as far as placement constraints count it."""
     rules = {rule for request in what.every for rule in request.constraints}
     if not any(depends_on_counts(rule) for rule in rules):
         return ()
     wanted = {request.name for request in what.members}
-    return tuple(
-        PlacedTask(
-            name=r.name,
-            role=r.role,
-            agent_id=r.agent_id,
-            hostname=r.hostname,
-            attributes=r.attributes,
-            zone=r.zone,
-            region=r.region,
-        )
-        for r in draft.state.live_tasks
-        if r.name not in wanted
-    )
+    return tuple(record for record in draft.state.live_tasks if record.name not in wanted)
 
 
 def _keep_waiting(

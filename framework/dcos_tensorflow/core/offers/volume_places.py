@@ -6,7 +6,7 @@ Pure. What is reserved, and what becomes of it, is told in ``core.offers.reserva
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
@@ -80,16 +80,16 @@ def _is_called_by_another_port(view: GangView, record: TaskRecord) -> bool:
     return by_name and role is not None and record.ports[0] != role.port
 
 
-def placeable(spec: ServiceSpec, offers: Iterable[Offer]) -> tuple[Offer, ...]:
+def placeable(spec: ServiceSpec, offers: Mapping[str, Offer]) -> Mapping[str, Offer]:
     """Return the offers without what cannot be reserved, where tasks are to have volumes."""
     if not any(role.volume is not None for role in spec.roles):
-        return tuple(offers)
-    return tuple(
-        replace(o, resources=o.resources - o.fixed, ports=o.ports.without(o.fixed_ports))
+        return offers
+    return {
+        offer_id: replace(o, resources=o.resources - o.fixed, ports=o.ports.without(o.fixed_ports))
         if o.fixed != Resources() or o.fixed_ports.ranges
         else o
-        for o in offers
-    )
+        for offer_id, o in offers.items()
+    }
 
 
 def _beyond(wanted: Resources, held: Iterable[OfferedReservation]) -> Resources:

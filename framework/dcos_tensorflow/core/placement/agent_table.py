@@ -1,170 +1,242 @@
 """Offers as a table: one row per agent and Mesos role, columns as numpy arrays.
 
-``core.placement.place`` builds one table per decision and asks it for whole columns, so that a
-decision over 10,000 agents is a few vector operations. Offers of the same agent and Mesos role are
-added up (Mesos offers freed resources of an agent as one more offer); offers of different Mesos
-roles are never combined, an ACCEPT of both would be refused whole. The table never changes and
-never decides anything.
+The service keeps the table of its last decision beside its offers. Before the next one
+:meth:`AgentTable.of` looks up which offers came and went, and makes only the rows of those agents
+anew: what a decision over 10,000 agents costs is what changed, and some copying of arrays. Offers
+of the same agent and Mesos role are added up (Mesos offers freed resources of an agent as one more
+offer); offers of different Mesos roles are never combined, an ACCEPT of both would be refused
+whole. A table never changes and never decides anything.
 
-Rows are in the order of (agent id, Mesos role): nothing depends on the order of the offers.
+Rows are in the order of (agent id, Mesos role): nothing depends on the order of the offers, nor on
+the tables before.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, groupby
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.model.offer import Offer
-from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.placement.constraints import Column, field_value
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.placement.constraints import Column, Values, field_value
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+Key = tuple[str, str]
 
-#: Rows of the resource matrix. All but gpus in thousandths, Mesos' own fixed point.
-CPUS, MEM, DISK, GPUS = range(4)
+#: Rows of ``AgentTable.numbers``. CPUS, MEM and DISK in thousandths, Mesos' own fixed point;
+#: PORTS is how many there are. OFFERS is how many were merged, UNAVAILABLE whether a maintenance
+#: window is announced.
+CPUS, MEM, DISK, GPUS, PORTS, OFFERS, UNAVAILABLE = range(7)
+_WIDTH = 7
+#: The field by which machines are told apart. No constraint can have it: theirs is never empty.
+MACHINE = ""
 #: A loopback address is always this machine: agents there share its ports.
 _LOOPBACK = "127.0.0.0/8"
+#: A column is made anew once it remembers more texts that are gone than rows, and this many.
+_FORGOTTEN_TEXTS = 1000
+_KEY = attrgetter("key")
 _OFFER_ID = attrgetter("offer_id")
-_ROW = attrgetter("agent_id", "mesos_role")
-_ORDER = attrgetter("agent_id", "mesos_role", "offer_id")
-_AMOUNTS = (
-    (CPUS, 1000, attrgetter("cpus")),
-    (MEM, 1000, attrgetter("mem")),
-    (DISK, 1000, attrgetter("disk")),
-    (GPUS, 1, attrgetter("gpus")),
-)
 
 
-def as_vector(resources: Resources) -> IntArray:
-    """Return ``resources`` as a column of the resource matrix: exact integers."""
-    return np.array(
-        [
-            round(resources.cpus * 1000),
-            round(resources.mem * 1000),
-            round(resources.disk * 1000),
-            resources.gpus,
-        ],
-        dtype=np.int64,
+def amounts(resources: Resources) -> tuple[int, int, int, int]:
+    """Return CPUS, MEM, DISK and GPUS of ``resources`` as the table has them: exact integers."""
+    return (
+        round(resources.cpus * 1000),
+        round(resources.mem * 1000),
+        round(resources.disk * 1000),
+        resources.gpus,
     )
 
 
-@dataclass(frozen=True)
+class Agent:
+    """One row: what an agent offers for one Mesos role.
+
+    ``offers`` were merged; the first by offer id, ``speaker``, says host name, address and
+    attributes. ``ports`` are the free ports of all, ``mounts`` the sizes (MB) of their whole disks.
+    """
+
+    __slots__ = ("key", "mounts", "offers", "ports", "speaker")
+
+    def __init__(self, offers: tuple[Offer, ...]) -> None:
+        self.offers = offers
+        self.speaker = speaker = offers[0]
+        self.key: Key = (speaker.agent_id, speaker.mesos_role)
+        self.ports, self.mounts = speaker.ports, speaker.mounts
+        for offer in offers[1:]:
+            self.ports = self.ports + offer.ports
+            self.mounts = self.mounts + offer.mounts
+
+    @property
+    def offer_ids(self) -> tuple[str, ...]:
+        """Return the ids of all offers: one ACCEPT takes them together."""
+        return tuple(map(_OFFER_ID, self.offers))
+
+    def numbers(self) -> tuple[int, ...]:
+        """Return this agent's column of ``AgentTable.numbers``."""
+        total = self.speaker.resources
+        for offer in self.offers[1:]:
+            total = total + offer.resources
+        unavailable = self.speaker.unavailable_from is not None
+        return (*amounts(total), len(self.ports), len(self.offers), unavailable)
+
+
 class AgentTable:
     """What every (agent, Mesos role) offers. All arrays have one entry per row.
 
-    ``offers`` holds one offer per row that speaks for its host name, address and attributes;
-    ``offer_ids`` all that were merged. ``free`` has a row per resource (CPUS, MEM, DISK, GPUS).
-    ``machine`` numbers the machines: rows with the same number share one set of ports.
-    ``range_*`` are all port ranges of all rows, flat: first and last port, and whose they are.
-    ``mounts`` has the sizes (MB) of whole disks, of the rows that have some.
+    ``offers`` is what the table was made of, by offer id; ``agents`` are the rows; ``numbers`` has
+    an array per resource and more (CPUS ... UNAVAILABLE). Fields and ports are worked out when they
+    are first asked for; the tables made from this one then have them, too.
     """
 
-    offers: tuple[Offer, ...]
-    offer_ids: tuple[tuple[str, ...], ...]
-    ports: tuple[PortRanges, ...]
-    free: IntArray
-    port_count: IntArray
-    machine: IntArray
-    range_first: IntArray
-    range_last: IntArray
-    range_row: IntArray
-    mounts: Mapping[int, tuple[float, ...]]
+    def __init__(
+        self,
+        offers: Mapping[str, Offer] | None = None,
+        agents: NDArray[np.object_] | None = None,
+        numbers: IntArray | None = None,
+    ) -> None:
+        self.offers = {} if offers is None else offers
+        self.agents = np.empty(0, dtype=np.object_) if agents is None else agents
+        self.numbers = np.empty((_WIDTH, 0), dtype=np.int64) if numbers is None else numbers
+        self._columns: dict[str, Column] = {}
+        self._ranges: IntArray | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return len(self.offers)
+        return len(self.agents)
 
-    def column(self, field: str, more_values: Iterable[str] = ()) -> Column:
-        """Return ``field`` of every row; ``more_values`` are known besides those of the rows."""
-        found = [
-            field_value(field, offer.hostname, offer.attributes, offer.zone, offer.region)
-            for offer in self.offers
-        ]
-        values = tuple(sorted({value for value in found if value is not None} | set(more_values)))
-        code: dict[str | None, int] = {value: number for number, value in enumerate(values)}
-        code[None] = -1
-        codes = np.fromiter((code[value] for value in found), dtype=np.int64, count=len(found))
-        return Column(values, codes)
+    @property
+    def free(self) -> IntArray:
+        """Return an array per resource: CPUS, MEM, DISK, GPUS, PORTS."""
+        return self.numbers[: PORTS + 1]
+
+    def of(self, offers: Mapping[str, Offer]) -> AgentTable:
+        """Return the table of ``offers``, by id; only rows whose offers changed are made anew."""
+        before = self.offers
+        if offers is before:
+            return self
+        other = map(is_not, map(before.get, offers), offers.values())
+        come = [o for o in compress(offers.values(), other) if o != before.get(o.offer_id)]
+        replaced = [before[o.offer_id] for o in come if o.offer_id in before]
+        gone: list[Offer] = []
+        if len(before) - len(replaced) != len(offers) - len(come):
+            gone = [before[offer_id] for offer_id in before.keys() - offers.keys()]
+        groups: dict[Key, list[Offer]] = {_key(offer): [] for offer in (*gone, *replaced)}
+        for offer in come:
+            groups.setdefault(_key(offer), []).append(offer)
+        return self._with(offers, groups)
+
+    def rows_of(self, agent_id: str) -> slice:
+        """Return the rows of an agent, whatever their Mesos roles."""
+        first = bisect_left(self.agents, (agent_id, ""), key=_KEY)
+        last = first
+        while last < len(self) and self.agents[last].speaker.agent_id == agent_id:
+            last += 1
+        return slice(first, last)
+
+    def column(self, field: str) -> Column:
+        """Return ``field`` of every row. Numbers may be added to ``values``, never changed."""
+        column = self._columns.get(field)
+        if column is None:
+            values = Values()
+            column = self._columns[field] = Column(values, _codes(values, field, self.agents))
+        return column
 
     def offering_port(self, port: int) -> BoolArray:
         """Say for every row whether ``port`` is among its free ports."""
-        rows = np.zeros(len(self), dtype=np.bool_)
-        rows[self.range_row[(self.range_first <= port) & (port <= self.range_last)]] = True
-        return rows
+        if self._ranges is None:
+            self._ranges = _ranges(self.agents, 0)
+        first, last, row = self._ranges
+        found = np.zeros(len(self), dtype=np.bool_)
+        found[row[(first <= port) & (port <= last)]] = True
+        return found
+
+    def _with(
+        self, offers: Mapping[str, Offer], groups: Mapping[Key, Sequence[Offer]]
+    ) -> AgentTable:
+        """Make the rows of ``groups`` anew: of what has come, and what is left of before."""
+        fresh: list[Agent] = []
+        places: list[int] = []
+        removed: list[int] = []
+        for key, come in sorted(groups.items()):
+            row = bisect_left(self.agents, key, key=_KEY)
+            group = {offer.offer_id: offer for offer in come}
+            place = row - len(removed)
+            if row < len(self) and self.agents[row].key == key:
+                removed.append(row)
+                for offer in self.agents[row].offers:
+                    now = offers.get(offer.offer_id)
+                    if now is not None and _key(now) == key:
+                        group[offer.offer_id] = now
+            if group:
+                fresh.append(Agent(tuple(sorted(group.values(), key=_OFFER_ID))))
+                places.append(place)
+        stay = np.delete(np.arange(len(self)), removed)
+        return self._spliced(
+            offers, np.insert(stay, places, len(self) + np.arange(len(fresh))), fresh
+        )
+
+    def _spliced(
+        self, offers: Mapping[str, Offer], source: IntArray, fresh: Sequence[Agent]
+    ) -> AgentTable:
+        """Return a table of old and ``fresh`` rows; ``source`` numbers them, the old ones first."""
+        agents = np.empty(len(fresh), dtype=np.object_)
+        agents[:] = fresh
+        numbers = np.array([agent.numbers() for agent in fresh], dtype=np.int64)
+        found = AgentTable(
+            offers,
+            np.concatenate([self.agents, agents])[source],
+            np.concatenate([self.numbers, numbers.reshape(-1, _WIDTH).T], axis=1)[:, source],
+        )
+        for name, column in self._columns.items():
+            codes = np.concatenate([column.codes, _codes(column.values, name, agents)])[source]
+            if len(column.values) <= 2 * len(found) + _FORGOTTEN_TEXTS:
+                found._columns[name] = Column(column.values, codes)
+        if self._ranges is not None:
+            ranges = np.concatenate([self._ranges, _ranges(agents, len(self))], axis=1)
+            row = np.full(len(self) + len(fresh), -1, dtype=np.int64)
+            row[source] = np.arange(len(source))
+            ranges[2] = row[ranges[2]]
+            found._ranges = ranges[:, ranges[2] >= 0]
+        return found
 
 
-def table_of(offers: Sequence[Offer]) -> AgentTable:
-    """Build the table. An offer given twice counts once."""
-    groups = _groups(offers)
-    rows = tuple(group[0] for group in groups)
-    ports = tuple(map(_ports, groups))
-    ranges = np.array(
-        list(chain.from_iterable(free.ranges for free in ports)), dtype=np.int64
-    ).reshape(-1, 2)
-    range_row = np.repeat(np.arange(len(rows)), [len(free.ranges) for free in ports])
-    sizes = ranges[:, 1] - ranges[:, 0] + 1
-    return AgentTable(
-        offers=rows,
-        offer_ids=tuple(tuple(map(_OFFER_ID, group)) for group in groups),
-        ports=ports,
-        free=_free(groups),
-        port_count=np.bincount(range_row, weights=sizes, minlength=len(rows)).astype(np.int64),
-        machine=_machines(rows),
-        range_first=ranges[:, 0],
-        range_last=ranges[:, 1],
-        range_row=range_row,
-        mounts={
-            row: disks
-            for row, group in enumerate(groups)
-            if (disks := tuple(chain.from_iterable(offer.mounts for offer in group)))
-        },
-    )
+def table_of(offers: Iterable[Offer]) -> AgentTable:
+    """Build a table from nothing. An offer given twice counts once."""
+    return AgentTable().of({offer.offer_id: offer for offer in offers})
 
 
-def _groups(offers: Sequence[Offer]) -> list[tuple[Offer, ...]]:
-    """Return the offers of each agent and Mesos role, all in a fixed order."""
-    ordered = sorted({offer.offer_id: offer for offer in offers}.values(), key=_ORDER)
-    if len(set(map(_ROW, ordered))) == len(ordered):
-        return [(offer,) for offer in ordered]
-    return [tuple(group) for _, group in groupby(ordered, _ROW)]
+def _key(offer: Offer) -> Key:
+    return (offer.agent_id, offer.mesos_role)
 
 
-def _ports(group: tuple[Offer, ...]) -> PortRanges:
-    if len(group) == 1:
-        return group[0].ports
-    return sum((offer.ports for offer in group), PortRanges())
+def _codes(values: Values, field: str, agents: NDArray[np.object_]) -> IntArray:
+    """Return the number of what each agent has in ``field``."""
+    texts = (_text(field, agent.speaker) for agent in agents)
+    return np.fromiter(map(values.code, texts), dtype=np.int64, count=len(agents))
 
 
-def _free(groups: Sequence[tuple[Offer, ...]]) -> IntArray:
-    """Return the resource matrix: what the offers of each row add up to."""
-    totals = [
-        group[0].resources
-        if len(group) == 1
-        else sum((offer.resources for offer in group), Resources())
-        for group in groups
-    ]
-    free = np.empty((4, len(groups)), dtype=np.int64)
-    for resource, scale, amount in _AMOUNTS:
-        amounts = np.fromiter(map(amount, totals), dtype=np.float64, count=len(totals))
-        free[resource] = np.rint(amounts * scale)
-    return free
+def _text(field: str, offer: Offer) -> str | None:
+    """Return what an agent has in ``field``.
 
-
-def _machines(offers: Sequence[Offer]) -> IntArray:
-    """Number the machines by address; all loopback addresses are one machine.
-
-    TensorFlow's gRPC server listens on all interfaces whatever its address says, so agents of
-    one machine cannot both use a port, though each may offer it.
+    As MACHINE that is its address. TensorFlow's gRPC server listens on all interfaces whatever
+    its address says, so agents of one machine cannot both use a port, though each may offer it.
     """
-    machines = [
-        _LOOPBACK if offer.address.startswith("127.") else offer.address or offer.agent_id
-        for offer in offers
+    if field != MACHINE:
+        return field_value(field, offer.hostname, offer.attributes, offer.zone, offer.region)
+    return _LOOPBACK if offer.address.startswith("127.") else offer.address or offer.agent_id
+
+
+def _ranges(agents: NDArray[np.object_], first_row: int) -> IntArray:
+    """Return all port ranges, flat: first ports, last ports, and the rows that offer them."""
+    found = [
+        (first, last, row)
+        for row, agent in enumerate(agents, first_row)
+        for first, last in agent.ports.ranges
     ]
-    numbers = {machine: number for number, machine in enumerate(dict.fromkeys(machines))}
-    return np.array([numbers[machine] for machine in machines], dtype=np.int64)
+    return np.array(found, dtype=np.int64).reshape(-1, 3).T

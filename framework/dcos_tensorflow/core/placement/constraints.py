@@ -1,6 +1,6 @@
 """Placement constraints: which agents a rule allows, given what already runs.
 
-``core.placement.place`` calls it with one column of the agent table and the number of tasks per
+``core.placement.packing`` calls it with one column of the agent table and the number of tasks per
 value; ``options`` calls :func:`problem_with` to refuse a rule before anything runs. The operators
 are Marathon's and the DC/OS SDK's (Marathon docs, "Constraints"; SDK docs, "Placement"). Nothing
 here counts or places a task.
@@ -21,7 +21,7 @@ What the operators mean, where the sources leave room:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,11 +46,55 @@ _NEED_A_VALUE = (
 )
 
 
+class Values:
+    """The texts that one field has on any agent, numbered from 0 in the order they came.
+
+    A text keeps its number, and new ones are added: so the tables that follow each other share
+    one, and a rule looks at each text once. The number says nothing but which text it is.
+    """
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.texts: list[str] = []
+        self._codes: dict[str | None, int] = {None: -1}
+        self._patterns: dict[str, list[bool]] = {}
+        for text in texts:
+            self.code(text)
+
+    def __len__(self) -> int:
+        """Return how many texts there are."""
+        return len(self.texts)
+
+    def code(self, text: str | None) -> int:
+        """Return the number of ``text``, a new one if need be; -1 for None."""
+        code = self._codes.get(text)
+        if code is None and text is not None:
+            code = self._codes[text] = len(self.texts)
+            self.texts.append(text)
+        return -1 if code is None else code
+
+    def same_as(self, wanted: str) -> BoolArray:
+        """Say of every text whether it is ``wanted``; numbers are compared as numbers."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        number = _number(wanted)
+        if number is not None:
+            found[:] = [_number(text) == number for text in self.texts]
+        elif wanted in self._codes:
+            found[self._codes[wanted]] = True
+        return found
+
+    def like(self, pattern: str) -> BoolArray:
+        """Say of every text whether the regular expression matches the whole of it."""
+        answers = self._patterns.setdefault(pattern, [])
+        matches = re.compile(pattern).fullmatch
+        answers.extend(matches(text) is not None for text in self.texts[len(answers) :])
+        return np.array(answers, dtype=np.bool_)
+
+
 @dataclass(frozen=True)
 class Column:
     """One field of every agent: a number into ``values`` per agent, -1 where it is missing."""
 
-    values: tuple[str, ...]
+    values: Values
     codes: IntArray
 
 
@@ -80,6 +124,13 @@ def problem_with(constraint: PlacementConstraint) -> str | None:
     if counted and not (value.isascii() and value.isdigit() and int(value) > 0):
         return f"{describe(constraint)}: {operator} needs a whole number above 0, not {value!r}"
     return None
+
+
+def refuse_broken(constraint: PlacementConstraint) -> None:
+    """Raise ValueError for a rule that :func:`problem_with` refuses."""
+    problem = problem_with(constraint)
+    if problem is not None:
+        raise ValueError(problem)
 
 
 def field_value(
@@ -115,57 +166,54 @@ def depends_on_counts(constraint: PlacementConstraint) -> bool:
 def allowed_agents(constraint: PlacementConstraint, column: Column, counts: IntArray) -> BoolArray:
     """Say for every agent whether the rule lets one more task onto it.
 
-    ``counts`` is the number of tasks of the role per entry of ``column.values``.
-    Raises ValueError for a rule that :func:`problem_with` refuses.
+    ``counts`` is the number of tasks of the role per entry of ``column.values``. Raises ValueError
+    for a rule that :func:`problem_with` refuses.
     """
-    problem = problem_with(constraint)
-    if problem is not None:
-        raise ValueError(problem)
-    missing = constraint.operator in _NEGATIVE
-    # A code of -1 picks the entry appended last.
-    return np.append(_allowed_values(constraint, column.values, counts), missing)[column.codes]
-
-
-def _allowed_values(
-    constraint: PlacementConstraint, values: tuple[str, ...], counts: IntArray
-) -> BoolArray:
-    """Say for every value whether one more task may go to it."""
-    operator, wanted = constraint.operator, constraint.value
-    used = counts > 0
-    allowed: BoolArray
-    if operator is ConstraintOperator.UNIQUE:
-        allowed = ~used
-    elif operator is ConstraintOperator.MAX_PER:
-        allowed = counts < int(wanted)
-    elif operator is ConstraintOperator.GROUP_BY:
-        allowed = ~used
-        if used.any() and int(used.sum()) >= int(wanted or 0):
-            allowed |= counts == counts[used].min()
-    elif operator is ConstraintOperator.CLUSTER and not wanted:
-        allowed = used if used.any() else ~used
+    refuse_broken(constraint)
+    if depends_on_counts(constraint):
+        allowed = allowed_by_counts(constraint, counts)
     else:
-        allowed = _matching(operator, wanted, values)
+        allowed = _matching(constraint, column.values)
+    # A code of -1 picks the entry appended last.
+    return np.append(allowed, constraint.operator in _NEGATIVE)[column.codes]
+
+
+def allowed_by_counts(constraint: PlacementConstraint, counts: IntArray) -> BoolArray:
+    """Say for every value whether one more task may go to it, by the number of tasks on each.
+
+    For rules that :func:`depends_on_counts` and that have nothing wrong with them.
+    """
+    operator, used = constraint.operator, counts > 0
+    allowed: BoolArray = ~used
+    if operator is ConstraintOperator.MAX_PER:
+        allowed = counts < int(constraint.value)
+    elif operator is ConstraintOperator.GROUP_BY:
+        if used.any() and int(used.sum()) >= int(constraint.value or 0):
+            allowed |= counts == counts[used].min()
+    elif operator is ConstraintOperator.CLUSTER and used.any():
+        allowed = used
     return allowed
 
 
-def _matching(operator: ConstraintOperator, wanted: str, values: tuple[str, ...]) -> BoolArray:
+def looks_at_one_value(constraint: PlacementConstraint) -> bool:
+    """Say whether a counted rule's answer for a value depends on the tasks on that value only."""
+    return constraint.operator in (ConstraintOperator.UNIQUE, ConstraintOperator.MAX_PER)
+
+
+def _matching(constraint: PlacementConstraint, values: Values) -> BoolArray:
     """Answer for the operators that look at nothing but the value."""
-    if operator in (ConstraintOperator.LIKE, ConstraintOperator.UNLIKE):
-        matches = re.compile(wanted).fullmatch
-        found = (matches(value) is not None for value in values)
-    else:
-        same = _normal(wanted)
-        found = (_normal(value) == same for value in values)
-    result = np.fromiter(found, dtype=np.bool_, count=len(values))
-    return ~result if operator in _NEGATIVE else result
+    operator, wanted = constraint.operator, constraint.value
+    patterns = (ConstraintOperator.LIKE, ConstraintOperator.UNLIKE)
+    found = values.like(wanted) if operator in patterns else values.same_as(wanted)
+    return ~found if operator in _NEGATIVE else found
 
 
-def _normal(text: str) -> str:
-    """Return numbers in one spelling, other text as it is."""
+def _number(text: str) -> str | None:
+    """Return a number in its one spelling; None for other text."""
     try:
         return _scalar_text(float(text))
     except ValueError:
-        return text
+        return None
 
 
 def _scalar_text(value: float) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dcos_tensorflow.core.placement.agent_table import CPUS, DISK, GPUS, MEM
+from dcos_tensorflow.core.placement.agent_table import CPUS, DISK, GPUS, MEM, OFFERS, PORTS
 from dcos_tensorflow.core.placement.packing import Kind, Packing
 
 IntArray = NDArray[np.int64]
@@ -40,7 +40,7 @@ def explain(packing: Packing, kind: Kind, avoid: Mapping[str, str]) -> tuple[str
     if not len(table):
         return "no offers", {}
     labels, failed = _first_failures(packing, kind)
-    offers = np.array([len(ids) for ids in table.offer_ids], dtype=np.int64)
+    offers = table.numbers[OFFERS]
     counts: dict[str, int] = {}
     others: list[tuple[int, str]] = []
     for number, label in enumerate(labels):
@@ -53,7 +53,7 @@ def explain(packing: Packing, kind: Kind, avoid: Mapping[str, str]) -> tuple[str
         counts[text] = int(rows.sum())
         if label not in _RESOURCES:
             others.append((int(offers[rows].sum()), text))
-    short = np.isin(failed, [n for n, label in enumerate(labels) if label in _RESOURCES])
+    short = np.array([label in _RESOURCES for label in (*labels, "")])[failed]
     parts = [_nearest(packing, kind, short)] if short.any() else []
     for number, text in sorted(others, key=lambda other: -other[0]):
         parts.append(f"{number} offer{'s' * (number != 1)} {text}")
@@ -61,15 +61,18 @@ def explain(packing: Packing, kind: Kind, avoid: Mapping[str, str]) -> tuple[str
 
 
 def useless_rows(
-    packing: Packing, kinds: Sequence[Kind], useful: BoolArray, avoid: Mapping[str, str]
+    packing: Packing, fitting: Mapping[Kind, BoolArray], avoid: Mapping[str, str]
 ) -> dict[int, str]:
-    """Return for every row that is not ``useful`` why: what the most suitable kind failed at."""
-    if not kinds:
-        return dict.fromkeys(range(len(useful)), "nothing is wanted")
-    rows = np.flatnonzero(~useful)
+    """Return for every row that holds nothing why: what the most suitable kind failed at.
+
+    ``packing`` is one that nothing was placed in, ``fitting`` what fits there.
+    """
+    if not fitting:
+        return dict.fromkeys(range(len(packing.problem.table)), "nothing is wanted")
+    rows = np.flatnonzero(~np.logical_or.reduce(list(fitting.values())))
     furthest = np.full(len(rows), -1, dtype=np.int64)
     reasons = np.full(len(rows), "", dtype=object)
-    for kind in kinds:
+    for kind in fitting:
         labels, failed = _first_failures(packing, kind)
         texts = np.array(
             [f"too little {label}" if label in _RESOURCES else label for label in labels],
@@ -78,9 +81,9 @@ def useless_rows(
         better = failed[rows] > furthest
         furthest[better] = failed[rows][better]
         reasons[better] = texts[failed[rows][better]]
-    offers = packing.problem.table.offers
+    agents = packing.problem.table.agents
     return {
-        int(row): f"{reason}: {avoid[offers[row].agent_id]}" if reason == AVOIDED else str(reason)
+        int(row): f"{reason}: {avoid[agents[row].key[0]]}" if reason == AVOIDED else str(reason)
         for row, reason in zip(rows, reasons, strict=True)
     }
 
@@ -96,8 +99,6 @@ def _first_failures(packing: Packing, kind: Kind) -> tuple[list[str], IntArray]:
     everything gets the number of conditions.
     """
     checks = [*packing.checks(kind)]
-    fixed = len(kind.eligible)
-    checks[fixed:fixed] = packing.rule_checks(kind)
     failed = np.full(len(packing.problem.table), len(checks), dtype=np.int64)
     for number in reversed(range(len(checks))):
         failed[~checks[number][1]] = number
@@ -106,8 +107,8 @@ def _first_failures(packing: Packing, kind: Kind) -> tuple[list[str], IntArray]:
 
 def _avoided(packing: Packing, rows: BoolArray, avoid: Mapping[str, str]) -> str:
     """Name the reasons for which agents are avoided, three at most."""
-    offers = packing.problem.table.offers
-    reasons = sorted({avoid[offers[row].agent_id] for row in np.flatnonzero(rows)})
+    agents = packing.problem.table.agents
+    reasons = sorted({avoid[agents[row].key[0]] for row in np.flatnonzero(rows)})
     more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
     return f"{AVOIDED}: {', '.join(reasons[:3])}{more}"
 
@@ -115,16 +116,19 @@ def _avoided(packing: Packing, rows: BoolArray, avoid: Mapping[str, str]) -> str
 def _nearest(packing: Packing, kind: Kind, rows: BoolArray) -> str:
     """Say what is needed and what the agent that comes nearest to it offers."""
     candidates = np.flatnonzero(rows)
-    missing = np.maximum(kind.need[:, np.newaxis] - packing.free[:, candidates], 0)
-    lacking = missing / np.maximum(kind.need, 1)[:, np.newaxis]
-    row = int(candidates[int(lacking.sum(axis=0).argmin())])
+    lacking = sum(
+        np.maximum(need - free[candidates], 0) / max(need, 1)
+        for need, free in zip(kind.need[:PORTS], packing.free, strict=False)
+    )
+    row = int(candidates[int(np.argmin(lacking))])
     needs, offered = [], []
     for resource, divisor, form in _RESOURCES.values():
-        if packing.free[resource, row] < kind.need[resource]:
-            needs.append(form.format(_amount(int(kind.need[resource]), divisor)))
-            offered.append(_amount(int(packing.free[resource, row]), divisor))
+        free = int(packing.free[resource][row])
+        if free < kind.need[resource]:
+            needs.append(form.format(_amount(kind.need[resource], divisor)))
+            offered.append(_amount(free, divisor))
     beside = packing.on_row.get(row, [])
-    agent = packing.problem.table.offers[row].agent_id
+    agent = packing.problem.table.agents[row].key[0]
     return (
         f"needs {' and '.join(needs)}, best agent {agent} offers {' and '.join(offered)}"
         f"{_beside(beside)}"

@@ -1,9 +1,11 @@
 """One attempt to pack tasks onto agents: what is still free, and the best agent for the next task.
 
-``core.placement.place`` makes a :class:`Packing` per attempt, feeds it tasks in an order of its
-choice and keeps the best attempt. Tasks that want the same are one :class:`Kind` and share their
-vectors: after a task was placed only the changed rows are looked at again. A Packing changes while
-it works and is never seen outside a decision.
+``core.placement.search`` makes a :class:`Packing` per order that it tries, feeds it tasks in that
+order and keeps the best. Tasks that want the same are one :class:`Kind` and share a vector with a
+score per row. It is worked out once over all rows; after that only rows that a placed task changed
+are looked at again, one by one. So a task costs the same few operations on one row or on many
+agents, and a search for the least score. A Packing changes while it works and is never seen outside
+a decision.
 
 What it prefers, most important first:
 
@@ -22,27 +24,39 @@ each free GPU.
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dcos_tensorflow.core.model.resources import PortRanges
 from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
-from dcos_tensorflow.core.placement.agent_table import CPUS, DISK, GPUS, MEM, AgentTable
+from dcos_tensorflow.core.placement.agent_table import (
+    CPUS,
+    DISK,
+    GPUS,
+    MACHINE,
+    MEM,
+    PORTS,
+    UNAVAILABLE,
+    AgentTable,
+)
 from dcos_tensorflow.core.placement.constraints import (
     Column,
-    allowed_agents,
-    depends_on_counts,
+    allowed_by_counts,
     describe,
+    looks_at_one_value,
+    refuse_broken,
 )
+from dcos_tensorflow.core.placement.ports import choose_ports
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
-Rows = slice | IntArray
+#: All rows, some, or one. Of one row an array yields a scalar: the same formulas work on it.
+Rows = slice | IntArray | int
+Answers = Any
 
 ALL_ROWS = slice(None)
 #: What a free GPU must keep on its agent, in thousandths of cpus and MB.
@@ -56,25 +70,52 @@ _STRANDS_GPUS = 1e4
 _HAS_FREE_GPUS = 10.0
 _PER_GPU_LEFT = 10.0
 
+#: Scores of so many kinds are kept; those of another kind take the place of the oldest.
+_KEPT_SCORES = 256
+#: From so many changes on, all changed rows are worked out together.
+_MANY_CHANGES = 12
+_AMOUNTS = ((GPUS, "gpus"), (CPUS, "cpus"), (MEM, "mem"), (DISK, "disk"))
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Kind:
-    """What one or more tasks want. ``need`` is a column of the table's resource matrix.
+    """What one or more tasks want. ``need`` has an amount per resource: CPUS, MEM ... PORTS.
 
     ``eligible`` holds the rules that no placement changes: (what a refusal is called, rows that
-    pass). ``counted`` are the constraints that depend on what was placed. ``mount`` is the size
-    (MB) of the whole disk that it needs, 0 for none; ``bound_by`` says why it can go to one agent
-    only.
+    pass); ``allowed`` are the rows that pass them all, None for every row. ``counted`` are the
+    constraints that depend on what was placed. ``mount`` is the size (MB) of the whole disk that
+    it needs, 0 for none; ``bound_by`` says why it can go to one agent only. ``rules`` is how
+    choosy it is, ``size`` its largest share of the largest agent.
     """
 
     role: TaskRole
-    need: IntArray
-    port_count: int
+    need: tuple[int, int, int, int, int]
     required_port: int | None
     eligible: tuple[tuple[str, BoolArray], ...]
+    allowed: BoolArray | None
     counted: tuple[PlacementConstraint, ...]
-    mount: float = 0.0
-    bound_by: str = ""
+    mount: float
+    bound_by: str
+    rules: int
+    size: float
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What all attempts of one decision share.
+
+    ``columns`` has every field that a counted constraint looks at; ``counts`` the tasks that run,
+    per role and field; ``counted`` are those constraints, per role. ``spoken_for`` are ports that
+    some task requires or prefers: others take them last.
+    """
+
+    table: AgentTable
+    columns: Mapping[str, Column]
+    counts: Mapping[tuple[TaskRole, str], IntArray]
+    counted: Sequence[tuple[TaskRole, PlacementConstraint]]
+    required_ports: frozenset[int]
+    spoken_for: frozenset[int]
+    salt: str
 
 
 @dataclass
@@ -85,21 +126,48 @@ class _Scores:
     seen_changes: int
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What all attempts of one decision share.
+class _Rule:
+    """A constraint that counts tasks, for the tasks of one role.
 
-    ``columns`` has every field that a counted constraint looks at; ``counts`` the tasks that run,
-    per role and field. ``spoken_for`` are ports that some task requires or prefers: others take
-    them last.
+    ``levels`` has a number per value that is added to the scores of its rows: infinite where no
+    more task may go, more for values with more tasks where they are to be spread. The last is for
+    rows without a value. ``anchor`` presets the value of a ``CLUSTER`` that no task has decided.
     """
 
-    table: AgentTable
-    columns: Mapping[str, Column]
-    counts: Mapping[tuple[TaskRole, str], IntArray]
-    required_ports: frozenset[int]
-    spoken_for: frozenset[int]
-    salt: str
+    def __init__(
+        self, constraint: PlacementConstraint, column: Column, counts: IntArray, anchor: int | None
+    ) -> None:
+        refuse_broken(constraint)
+        self.constraint, self.codes = constraint, column.codes
+        self.label = f"rejected by placement rule {describe(constraint)}"
+        self._counts, self._anchor = counts, anchor
+        self._spreads = constraint.operator is ConstraintOperator.GROUP_BY
+        self.levels = self._levels()
+
+    def one_more(self, code: int) -> IntArray | None:
+        """Follow the counts after one more task on value ``code``; return rows that changed."""
+        before = self.levels
+        if looks_at_one_value(self.constraint):
+            allowed = allowed_by_counts(self.constraint, self._counts[code : code + 1])
+            if bool(allowed[0]) == np.isfinite(before[code]):
+                return None
+            before[code] = np.inf
+            return np.flatnonzero(self.codes == code)
+        self.levels = self._levels()
+        changed = np.flatnonzero(self.levels != before)
+        if len(changed) == 1:
+            return np.flatnonzero(self.codes == changed[0])
+        return np.flatnonzero((self.levels != before)[self.codes]) if len(changed) else None
+
+    def _levels(self) -> FloatArray:
+        counts = self._counts
+        if self._anchor is not None and not counts.any():
+            counts = counts.copy()
+            counts[self._anchor] = 1
+        levels = np.full(len(counts) + 1, np.inf)
+        allowed = np.flatnonzero(allowed_by_counts(self.constraint, counts))
+        levels[allowed] = _PER_GROUPED_TASK * counts[allowed] if self._spreads else 0.0
+        return levels
 
 
 @dataclass
@@ -113,213 +181,207 @@ class Packing:
     anchors: Mapping[tuple[TaskRole, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        table = self.problem.table
-        self.free = table.free.copy()
-        self.ports_free = table.port_count.copy()
-        self.counts = {key: counts.copy() for key, counts in self.problem.counts.items()}
+        problem, table = self.problem, self.problem.table
+        #: An array per resource, CPUS ... PORTS.
+        self.free = list(table.free.copy())
         self.on_row: dict[int, list[str]] = {}
-        self._mounts = {row: list(sizes) for row, sizes in table.mounts.items()}
+        self._mounts: dict[int, list[float]] | None = None
+        self._machine = table.column(MACHINE).codes
+        self._rows_of_machine = np.bincount(self._machine) if len(table) else self._machine
         self._taken: dict[int, set[int]] = {}
         self._port_open = {
-            port: table.offering_port(port) for port in sorted(self.problem.required_ports)
+            port: table.offering_port(port) for port in sorted(problem.required_ports)
         }
-        self._machine_rows = np.bincount(table.machine) if len(table) else table.machine
-        self._changes: list[int] = []
-        self._scores: dict[int, _Scores] = {}
-        largest = table.free[[CPUS, MEM]].max(axis=1) if len(table) else np.ones(2)
-        self._largest = np.maximum(largest, 1).astype(np.float64)
-        self._maintenance = np.array(
-            [offer.unavailable_from is not None for offer in table.offers], dtype=np.float64
-        )
+        self._counts = {key: counts.copy() for key, counts in problem.counts.items()}
+        self._rules = {
+            (role, rule): _Rule(
+                rule,
+                problem.columns[rule.field],
+                self._counts[role, rule.field],
+                self.anchors.get((role, rule.field))
+                if rule.operator is ConstraintOperator.CLUSTER
+                else None,
+            )
+            for role, rule in problem.counted
+        }
+        self._changes: list[IntArray | int] = []
+        self._scores: dict[Kind, _Scores] = {}
+        self._largest = [int(amount) for amount in table.free.max(axis=1, initial=1)]
+        self._unavailable = table.numbers[UNAVAILABLE]
+        self._has_gpus = bool(self.free[GPUS].any())
+        self._fullness: FloatArray = self._share_free(ALL_ROWS)
 
-    def checks(self, kind: Kind, rows: Rows = ALL_ROWS) -> Iterator[tuple[str, BoolArray]]:
-        """Yield every condition that does not count tasks: (what a refusal is called, passes)."""
-        for label, passes in kind.eligible:
-            yield label, passes[rows]
-        left = self.free[:, rows] - kind.need[:, np.newaxis]
-        yield "gpus", left[GPUS] >= 0
-        yield "cpus", left[CPUS] >= 0
-        yield "mem", left[MEM] >= 0
-        yield "disk", left[DISK] >= 0
+    def checks(self, kind: Kind) -> Iterator[tuple[str, BoolArray]]:
+        """Yield every condition of every row: (what a refusal is called, whether it passes)."""
+        yield from kind.eligible
+        for rule in self._rules_of(kind):
+            yield rule.label, np.isfinite(rule.levels)[rule.codes]
+        yield from self._amount_checks(kind, ALL_ROWS)
+
+    def fits(self, kind: Kind) -> BoolArray:
+        """Say for every row whether one more task of ``kind`` fits now."""
+        return np.isfinite(self._scores_of(kind))
+
+    def fits_on(self, kind: Kind, row: int) -> bool:
+        """Say whether one more task of ``kind`` fits on ``row`` now."""
+        return bool(np.isfinite(self._scores_of(kind)[row]))
+
+    def best_row(self, kind: Kind) -> int | None:
+        """Return the row that suits one more task of ``kind`` best; None when none does."""
+        scores = self._scores_of(kind)
+        if not len(scores):
+            return None
+        row = int(scores.argmin())
+        return row if scores[row] < np.inf else None
+
+    def put(self, kind: Kind, row: int, task: str, preferred_port: int | None) -> tuple[int, ...]:
+        """Take what ``task`` needs from ``row`` and return its ports."""
+        for resource, _ in _AMOUNTS:
+            if kind.need[resource]:
+                self.free[resource][row] -= kind.need[resource]
+        self._fullness[row] = self._share_free(row)
+        self.on_row.setdefault(row, []).append(task)
+        if kind.mount:
+            # The smallest that will do: so the ACCEPT chooses, too (mesos.reservations).
+            sizes = self._free_mounts()[row]
+            sizes.remove(min(size for size in sizes if size >= kind.mount))
+        self._changes.append(row)
+        self._count(kind.role, row)
+        ports = self._ports_for(kind, row, task, preferred_port)
+        for port in ports:
+            self._take_port(port, row)
+        return ports
+
+    def _count(self, role: TaskRole, row: int) -> None:
+        """Count one more task of ``role``; note the rows that its rules judge otherwise now."""
+        codes: dict[str, int] = {}
+        for (other, name), counts in self._counts.items():
+            if other is role:
+                codes[name] = code = int(self.problem.columns[name].codes[row])
+                if code >= 0:
+                    counts[code] += 1
+        if not codes:
+            return
+        for (other, constraint), rule in self._rules.items():
+            if other is role and codes[constraint.field] >= 0:
+                rows = rule.one_more(codes[constraint.field])
+                if rows is not None:
+                    self._changes.append(rows)
+
+    def _rules_of(self, kind: Kind) -> list[_Rule]:
+        return [self._rules[kind.role, constraint] for constraint in kind.counted]
+
+    def _amount_checks(self, kind: Kind, rows: Rows) -> Iterator[tuple[str, Answers]]:
+        """Yield the conditions that look at what is free."""
+        for resource, label in _AMOUNTS:
+            yield label, self.free[resource][rows] >= kind.need[resource]
         if kind.mount:
             yield f"no MOUNT disk of {kind.mount:g} MB", self._has_mount(kind.mount)[rows]
         if kind.required_port is not None:
             label = f"port {kind.required_port} is not free"
             yield label, self._port_open[kind.required_port][rows]
-        if kind.port_count:
-            yield (
-                f"fewer than {kind.port_count} free ports",
-                self.ports_free[rows] >= (kind.port_count),
-            )
-        if kind.need[GPUS] == 0 and kind.need.any():
-            yield "the rest is headroom for free gpus", _gpus_stay_usable(left)
+        if kind.need[PORTS]:
+            label = f"fewer than {kind.need[PORTS]} free ports"
+            yield label, self.free[PORTS][rows] >= kind.need[PORTS]
+        if self._has_gpus and not kind.need[GPUS] and any(kind.need[:PORTS]):
+            yield "the rest is headroom for free gpus", self._gpus_stay_usable(kind, rows)
 
-    def rule_checks(self, kind: Kind) -> Iterator[tuple[str, BoolArray]]:
-        """Yield the constraints that count tasks, as they stand now."""
-        for constraint in kind.counted:
-            passes = allowed_agents(
-                constraint, self.problem.columns[constraint.field], self._counts(kind, constraint)
-            )
-            yield f"rejected by placement rule {describe(constraint)}", passes
-
-    def fits(self, kind: Kind) -> BoolArray:
-        """Say for every row whether one more task of ``kind`` fits now."""
-        return np.isfinite(self.scores(kind))
-
-    def scores(self, kind: Kind) -> FloatArray:
-        """Return the score of every row for one more task; infinite where it does not fit."""
-        scores = self._resource_scores(kind)
-        for constraint, (_, passes) in zip(kind.counted, self.rule_checks(kind), strict=True):
-            scores = np.where(passes, scores, np.inf)
-            if constraint.operator is ConstraintOperator.GROUP_BY:
-                column = self.problem.columns[constraint.field]
-                counts = np.append(self._counts(kind, constraint), 0)
-                scores = scores + _PER_GROUPED_TASK * counts[column.codes]
-        return scores
-
-    def best_row(self, kind: Kind) -> int | None:
-        """Return the row that suits one more task of ``kind`` best; None when none does."""
-        scores = self.scores(kind)
-        if not len(scores):
-            return None
-        row = int(scores.argmin())
-        return row if np.isfinite(scores[row]) else None
-
-    def put(self, kind: Kind, row: int, task: str, preferred_port: int | None) -> tuple[int, ...]:
-        """Take what ``task`` needs from ``row`` and return its ports."""
-        self.free[:, row] -= kind.need
-        self.on_row.setdefault(row, []).append(task)
-        for (role, name), counts in self.counts.items():
-            code = self.problem.columns[name].codes[row]
-            if role is kind.role and code >= 0:
-                counts[code] += 1
-        if kind.mount:
-            # The smallest that will do: so the ACCEPT chooses, too (mesos.reservations).
-            self._mounts[row].remove(min(m for m in self._mounts[row] if m >= kind.mount))
-        self._changes.append(row)
-        ports = self._choose_ports(kind, row, task, preferred_port)
-        for port in ports:
-            self._take_port(port, row)
-        return ports
+    def _free_mounts(self) -> dict[int, list[float]]:
+        if self._mounts is None:
+            agents = self.problem.table.agents
+            self._mounts = {row: list(a.mounts) for row, a in enumerate(agents) if a.mounts}
+        return self._mounts
 
     def _has_mount(self, size: float) -> BoolArray:
         found = np.zeros(len(self.problem.table), dtype=np.bool_)
-        for row, sizes in self._mounts.items():
+        for row, sizes in self._free_mounts().items():
             found[row] = any(each >= size for each in sizes)
         return found
 
-    def _counts(self, kind: Kind, constraint: PlacementConstraint) -> IntArray:
-        """Return tasks per value; an undecided CLUSTER is decided by its anchor."""
-        key = (kind.role, constraint.field)
-        counts = self.counts[key]
-        undecided = constraint.operator is ConstraintOperator.CLUSTER and not counts.any()
-        if undecided and key in self.anchors:
-            counts = counts.copy()
-            counts[self.anchors[key]] = 1
-        return counts
-
-    def _resource_scores(self, kind: Kind) -> FloatArray:
-        """Return the scores but for counted rules; only rows that changed are worked out again."""
-        known = self._scores.get(id(kind))
+    def _scores_of(self, kind: Kind) -> FloatArray:
+        """Return the score of every row for one more task; infinite where it does not fit."""
+        known = self._scores.get(kind)
         if known is None:
+            if len(self._scores) >= _KEPT_SCORES:
+                del self._scores[next(iter(self._scores))]
             known = _Scores(self._score(kind, ALL_ROWS), len(self._changes))
-            self._scores[id(kind)] = known
-        elif known.seen_changes < len(self._changes):
-            rows = np.unique(np.array(self._changes[known.seen_changes :], dtype=np.int64))
+            self._scores[kind] = known
+            return known.values
+        changes = self._changes[known.seen_changes :]
+        known.seen_changes = len(self._changes)
+        if len(changes) > _MANY_CHANGES:
+            single = [rows for rows in changes if isinstance(rows, int)]
+            several = [rows for rows in changes if not isinstance(rows, int)]
+            changes = [np.unique(np.concatenate([np.array(single, dtype=np.int64), *several]))]
+        for rows in changes:
             known.values[rows] = self._score(kind, rows)
-            known.seen_changes = len(self._changes)
         return known.values
 
-    def _score(self, kind: Kind, rows: Rows) -> FloatArray:
-        fits = np.ones(self.ports_free[rows].shape, dtype=np.bool_)
-        for _, passes in self.checks(kind, rows):
-            fits &= passes
-        left = self.free[:, rows] - kind.need[:, np.newaxis]
-        share_left = left[[CPUS, MEM]] / self._largest[:, np.newaxis]
-        score = share_left.mean(axis=0) + _MAINTENANCE * self._maintenance[rows]
-        gpus_left = left[GPUS]
-        if kind.need[GPUS] > 0:
-            score += _STRANDS_GPUS * ~_gpus_stay_usable(left) + _PER_GPU_LEFT * gpus_left
-        elif gpus_left.any():
-            per_gpu = share_left.min(axis=0) / np.maximum(gpus_left, 1)
-            score += (gpus_left > 0) * (_HAS_FREE_GPUS * (2 - np.clip(per_gpu, 0, 1)))
+    def _score(self, kind: Kind, rows: Rows) -> Answers:
+        score: Answers = self._fullness[rows]
+        if self._has_gpus:
+            score = score + self._gpu_score(kind, rows)
+        for rule in self._rules_of(kind):
+            score = score + rule.levels[rule.codes[rows]]
+        fits: Answers = True if kind.allowed is None else kind.allowed[rows]
+        for _, passes in self._amount_checks(kind, rows):
+            fits = fits & passes
+        if isinstance(rows, int):
+            return score if fits else np.inf
         return np.where(fits, score, np.inf)
 
-    def _choose_ports(
+    def _share_free(self, rows: Rows) -> Answers:
+        """Return how empty a row is: what a task takes from it is the same on every row.
+
+        The mean share of the largest agent's cpus and memory; divided once, so equals are equal.
+        """
+        cpus, mem = self._largest[CPUS], self._largest[MEM]
+        shares = (self.free[CPUS][rows] * mem + self.free[MEM][rows] * cpus) / (2 * cpus * mem)
+        return shares + _MAINTENANCE * self._unavailable[rows]
+
+    def _gpu_score(self, kind: Kind, rows: Rows) -> Answers:
+        left = self.free[GPUS][rows] - kind.need[GPUS]
+        if kind.need[GPUS]:
+            strands = 1 - self._gpus_stay_usable(kind, rows)
+            return _STRANDS_GPUS * strands + _PER_GPU_LEFT * left
+        shares = [
+            (self.free[resource][rows] - kind.need[resource]) / self._largest[resource]
+            for resource in (CPUS, MEM)
+        ]
+        to_spare = np.minimum(*shares) / np.maximum(left, 1)
+        return (left > 0) * (_HAS_FREE_GPUS * (2 - np.minimum(np.maximum(to_spare, 0), 1)))
+
+    def _gpus_stay_usable(self, kind: Kind, rows: Rows) -> Answers:
+        """Say whether what is left beside a task keeps the free GPUs worth offering."""
+        gpus = self.free[GPUS][rows] - kind.need[GPUS]
+        cpus = self.free[CPUS][rows] - kind.need[CPUS]
+        mem = self.free[MEM][rows] - kind.need[MEM]
+        return (cpus >= GPU_HEADROOM_CPUS * gpus) & (mem >= GPU_HEADROOM_MEM * gpus)
+
+    def _ports_for(
         self, kind: Kind, row: int, task: str, preferred_port: int | None
     ) -> tuple[int, ...]:
-        """Choose distinct free ports: the required or preferred one, then by the task's name.
-
-        The rest starts at a place among the free ports that follows from salt and task name, and
-        goes on upwards and around. Two services with different salts so begin at different
-        places: the port that one has just released is not what the other takes next, while a
-        task that comes back to an agent finds its old ports, if they are free.
-        """
-        table = self.problem.table
-        offered = table.ports[row]
-        taken = self._taken.get(int(table.machine[row]), set())
-        first = kind.required_port if kind.required_port is not None else preferred_port
-        chosen: list[int] = []
-        if kind.port_count and first is not None and first in offered and first not in taken:
-            chosen.append(first)
-        start = zlib.crc32(f"{self.problem.salt}/{task}".encode())
-        for shunned in (self.problem.spoken_for, frozenset[int]()):
-            for port in _ports_from(offered, start):
-                if len(chosen) >= kind.port_count:
-                    break
-                if port not in taken and port not in shunned and port not in chosen:
-                    chosen.append(port)
-        return tuple(chosen)
+        if not kind.need[PORTS]:
+            return ()
+        return choose_ports(
+            self.problem.table.agents[row].ports,
+            kind.need[PORTS],
+            preferred_port if kind.required_port is None else kind.required_port,
+            f"{self.problem.salt}/{task}",
+            taken=self._taken.get(int(self._machine[row]), frozenset()),
+            shunned=self.problem.spoken_for,
+        )
 
     def _take_port(self, port: int, row: int) -> None:
         """Mark ``port`` as used, also for other agents on the same machine that offer it."""
-        table = self.problem.table
-        machine = int(table.machine[row])
+        machine = int(self._machine[row])
         self._taken.setdefault(machine, set()).add(port)
-        rows = np.array([row], dtype=np.int64)
-        if self._machine_rows[machine] > 1:
-            rows = np.flatnonzero(table.offering_port(port) & (table.machine == machine))
-            self._changes.extend(int(other) for other in rows if other != row)
-        self.ports_free[rows] -= 1
-        if port in self._port_open:
-            self._port_open[port][rows] = False
-
-
-def _gpus_stay_usable(left: IntArray) -> BoolArray:
-    """Say whether what is left on each row keeps its free GPUs worth offering."""
-    usable: BoolArray = (left[CPUS] >= GPU_HEADROOM_CPUS * left[GPUS]) & (
-        left[MEM] >= GPU_HEADROOM_MEM * left[GPUS]
-    )
-    return usable
-
-
-def _ports_from(offered: PortRanges, start: int) -> Iterator[int]:
-    """Yield every offered port once, beginning at number ``start`` modulo their count."""
-    skip = start % max(len(offered), 1)
-    head: list[tuple[int, int]] = []
-    for position, (first, last) in enumerate(offered.ranges):
-        if skip <= last - first:
-            yield from range(first + skip, last + 1)
-            for later_first, later_last in offered.ranges[position + 1 :]:
-                yield from range(later_first, later_last + 1)
-            head.append((first, first + skip - 1))
-            break
-        head.append((first, last))
-        skip -= last - first + 1
-    for first, last in head:
-        yield from range(first, last + 1)
-
-
-def columns_for(
-    table: AgentTable, fields: Iterable[str], more_values: Mapping[str, frozenset[str]]
-) -> dict[str, Column]:
-    """Return the columns of ``fields``; ``more_values`` are values of tasks on other agents."""
-    return {name: table.column(name, more_values.get(name, ())) for name in sorted(set(fields))}
-
-
-def static_check(constraint: PlacementConstraint, table: AgentTable) -> tuple[str, BoolArray]:
-    """Return the answer of a constraint that counts no tasks. See :func:`depends_on_counts`."""
-    assert not depends_on_counts(constraint)
-    column = table.column(constraint.field)
-    passes = allowed_agents(constraint, column, np.zeros(len(column.values), dtype=np.int64))
-    return f"rejected by placement rule {describe(constraint)}", passes
+        rows = [row]
+        if self._rows_of_machine[machine] > 1:
+            there = np.flatnonzero(self._machine == machine).tolist()
+            rows = [other for other in there if port in self.problem.table.agents[other].ports]
+            self._changes.extend(other for other in rows if other != row)
+        for other in rows:
+            self.free[PORTS][other] -= 1
+            if port in self._port_open:
+                self._port_open[port][other] = False

@@ -1,19 +1,21 @@
 """Which task goes to which agent, and why a task goes nowhere.
 
 ``core.step`` calls :func:`place` with what is wanted, the offers it holds and what already runs.
-The answer is a value: assignments, misfits each with its reason, and which offers are worth
-holding. Nothing is accepted, declined or remembered here. Made for 10,000 agents: agents are
-columns (``core.placement.agent_table``), a task costs a few vector operations
-(``core.placement.packing``).
+The answer is a value: assignments, misfits each with its reason, and which offers help nobody.
+Nothing is accepted, declined or remembered here. Made for 10,000 agents: they are columns of a
+table that is kept from one decision to the next (``core.placement.agent_table``), a task costs the
+rows that it changes (``core.placement.packing``), and what nobody asks for is not worked out.
 
 What is preferred is told in ``core.placement.packing``, what is tried and what is not found in
-``core.placement.attempts``.
+``core.placement.search``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +23,17 @@ from numpy.typing import NDArray
 from dcos_tensorflow.core.model.gang import Misfit
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import PlacementConstraint, TaskRole
-from dcos_tensorflow.core.placement import misfits as explanation
-from dcos_tensorflow.core.placement.agent_table import AgentTable, as_vector, table_of
-from dcos_tensorflow.core.placement.attempts import Attempt, Wish, best_attempt
-from dcos_tensorflow.core.placement.constraints import depends_on_counts, field_value
-from dcos_tensorflow.core.placement.packing import (
-    Kind,
-    Packing,
-    Problem,
-    columns_for,
-    static_check,
+from dcos_tensorflow.core.model.spec import REGION_FIELD, PlacementConstraint, TaskRole
+from dcos_tensorflow.core.placement.agent_table import PORTS, AgentTable, amounts, table_of
+from dcos_tensorflow.core.placement.constraints import (
+    allowed_agents,
+    depends_on_counts,
+    describe,
+    field_value,
 )
+from dcos_tensorflow.core.placement.misfits import AVOIDED, ELSEWHERE, explain, useless_rows
+from dcos_tensorflow.core.placement.packing import Kind, Problem
+from dcos_tensorflow.core.placement.search import Packed, Search, Wish
 
 BoolArray = NDArray[np.bool_]
 
@@ -63,17 +64,31 @@ class TaskRequest:
     bound_by: str = ""
 
 
-@dataclass(frozen=True)
-class PlacedTask:
-    """A task that already runs. Constraints count it; its resources are in no offer."""
+class RunningTask(Protocol):
+    """A task that has a place already, such as a TaskRecord or an earlier Assignment.
 
-    name: str
-    role: TaskRole
-    agent_id: str
-    hostname: str
-    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
-    zone: str | None = None
-    region: str | None = None
+    Constraints count it by its role and by what its agent is; its resources are in no offer.
+    """
+
+    @property
+    def role(self) -> TaskRole:
+        """Return the role that it is counted for."""
+
+    @property
+    def hostname(self) -> str:
+        """Return its agent's host name."""
+
+    @property
+    def attributes(self) -> Mapping[str, AttributeValue]:
+        """Return its agent's attributes."""
+
+    @property
+    def zone(self) -> str | None:
+        """Return its agent's zone."""
+
+    @property
+    def region(self) -> str | None:
+        """Return its agent's region."""
 
 
 @dataclass(frozen=True)
@@ -96,17 +111,9 @@ class Assignment:
     zone: str | None = None
     region: str | None = None
 
-    def placed(self) -> PlacedTask:
-        """Return the task as one that runs."""
-        return PlacedTask(
-            self.task,
-            self.role,
-            self.agent_id,
-            self.hostname,
-            self.attributes,
-            self.zone,
-            self.region,
-        )
+
+def _nothing() -> Mapping[str, str]:
+    return {}
 
 
 @dataclass(frozen=True)
@@ -115,92 +122,102 @@ class Placement:
 
     ``assignments`` and ``misfits`` are in the order of the requests; of a gang that is not
     complete the assignments show what would go where, and nothing of it may be launched.
-    ``useful_offers`` could hold at least one requested task, alone; ``useless_offers`` none, each
-    with the reason.
+    ``why_useless`` works out what ``useless_offers`` shows.
     """
 
     assignments: tuple[Assignment, ...] = ()
     misfits: tuple[Misfit, ...] = ()
-    useful_offers: frozenset[str] = frozenset()
-    useless_offers: Mapping[str, str] = field(default_factory=dict)
+    why_useless: Callable[[], Mapping[str, str]] = field(
+        default=_nothing, compare=False, repr=False
+    )
 
     @property
     def complete(self) -> bool:
         """Say whether every requested task was placed."""
         return not self.misfits
 
+    @cached_property
+    def useless_offers(self) -> Mapping[str, str]:
+        """Return the offers that could hold none of the tasks, not even alone, and why.
+
+        Worked out when it is asked for: where all have a place nobody does.
+        """
+        return self.why_useless()
+
 
 def place(
     requests: Sequence[TaskRequest],
-    offers: Sequence[Offer],
-    placed: Sequence[PlacedTask] = (),
+    offers: AgentTable | Iterable[Offer],
+    placed: Iterable[RunningTask] = (),
     avoid: Mapping[str, str] | None = None,
     salt: str = "",
 ) -> Placement:
     """Decide where the requested tasks go.
 
-    ``avoid`` names agents that are to get nothing, each with the reason (agent id -> reason).
-    ``salt`` spreads the choice of ports: pass the service's name, and something else with it
-    when a port turned out to be taken. The result does not depend on the order of the offers.
+    ``offers`` come as the table of them that the caller keeps, or as they are. ``placed`` is
+    looked at where some rule counts tasks. ``avoid`` names agents that are to get nothing, each
+    with the reason (agent id -> reason). ``salt`` spreads the choice of ports: pass the service's
+    name, and something else with it when a port turned out to be taken. The result does not depend
+    on the order of the offers.
     Raises ValueError for a constraint that ``constraints.problem_with`` refuses.
     """
-    table = table_of(offers)
-    problem = _problem(table, requests, placed, salt)
-    wishes = _wishes(table, requests, avoid or {})
-    kinds = list({id(wish.kind): wish.kind for wish in wishes}.values())
-    start = Packing(problem)
-    fitting = {id(kind): start.fits(kind) for kind in kinds}
-    best = best_attempt(problem, wishes, fitting)
-    useful = np.logical_or.reduce([np.zeros(len(table), dtype=np.bool_), *fitting.values()])
-    useless = explanation.useless_rows(start, kinds, useful, avoid or {})
+    table = offers if isinstance(offers, AgentTable) else table_of(offers)
+    avoided = avoid or {}
+    wishes = _wishes(table, requests, avoided)
+    search = Search(_problem(table, requests, placed, salt), wishes)
+    best = search.fullest()
+
+    def why_useless() -> Mapping[str, str]:
+        useless = useless_rows(search.empty, search.fitting, avoided)
+        agents = table.agents
+        return {o: why for row, why in useless.items() for o in agents[row].offer_ids}
+
     return Placement(
         assignments=tuple(_assignments(table, wishes, best)),
-        misfits=tuple(_misfits(wishes, best, avoid or {})),
-        useful_offers=frozenset(
-            offer for row in np.flatnonzero(useful) for offer in table.offer_ids[row]
-        ),
-        useless_offers={
-            offer: reason for row, reason in useless.items() for offer in table.offer_ids[row]
-        },
+        misfits=tuple(_misfits(wishes, best, avoided)),
+        why_useless=why_useless,
     )
 
 
 def _problem(
-    table: AgentTable,
-    requests: Sequence[TaskRequest],
-    placed: Sequence[PlacedTask],
-    salt: str,
+    table: AgentTable, requests: Sequence[TaskRequest], placed: Iterable[RunningTask], salt: str
 ) -> Problem:
     """Collect what all attempts share: columns and counts for the rules, ports spoken for."""
     counted = {
-        (request.role, constraint.field)
+        (request.role, constraint): None
         for request in requests
         for constraint in request.constraints
         if depends_on_counts(constraint)
     }
-    values = {
-        key: [_value_of(task, key[1]) for task in placed if task.role is key[0]] for key in counted
+    keys = {(role, constraint.field): None for role, constraint in counted}
+    columns = {name: table.column(name) for _, name in keys}
+    codes: dict[tuple[TaskRole, str], list[int]] = {key: [] for key in keys}
+    for task in placed if keys else ():
+        for name, column in columns.items():
+            if (task.role, name) in codes:
+                code = column.values.code(_value_of(task, name))
+                if code >= 0:
+                    codes[task.role, name].append(code)
+    counts = {
+        (role, name): np.bincount(
+            np.array(found, dtype=np.int64), minlength=len(columns[name].values)
+        )
+        for (role, name), found in codes.items()
     }
-    more: dict[str, frozenset[str]] = {}
-    for (_, name), found in values.items():
-        more[name] = more.get(name, frozenset()) | {v for v in found if v is not None}
-    columns = columns_for(table, (name for _, name in counted), more)
-    counts = {}
-    for role, name in sorted(counted):
-        known = columns[name].values
-        code = {value: number for number, value in enumerate(known)}
-        codes = [code[value] for value in values[role, name] if value is not None]
-        counts[role, name] = np.bincount(
-            np.array(codes, dtype=np.int64), minlength=len(known)
-        ).astype(np.int64)
     required = {r.required_port for r in requests if r.required_port is not None}
     preferred = {r.preferred_port for r in requests if r.preferred_port is not None}
     return Problem(
-        table, columns, counts, frozenset(required), frozenset(required | preferred), salt
+        table,
+        columns,
+        counts,
+        tuple(counted),
+        frozenset(required),
+        frozenset(required | preferred),
+        salt,
     )
 
 
-def _value_of(task: PlacedTask, name: str) -> str | None:
+def _value_of(task: RunningTask, name: str) -> str | None:
     return field_value(name, task.hostname, task.attributes, task.zone, task.region)
 
 
@@ -208,14 +225,9 @@ def _wishes(
     table: AgentTable, requests: Sequence[TaskRequest], avoid: Mapping[str, str]
 ) -> list[Wish]:
     """Pair every request with its kind; requests that want the same share one."""
-    allowed = np.array([offer.agent_id not in avoid for offer in table.offers], dtype=np.bool_)
     kinds: dict[object, Kind] = {}
-    largest = np.maximum(table.free.max(axis=1), 1) if len(table) else np.ones(4)
-    checks: dict[PlacementConstraint, tuple[str, BoolArray]] = {}
-    for request in requests:
-        for constraint in request.constraints:
-            if constraint not in checks and not depends_on_counts(constraint):
-                checks[constraint] = static_check(constraint, table)
+    answers: dict[object, BoolArray] = {}
+    largest = table.free[:PORTS].max(axis=1, initial=1).tolist()
     wishes = []
     for request in requests:
         key = (
@@ -231,50 +243,77 @@ def _wishes(
         )
         kind = kinds.get(key)
         if kind is None:
-            eligible = [(explanation.AVOIDED, allowed)] if avoid else []
-            if request.bound_by:
-                eligible.append(_binding_check(table, request.agent_id))
-            if request.region:
-                eligible.append(_region_check(table, request.region))
-            eligible += [checks[c] for c in request.constraints if c in checks]
-            ports = max(request.port_count, int(request.required_port is not None))
-            kind = kinds[key] = Kind(
-                request.role,
-                as_vector(request.resources),
-                ports,
-                request.required_port,
-                tuple(eligible),
-                tuple(c for c in request.constraints if depends_on_counts(c)),
-                request.mount,
-                request.bound_by,
-            )
-        size = float((kind.need / largest).max())
-        wishes.append(Wish(request.name, request.preferred_port, _rules(request), kind, size))
+            eligible = tuple(_eligible(table, request, avoid, answers))
+            kind = kinds[key] = _kind(request, eligible, largest)
+        wishes.append(Wish(request.name, request.preferred_port, kind))
     return wishes
 
 
-def _rules(request: TaskRequest) -> int:
-    """Return how choosy a task is: who can go to one agent only comes before all others."""
-    return len(request.constraints) + (_BOUND if request.bound_by else 0)
+def _kind(
+    request: TaskRequest, eligible: tuple[tuple[str, BoolArray], ...], largest: Sequence[int]
+) -> Kind:
+    need = amounts(request.resources)
+    ports = max(request.port_count, int(request.required_port is not None))
+    return Kind(
+        role=request.role,
+        need=(*need, ports),
+        required_port=request.required_port,
+        eligible=eligible,
+        allowed=np.logical_and.reduce([rows for _, rows in eligible]) if eligible else None,
+        counted=tuple(c for c in request.constraints if depends_on_counts(c)),
+        mount=request.mount,
+        bound_by=request.bound_by,
+        # Who can go to one agent only comes before all others.
+        rules=len(request.constraints) + (_BOUND if request.bound_by else 0),
+        size=max(wanted / most for wanted, most in zip(need, largest, strict=True)),
+    )
 
 
-def _binding_check(table: AgentTable, agent_id: str) -> tuple[str, BoolArray]:
-    there = np.array([offer.agent_id == agent_id for offer in table.offers], dtype=np.bool_)
-    return explanation.ELSEWHERE, there
+def _eligible(
+    table: AgentTable,
+    request: TaskRequest,
+    avoid: Mapping[str, str],
+    answers: dict[object, BoolArray],
+) -> Iterator[tuple[str, BoolArray]]:
+    """Yield the rules that count no tasks: (what a refusal is called, rows that pass).
+
+    ``answers`` are those that tasks before had, too: most tasks have the same rules.
+    """
+    if avoid:
+        if AVOIDED not in answers:
+            answers[AVOIDED] = ~_rows_of(table, avoid)
+        yield AVOIDED, answers[AVOIDED]
+    if request.bound_by:
+        yield ELSEWHERE, _rows_of(table, (request.agent_id,))
+    if request.region:
+        regions = table.column(REGION_FIELD)
+        yield (
+            f"not in region {request.region}",
+            regions.codes == regions.values.code(request.region),
+        )
+    for constraint in request.constraints:
+        if depends_on_counts(constraint):
+            continue
+        if constraint not in answers:
+            column = table.column(constraint.field)
+            nothing = np.zeros(len(column.values), dtype=np.int64)
+            answers[constraint] = allowed_agents(constraint, column, nothing)
+        yield f"rejected by placement rule {describe(constraint)}", answers[constraint]
 
 
-def _region_check(table: AgentTable, region: str) -> tuple[str, BoolArray]:
-    there = np.array([offer.region == region for offer in table.offers], dtype=np.bool_)
-    return f"not in region {region}", there
+def _rows_of(table: AgentTable, agents: Iterable[str]) -> BoolArray:
+    rows = np.zeros(len(table), dtype=np.bool_)
+    for agent_id in agents:
+        rows[table.rows_of(agent_id)] = True
+    return rows
 
 
-def _assignments(
-    table: AgentTable, wishes: Sequence[Wish], attempt: Attempt
-) -> Iterator[Assignment]:
-    for wish, row, ports in zip(wishes, attempt.rows, attempt.ports, strict=True):
+def _assignments(table: AgentTable, wishes: Sequence[Wish], best: Packed) -> Iterator[Assignment]:
+    for wish, row, ports in zip(wishes, best.rows, best.ports, strict=True):
         if row is None:
             continue
-        offer = table.offers[row]
+        agent = table.agents[row]
+        offer = agent.speaker
         yield Assignment(
             task=wish.task,
             role=wish.kind.role,
@@ -282,7 +321,7 @@ def _assignments(
             hostname=offer.hostname,
             address=offer.address,
             mesos_role=offer.mesos_role,
-            offer_ids=table.offer_ids[row],
+            offer_ids=agent.offer_ids,
             ports=ports,
             attributes=offer.attributes,
             zone=offer.zone,
@@ -290,15 +329,13 @@ def _assignments(
         )
 
 
-def _misfits(
-    wishes: Sequence[Wish], attempt: Attempt, avoid: Mapping[str, str]
-) -> Iterator[Misfit]:
+def _misfits(wishes: Sequence[Wish], best: Packed, avoid: Mapping[str, str]) -> Iterator[Misfit]:
     """Explain every task that went nowhere; tasks of one kind share the work."""
-    known: dict[int, tuple[str, Mapping[str, int]]] = {}
-    for wish, row in zip(wishes, attempt.rows, strict=True):
+    known: dict[Kind, tuple[str, Mapping[str, int]]] = {}
+    for wish, row in zip(wishes, best.rows, strict=True):
         if row is not None:
             continue
-        if id(wish.kind) not in known:
-            known[id(wish.kind)] = explanation.explain(attempt.packing, wish.kind, avoid)
-        reason, counts = known[id(wish.kind)]
+        if wish.kind not in known:
+            known[wish.kind] = explain(best.packing, wish.kind, avoid)
+        reason, counts = known[wish.kind]
         yield Misfit(wish.task, f"{wish.task}: {reason}", counts)
