@@ -150,7 +150,7 @@ def played(*events: Event, spec: ServiceSpec | None = None) -> ServiceState:
         spec=spec or a_spec(), instance="an-instance", settings=LaunchSettings(token_key=TOKEN_KEY)
     )
     for number, event in enumerate(events):
-        state = step(state, event, NOW + number).state
+        state = step(state, (event,), NOW + number).state
     return state
 
 
@@ -167,4 +167,4 @@ def offered(*numbers: int) -> Event:
 def updated(state: ServiceState, name: str, to: TaskState, **changes: Any) -> ServiceState:
     """Return the state after a status update of ``name``, by the real step."""
     event = TaskUpdate(state.tasks[name].task_id, to, agent_id=state.tasks[name].agent_id)
-    return step(state, replace(event, **changes), NOW + 60).state
+    return step(state, (replace(event, **changes),), NOW + 60).state

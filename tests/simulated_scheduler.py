@@ -53,7 +53,7 @@ class Scheduler:
                 self.store[write.path] = write.value
 
     def handle(self, event: events.Event) -> Decision:
-        before, decision = self.state, step(self.state, event, self.cluster.now)
+        before, decision = self.state, step(self.state, (event,), self.cluster.now)
         self.before_commit()
         if not self.erased:
             self.commit(decision.writes)

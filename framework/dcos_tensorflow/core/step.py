@@ -1,9 +1,9 @@
-"""The one door of the core: ``step(state, event, now) -> Decision``.
+"""The one door of the core: ``step(state, events, now) -> Decision``.
 
-Called by the scheduler's event loop with every event, in the order of its queue. A step looks at
-the whole state, in this order:
+Called by the scheduler's event loop with all events that wait, in the order of its queue. A step
+looks at the whole state, in this order:
 
-1. ``absorb``: the state mirrors what the event says;
+1. ``absorb``: the state mirrors what the events say, one after the other;
 2. ``advance``: the job moves on, what should not run is killed;
 3. ``use_offers``: what is wanted is placed, every other offer handed back;
 4. ``reconcile``: whoever owes an answer is asked.
@@ -15,6 +15,7 @@ an event says: bad luck is a state, not an exception.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dcos_tensorflow.core.absorb import absorb
@@ -33,7 +34,7 @@ PAUSE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Decision:
-    """What one event leads to: the new state, what to commit, what to do then, and why."""
+    """What some events lead to: the new state, what to commit, what to do then, and why."""
 
     state: ServiceState
     writes: tuple[Write, ...]
@@ -41,13 +42,14 @@ class Decision:
     why: str
 
 
-def step(state: ServiceState, event: Event, now: float) -> Decision:
-    """Return what ``event`` leads to. ``now`` is unix seconds and never goes back."""
+def step(state: ServiceState, events: Sequence[Event], now: float) -> Decision:
+    """Return what ``events`` lead to. ``now`` is unix seconds and never goes back."""
     draft = Draft(state, now)
     draft.set(stepped_at=now)
     if now - state.stepped_at > PAUSE_SECONDS:
         draft.set(awake_since=now)
-    absorb(draft, event)
+    for event in events:
+        absorb(draft, event)
     advance(draft)
     use_offers(draft)
     reconcile(draft)

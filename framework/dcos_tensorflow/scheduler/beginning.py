@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from dcos_tensorflow.core.model.service_state import (
     writes_between,
 )
 from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
 from dcos_tensorflow.state.store import StateStore
 
@@ -140,7 +140,7 @@ def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife
         f" {former.framework_id}, which goes on: {len(former.tasks)} tasks of it are ended, and the"
         " job starts again from its last checkpoint"
     )
-    lost = Incident(decider(spec), "", time.time(), "state lost", what, charged=False)
+    lost = Incident(decider(spec), "", steady_time(), "state lost", what, charged=False)
     return replace(
         state,
         framework_id=former.framework_id,

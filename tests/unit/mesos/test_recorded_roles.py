@@ -41,13 +41,13 @@ def waiting(workers: int, mesos_role: str = "tensorflow") -> ServiceState:
         settings=LaunchSettings(token_key="00" * 32),
     )
     registered = events.Registered(framework_id="f-1", master="127.0.0.1:5050")
-    return step(state, registered, NOW).state
+    return step(state, (registered,), NOW).state
 
 
 def after(state: ServiceState, offers: list[dict[str, Any]]) -> tuple[ServiceState, list[Accept]]:
     """Return the state after a recorded event, and the launches that it led to."""
     received = events.OffersReceived(tuple(offer_from_json(one, NOW) for one in offers))
-    decision = step(state, received, NOW)
+    decision = step(state, (received,), NOW)
     return decision.state, [one for one in decision.actions if isinstance(one, Accept)]
 
 
@@ -60,7 +60,7 @@ def test_a_gang_that_is_larger_than_its_quota_says_so() -> None:
     state, accepts = after(waiting(2), next(offered("quota")))
     assert accepts == []
     seen = events.QuotaSeen(Quota("tensorflow", {"cpus": 1.0, "mem": 512.0}))
-    assert step(state, seen, NOW).state.job.why.endswith(
+    assert step(state, (seen,), NOW).state.job.why.endswith(
         "; the quota of the Mesos role tensorflow leaves 1 of 1 cpus, and 2 are needed"
     )
 
@@ -72,7 +72,7 @@ def test_offers_without_cpus_are_of_a_quota_that_is_used_up() -> None:
     state, accepts = after(waiting(1), used_up[0])
     assert accepts == []
     seen = events.QuotaSeen(Quota("tensorflow", {"cpus": 1.0}, {"cpus": 1.0}))
-    assert "leaves 0 of 1 cpus, and 1 are needed" in step(state, seen, NOW).state.job.why
+    assert "leaves 0 of 1 cpus, and 1 are needed" in step(state, (seen,), NOW).state.job.why
 
 
 def test_the_roles_of_a_real_master_can_be_read() -> None:
