@@ -268,8 +268,7 @@ def test_a_report_without_news_is_told_once(service):
     assert len(one.events) == 1
 
 
-def test_a_report_that_the_state_has_lost_is_told_again(service, monkeypatch):
-    monkeypatch.setattr(runner_client, "_REPEAT_SECONDS", 0.0)
+def test_a_report_that_the_state_has_lost_is_told_again(service):
     one = service("well")
     one.wait(lambda: one.events)
     one.state = replace(one.state, reports={})

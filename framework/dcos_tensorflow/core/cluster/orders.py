@@ -28,9 +28,7 @@ def order(state: ServiceState, record: TaskRecord) -> Mapping[str, Any] | None:
     None when there is no ClusterSpec yet, for a member that the newest one goes without, and for
     one that is to be stopped first: its agent may have been away while it was told to start.
     """
-    if state.epoch is None or _is_to_stop(state, record):
-        return None
-    if record.role in GANG_ROLES and record.name not in state.epoch.addresses:
+    if state.epoch is None or not has_order(state, record):
         return None
     body: dict[str, Any] = {
         **runner_cluster(state.spec, state.epoch, record.name),
@@ -42,6 +40,13 @@ def order(state: ServiceState, record: TaskRecord) -> Mapping[str, Any] | None:
         body["expects_restore_step"] = True
         body["restore_step"] = state.job.restore_step
     return body
+
+
+def has_order(state: ServiceState, record: TaskRecord) -> bool:
+    """Say whether there is an ``order`` for ``record``'s runner, without making it."""
+    if state.epoch is None or _is_to_stop(state, record):
+        return False
+    return record.role not in GANG_ROLES or record.name in state.epoch.addresses
 
 
 def _is_to_stop(state: ServiceState, record: TaskRecord) -> bool:
