@@ -59,7 +59,7 @@ _TOLD_AFTER = 5
 _MEMORY_SHARE = 0.02
 #: Between two rounds there are at least so many seconds, and so many more for each task.
 _SHORTEST_WAIT_SECONDS = 0.01
-_ROUND_SHARE = 0.00001
+_ROUND_SHARE = 0.00005
 
 _ASKED_STATES = frozenset({TaskState.STARTING, TaskState.RUNNING, TaskState.UNREACHABLE})
 

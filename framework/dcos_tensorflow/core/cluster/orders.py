@@ -28,7 +28,9 @@ def order(state: ServiceState, record: TaskRecord) -> Mapping[str, Any] | None:
     None when there is no ClusterSpec yet, for a member that the newest one goes without, and for
     one that is to be stopped first: its agent may have been away while it was told to start.
     """
-    if state.epoch is None or not has_order(state, record):
+    if state.epoch is None or _is_to_stop(state, record):
+        return None
+    if record.role in GANG_ROLES and record.name not in state.epoch.addresses:
         return None
     body: dict[str, Any] = {
         **runner_cluster(state.spec, state.epoch, record.name),
@@ -42,13 +44,6 @@ def order(state: ServiceState, record: TaskRecord) -> Mapping[str, Any] | None:
     return body
 
 
-def has_order(state: ServiceState, record: TaskRecord) -> bool:
-    """Say whether there is an ``order`` for ``record``'s runner, without making it."""
-    if state.epoch is None or _is_to_stop(state, record):
-        return False
-    return record.role not in GANG_ROLES or record.name in state.epoch.addresses
-
-
 def _is_to_stop(state: ServiceState, record: TaskRecord) -> bool:
     """Say whether a restart under way has yet to stop this member."""
     concerned = state.job.restarting
@@ -58,6 +53,13 @@ def _is_to_stop(state: ServiceState, record: TaskRecord) -> bool:
         and state.job.phase in STOPPED_PHASES
         and (not concerned or record.name in concerned)
     )
+
+
+def has_order(state: ServiceState, record: TaskRecord) -> bool:
+    """Say whether there is an ``order`` for ``record``'s runner, without making it."""
+    if state.epoch is None or _is_to_stop(state, record):
+        return False
+    return record.role not in GANG_ROLES or record.name in state.epoch.addresses
 
 
 def grace_seconds(state: ServiceState) -> float:
