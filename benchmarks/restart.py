@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import itertools
 import tempfile
 import time
 from pathlib import Path
 
 import figures
 from commits import stores
+from large_service import running_service
+
 from dcos_tensorflow.core.model.actions import Reconcile
 from dcos_tensorflow.core.model.events import Registered, Tick
 from dcos_tensorflow.core.model.service_state import (
@@ -31,7 +34,6 @@ from dcos_tensorflow.core.model.service_state import (
 )
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.state.store import StateStore, open_store
-from large_service import running_service
 from sample_states import NOW
 
 
@@ -73,7 +75,7 @@ def restart(store: StateStore, tasks: int) -> tuple[float, float, float, float, 
     asked = sum(len(a.tasks) for a in decision.actions if isinstance(a, Reconcile))
     if asked != tasks:
         raise SystemExit(f"{asked} of {tasks} tasks were asked about")
-    load, restored, ask = (after - before for before, after in zip(times, times[1:], strict=False))
+    load, restored, ask = (after - before for before, after in itertools.pairwise(times))
     return load, restored, ask, times[-1] - times[0], time.process_time() - used
 
 

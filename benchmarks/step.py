@@ -21,10 +21,11 @@ import time
 from collections.abc import Sequence
 
 import figures
+from large_service import reports, running_service, settled, updates
+
 from dcos_tensorflow.core.model.events import Event, Tick
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import step
-from large_service import reports, running_service, settled, updates
 from sample_states import NOW
 
 #: Seconds that each row is measured for, and the longest that a call may take.
