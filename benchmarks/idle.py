@@ -51,7 +51,7 @@ async def serve(reader, writer):
             asked += 1
             wait = re.search("wait=([0-9.]+)", path)
             # As long as a task runner holds an answer back.
-            await asyncio.sleep(min(float(wait.group(1)), 5.0) if wait else 0)
+            await asyncio.sleep(min(float(wait.group(1)), 30.0) if wait else 0)
             answer = {"start": 1, "run": True, "state": "running", "revision": 1}
         body = json.dumps(answer).encode()
         writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
