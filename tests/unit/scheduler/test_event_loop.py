@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Teardown
+from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Kill, Teardown
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler import event_loop
+from dcos_tensorflow.scheduler.clock import steady
 from dcos_tensorflow.scheduler.event_loop import EXIT_SOFTWARE, EXIT_STATE, EventLoop
 from dcos_tensorflow.state.errors import FencedOut, StateUnavailable
 from simulated_mesos import Cluster
@@ -22,6 +23,7 @@ from waiting import eventually
 
 DEADLINE = 10.0
 NOW = 1_000_000_000.0
+DAY = 86_400.0
 
 
 class Recorder:
@@ -247,6 +249,36 @@ def test_an_erase_is_tried_again_while_the_store_is_away(loop, recorder, monkeyp
     assert loop.wait_for(lambda s: s.erased, DEADLINE)
     assert recorder.erase_failures == []
     assert "erase" in recorder.calls
+
+
+def test_a_clock_set_ahead_a_day_and_back_stops_no_repeated_kill(recorder):
+    """What is due after some seconds is due then, whatever somebody does to the machine's clock."""
+    wall, up = [NOW + 10.0], [500.0]
+    clock = steady(lambda: wall[0], lambda: up[0])
+    loop = EventLoop(
+        ServiceState(small_job(), "instance", LaunchSettings(token_key="00" * 32)),
+        recorder,
+        recorder.perform,
+        tick_seconds=0.01,
+        clock=clock,
+    )
+    gang_starts(loop)
+    stray = events.TaskUpdate("mnist__worker-7__x", TaskState.RUNNING, "S0", uuid="u")
+    for event in (stray, events.Tick()):
+        loop.submit(event)
+    loop.start()
+
+    def kills() -> int:
+        return sum(isinstance(call, Kill) for call in recorder.calls)
+
+    try:
+        eventually(lambda: kills() == 1)
+        for number, set_by in enumerate((DAY, -2 * DAY, DAY), start=2):
+            wall[0] += set_by
+            up[0] += 60.0
+            eventually(lambda number=number: kills() >= number)
+    finally:
+        loop.stop()
 
 
 def test_whoever_looks_is_called_after_steps_that_say_nothing(loop):
