@@ -23,7 +23,7 @@ help:
 	@echo "make test      everything set up, all tests"
 	@echo "make unit      the tests that need neither TensorFlow nor ZooKeeper"
 	@echo "make simulate  SEEDS=10000: random histories against the core"
-	@echo "make bench     the benchmarks"
+	@echo "make bench     the benchmarks, in 20 minutes; build/bench.json"
 	@echo "make package   ARTIFACT_URL=https://...: the DC/OS package, to be served from there"
 	@echo "make lint      ruff, mypy, import-linter, generated files"
 	@echo "make format    what ruff can mend, and the generated files"
@@ -92,8 +92,9 @@ schemas: $(VENV)/.installed
 	$(BIN)/python -m dcos_tensorflow.cli.settings_schema
 	$(BIN)/python -m dcos_tensorflow.api.openapi
 
-bench: $(VENV)/.installed
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+# 20 minutes. benchmarks/report.py writes what it finds into docs/performance.md.
+bench: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed system-packages
+	$(BIN)/python benchmarks/bench.py
 
 # Everything that a cluster needs of the package lies in dist/package afterwards (docs/package.md).
 package: $(VENV)/.installed

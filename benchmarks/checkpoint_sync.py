@@ -7,7 +7,7 @@ counted; the best of ``--rounds`` counts. ``cpu`` is what the process itself use
 depend on who else is busy. The server does most of the work: the ratio means more than the MB/s.
 Ours also does what ``sync`` does not: it digests every byte, writes a manifest, moves a pointer.
 
-    python benchmarks/checkpoint_sync.py [--megabytes 2000] [--files 40] [--rounds 2]
+    python benchmarks/checkpoint_sync.py [--megabytes 2000] [--files 40] [--rounds 2] [--json FILE]
 
 Without an ``aws`` on the PATH ours is measured alone.
 """
@@ -27,6 +27,8 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import figures
 
 ROOT = Path(__file__).resolve().parents[1]
 BUCKET = "bench"
@@ -49,6 +51,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--inside", nargs=3, help=argparse.SUPPRESS)
+    figures.add_option(parser)
     arguments = parser.parse_args()
     if arguments.inside:
         inside(*arguments.inside)
@@ -58,6 +61,12 @@ def main() -> None:
         write_files(source, arguments.files, arguments.megabytes * 1_000_000)
         rounds = [one_round(Path(folder), source) for _ in range(arguments.rounds)]
     show(rounds, arguments.megabytes)
+    found = {
+        f"checkpoint_{operation}_mb_per_second": arguments.megabytes
+        / min(one[operation]["ours"][0] for one in rounds)
+        for operation in ("up", "down")
+    }
+    figures.write(arguments.json, found)
 
 
 def write_files(folder: Path, files: int, size: int) -> None:

@@ -3,7 +3,7 @@
 Read it so: each operation has one row per store, and ``to first`` says how many times as fast as
 the first store it is (0.5 x takes twice as long).
 
-    python benchmarks/state_store.py [URL ...] [--tasks 10000] [--commits 500]
+    python benchmarks/state_store.py [URL ...] [--tasks 10000] [--commits 500] [--json FILE]
 
 Without URLs: SQLite in a folder of its own and, where it is installed, a ZooKeeper server of its
 own. Each URL is measured with a service of its own, which is erased at the end. Commits are those
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import sys
 import tempfile
@@ -22,6 +23,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+import figures
 
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state.store import StateStore, open_store
@@ -38,6 +41,7 @@ def main() -> None:
     parser.add_argument("urls", nargs="*", metavar="URL")
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--commits", type=int, default=500)
+    figures.add_option(parser)
     arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
         urls = arguments.urls or stack.enter_context(own_stores())
@@ -46,6 +50,8 @@ def main() -> None:
             name = f"{number} {url.partition(':')[0]}"
             found[name] = measured(name, url, arguments.tasks, arguments.commits)
     show(found)
+    values = (rates(name, rows) for name, rows in found.items())
+    figures.write(arguments.json, dict(itertools.chain.from_iterable(values)))
 
 
 @contextlib.contextmanager
@@ -103,6 +109,14 @@ def measure(store: StateStore, tasks: int, commits: int) -> Measured:
 def task(number: int) -> list[Write]:
     folder = f"Tasks/worker-{number}"
     return [Write(f"{folder}/TaskInfo", TASK_INFO), Write(f"{folder}/TaskStatus", TASK_STATUS)]
+
+
+def rates(store: str, rows: Measured) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a store, by names such as ``store_zk_load_tasks_per_second``."""
+    backend = store.partition(" ")[2]
+    for what, (seconds, count, kind) in rows.items():
+        verb = "commit" if "commits" in what else what.partition(" ")[0]
+        yield f"store_{backend}_{verb}_{kind.replace('/s', '_per_second')}", count / seconds
 
 
 def show(found: dict[str, Measured]) -> None:

@@ -1,13 +1,15 @@
-"""How much slower a training is while its checkpoints are published to S3.
+"""How fast a training is under us beside the same by hand, and while it publishes checkpoints.
 
-Read it so: steps per second of the same training with and without ``checkpoints.uri``, in turn,
-each run by the task runner; ``ratio`` is with over without in the same round (1: nothing is lost),
-and the last line is the median of all rounds. The training saves equally often in both. ``runner``
-is the CPU of the task runner as a share of what the training used: the most that publishing can
-cost where no core is left over. The S3 server runs on this machine, at the lowest priority.
+Read it so: steps per second of the same training ``by hand`` (``python job.py``), ``under us`` (the
+task runner starts it, as in a container), and ``publishing`` (under us with ``checkpoints.uri``),
+in turn; ``ratio`` is under us over by hand in the same round, ``publish`` is publishing over under
+us (1: nothing is lost), and the last line has the medians of all rounds. The training saves equally
+often in all of them. ``runner`` is the CPU of the task runner while it publishes, as a share of
+what the training used: the most that publishing can cost where no core is left over. The S3 server
+runs on this machine, at the lowest priority.
 
     python benchmarks/training_speed.py --python .venvs/tensorflow-2.21.0/bin/python
-        [--rounds 5] [--seconds 60] [--megabytes 100] [--save-seconds 20]
+        [--rounds 5] [--seconds 60] [--megabytes 100] [--save-seconds 20] [--json FILE]
 
 """
 
@@ -29,6 +31,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "framework"))
 
+import figures  # noqa: E402
+
 from dcos_tensorflow.task.pack import build_zipapp  # noqa: E402
 
 BUCKET = "bench"
@@ -38,6 +42,8 @@ KEYS = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 WARM_UP_SECONDS = 5
+
+HAND, OURS, PUBLISHING = WAYS = ("by hand", "under us", "publishing")
 
 JOB = """
 import json, os, time
@@ -87,7 +93,7 @@ class Measured:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure what publishing costs a training.")
+    parser = argparse.ArgumentParser(description="Measure what we cost a training.")
     # Each training runs in a directory of its own: the path must not depend on ours.
     python = ROOT / ".venvs/tensorflow-2.21.0/bin/python"
     parser.add_argument("--python", type=os.path.abspath, default=str(python))
@@ -95,29 +101,35 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--megabytes", type=int, default=100)
     parser.add_argument("--save-seconds", type=float, default=20.0)
+    figures.add_option(parser)
     arguments = parser.parse_args()
-    ratios = []
-    print(f"{'round':>5} {'without':>10} {'with':>10} {'ratio':>7} {'runner':>7}")
+    ratios: dict[str, list[float]] = {"ratio": [], "publish": []}
+    print(f"{'round':>5}" + "".join(f" {way:>10}" for way in (*WAYS, *ratios, "runner")))
     with tempfile.TemporaryDirectory(prefix="training-speed-") as folder:
         runner = build_zipapp(Path(folder) / "task-runner.pyz", storage=True)
         for number in range(arguments.rounds):
             found = {}
             # Whoever goes first finds other caches: the order changes.
-            for publishes in (False, True) if number % 2 else (True, False):
-                sandbox = Path(folder) / f"{number}-{publishes}"
+            turn = number % len(WAYS)
+            for way in WAYS[turn:] + WAYS[:turn]:
+                sandbox = Path(folder) / f"{number}-{way.replace(' ', '-')}"
                 with s3_server() as url:
-                    found[publishes] = measure(runner, sandbox, url if publishes else "", arguments)
-            ratios.append(found[True].speed / found[False].speed)
-            print(
-                f"{number + 1:>5} {found[False].speed:>10.1f} {found[True].speed:>10.1f} "
-                f"{ratios[-1]:>7.3f} {found[True].runner:>7.1%}",
-                flush=True,
-            )
-    print(f"median ratio {statistics.median(ratios):.3f}")
+                    found[way] = measure(runner, sandbox, way, url, arguments)
+            ratios["ratio"].append(found[OURS].speed / found[HAND].speed)
+            ratios["publish"].append(found[PUBLISHING].speed / found[OURS].speed)
+            speeds = "".join(f" {found[way].speed:>10.1f}" for way in WAYS)
+            newest = "".join(f" {values[-1]:>10.3f}" for values in ratios.values())
+            print(f"{number + 1:>5}{speeds}{newest} {found[PUBLISHING].runner:>10.1%}", flush=True)
+    medians = {name: statistics.median(values) for name, values in ratios.items()}
+    print("median " + ", ".join(f"{name} {value:.3f}" for name, value in medians.items()))
+    names = {"training_ratio": "ratio", "training_publishing_ratio": "publish"}
+    figures.write(arguments.json, {key: medians[name] for key, name in names.items()})
 
 
-def measure(runner: Path, sandbox: Path, url: str, arguments: argparse.Namespace) -> Measured:
-    """Run the training once; publish where there is a ``url``."""
+def measure(
+    runner: Path, sandbox: Path, way: str, url: str, arguments: argparse.Namespace
+) -> Measured:
+    """Run the training once in this way; ``url`` is the S3 server's."""
     sandbox.mkdir()
     values = {
         "seconds": arguments.seconds,
@@ -134,18 +146,18 @@ def measure(runner: Path, sandbox: Path, url: str, arguments: argparse.Namespace
         "job": {"name": "job"},
         "cpus": os.cpu_count(),
     }
-    if url:
+    if way == PUBLISHING:
         writer = {"lineage": "benchmark", "generation": 1, "owner": "chief-0__1"}
         place = {"uri": f"s3://{BUCKET}/job", "interval_seconds": 5, "keep": 2, "writer": writer}
         spec.update(checkpoints=place, s3={"endpoint_url": url, "region": "us-east-1"})
-    environment = {
-        **os.environ,
-        **KEYS,
-        "MESOS_SANDBOX": str(sandbox),
-        "TASK_RUNNER_SPEC": json.dumps(spec),
-    }
+    environment = {**os.environ, **KEYS}
+    if way == HAND:
+        program, environment["CHECKPOINT_DIR"] = "job.py", str(sandbox / "checkpoints")
+    else:
+        program, environment["MESOS_SANDBOX"] = str(runner), str(sandbox)
+        environment["TASK_RUNNER_SPEC"] = json.dumps(spec)
     ended = subprocess.run(
-        [arguments.python, str(runner)],
+        [arguments.python, program],
         check=False,
         cwd=sandbox,
         env=environment,
@@ -154,7 +166,7 @@ def measure(runner: Path, sandbox: Path, url: str, arguments: argparse.Namespace
     )
     if ended.returncode:
         raise SystemExit(ended.stderr.decode(errors="replace")[-3000:])
-    if url and b"checkpoints: published" not in ended.stderr:
+    if way == PUBLISHING and b"checkpoints: published" not in ended.stderr:
         raise SystemExit("nothing was published: train for longer")
     speed, training, of_runner = json.loads((sandbox / "measured.json").read_text())
     return Measured(speed, of_runner / max(training, 0.01))

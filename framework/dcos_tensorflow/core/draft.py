@@ -79,8 +79,10 @@ class Draft:
             self.state = replace(self.state, told=replace(self.state.told, reports=self._reports))
         self._reports[task_id] = report
         record = self.state.task_by_id(task_id)
-        if record is not None:
-            self.put(record)
+        gang = self.gang_with(record.name) if record is not None else None
+        # Most reports tell of steps alone: then no record and no fact has changed.
+        if record is not None and gang is not None and gang.tasks.is_news(record, report):
+            gang.put(record)
 
     def keep_what_was_said_of(self, task_ids: Collection[str]) -> None:
         """Forget what the runners and sandboxes of all other attempts have said."""

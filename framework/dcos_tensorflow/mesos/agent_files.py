@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from typing import Any, Protocol
@@ -153,7 +153,12 @@ class AgentFiles:
         self, agent_id: str, framework_id: str, task_id: str, file: str, lines: int = 40
     ) -> list[str]:
         """Return the last lines of a file, at most 1 MiB of them. Raises AgentFilesError."""
-        agent, path = self._locate(agent_id, framework_id, task_id, file)
+        _check_inside(file)
+        return self.tail_in(self.locate(agent_id, framework_id, task_id), file, lines)
+
+    def tail_in(self, sandbox: Sandbox, file: str, lines: int = 40) -> list[str]:
+        """Return the last lines of a file, as ``tail`` does. Raises AgentFilesError."""
+        agent, path = sandbox.agent, _path_in(sandbox, file)
         size = self._size(agent, path)
         start = size
         text = ""
@@ -188,11 +193,22 @@ class AgentFiles:
         That is the dear part of reading: the agent's whole state is asked for. A task's sandbox
         never moves.
         """
+        found = self.sandboxes(agent_id, framework_id, (task_id,)).get(task_id)
+        if found is None:
+            raise SandboxNotFound(f"agent {agent_id} has no sandbox of task {task_id}")
+        return found
+
+    def sandboxes(
+        self, agent_id: str, framework_id: str, task_ids: Iterable[str]
+    ) -> dict[str, Sandbox]:
+        """Return where the sandboxes of these tasks are, by one look at the agent's state.
+
+        Those that it does not know are left out. Raises AgentFilesError.
+        """
         agent = self._agent(agent_id)
-        directory = sandbox_directory(self._access.get(agent, "/state"), framework_id, task_id)
-        if directory is None:
-            raise SandboxNotFound(f"agent {agent_id} ({agent}) has no sandbox of task {task_id}")
-        return Sandbox(agent, directory)
+        state = self._access.get(agent, "/state")
+        found = {task: sandbox_directory(state, framework_id, task) for task in task_ids}
+        return {task: Sandbox(agent, path) for task, path in found.items() if path is not None}
 
     def read_part(self, sandbox: Sandbox, file: str, offset: int, length: int) -> FilePart:
         """Return up to ``length`` bytes, at most a page, as they are. Raises AgentFilesError."""

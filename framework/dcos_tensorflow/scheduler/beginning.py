@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, Unins
 from dcos_tensorflow.core.model.job import Incident, JobPhase, JobState
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
 from dcos_tensorflow.state.store import StateStore
 
@@ -73,7 +73,7 @@ def begin(
     if upgrade_writes:
         log.info("the state was written by an earlier release; it is brought to this one's format")
         store.commit(upgrade_writes)
-    stored = restore(values, settings, time.time())
+    stored = restore(values, settings, steady_time())
     first = stored or _first_state(spec, settings, find_former_life())
     if uninstall:
         return _uninstalling(first, known=stored is not None)
@@ -117,7 +117,7 @@ def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife
         f" {former.framework_id}, which goes on: {len(former.tasks)} tasks of it are ended, and the"
         " job starts again from its last checkpoint"
     )
-    lost = Incident(spec.decider, "", time.time(), "state lost", what, charged=False)
+    lost = Incident(spec.decider, "", steady_time(), "state lost", what, charged=False)
     gangs = {
         name: replace(gang, job=JobState(incidents=(lost,), why=what))
         for name, gang in state.gangs.items()

@@ -1,24 +1,27 @@
-"""The one thread that owns the state: event in, step, commit, act, tell.
+"""The one thread that owns the state: events in, step, commit, act, tell.
 
-Used by ``scheduler.Scheduler``; everybody else hands it events through ``submit``. It keeps the
-order of the design: write before act, acknowledge after write. It never sends TEARDOWN,
-whatever fails.
+Used by ``scheduler.Scheduler``; everybody else hands it events through ``submit``. What waits is
+taken together (``inbox``): one step, one commit. It keeps the order of the design: write before
+act, acknowledge after write. It never sends TEARDOWN, whatever fails.
 """
 
 from __future__ import annotations
 
 import logging
-import queue
 import threading
-import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from dcos_tensorflow.core.model.actions import Action, EraseState, Exit, Write
 from dcos_tensorflow.core.model.events import Event, Tick
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import Decision, step
+from dcos_tensorflow.scheduler.clock import steady_time
+from dcos_tensorflow.scheduler.inbox import Inbox
 from dcos_tensorflow.state.errors import StateError, StateUnavailable
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -57,16 +60,16 @@ class EventLoop:
         perform: Callable[[Action], None],
         *,
         tick_seconds: float,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_time,
     ) -> None:
         self._state = state
         self._store = store
         self._perform = perform
         self._tick_seconds = tick_seconds
         self._clock = clock
-        self._now = 0.0
-        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._inbox = Inbox()
         self._watchers: list[Callable[[Decision], None]] = []
+        self._each_step: list[Callable[[ServiceState], None]] = []
         self._erased = False
         self._stopping = threading.Event()
         self._changed = threading.Condition()
@@ -78,22 +81,34 @@ class EventLoop:
         """Return the newest state; immutable, so any thread may read it."""
         return self._state
 
+    @property
+    def waiting(self) -> int:
+        """Return how many events wait for a step."""
+        return len(self._inbox)
+
     def submit(self, event: Event) -> None:
         """Queue an event. Any thread."""
-        self._events.put(event)
+        self._inbox.put(event)
 
     def watch(self, callback: Callable[[Decision], None]) -> None:
         """Call ``callback`` in the loop's thread after every step that said something."""
         self._watchers.append(callback)
+
+    def look(self, callback: Callable[[ServiceState], None]) -> None:
+        """Call ``callback`` in the loop's thread after every step, also when nothing happens.
+
+        At least every ``tick_seconds``; it must not block.
+        """
+        self._each_step.append(callback)
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after the event in hand. Tasks are left alone."""
+        """End the thread after the events in hand. Tasks are left alone."""
         self._stopping.set()
-        self._events.put(None)
+        self._inbox.wake()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join()
 
@@ -103,7 +118,7 @@ class EventLoop:
             self.exit = Exit(code, message)
             log.error("the scheduler ends: %s", message)
         self._stopping.set()
-        self._events.put(None)
+        self._inbox.wake()
         with self._changed:
             self._changed.notify_all()
 
@@ -118,28 +133,22 @@ class EventLoop:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            event = self._next()
-            if event is None:
-                continue
+            events = self._inbox.take(self._tick_seconds)
+            if self._stopping.is_set():
+                break
             try:
-                self._handle(event)
+                self._handle(events or (Tick(),))
             except StateError as error:
                 self.leave(EXIT_STATE, f"the state store refuses to go on: {error}")
             except Exception as error:
                 # A bug must not become a zombie, and must not harm what runs: end, say so, and let
                 # whoever supervises this process start it again.
-                log.exception("step failed on %s", type(event).__name__)
+                kinds = Counter(type(event).__name__ for event in events)
+                log.exception("step failed on %s", dict(kinds) or "a tick")
                 self.leave(EXIT_SOFTWARE, f"internal error: {type(error).__name__}: {error}")
 
-    def _next(self) -> Event | None:
-        try:
-            return self._events.get(timeout=self._tick_seconds)
-        except queue.Empty:
-            return Tick()
-
-    def _handle(self, event: Event) -> None:
-        self._now = max(self._now, self._clock())
-        decision = step(self._state, (event,), self._now)
+    def _handle(self, events: Sequence[Event]) -> None:
+        decision = step(self._state, events, self._clock())
         writes = decision.writes
         if writes and not self._erased and not self._stored(lambda: self._store.commit(writes)):
             return
@@ -161,7 +170,8 @@ class EventLoop:
         with self._changed:
             self._changed.notify_all()
         if decision.why or decision.writes:
-            self._tell(decision)
+            self._tell(self._watchers, decision)
+        self._tell(self._each_step, decision.state)
 
     def _stored(self, write: Callable[[], None]) -> bool:
         """Write until it succeeds. Nothing is acted upon before; False when told to stop."""
@@ -177,9 +187,10 @@ class EventLoop:
             else:
                 return True
 
-    def _tell(self, decision: Decision) -> None:
-        for watcher in self._watchers:
+    @staticmethod
+    def _tell(callbacks: Sequence[Callable[[T], None]], what: T) -> None:
+        for callback in callbacks:
             try:
-                watcher(decision)
+                callback(what)
             except Exception:
                 log.exception("a watcher of the event loop failed")

@@ -2,22 +2,30 @@
 
 Used by ``scheduler.Scheduler`` to carry out CollectEvidence. The task runner leaves a report
 (``contract.EXIT_REPORT_FILE``); where it never started, the last lines of the sandbox's ``stderr``
-tell (the fetcher writes there). Whatever happens, one EvidenceFound comes back.
+tell (the fetcher writes there). All that ended on one agent is read after one look at its state.
+Whatever happens, one EvidenceFound comes back for each task, and not later than
+``LONGEST_SECONDS``: agents that do not answer must not keep hundreds of tasks waiting.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
 from typing import Protocol
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.core.model.events import EvidenceFound
+from dcos_tensorflow.mesos.agent_files import Sandbox
 
 log = logging.getLogger(__name__)
+
+#: After so long a task whose sandbox was not read is told of as one that cannot be read.
+LONGEST_SECONDS = 30.0
 
 _LINES = 40
 #: The report is JSON over many lines; a part of it would be useless.
@@ -25,22 +33,25 @@ _REPORT_LINES = 10_000
 
 
 class SandboxFiles(Protocol):
-    """The part of ``mesos.agent_files.AgentFiles`` that evidence needs."""
+    """The part of ``mesos.agent_files.AgentFiles`` that evidence needs. All of it may raise."""
 
-    def tail(
-        self, agent_id: str, framework_id: str, task_id: str, name: str, lines: int = ...
-    ) -> list[str]:
-        """Return the last lines of a file in the task's sandbox; raises when it cannot."""
+    def sandboxes(
+        self, agent_id: str, framework_id: str, task_ids: Iterable[str]
+    ) -> Mapping[str, Sandbox]:
+        """Return where the sandboxes of these tasks are, of those that the agent knows."""
+
+    def tail_in(self, sandbox: Sandbox, file: str, lines: int = ...) -> list[str]:
+        """Return the last lines of a file in a sandbox."""
 
 
-def read_evidence(files: SandboxFiles, framework_id: str, wanted: CollectEvidence) -> EvidenceFound:
+def read_evidence(files: SandboxFiles, sandbox: Sandbox, task_id: str) -> EvidenceFound:
     """Return why the task ended, as far as its sandbox tells."""
 
     def tail(name: str, lines: int) -> list[str]:
         try:
-            found = files.tail(wanted.agent_id, framework_id, wanted.task_id, name, lines=lines)
+            found = files.tail_in(sandbox, name, lines)
         except Exception as error:
-            log.info("cannot read %s of %s: %s", name, wanted.task_id, error)
+            log.info("cannot read %s of %s: %s", name, task_id, error)
             return []
         return [line for line in found if line.strip()]
 
@@ -51,11 +62,9 @@ def read_evidence(files: SandboxFiles, framework_id: str, wanted: CollectEvidenc
         last = report.get("last_lines")
         lines = tuple(str(line) for line in last) if isinstance(last, list) else ()
         result = report.get("result")
-        return EvidenceFound(
-            wanted.task_id, summary, lines, result if isinstance(result, dict) else {}
-        )
+        return EvidenceFound(task_id, summary, lines, result if isinstance(result, dict) else {})
     lines = tuple(tail("stderr", _LINES))
-    return EvidenceFound(wanted.task_id, _telling(lines), lines)
+    return EvidenceFound(task_id, _telling(lines), lines)
 
 
 def _report(text: str) -> dict[str, object] | None:
@@ -73,26 +82,74 @@ def _telling(lines: tuple[str, ...]) -> str:
 
 
 class EvidenceReader:
-    """Reads evidence in the background, so that the event loop never waits for an agent."""
+    """Reads evidence on ``pool``, so that the event loop never waits for an agent.
+
+    ``collect`` and ``expire`` are called by the event loop. The agent that was asked for last is
+    looked at first: what has just ended is what people want to know of.
+    """
 
     def __init__(
         self,
         files: SandboxFiles,
         framework_id: Callable[[], str],
         emit: Callable[[EvidenceFound], None],
+        pool: Executor,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._files = files
         self._framework_id = framework_id
         self._emit = emit
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="evidence")
+        self._pool = pool
+        self._clock = clock
+        self._guard = threading.Lock()
+        #: Until when each task's evidence is waited for, the oldest first.
+        self._until: dict[str, float] = {}
+        #: Which tasks are to be read on each agent that nobody has begun to look at.
+        self._agents: dict[str, list[str]] = {}
 
     def collect(self, wanted: CollectEvidence) -> None:
         """Start reading; EvidenceFound follows."""
-        self._pool.submit(self._collect, wanted)
+        with self._guard:
+            self._until.pop(wanted.task_id, None)
+            self._until[wanted.task_id] = self._clock() + LONGEST_SECONDS
+            known = wanted.agent_id in self._agents
+            self._agents.setdefault(wanted.agent_id, []).append(wanted.task_id)
+        if not known:
+            self._pool.submit(self._look_at_an_agent)
 
-    def stop(self) -> None:
-        """Wait for what is under way and start nothing more."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+    def expire(self) -> None:
+        """Tell of those that were not read in time."""
+        with self._guard:
+            now, late = self._clock(), []
+            for task_id, until in self._until.items():
+                if now < until:
+                    break
+                late.append(task_id)
+        for task_id in late:
+            log.info("the sandbox of %s was not read within %g s", task_id, LONGEST_SECONDS)
+            self._tell(EvidenceFound(task_id, ""))
 
-    def _collect(self, wanted: CollectEvidence) -> None:
-        self._emit(read_evidence(self._files, self._framework_id(), wanted))
+    def _look_at_an_agent(self) -> None:
+        with self._guard:
+            agent_id, wanted = self._agents.popitem()
+            wanted = [task_id for task_id in wanted if task_id in self._until]
+        if not wanted:
+            return
+        try:
+            sandboxes = self._files.sandboxes(agent_id, self._framework_id(), wanted)
+        except Exception as error:
+            log.info("cannot read how %d tasks on %s ended: %s", len(wanted), agent_id, error)
+            sandboxes = {}
+        for task_id in wanted:
+            sandbox = sandboxes.get(task_id)
+            if sandbox is None or task_id not in self._until:
+                self._tell(EvidenceFound(task_id, ""))
+            else:
+                self._tell(read_evidence(self._files, sandbox, task_id))
+
+    def _tell(self, found: EvidenceFound) -> None:
+        """Tell of a task once, whoever is first."""
+        with self._guard:
+            awaited = self._until.pop(found.task_id, None)
+        if awaited is not None:
+            self._emit(found)

@@ -8,9 +8,9 @@ later.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from dcos_tensorflow.core.model.events import QuotaSeen
@@ -22,7 +22,7 @@ from dcos_tensorflow.mesos.agent_files import AgentFilesError
 
 log = logging.getLogger(__name__)
 
-#: How often it is looked whether the gang waits, and how often the master is asked while it does.
+#: How long a gang has waited when the master is asked first, and how often it is asked then.
 LOOK_SECONDS = 2.0
 ASK_SECONDS = 15.0
 
@@ -59,55 +59,48 @@ def _amounts(given: Mapping[str, Any] | None) -> dict[str, float]:
 
 
 class QuotaWatch:
-    """A thread that asks while it is worth it."""
+    """Asks while it is worth it, on ``pool``: the event loop, which calls ``look``, never waits."""
 
     def __init__(
         self,
         master: Callable[[], Address | None],
         access: Access,
-        state: Callable[[], ServiceState],
         emit: Callable[[QuotaSeen], None],
+        pool: Executor,
     ) -> None:
         self._master = master
         self._access = access
-        self._state = state
         self._emit = emit
-        self._asked_at = float("-inf")
+        self._pool = pool
+        self._ask_at: float | None = None
+        self._known: Quota | None = None
         self._trouble = ""
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="quota", daemon=True)
 
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End it; an answer that is still to come is of no use to anybody."""
-        self._stopping.set()
-
-    def look(self) -> None:
+    def look(self, state: ServiceState) -> None:
         """Ask when the gang waits and it is time; forget the quota when nothing waits."""
-        state = self._state()
+        self._known = state.told.quota
         if not (state.registered and state.job.phase is JobPhase.PLACING):
-            self._tell(state, None)
+            self._ask_at = None
+            self._tell(None)
             return
+        now = time.monotonic()
+        if self._ask_at is None:
+            self._ask_at = now + LOOK_SECONDS
         master = self._master()
-        if master is None or time.monotonic() < self._asked_at + ASK_SECONDS:
-            return
-        self._asked_at = time.monotonic()
+        if master is not None and now >= self._ask_at:
+            self._ask_at = now + ASK_SECONDS
+            self._pool.submit(self._ask, master, state.spec.mesos_role)
+
+    def _ask(self, master: Address, mesos_role: str) -> None:
         try:
-            found = quota_in(self._access.get(master, "/roles"), state.spec.mesos_role)
+            found = quota_in(self._access.get(master, "/roles"), mesos_role)
         except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError) as error:
             if str(error) != self._trouble:
-                log.info("the quota of %s is not known: %s", state.spec.mesos_role, error)
+                log.info("the quota of %s is not known: %s", mesos_role, error)
             self._trouble = str(error)
-            return
-        self._tell(state, found)
+        else:
+            self._tell(found)
 
-    def _tell(self, state: ServiceState, found: Quota | None) -> None:
-        if found != state.told.quota and not self._stopping.is_set():
+    def _tell(self, found: Quota | None) -> None:
+        if found != self._known:
             self._emit(QuotaSeen(found))
-
-    def _run(self) -> None:
-        while not self._stopping.wait(LOOK_SECONDS):
-            self.look()

@@ -1,11 +1,12 @@
 """Asking the task runners how far they are, and telling them which start is wanted.
 
 Used by ``scheduler.Scheduler``. Level-triggered: every live task's runner is asked again and again,
-and whoever is not under its order (``core.cluster.orders``) is sent that order until it is. Every
-answer becomes a RunnerReported event. While there are not too many, a runner holds its answer back
-until something has happened (``after`` and ``wait``, docs/task-runner.md), so that a failure is
-known at once. All of it happens in one thread with one asyncio loop, so that runners that hang
-delay nobody else. Training never depends on it.
+and whoever is not under its order (``core.cluster.orders``) is sent that order until it is. What
+the state does not hold yet becomes a RunnerReported event. While there are not too many, a runner
+holds its answer back until something has happened (``after`` and ``wait``, docs/task-runner.md), so
+that a failure is known at once. All of it happens in one thread with one asyncio loop, so that
+runners that hang delay nobody else; what it does follows what has changed and who is due, not how
+many there are. Training never depends on it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import resource
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Any
 
 from dcos_tensorflow.core import contract
@@ -30,7 +33,7 @@ from dcos_tensorflow.scheduler.runner_request import NotARunner, Refused, ask, s
 
 log = logging.getLogger(__name__)
 
-#: How often each runner is asked: usually, and while one of them is not under its order. Seconds.
+#: How often each runner is asked: usually, and while it is not under its order. Seconds.
 PERIOD_SECONDS = 0.5
 URGENT_SECONDS = 0.2
 #: How often one is asked that has never answered, and for how long: its container has just started.
@@ -43,12 +46,14 @@ SILENT_SECONDS = 2.0
 RATE = 200.0
 MOST_UNDER_WAY = 256
 #: With more runners than this, none is asked to hold its answer back: each takes a connection.
-MOST_WAITED_FOR = 128
+MOST_WAITED_FOR = 1_000
+_SHARE_OF_FILES = 4
+#: As long as nothing happens, all who hold their answers back make this many requests a second.
+_WAITED_FOR_RATE = 100.0
+_LONGEST_WAIT_SECONDS = 30.0
 #: A status is there at once; an order waits for the runner's loop, which may be ending a process.
 STATUS_TIMEOUT_SECONDS = 2.0
 ORDER_TIMEOUT_SECONDS = 5.0
-#: A report that the state does not hold is handed in again after so long.
-_REPEAT_SECONDS = 1.0
 #: So many failed requests in a row are told in the log.
 _TOLD_AFTER = 5
 #: Of memory, a smaller change than this is no news: it would be one event for every answer.
@@ -66,13 +71,15 @@ class _Runner:
 
     ``revision`` is that of its last answer, None for a runner that has none. ``ordered`` is the
     (start, run) that it was last sent, ``refused`` the last refusal of it. ``waits`` is set while
-    it holds an answer back: an order need not wait for that. ``turns`` counts what was begun.
+    it holds an answer back: an order need not wait for that. ``due_at`` is when it is to be asked
+    again. ``turns`` counts what was begun.
     """
 
+    record: TaskRecord
     report: Mapping[str, Any] | None = None
     revision: int | None = None
-    reported_at: float = 0.0
     done_at: float = float("-inf")
+    due_at: float = float("-inf")
     ordered: tuple[int, bool] | None = None
     refused: str = ""
     silent: int = 0
@@ -84,6 +91,13 @@ class _Runner:
     def hopeful(self) -> bool:
         """Say whether it is likely to come under its order soon: it answers, and obeys."""
         return self.silent < _TOLD_AFTER and not self.refused
+
+    @property
+    def astray(self) -> bool:
+        """Say whether it has reported that it is not under its order. One that ends needs none."""
+        if self.report is None or self.record.kill_reason:
+            return False
+        return not is_under(self.record, self.report)
 
 
 class RunnerClient:
@@ -103,8 +117,16 @@ class RunnerClient:
         self._state = state
         self._emit = emit
         self._may_order = may_order
+        #: By task id: everybody who is asked, and who of them is astray.
         self._runners: dict[str, _Runner] = {}
+        self._astray: set[str] = set()
+        #: The tasks that ``_runners`` was made of.
+        self._tasks: Mapping[str, TaskRecord] | None = None
+        #: When each runner is to be asked; what is not a runner's ``due_at`` any more is void.
+        self._due: list[tuple[float, str]] = []
         self._under_way: set[asyncio.Task[None]] = set()
+        self._held_back = 0
+        self._most_waited_for = min(MOST_WAITED_FOR, _file_limit() // _SHARE_OF_FILES)
         self._allowance = RATE
         self._refilled_at = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -161,61 +183,104 @@ class RunnerClient:
 
     def _round(self, state: ServiceState, now: float) -> float:
         """Start every request that is due; return how long to wait for the next, in seconds."""
-        asked = {record.task_id: record for record in state.tasks.values() if _is_asked(record)}
-        for task_id in self._runners.keys() - asked.keys():
-            del self._runners[task_id]
-        for task_id in asked.keys() - self._runners.keys():
-            self._runners[task_id] = _Runner()
+        if state.tasks is not self._tasks:
+            self._follow(state.tasks, now)
         self._allowance = min(RATE, self._allowance + (now - self._refilled_at) * RATE)
         self._refilled_at = now
-        unruly = {
-            task_id
-            for task_id, record in asked.items()
-            if _needs_order(state, record, self._runners[task_id].report)
-        }
-        if unruly and not self._may_order():
-            unruly = set()
-        urgent = any(self._runners[task_id].hopeful for task_id in unruly)
-        period = URGENT_SECONDS if urgent else PERIOD_SECONDS
-        wait = PERIOD_SECONDS
-        due = []
+        unruly, wait = self._send_orders(state, now)
+        while self._due:
+            at, task_id = self._due[0]
+            runner = self._runners.get(task_id)
+            if runner is None or runner.due_at != at or runner.busy or runner.waits:
+                heappop(self._due)
+            elif at > now:
+                return min(wait, at - now)
+            elif not self._may_begin():
+                return min(wait, URGENT_SECONDS / 4)
+            else:
+                heappop(self._due)
+                if task_id in unruly:
+                    self._ask_at(runner, now + URGENT_SECONDS)
+                else:
+                    self._start(runner, order=False)
+        return wait
+
+    def _follow(self, tasks: Mapping[str, TaskRecord], now: float) -> None:
+        """Ask whoever is there now, and nobody else."""
+        self._tasks = tasks
+        asked = {record.task_id: record for record in tasks.values() if _is_asked(record)}
+        for task_id in self._runners.keys() - asked.keys():
+            del self._runners[task_id]
+            self._astray.discard(task_id)
         for task_id, record in asked.items():
+            runner = self._runners.get(task_id)
+            if runner is None:
+                self._runners[task_id] = runner = _Runner(record)
+                self._ask_at(runner, now)
+            elif runner.record is not record:
+                runner.record = record
+                self._judge(runner)
+
+    def _judge(self, runner: _Runner) -> None:
+        """Note whether a runner is under its order; its record or its report has changed."""
+        task_id = runner.record.task_id
+        if runner.astray and self._runners.get(task_id) is runner:
+            self._astray.add(task_id)
+        else:
+            self._astray.discard(task_id)
+
+    def _ask_at(self, runner: _Runner, at: float) -> None:
+        runner.due_at = at
+        heappush(self._due, (at, runner.record.task_id))
+
+    def _send_orders(self, state: ServiceState, now: float) -> tuple[set[str], float]:
+        """Send the orders that are due; return who needs one, and how long to wait for the next."""
+        wait = PERIOD_SECONDS
+        if not self._astray or not self._may_order():
+            return set(), wait
+        view = state.view()
+        unruly = {t for t in self._astray if orders.has_order(view, self._runners[t].record)}
+        due = []
+        for task_id in unruly:
             runner = self._runners[task_id]
-            if runner.busy or (runner.waits and task_id not in unruly):
+            if runner.busy:
                 continue
-            at = runner.done_at
-            if task_id in unruly or not self._waits_for(runner):
-                at = _due_at(record, runner, period, unruly=task_id in unruly)
+            at = _order_due_at(runner)
             if at <= now:
-                due.append((task_id not in unruly, at, task_id))
+                due.append((at, task_id))
             else:
                 wait = min(wait, at - now)
-        for _, _, task_id in sorted(due):
-            if self._allowance < 1 or len(self._under_way) >= MOST_UNDER_WAY:
-                return min(wait, URGENT_SECONDS / 4)
-            self._allowance -= 1
-            self._start(asked[task_id], order=task_id in unruly)
-        return wait
+        for _, task_id in sorted(due):
+            if not self._may_begin():
+                return unruly, min(wait, URGENT_SECONDS / 4)
+            self._start(self._runners[task_id], order=True)
+        return unruly, wait
+
+    def _may_begin(self) -> bool:
+        """Say whether one more request may begin now."""
+        return self._allowance >= 1 and len(self._under_way) - self._held_back < MOST_UNDER_WAY
 
     def _waits_for(self, runner: _Runner) -> bool:
         """Say whether a runner is asked to hold its answer back until there is something new."""
-        few = len(self._runners) <= MOST_WAITED_FOR
+        few = len(self._runners) <= self._most_waited_for
         return few and runner.revision is not None and not runner.silent
 
-    def _start(self, record: TaskRecord, *, order: bool) -> None:
-        runner = self._runners[record.task_id]
+    def _start(self, runner: _Runner, *, order: bool) -> None:
+        self._allowance -= 1
         runner.turns += 1
         waits = not order and self._waits_for(runner)
         if waits:
             runner.waits = True
+            self._held_back += 1
         else:
             runner.busy = True
-        request = asyncio.create_task(self._turn(record, runner, order=order, waits=waits))
+        request = asyncio.create_task(self._turn(runner, order=order, waits=waits))
         self._under_way.add(request)
         request.add_done_callback(self._under_way.discard)
 
-    async def _turn(self, record: TaskRecord, runner: _Runner, *, order: bool, waits: bool) -> None:
+    async def _turn(self, runner: _Runner, *, order: bool, waits: bool) -> None:
         """Ask one runner, or send it its order, and take in what comes of it."""
+        record = runner.record
         try:
             if order:
                 await self._order(record, runner)
@@ -238,16 +303,21 @@ class RunnerClient:
         finally:
             if waits:
                 runner.waits = False
+                self._held_back -= 1
             else:
                 runner.busy = False
             runner.done_at = time.monotonic()
+            at = runner.done_at if self._waits_for(runner) else _due_at(runner, PERIOD_SECONDS)
+            self._ask_at(runner, at)
             self._woken.set()
 
     async def _wait_for_news(self, record: TaskRecord, runner: _Runner) -> None:
-        """Ask for the status as soon as something has happened, or after the usual period."""
+        """Ask for the status as soon as something has happened, or after a while."""
         turn = runner.turns
-        path = f"{contract.STATUS_PATH}?after={runner.revision}&wait={PERIOD_SECONDS}"
-        report = await self._ask(record, "GET", path)
+        most = len(self._runners) / _WAITED_FOR_RATE
+        seconds = min(max(PERIOD_SECONDS, most), _LONGEST_WAIT_SECONDS)
+        path = f"{contract.STATUS_PATH}?after={runner.revision}&wait={seconds:g}"
+        report = await self._ask(record, "GET", path, held_back=seconds)
         # The answer to an order that was sent meanwhile is newer.
         if runner.turns == turn:
             self._take(record, runner, report)
@@ -263,12 +333,19 @@ class RunnerClient:
         self._take(record, runner, report)
 
     async def _ask(
-        self, record: TaskRecord, method: str, path: str, body: bytes = b""
+        self,
+        record: TaskRecord,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        held_back: float = 0.0,
     ) -> dict[str, Any]:
         token = task_token(self._state().settings.token_key, record.task_id)
+        # The runner's machine agrees with ours about the time of day, not about what has passed.
         request = signed(token, method, path, body, time.time())
         limit = STATUS_TIMEOUT_SECONDS if method == "GET" else ORDER_TIMEOUT_SECONDS
-        async with asyncio.timeout(limit):
+        async with asyncio.timeout(limit + held_back):
             return dict(await ask(record.address, record.ports[-1], request))
 
     def _take(self, record: TaskRecord, runner: _Runner, report: dict[str, Any]) -> None:
@@ -276,13 +353,10 @@ class RunnerClient:
         report.pop("changed", None)
         revision = report.pop("revision", None)
         runner.revision = revision if isinstance(revision, int) else None
-        now = time.monotonic()
-        held = self._state().told.reports.get(record.task_id)
-        lost = not _same(held, report) and now - runner.reported_at >= _REPEAT_SECONDS
-        if lost or not _same(runner.report, report):
-            runner.reported_at = now
-            self._emit(RunnerReported(record.task_id, report))
         runner.report = report
+        self._judge(runner)
+        if not _same(self._state().told.reports.get(record.task_id), report):
+            self._emit(RunnerReported(record.task_id, report))
 
     def _answered(self, record: TaskRecord, runner: _Runner) -> None:
         if runner.silent >= _TOLD_AFTER:
@@ -308,22 +382,29 @@ def _is_asked(record: TaskRecord) -> bool:
     return record.state in _ASKED_STATES and bool(record.address and record.ports)
 
 
-def _needs_order(state: ServiceState, record: TaskRecord, report: Mapping[str, Any] | None) -> bool:
-    """Say whether a runner that has reported is not under its order. One that ends needs none."""
-    if report is None or record.kill_reason or is_under(record, report):
-        return False
-    return orders.order(state.view(), record) is not None
-
-
-def _due_at(record: TaskRecord, runner: _Runner, period: float, *, unruly: bool) -> float:
-    """Return when a runner is to be asked again; an order that is new is sent at once."""
-    if unruly and not runner.silent and runner.ordered != (record.start, not record.held):
+def _order_due_at(runner: _Runner) -> float:
+    """Return when a runner is to be sent its order; one that is new is sent at once."""
+    record = runner.record
+    if not runner.silent and runner.ordered != (record.start, not record.held):
         return runner.done_at
+    if not runner.silent and runner.refused:
+        return runner.done_at + REFUSED_SECONDS
+    return _due_at(runner, URGENT_SECONDS if runner.hopeful else PERIOD_SECONDS)
+
+
+def _due_at(runner: _Runner, period: float) -> float:
+    """Return when a runner that does not hold its answers back is to be asked again."""
     if runner.report is None and runner.silent <= _BEGINS_FOR:
         return runner.done_at + BEGINNING_SECONDS
     if runner.silent:
-        return runner.done_at + max(period, min(period * 2.0**runner.silent, SILENT_SECONDS))
-    return runner.done_at + (REFUSED_SECONDS if unruly and runner.refused else period)
+        period = max(period, min(period * 2.0**runner.silent, SILENT_SECONDS))
+    return runner.done_at + period
+
+
+def _file_limit() -> int:
+    """Return how many files and connections this process may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else MOST_WAITED_FOR * _SHARE_OF_FILES
 
 
 def _same(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:

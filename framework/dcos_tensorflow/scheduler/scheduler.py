@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,6 +44,7 @@ from dcos_tensorflow.options import (
 )
 from dcos_tensorflow.scheduler import artifacts, former_life
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
+from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
@@ -63,6 +65,9 @@ EXIT_INITIALIZATION = 1
 EXIT_LOCKED = 8
 EXIT_API = 9
 EXIT_UNINSTALLING = 11
+
+#: Questions to the master and to agents at once: many agents may be lost together and not answer.
+_QUESTIONS_AT_ONCE = 16
 
 #: What Mesos tells a scheduler whose framework another one has subscribed (master.cpp).
 _REPLACED = "failed over"
@@ -122,7 +127,7 @@ class Scheduler:
         self._lease: Lease | None = None
         self._runners: RunnerClient | None = None
         self._evidence: EvidenceReader | None = None
-        self._quota: QuotaWatch | None = None
+        self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "question")
         #: Reads our tasks' sandboxes with this scheduler's credentials; None before ``start``.
         self.files: AgentFiles | None = None
 
@@ -229,7 +234,7 @@ class Scheduler:
         log.info("leading the service %s", self.spec.name)
         if self._api is None and self._serve_api is not None:
             self._api = self._serve_api(self)
-        self._gateway = gateway = MesosGateway(self._mesos_config(), self._from_mesos)
+        self._gateway = gateway = MesosGateway(self._mesos_config(), self._from_mesos, steady_time)
         beginning = begin(
             self._store,
             self.spec,
@@ -248,13 +253,14 @@ class Scheduler:
         for watcher in self._watchers:
             self._loop.watch(watcher)
         self.files = AgentFiles(gateway)
-        self._evidence = EvidenceReader(self.files, self._framework_id, self._loop.submit)
-        self._quota = QuotaWatch(
-            lambda: gateway.master,
-            gateway.access,
-            lambda: self._running_loop().state,
-            self._loop.submit,
+        self._evidence = evidence = EvidenceReader(
+            self.files, self._framework_id, self._loop.submit, self._questions
         )
+        self._loop.look(lambda state: evidence.expire())
+        quota = QuotaWatch(
+            lambda: gateway.master, gateway.access, self._loop.submit, self._questions
+        )
+        self._loop.look(quota.look)
         self._lease = lease = Lease(self._store.confirm, config.session_seconds)
         self._runners = runners = RunnerClient(
             lambda: self._running_loop().state, self._loop.submit, lease.holds
@@ -266,7 +272,6 @@ class Scheduler:
         self._loop.start()
         self._lease.start()
         self._runners.start()
-        self._quota.start()
         if beginning.subscribe:
             self._subscription.begin(beginning.state.spec, beginning.state.framework_id)
         for event in beginning.events:
@@ -276,15 +281,15 @@ class Scheduler:
         """End this process's part. Every task is left alone."""
         for part in (
             self._gateway,
-            self._quota,
             self._runners,
             self._lease,
-            self._evidence,
             self._loop,
             self._api,
         ):
             if part is not None:
                 part.stop()
+        # After the loop, which asks the questions.
+        self._questions.shutdown(wait=True, cancel_futures=True)
         if self._leadership is not None:
             self._leadership.release()
         if self._store is not None:

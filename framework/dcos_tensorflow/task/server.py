@@ -33,7 +33,7 @@ IDLE_SECONDS = 15
 MAX_CONNECTIONS = 32
 CONNECTION_SECONDS = 60.0
 #: How long an answer is held back at most, until there is something new in it.
-MAX_WAIT_SECONDS = 5.0
+MAX_WAIT_SECONDS = 30.0
 #: How long the end waits for answers that are under way.
 LAST_ANSWERS_SECONDS = 1.0
 #: How long a port that is taken is tried again: its last owner may be ending just now.

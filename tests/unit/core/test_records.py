@@ -50,7 +50,7 @@ def test_a_field_that_an_older_version_did_not_write_takes_its_default():
     ("data", "words"),
     [
         (b'{"incidents": [{"task": 1}]}', "field 'at' is missing"),
-        (b'{"agent_failures": {"a1": [1, "x"]}}', r"JobState\.agent_failures\.a1\[1\]: expected"),
+        (b'{"restart": {"members": ["a", 1]}}', r"JobState\.restart\.members\[1\]: expected"),
         (b'{"verdict": {"outcome": "no"}}', "JobState.verdict: field 'exit_code' is missing"),
         (b"{", "not JSON"),
         (b"[]", "expected an object"),
@@ -68,11 +68,10 @@ def test_what_does_not_fit_is_refused_by_name(data, words):
 
 def test_what_is_stored_is_the_same_to_the_byte_in_every_version():
     """Else each running service would see another configuration after an upgrade."""
-    job = JobState(
-        verdict=Verdict(Outcome.FAILED, 3, "\u00fc"), agent_failures={"b": (1,), "a": ()}
-    )
+    job = JobState(verdict=Verdict(Outcome.FAILED, 3, "\u00fc"), result={"b": 1, "a": ()})
     text = codec.encode(job).decode()
-    assert text.startswith('{"absent":[],"agent_failures":{"a":[],"b":[1]},"attempt":0,')
+    assert text.startswith('{"best_step":null,"deadline":0.0,"deployed":false,"finished_at":0.0,')
+    assert '"result":{"a":[],"b":1}' in text
     assert '"verdict":{"exit_code":3,"outcome":"failed","summary":"\\u00fc"}' in text
     assert configuration_id(a_spec()) == "e727a477-1688-5394-8689-a16f049b46a0"
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Teardown
+from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Kill, Teardown
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler import event_loop
+from dcos_tensorflow.scheduler.clock import steady
 from dcos_tensorflow.scheduler.event_loop import EXIT_SOFTWARE, EXIT_STATE, EventLoop
 from dcos_tensorflow.state.errors import FencedOut, StateUnavailable
 from simulated_mesos import Cluster
@@ -18,6 +22,8 @@ from simulated_scheduler import small_job
 from waiting import eventually
 
 DEADLINE = 10.0
+NOW = 1_000_000_000.0
+DAY = 86_400.0
 
 
 class Recorder:
@@ -79,6 +85,18 @@ def offers():
     return cluster.outbox[0]
 
 
+def gang_starts(loop):
+    """Let the gang be launched by steps of the core, and return the updates that it runs."""
+    state = loop.state
+    for now, event in enumerate((events.Registered("f", "m"), offers())):
+        state = step(state, (event,), NOW + now).state
+    loop._state = state
+    return [
+        events.TaskUpdate(r.task_id, TaskState.RUNNING, r.agent_id, uuid=r.name)
+        for r in state.tasks.values()
+    ]
+
+
 def test_the_commit_comes_before_the_accept(loop, recorder):
     loop.start()
     loop.submit(events.Registered("f", "m"))
@@ -108,11 +126,39 @@ def test_a_fenced_out_leader_leaves_and_acts_no_more(loop, recorder):
     assert recorder.calls == []
 
 
-def test_a_bug_in_the_step_ends_the_process_without_a_teardown(loop, recorder, monkeypatch):
+def test_what_waits_is_one_step_and_one_commit(loop, recorder):
+    updates = gang_starts(loop)
+    before = len(recorder.calls)
+    for update in updates:
+        loop.submit(update)
+    loop.start()
+    recorder.wait_for(Acknowledge)
+    eventually(lambda: sum(isinstance(c, Acknowledge) for c in recorder.calls) == len(updates))
+    first, *_ = (c for c in recorder.calls[before:] if isinstance(c, tuple))
+    assert {f"Tasks/{name}/TaskStatus" for name in ("ps-0", "worker-0", "worker-1")} <= set(
+        first[1]
+    )
+
+
+def test_every_update_of_a_step_is_acknowledged_after_its_commit(loop, recorder):
+    for update in gang_starts(loop):
+        loop.submit(update)
+    loop.start()
+    eventually(lambda: sum(isinstance(c, Acknowledge) for c in recorder.calls) == 3)
+    committed = next(i for i, c in enumerate(recorder.calls) if isinstance(c, tuple))
+    assert committed < min(i for i, c in enumerate(recorder.calls) if isinstance(c, Acknowledge))
+
+
+@pytest.mark.parametrize("waiting", [[], [events.AgentFailed("S0")] * 3])
+def test_a_bug_in_the_step_ends_the_process_without_a_teardown(
+    loop, recorder, monkeypatch, waiting
+):
     def broken(*_):
         raise KeyError("bug")
 
     monkeypatch.setattr(event_loop, "step", broken)
+    for event in waiting:
+        loop.submit(event)
     loop.start()
     assert loop.wait_for(lambda s: False, DEADLINE)
     assert loop.exit.code == EXIT_SOFTWARE
@@ -144,8 +190,8 @@ def test_a_failing_watcher_does_not_stop_the_loop(loop, recorder, caplog):
     loop.submit(events.Registered("f", "m"))
     loop.submit(events.StopRequested("enough"))
     assert loop.wait_for(lambda s: s.job.phase is JobPhase.DONE, DEADLINE)
+    eventually(lambda: seen)
     assert loop.exit is None
-    assert seen
 
 
 def test_a_stop_while_the_store_is_away_ends_the_loop(recorder):
@@ -208,3 +254,81 @@ def test_an_erase_is_tried_again_while_the_store_is_away(loop, recorder, monkeyp
     assert loop.wait_for(lambda s: s.removal.erased, DEADLINE)
     assert recorder.erase_failures == []
     assert "erase" in recorder.calls
+
+
+def test_a_clock_set_ahead_a_day_and_back_stops_no_repeated_kill(recorder):
+    """What is due after some seconds is due then, whatever somebody does to the machine's clock."""
+    wall, up = [NOW + 10.0], [500.0]
+    clock = steady(lambda: wall[0], lambda: up[0])
+    loop = EventLoop(
+        ServiceState(small_job(), "instance", LaunchSettings(token_key="00" * 32)),
+        recorder,
+        recorder.perform,
+        tick_seconds=0.01,
+        clock=clock,
+    )
+    gang_starts(loop)
+    stray = events.TaskUpdate("mnist__worker-7__x", TaskState.RUNNING, "S0", uuid="u")
+    for event in (stray, events.Tick()):
+        loop.submit(event)
+    loop.start()
+
+    def kills() -> int:
+        return sum(isinstance(call, Kill) for call in recorder.calls)
+
+    try:
+        eventually(lambda: kills() == 1)
+        for number, set_by in enumerate((DAY, -2 * DAY, DAY), start=2):
+            wall[0] += set_by
+            up[0] += 60.0
+            eventually(lambda number=number: kills() >= number)
+    finally:
+        loop.stop()
+
+
+def test_whoever_looks_is_called_after_steps_that_say_nothing(loop):
+    seen = []
+    loop.look(seen.append)
+    loop.start()
+    eventually(lambda: len(seen) > 3)
+    assert loop.exit is None
+
+
+def test_a_failing_look_does_not_stop_the_loop(loop, caplog):
+    seen = []
+
+    def bad(state):
+        raise RuntimeError("look")
+
+    loop.look(bad)
+    loop.look(seen.append)
+    loop.start()
+    eventually(lambda: len(seen) > 1)
+    assert loop.exit is None
+
+
+def test_an_hour_without_the_store_and_a_thousand_runners_keeps_few_events(recorder, monkeypatch):
+    """What every runner and Mesos tell through an hour of an absent store: each kept once."""
+    monkeypatch.setattr(event_loop, "_FIRST_RETRY_SECONDS", 0.01)
+    recorder.failures = [StateUnavailable("gone")] * 1_000_000
+    state = ServiceState(small_job(), "instance", LaunchSettings(token_key="00" * 32))
+    loop = EventLoop(state, recorder, recorder.perform, tick_seconds=0.01)
+    loop.submit(events.Registered("f", "m"))
+    loop.submit(offers())
+    loop.start()
+    eventually(lambda: len(recorder.failures) < 1_000_000)
+    runners = [f"mnist__worker-{number}__x" for number in range(1000)]
+    for second in range(0, 3600, 10):
+        for task_id in runners:
+            loop.submit(events.RunnerReported(task_id, {"progress": {"step": second}}))
+        # An agent repeats an update until it is acknowledged.
+        for task_id in runners[:100]:
+            loop.submit(events.TaskUpdate(task_id, TaskState.FAILED, "S0", uuid=f"of {task_id}"))
+        # A master that takes offers back which nobody answers.
+        offered = offers()
+        for offer in offered.offers:
+            loop.submit(replace(offered, offers=(replace(offer, offer_id=f"late {second}"),)))
+            loop.submit(events.OfferRescinded(f"late {second}"))
+        loop.submit(events.Disconnected("no master"))
+    assert loop.waiting == 1000 + 100 + 1
+    loop.stop()

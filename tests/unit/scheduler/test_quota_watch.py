@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import pytest
@@ -53,13 +54,30 @@ class Master:
         return self.answer
 
 
+class AtOnce(Executor):
+    """Does what it is given in the caller's thread."""
+
+    def submit(self, work: Any, /, *arguments: Any, **named: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(work(*arguments, **named))
+        return done
+
+
+@pytest.fixture(autouse=True)
+def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quota_watch, "LOOK_SECONDS", 0.0)
+
+
 class Watched:
     """A watch, the state that it looks at, and what it has told."""
 
     def __init__(self, master: Master, phase: JobPhase = JobPhase.PLACING) -> None:
         self.state = a_state(phase, spec=a_spec(mesos_role="team/vision"))
         self.told: list[QuotaSeen] = []
-        self.watch = QuotaWatch(lambda: MASTER, master, lambda: self.state, self._take)
+        self.watch = QuotaWatch(lambda: MASTER, master, self._take, AtOnce())
+
+    def look(self) -> None:
+        self.watch.look(self.state)
 
     def _take(self, event: QuotaSeen) -> None:
         self.told.append(event)
@@ -79,7 +97,7 @@ def test_a_role_without_limits_has_no_quota(mesos_role: str) -> None:
 def test_while_a_gang_waits_the_master_is_asked() -> None:
     master = Master()
     watched = Watched(master)
-    watched.watch.look()
+    watched.look()
     assert (master.asked, watched.told) == (
         ["http://master.example.org:5050/roles"],
         [QuotaSeen(FOUND)],
@@ -89,30 +107,30 @@ def test_while_a_gang_waits_the_master_is_asked() -> None:
 def test_the_master_is_not_asked_at_every_look() -> None:
     master = Master()
     watched = Watched(master)
-    watched.watch.look()
-    watched.watch.look()
+    watched.look()
+    watched.look()
     assert len(master.asked) == 1
 
 
 def test_what_is_known_already_is_not_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quota_watch, "ASK_SECONDS", 0.0)
     watched = Watched(Master())
-    watched.watch.look()
-    watched.watch.look()
+    watched.look()
+    watched.look()
     assert watched.told == [QuotaSeen(FOUND)]
 
 
 def test_when_nothing_waits_nobody_is_asked() -> None:
     master = Master()
-    Watched(master, JobPhase.RUNNING).watch.look()
+    Watched(master, JobPhase.RUNNING).look()
     assert master.asked == []
 
 
 def test_when_nothing_waits_any_more_the_quota_is_forgotten() -> None:
     watched = Watched(Master())
-    watched.watch.look()
+    watched.look()
     watched.state = with_job(watched.state, phase=JobPhase.RUNNING)
-    watched.watch.look()
+    watched.look()
     assert watched.told[-1] == QuotaSeen(None)
 
 
@@ -128,12 +146,14 @@ def test_when_nothing_waits_any_more_the_quota_is_forgotten() -> None:
 )
 def test_a_master_that_does_not_tell_is_no_error(answer: Any) -> None:
     watched = Watched(Master(answer))
-    watched.watch.look()
+    watched.look()
     assert watched.told == []
 
 
-def test_after_its_end_nothing_is_told() -> None:
-    watched = Watched(Master())
-    watched.watch.stop()
-    watched.watch.look()
-    assert watched.told == []
+def test_a_gang_that_has_just_begun_to_wait_is_no_reason_to_ask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(quota_watch, "LOOK_SECONDS", 60.0)
+    master = Master()
+    Watched(master).look()
+    assert master.asked == []

@@ -153,6 +153,16 @@ class Runners:
         self.loop.close()
 
 
+class Watched(dict[str, TaskRecord]):
+    """Tasks that count how often somebody goes through all of them."""
+
+    looked_at = 0
+
+    def values(self) -> Any:
+        self.looked_at += 1
+        return super().values()
+
+
 class Service:
     """A state that tests change, its runners, and the client between them."""
 
@@ -267,8 +277,7 @@ def test_a_report_without_news_is_told_once(service):
     assert len(one.events) == 1
 
 
-def test_a_report_that_the_state_has_lost_is_told_again(service, monkeypatch):
-    monkeypatch.setattr(runner_client, "_REPEAT_SECONDS", 0.0)
+def test_a_report_that_the_state_has_lost_is_told_again(service):
     one = service("well")
     one.wait(lambda: one.events)
     one.state = changed(one.state, reports={})
@@ -330,6 +339,17 @@ def test_among_many_runners_none_is_waited_for(service, monkeypatch):
     one = service("telling", "telling")
     one.wait(lambda: all(runner.asked >= 4 for runner in one.all))
     assert not any(runner.held_back for runner in one.all)
+
+
+def test_all_tasks_are_looked_at_only_when_they_have_changed(service):
+    one = service("well", "well")
+    one.wait(lambda: len(one.events) == 2)
+    tasks = Watched(one.state.tasks)
+    with one.changed:
+        one.state = replace(one.state, tasks=tasks)
+    asked = one.all[0].asked
+    one.wait(lambda: one.all[0].asked >= asked + 4)
+    assert tasks.looked_at == 1
 
 
 def test_a_runner_that_forgot_its_order_is_sent_it_again(service):

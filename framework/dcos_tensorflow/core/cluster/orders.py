@@ -54,6 +54,13 @@ def _is_to_stop(view: GangView, record: TaskRecord) -> bool:
     )
 
 
+def has_order(view: GangView, record: TaskRecord) -> bool:
+    """Say whether there is an ``order`` for ``record``'s runner, without making it."""
+    if view.epoch is None or _is_to_stop(view, record):
+        return False
+    return record.role not in GANG_ROLES or record.name in view.epoch.addresses
+
+
 def grace_seconds(view: GangView) -> float:
     """Return how long a process may take to end when it is stopped for a restart."""
     grace = view.spec.kill_grace_seconds

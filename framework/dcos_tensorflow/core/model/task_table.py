@@ -157,6 +157,10 @@ class TaskTable(Mapping[str, TaskRecord]):
         """Say whether this is true of a task; nothing is true of one that was never launched."""
         return name in self._named[fact]
 
+    def is_news(self, record: TaskRecord, report: Report) -> bool:
+        """Say whether what a task's runner says now makes something else true of the task."""
+        return self._facts.get(record.name) != facts_of(record, report, self.roster)
+
     def records_of(self, names: Iterable[str]) -> tuple[TaskRecord, ...]:
         """Return the records of these tasks, sidecars last, in an order that is always the same."""
         mine = {name for name in names if name in self._records}

@@ -1,0 +1,78 @@
+"""Run every benchmark, and put what they have found into one flat JSON file.
+
+Called by ``make bench``; at most 20 minutes on two cores. Each script runs by itself and writes its
+figures with ``--json``; here it gets the arguments that keep it short. The measured recovery
+(``benchmarks/recovery``) is not among them: it takes 48 minutes.
+
+    python benchmarks/bench.py [--only NAME ...] [--json build/bench.json]
+
+With ``--only`` the other figures in the file stay as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+
+#: Script -> its arguments, the quick ones first.
+SCRIPTS: dict[str, tuple[str, ...]] = {
+    "runner_memory": (),
+    "step": (),
+    "commits": (),
+    "restart": (),
+    "idle": (),
+    "state_store": (),
+    "placement": (),
+    "checkpoint_sync": ("--megabytes", "500", "--files", "10", "--rounds", "1"),
+    "training_speed": ("--rounds", "3", "--seconds", "20", "--save-seconds", "6"),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=sorted(SCRIPTS), metavar="NAME")
+    parser.add_argument("--json", type=Path, default=FOLDER.parent / "build/bench.json")
+    arguments = parser.parse_args()
+    began, failed = time.monotonic(), []
+    found: dict[str, float] = {}
+    if arguments.only and arguments.json.exists():
+        found = json.loads(arguments.json.read_text())
+    for name in arguments.only or SCRIPTS:
+        figures = arguments.json.parent / "bench" / f"{name}.json"
+        figures.parent.mkdir(parents=True, exist_ok=True)
+        figures.unlink(missing_ok=True)
+        print(f"== {name}", flush=True)
+        if run(name, figures):
+            found |= json.loads(figures.read_text())
+        else:
+            failed.append(name)
+    arguments.json.parent.mkdir(parents=True, exist_ok=True)
+    arguments.json.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+    print(
+        f"{arguments.json}: {len(found)} figures in {(time.monotonic() - began) / 60:.1f} minutes"
+    )
+    for name in failed:
+        print(f"benchmarks/{name}.py failed: its figures are missing", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def run(name: str, figures: Path) -> bool:
+    """Run one script; say whether it has written its figures."""
+    began = time.monotonic()
+    framework = str(FOLDER.parent / "framework")
+    paths = os.pathsep.join(p for p in (framework, os.environ.get("PYTHONPATH", "")) if p)
+    command = [sys.executable, str(FOLDER / f"{name}.py"), *SCRIPTS[name], "--json", str(figures)]
+    ended = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": paths})
+    print(f"   {time.monotonic() - began:.0f} s", flush=True)
+    return ended.returncode == 0 and figures.exists()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

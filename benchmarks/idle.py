@@ -1,0 +1,172 @@
+"""What a scheduler costs while nothing happens: its memory, and the CPU of asking task runners.
+
+Read it so: ``memory`` is the resident size of a scheduler process whose job of two tasks runs, with
+its API, on the embedded cluster. ``CPU`` is what asking so many idle runners takes of one core, as
+``requests/s`` go out; ``per request`` is the one over the other. The runners are one server in a
+process of its own which answers as a task runner does (docs/task-runner.md).
+
+    python benchmarks/idle.py [--runners 100 1000] [--seconds 20] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import figures
+from large_service import running_service
+
+from command_line import write_options
+from dcos_tensorflow.core.model.events import RunnerReported
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.scheduler.runner_client import RunnerClient
+from scheduler_process import SchedulerProcess
+from waiting import eventually
+
+PATIENCE_SECONDS = 120.0
+
+#: Answers a status at once, or after ``wait`` seconds to whoever knows that nothing has changed.
+RUNNERS = """
+import asyncio, json, re
+
+async def serve(reader, writer):
+    global asked
+    try:
+        head = (await reader.readuntil(b"\\r\\n\\r\\n")).decode()
+        path = head.split(" ", 2)[1]
+        if path == "/asked":
+            answer = {"asked": asked}
+        else:
+            asked += 1
+            wait = re.search("wait=([0-9.]+)", path)
+            # As long as a task runner holds an answer back.
+            await asyncio.sleep(min(float(wait.group(1)), 30.0) if wait else 0)
+            answer = {"start": 1, "run": True, "state": "running", "revision": 1}
+        body = json.dumps(answer).encode()
+        writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
+        await writer.drain()
+    except (OSError, asyncio.IncompleteReadError):
+        pass
+    finally:
+        writer.close()
+
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asked = 0
+asyncio.run(main())
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure an idle scheduler.")
+    parser.add_argument("--runners", type=int, nargs="+", default=[100, 1_000])
+    parser.add_argument("--seconds", type=float, default=20.0)
+    figures.add_option(parser)
+    arguments = parser.parse_args()
+    found: dict[str, float] = {}
+    print(f"{'runners':>8} {'requests/s':>11} {'CPU':>8} {'per request':>12}")
+    for runners in arguments.runners:
+        rate, share = asking(runners, arguments.seconds)
+        print(
+            f"{runners:>8,} {rate:>11.1f} {share:>8.2%} {1e6 * share / rate:>9.0f} us", flush=True
+        )
+        found[f"idle_runners_{runners}_cpu_percent"] = 100 * share
+        found[f"idle_runners_{runners}_requests_per_second"] = rate
+    found["idle_scheduler_memory_mb"] = memory()
+    print(f"a scheduler has {found['idle_scheduler_memory_mb']:.0f} MB in memory")
+    figures.write(arguments.json, found)
+
+
+class Service:
+    """A state that takes in reports as the core does."""
+
+    def __init__(self, tasks: int, port: int) -> None:
+        state = running_service(tasks)
+        here = {
+            name: replace(record, address="127.0.0.1", ports=(1, port))
+            for name, record in state.tasks.items()
+        }
+        self.state = replace(state, tasks=here, reports={})
+        self.heard: set[str] = set()
+
+    def now(self) -> ServiceState:
+        return self.state
+
+    def take(self, event: RunnerReported) -> None:
+        self.state.reports[event.task_id] = event.report
+        self.heard.add(event.task_id)
+
+
+def asking(runners: int, seconds: float) -> tuple[float, float]:
+    """Return requests a second and the share of a core that they take."""
+    with fake_runners() as port:
+        service = Service(runners, port)
+        client = RunnerClient(service.now, service.take)
+        client.start()
+        try:
+            eventually(lambda: len(service.heard) == runners, seconds=PATIENCE_SECONDS)
+            # Whoever is asked to hold the answer back knows so from the second question on.
+            time.sleep(5.0)
+            asked, used, began = asked_at(port), time.process_time(), time.monotonic()
+            time.sleep(seconds)
+            took = time.monotonic() - began
+            return (asked_at(port) - asked) / took, (time.process_time() - used) / took
+        finally:
+            client.stop()
+
+
+@contextlib.contextmanager
+def fake_runners() -> Iterator[int]:
+    """Yield the port of the server that answers for all of them."""
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNNERS], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            yield int(server.stdout.readline())
+        finally:
+            server.kill()
+
+
+def asked_at(port: int) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/asked") as answer:
+        return int(json.load(answer)["asked"])
+
+
+def memory() -> float:
+    """Return the resident megabytes of a scheduler whose job runs."""
+    with tempfile.TemporaryDirectory(prefix="idle-") as name:
+        folder = Path(name)
+        service = {"name": "idle", "job_cmd": "exec sleep 600"}
+        options = write_options(folder, service=service, worker={"count": 2})
+        agent = AgentConfig(address="127.0.0.1", cpus=2, mem=2048, ports=(17000, 17099))
+        state = f"sqlite:///{folder}/state.db"
+        with EmbeddedCluster([agent], folder / "mesos") as cluster:
+            scheduler = SchedulerProcess(
+                "idle", folder, options, cluster.master, state, "--api-port", "0", environment={}
+            )
+            try:
+                scheduler.wait_for("running")
+                time.sleep(10.0)
+                pages = Path(f"/proc/{scheduler.process.pid}/statm").read_text().split()[1]
+                return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
+            finally:
+                scheduler.close()
+
+
+if __name__ == "__main__":
+    main()

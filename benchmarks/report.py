@@ -1,0 +1,210 @@
+"""Write the figures of ``make bench`` into docs/performance.md and docs/pictures.
+
+    python benchmarks/report.py [--json build/bench.json]
+
+The tables stand between ``<!-- figures: NAME -->`` and ``<!-- end -->``; the text around them is
+written by hand. The pictures are SVG that can be read on a light and on a dark page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+Figures = Mapping[str, float]
+Points = Sequence[tuple[float, float]]
+
+#: Name -> what it is, its unit, and what must hold, for the first table.
+GOALS: dict[str, tuple[str, str, str]] = {
+    "step_10000_ms": ("a step with 10,000 tasks, CPU", "ms", "at most 10"),
+    "event_10000_ms": ("an event in a batch of 200, 10,000 tasks, CPU", "ms", "at most 0.5"),
+    "placement_10000_tasks_per_second": ("tasks placed, 10,000 agents", "/s", "at least 10,000"),
+    "placement_10000_fill": ("cpus in use at the end of it", "", "at least 0.99"),
+    "updates_committed_per_second": ("updates committed, ZooKeeper", "/s", "at least 2,000"),
+    "restart_10000_tasks_seconds": ("a restart with 10,000 tasks", "s", ""),
+    "training_ratio": ("training under us over the same by hand", "", "at least 0.98"),
+    "training_publishing_ratio": ("training with over without publishing to S3", "", ""),
+    "runner_memory_mb": ("memory of a task runner", "MB", ""),
+    "idle_scheduler_memory_mb": ("memory of an idle scheduler", "MB", ""),
+}
+#: CPU of a Tick before a step cost what had changed (0.1.0, on the same kind of machine).
+SQUARE: Points = ((100, 4.5), (300, 34.0), (1_000, 417.0), (3_000, 3_500.0))
+KINDS = ("tick", "report", "update", "reports_200", "updates_200")
+
+# Colours that stand out from white and from black alike.
+_COLOURS = ("#2f7ed8", "#d9730d", "#2e9e5b", "#c2418f", "#8a63d2", "#888888")
+_WIDTH, _HEIGHT = 640, 380
+_LEFT, _TOP, _RIGHT, _BOTTOM = 70, 40, 150, 50
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", type=Path, default=DOCS.parent / "build/bench.json")
+    figures: Figures = json.loads(parser.parse_args().json.read_text())
+    page = DOCS / "performance.md"
+    text = page.read_text()
+    for name, table in TABLES.items():
+        before, begin, rest = text.partition(f"<!-- figures: {name} -->\n")
+        _, end, after = rest.partition("<!-- end -->")
+        text = "".join((before, begin, *(f"{line}\n" for line in table(figures)), end, after))
+    page.write_text(text)
+    (DOCS / "pictures").mkdir(exist_ok=True)
+    for name, picture in PICTURES.items():
+        drawn = picture(figures)
+        if drawn:
+            (DOCS / "pictures" / f"{name}.svg").write_text(drawn)
+
+
+# Tables.
+
+
+def goals(figures: Figures) -> Iterator[str]:
+    """Yield the table of what must hold."""
+    yield "| figure | what | measured | goal |"
+    yield "|---|---|---|---|"
+    for name, (what, unit, goal) in GOALS.items():
+        if name in figures:
+            yield f"| `{name}` | {what} | {shown(figures[name])} {unit} | {goal} |".replace(
+                "  ", " "
+            )
+
+
+def steps(figures: Figures) -> Iterator[str]:
+    """Yield the CPU of a step by the number of tasks."""
+    yield "| tasks | tick | report | update | 200 reports | 200 updates |"
+    yield "|---|---|---|---|---|---|"
+    for tasks in sizes(figures, r"step_(\d+)_ms"):
+        cells = (figures.get(f"step_{tasks}_{kind}_ms") for kind in KINDS)
+        row = " | ".join("" if cell is None else f"{shown(cell)} ms" for cell in cells)
+        yield f"| {tasks:,} | {row} |"
+
+
+def others(figures: Figures) -> Iterator[str]:
+    """Yield every figure that no other table has."""
+    yield "| figure | value |"
+    yield "|---|---|"
+    for name, value in sorted(figures.items()):
+        if name not in GOALS and not name.startswith(("step_", "event_")):
+            yield f"| `{name}` | {shown(value)} |"
+
+
+TABLES: dict[str, Callable[[Figures], Iterator[str]]] = {
+    "goals": goals,
+    "steps": steps,
+    "others": others,
+}
+
+
+def shown(value: float) -> str:
+    """Return a number with the digits that mean something."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def sizes(figures: Figures, pattern: str) -> list[int]:
+    """Return the numbers in names of this form, the smallest first."""
+    found = (re.fullmatch(pattern, name) for name in figures)
+    return sorted(int(match[1]) for match in found if match)
+
+
+# Pictures.
+
+
+def growth_of_a_step(figures: Figures) -> str:
+    """Draw the CPU of a step over the number of tasks."""
+    series: dict[str, Points] = {
+        kind.replace("_", " "): [
+            (tasks, figures[key])
+            for tasks in sizes(figures, r"step_(\d+)_ms")
+            if (key := f"step_{tasks}_{kind}_ms") in figures
+        ]
+        for kind in KINDS
+    }
+    series["tick in 0.1.0"] = SQUARE
+    return chart("CPU of one step, gang running", "tasks", "ms", series)
+
+
+def growth_of_placement(figures: Figures) -> str:
+    """Draw the tasks placed a second over the number of agents."""
+    pattern = r"placement_(\d+)_tasks_per_second"
+    placed = [(n, figures[f"placement_{n}_tasks_per_second"]) for n in sizes(figures, pattern)]
+    return chart("Tasks placed in a second, batches of 200", "agents", "tasks/s", {"place": placed})
+
+
+PICTURES: dict[str, Callable[[Figures], str]] = {
+    "step": growth_of_a_step,
+    "placement": growth_of_placement,
+}
+
+
+def chart(title: str, across: str, up: str, series: Mapping[str, Points]) -> str:
+    """Return lines over two logarithmic axes as SVG; empty when there is too little to draw."""
+    lines = {name: points for name, points in series.items() if len(points) > 1}
+    if not lines:
+        return ""
+    points = [point for line in lines.values() for point in line]
+    columns, rows = decades([x for x, _ in points]), decades([y for _, y in points])
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        along = (math.log10(x) - columns[0]) / (columns[-1] - columns[0])
+        above = (math.log10(y) - rows[0]) / (rows[-1] - rows[0])
+        return (
+            _LEFT + along * (_WIDTH - _LEFT - _RIGHT),
+            _HEIGHT - _BOTTOM - above * (_HEIGHT - _TOP - _BOTTOM),
+        )
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"'
+        f' font-family="sans-serif" font-size="13"><title>{title}</title>',
+        "<style>text{fill:#333}.axis{stroke:#888;stroke-opacity:.35}"
+        "@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
+        f'<text x="{_LEFT}" y="22" font-size="15">{title} ({up})</text>',
+    ]
+    for power in columns:
+        x, bottom = place(10.0**power, 10.0 ** rows[0])
+        parts.append(f'<path class="axis" d="M{x:.1f} {bottom:.1f}V{_TOP}"/>')
+        parts.append(_text(x, bottom + 18, f"{10**power:,g}", "middle"))
+    for power in rows:
+        left, y = place(10.0 ** columns[0], 10.0**power)
+        parts.append(f'<path class="axis" d="M{left:.1f} {y:.1f}H{_WIDTH - _RIGHT}"/>')
+        parts.append(_text(left - 8, y + 4, f"{10.0**power:,g}", "end"))
+    parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 12, across, "middle"))
+    ends = spread([place(*line[-1])[1] for line in lines.values()])
+    for colour, (name, line), end in zip(_COLOURS, lines.items(), ends, strict=False):
+        spots = [place(x, y) for x, y in line]
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in spots)
+        parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in spots]
+        box = f'x="{_WIDTH - _RIGHT + 12}" y="{end - 5:.1f}" width="12" height="4"'
+        parts.append(f'<rect {box} fill="{colour}"/>')
+        parts.append(_text(_WIDTH - _RIGHT + 30, end + 2, name, "start"))
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def decades(values: Sequence[float]) -> list[int]:
+    """Return the powers of ten around these values."""
+    first, last = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    return list(range(first, max(last, first + 1) + 1))
+
+
+def spread(heights: Sequence[float], apart: float = 18.0) -> list[float]:
+    """Return heights for the names of lines that end there, none over another."""
+    found = dict.fromkeys(range(len(heights)), 0.0)
+    last = -math.inf
+    for number in sorted(found, key=lambda each: heights[each]):
+        last = max(heights[number], last + apart)
+        found[number] = last
+    return [found[number] for number in range(len(heights))]
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
+
+
+if __name__ == "__main__":
+    main()
