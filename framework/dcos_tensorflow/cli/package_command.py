@@ -13,7 +13,8 @@ from typing import Any
 from dcos_tensorflow import __version__
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.output import show_json
-from dcos_tensorflow.mesos.address import AddressError, ZooKeeperUri, parse_masters
+from dcos_tensorflow.mesos.address import AddressError, parse_masters
+from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
 from dcos_tensorflow.options import Options, load
 from dcos_tensorflow.options.images import with_images
 from dcos_tensorflow.package.cosmos import RenderError, marathon_app
@@ -99,9 +100,8 @@ def _elsewhere(request: RenderRequest) -> dict[str, str]:
         except AddressError as error:
             raise UsageError(f"--master: {error}.") from error
         variables["DCOS_TENSORFLOW_MASTER"] = request.master
-        if isinstance(where, ZooKeeperUri):
-            hosts = request.master.partition("://")[2].split("/", 1)[0]
-            variables["DCOS_TENSORFLOW_STATE"] = f"zk://{hosts}"
+        if isinstance(where, ZooKeeperAddress):
+            variables["DCOS_TENSORFLOW_STATE"] = ensemble_of(request.master)
         elif not request.state:
             raise UsageError(
                 "--master names the masters themselves: say with --state where the service keeps"

@@ -31,8 +31,9 @@ from dcos_tensorflow.core.model.events import Event, StopRequested, UninstallReq
 from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
-from dcos_tensorflow.mesos.address import ZooKeeperUri, parse_masters
+from dcos_tensorflow.mesos.address import parse_masters
 from dcos_tensorflow.mesos.agent_files import FilePart
+from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
 from dcos_tensorflow.options import Options, effective, load
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import EXIT_API, Scheduler, SchedulerError
@@ -309,8 +310,8 @@ def state_of(settings: Settings, directory: ServiceDirectory) -> str:
     if settings["state"]:
         return str(settings["state"])
     master = settings["master"].strip()
-    if master and isinstance(parse_masters(master), ZooKeeperUri):
-        return f"zk://{master.partition('://')[2].split('/', 1)[0]}"
+    if master and isinstance(parse_masters(master), ZooKeeperAddress):
+        return ensemble_of(master)
     return directory.state_url
 
 
@@ -331,13 +332,13 @@ def with_reachable_api(settings: Settings) -> Settings:
 def reachable_address(master: str) -> str:
     """Return this machine's address as the masters see it. Raises CliError."""
     where = parse_masters(master)
-    if isinstance(where, ZooKeeperUri):
-        host, _, port = where.hosts.split(",")[0].rpartition(":")
+    if isinstance(where, ZooKeeperAddress):
+        host, port = where.hosts[0]
     else:
-        host, port = where[0].host, str(where[0].port)
+        host, port = where[0].host, where[0].port
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
-            host.strip("[]"), int(port), type=socket.SOCK_DGRAM
+            host.strip("[]"), port, type=socket.SOCK_DGRAM
         )[0]
         # Connecting a datagram socket sends nothing; the kernel only chooses the way.
         with socket.socket(family, kind, protocol) as probe:
