@@ -16,9 +16,9 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli import scheduler_command
 from dcos_tensorflow.cli.main import cli
-from dcos_tensorflow.cli.preparation import prepare, prepare_uninstall, with_principal
+from dcos_tensorflow.cli.serving import daemon as scheduler_command
+from dcos_tensorflow.cli.serving.preparation import prepare, prepare_uninstall, with_principal
 from dcos_tensorflow.cli.settings import Settings, collect
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.spec import ServiceSpec

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli import detaching, ending, registry
 from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.cli.services import ending, registry
+from dcos_tensorflow.cli.serving import background as detaching
 from dcos_tensorflow.cli.settings import collect
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 

@@ -6,8 +6,7 @@ import itertools
 
 import pytest
 
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.machine import (
+from dcos_tensorflow.cli.embedded.machine import (
     AgentWishes,
     agents,
     check_fits,
@@ -15,6 +14,7 @@ from dcos_tensorflow.cli.machine import (
     parse_attributes,
     ports_of,
 )
+from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
 
