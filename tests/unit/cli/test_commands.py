@@ -6,6 +6,7 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -74,6 +75,11 @@ def imported_by(*lines: tuple[str, ...]) -> list[str]:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     return ended.stdout.splitlines()[-1].split()
+
+
+def test_options_are_validated_without_what_a_scheduler_needs() -> None:
+    digits = Path(__file__).resolve().parents[3] / "examples" / "digits" / "options.json"
+    assert set(imported_by(("validate", str(digits)))) & set(HEAVY) == {"pydantic"}
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +15,11 @@ from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.asked import Asked
 from dcos_tensorflow.cli.services.client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.cli.services.registry import Registration
-from dcos_tensorflow.cli.services.snapshot import Snapshot
 from dcos_tensorflow.cli.wording import numbers, table
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.cli.services.snapshot import Snapshot
 
 _LOOK_SECONDS = 0.5
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.serving.describing import wanted
 from dcos_tensorflow.cli.wording import megabytes
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import ServiceSpec
@@ -152,15 +153,6 @@ def _attribute(text: str) -> str | float:
         return float(text)
     except ValueError:
         return text
-
-
-def wanted(spec: ServiceSpec) -> Resources:
-    """Return what all tasks of the service need together."""
-    total = Resources()
-    for role in spec.roles:
-        for _ in range(role.count):
-            total += role.resources
-    return total
 
 
 def check_fits(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> None:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.services.registry import Registration
-from dcos_tensorflow.cli.services.snapshot import Snapshot
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.cli.services.snapshot import Snapshot
 
 _TIMEOUT_SECONDS = 5.0
 _ELEMENT_NOT_FOUND = "Element not found"
@@ -76,6 +78,8 @@ class SchedulerClient:
 
     def snapshot(self) -> Snapshot:
         """Return where the job stands."""
+        from dcos_tensorflow.cli.services.snapshot import Snapshot
+
         return Snapshot(self.get("/v1/job"), self.get("/v1/why"))
 
     def snapshot_if_there(self) -> Snapshot | None:

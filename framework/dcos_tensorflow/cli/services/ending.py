@@ -12,17 +12,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.services.registry import write_private
-from dcos_tensorflow.cli.services.snapshot import Snapshot
 from dcos_tensorflow.cli.wording import duration, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
-from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import Outcome
-from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.task.progress import Progress, read_line, read_record
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.cli.services.snapshot import Snapshot
+    from dcos_tensorflow.core.model.spec import ServiceSpec
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
 
     A job's result is often its last line, printed after the last time that its runner was asked.
     """
+    from dcos_tensorflow.task.progress import Progress, read_line, read_record
+
     tasks = dict(snapshot.job["tasks"])
     for name in snapshot.job.get("deciding_tasks", ()):
         task = tasks.get(name) or {}
@@ -175,6 +177,9 @@ def places(
 
     ``cluster`` is the folder of the embedded cluster, None for any other.
     """
+    # Who only reads how a job ended need not know what a service is.
+    from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+
     found = {"checkpoints": checkpoints_place(spec) or "in each task's sandbox"}
     tasks = {n: task for n, task in snapshot.job["tasks"].items() if task.get("task_id")}
     if cluster is not None:

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from dcos_tensorflow.cli.errors import UsageError
@@ -22,7 +23,6 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, Uri
-from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -36,6 +36,9 @@ from dcos_tensorflow.options.cross_checks import role_options
 from dcos_tensorflow.options.service import GROUP_OF_ROLE
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
 from dcos_tensorflow.task.spec import Job
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.mesos.service_account import ServiceAccount
 
 #: Options that name what the embedded cluster does not have.
 _CONTAINER_OPTIONS = ("tf_image", "gpu_tf_image", "containerizer")
