@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
+from dcos_tensorflow.cli.embedded.fitting import check_fits
 from dcos_tensorflow.cli.embedded.machine import (
     AgentWishes,
     agents,
-    check_fits,
     machine,
     parse_attributes,
     ports_of,

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents, check_fits, ports_of
+from dcos_tensorflow.cli.embedded.fitting import check_fits
+from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents, ports_of
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, make_folder

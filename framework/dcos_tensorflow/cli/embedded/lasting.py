@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.cli.embedded import cluster as embedded
+from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.output import say, say_lines, show_json
-from dcos_tensorflow.cli.serving.interpreters import find_tensorflow
 from dcos_tensorflow.cli.wording import megabytes, sentence, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.local.background_process import BackgroundProcessError

@@ -1,4 +1,4 @@
-"""What this machine has for an embedded cluster, and whether a job fits.
+"""What this machine has for an embedded cluster.
 
 Used by ``local up`` and ``run``. Limits of a container (cgroup v2) count as the machine's size.
 """
@@ -14,10 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving.describing import wanted
-from dcos_tensorflow.cli.wording import megabytes
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.cluster import AgentConfig
 
@@ -153,37 +150,3 @@ def _attribute(text: str) -> str | float:
         return float(text)
     except ValueError:
         return text
-
-
-def check_fits(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> None:
-    """Raise UsageError when the job is larger than a cluster that is started for it alone.
-
-    Nobody else will ever add to that cluster: the job would wait for ever.
-    """
-    need = wanted(spec)
-    there = Resources()
-    for agent in cluster:
-        there += Resources(agent.cpus, agent.mem, agent.disk, agent.gpus)
-    if need.fits_in(there):
-        return
-    lacks = [
-        (need.cpus > there.cpus, f"{need.cpus:g} cpus of {there.cpus:g}", "--cpus"),
-        (
-            need.mem > there.mem,
-            f"{megabytes(need.mem)} of memory of {megabytes(there.mem)}",
-            "--mem",
-        ),
-        (
-            need.disk > there.disk,
-            f"{megabytes(need.disk)} of disk of {megabytes(there.disk)}",
-            "--disk",
-        ),
-        (need.gpus > there.gpus, f"{need.gpus} gpus of {there.gpus}", "--gpus"),
-    ]
-    short = ", ".join(text for lacking, text, _ in lacks if lacking)
-    flags = " and ".join(flag for lacking, _, flag in lacks if lacking)
-    raise UsageError(
-        f"The job {spec.name} does not fit on this machine: its {len(spec.task_names())} tasks need"
-        f" {short} that there are. Ask for less in the options, or say with {flags} how much the"
-        " embedded cluster shall claim to have: it counts, it does not limit."
-    )

@@ -30,8 +30,7 @@ from dcos_tensorflow.cli.serving.preparation import (
 from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config, with_reachable_api
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
 from dcos_tensorflow.cli.settings import Settings
-from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, work_directory
-from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
 from dcos_tensorflow.options import Options, effective, load
 from dcos_tensorflow.options.images import with_images
 from dcos_tensorflow.package import variables
@@ -93,7 +92,7 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
                 stack.enter_context(served)
                 starting.clear()
                 log.info("the API listens on http://%s", served.scheduler.api_address)
-                return _serve(served, settings, ended, directory, cluster)
+                return _serve(served, settings, ended, cluster)
         except _Ended:
             log.info("ended before it became the leader")
             return 0
@@ -172,7 +171,6 @@ def _serve(
     served: ServedJob,
     settings: Settings,
     ended: threading.Event,
-    directory: ServiceDirectory,
     cluster: Path | None,
 ) -> int:
     code: int | None = None
@@ -182,19 +180,11 @@ def _serve(
             continue
         served.check()
         if code is None:
-            code = _tell_the_end(served, directory, cluster)
+            document = served.ended(cluster)
+            code = int(document["exit_code"])
+            for line in ending.lines(document):
+                log.info("%s", line)
         if settings["exit_when_done"] and not served.staying():
             served.leave_cluster()
             return code
     return 0
-
-
-def _tell_the_end(served: ServedJob, directory: ServiceDirectory, cluster: Path | None) -> int:
-    snapshot = served.snapshot()
-    if (snapshot.verdict or {}).get("outcome") == Outcome.SUCCEEDED:
-        snapshot = ending.with_last_words(snapshot, served.tail)
-    document = ending.document(snapshot, ending.places(served.spec, directory, cluster, snapshot))
-    ending.keep(directory, document)
-    for line in ending.lines(document):
-        log.info("%s", line)
-    return int(document["exit_code"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dcos_tensorflow.cli.embedded.fitting import wanted
 from dcos_tensorflow.cli.serving.preparation import PreparedJob
 from dcos_tensorflow.cli.wording import megabytes, table
 from dcos_tensorflow.core.cluster.cluster_spec import (
@@ -42,15 +43,6 @@ def document(prepared: PreparedJob) -> dict[str, Any]:
         "cluster_spec": _members(spec),
         "notes": list(prepared.notes),
     }
-
-
-def wanted(spec: ServiceSpec) -> Resources:
-    """Return what all tasks of the service need together."""
-    total = Resources()
-    for role in spec.roles:
-        for _ in range(role.count):
-            total += role.resources
-    return total
 
 
 def lines(described: Mapping[str, Any]) -> list[str]:

@@ -51,7 +51,7 @@ from dcos_tensorflow.cli.serving.service_login import service_account, with_clus
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
-from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.options import effective, load
 
@@ -150,7 +150,7 @@ def run(request: RunRequest) -> int:
         _announce(prepared, directory, where, known, request.stream)
         if request.update and (refused := served.refused_update()):
             say(f"The job goes on with the options it has: {refused}.", request.stream)
-        return _follow(request, directory, served, cluster, signals)
+        return _follow(request, served, cluster, signals)
 
 
 def _announce(
@@ -172,7 +172,6 @@ def _announce(
 
 def _follow(
     request: RunRequest,
-    directory: ServiceDirectory,
     served: ServedJob,
     cluster: Cluster | None,
     signals: Signals,
@@ -186,18 +185,14 @@ def _follow(
     )
     view = PlainView(request.stream) if request.json else view_for(request.stream)
     try:
-        snapshot = follow(served, view, signals, manners)
+        follow(served, view, signals, manners)
     except Left as left:
         say(
             f"The job goes on; the same command takes it up again ({left}).",
             request.stream,
         )
         return 128 + left.signal
-    if (snapshot.verdict or {}).get("outcome") == Outcome.SUCCEEDED:
-        snapshot = ending.with_last_words(snapshot, served.tail)
-    place = cluster.directory if cluster is not None else None
-    ended = ending.document(snapshot, ending.places(served.spec, directory, place, snapshot))
-    ending.keep(directory, ended)
+    ended = served.ended(cluster.directory if cluster is not None else None)
     if not served.staying():
         served.leave_cluster()
     if request.json:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow, this_interpreter
 from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving.interpreters import find_tensorflow, this_interpreter
 from dcos_tensorflow.cli.serving.job_archive import is_archive, pack, unpack
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory

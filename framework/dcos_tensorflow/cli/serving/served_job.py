@@ -28,6 +28,7 @@ from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.model.events import Event, StopRequested, UninstallRequested
+from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.service_state import ServiceState, configuration_id
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
@@ -217,6 +218,19 @@ class ServedJob:
             )
         self._check_cluster()
 
+    def ended(self, cluster: Path | None) -> dict[str, Any]:
+        """Return how the job ended, and leave it in the service's folder.
+
+        ``cluster`` is the folder of the embedded cluster, None for any other.
+        """
+        snapshot = self.snapshot()
+        if (snapshot.verdict or {}).get("outcome") == Outcome.SUCCEEDED:
+            snapshot = ending.with_last_words(snapshot, self._tail)
+        places = ending.places(self.spec, self.directory, cluster, snapshot)
+        document = ending.document(snapshot, places)
+        ending.keep(self.directory, document)
+        return document
+
     def leave_cluster(self) -> None:
         """Take the framework of a job that is done off the cluster.
 
@@ -246,8 +260,7 @@ class ServedJob:
             left = ", ".join(f"{r.task} on {r.hostname}" for r in kept)
             log.warning("volumes are left behind, for their agents do not answer: %s", left)
 
-    def tail(self, agent_id: str, task_id: str, file: str) -> list[str]:
-        """Return the last lines of a file in a task's sandbox. Raises what AgentFiles raises."""
+    def _tail(self, agent_id: str, task_id: str, file: str) -> list[str]:
         state, files = self.scheduler.state(), self.scheduler.files
         if state is None or files is None:
             return []
