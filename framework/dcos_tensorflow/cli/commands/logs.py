@@ -137,7 +137,7 @@ def _print_last(
 
 
 class _FollowedJob:
-    """A service on this machine (``log_following.Job``), wherever its scheduler is by now."""
+    """A service on this machine (``following.logs.Job``), wherever its scheduler is by now."""
 
     def __init__(self, directory: ServiceDirectory, service: str, tasks: tuple[str, ...]) -> None:
         self._directory = directory

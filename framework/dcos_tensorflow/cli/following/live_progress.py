@@ -1,6 +1,6 @@
 """Progress as a live view on a terminal: the job's phase and why, and one row per task.
 
-Used by ``following`` where standard output is a terminal; ``plain_progress`` elsewhere.
+Used by ``job`` where standard output is a terminal; ``plain_progress`` elsewhere.
 """
 
 from __future__ import annotations
