@@ -16,9 +16,9 @@ from typing import Any
 
 import click
 
-from dcos_tensorflow.cli import scheduler_command
 from dcos_tensorflow.cli.main import cli
-from dcos_tensorflow.cli.preparation import prepare, prepare_uninstall, with_principal
+from dcos_tensorflow.cli.serving import daemon
+from dcos_tensorflow.cli.serving.preparation import prepare, prepare_uninstall, with_principal
 from dcos_tensorflow.cli.settings import Settings, collect
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.spec import ServiceSpec
@@ -70,12 +70,12 @@ def started_by_marathon(
     environ = {name: text for name, text in app["env"].items() if isinstance(text, str)}
     environ.update(variables or {})
     if uninstall:
-        environ[scheduler_command.UNINSTALL_VARIABLE] = "true"
+        environ[daemon.UNINSTALL_VARIABLE] = "true"
     arguments, seen = _in_the_shell(str(app["cmd"]), environ, sandbox)
     settings = collect(None, seen, _flags(arguments))
-    if scheduler_command.UNINSTALL_VARIABLE in seen:
+    if daemon.UNINSTALL_VARIABLE in seen:
         settings = settings.with_value("uninstall", True, "the variable of an uninstall")
-    loaded = scheduler_command.read_options(None, (), settings, seen)
+    loaded = daemon.read_options(None, (), settings, seen)
     directory = WorkDirectory(Path(settings["work_dir"])).service(loaded.service.name)
     prepared = (
         prepare_uninstall(loaded, directory)

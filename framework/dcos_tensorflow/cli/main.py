@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dcos_tensorflow import __version__
-from dcos_tensorflow.cli.commands import debugging, jobs, local, package, services, steering
-from dcos_tensorflow.cli.completion import COMPLETION_VARIABLE, completion
+from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE, CommandTable
 from dcos_tensorflow.cli.errors import (
     EXIT_INTERRUPTED,
     EXIT_PIPE,
@@ -111,20 +110,13 @@ def _crashed(error: Exception) -> int:
     return EXIT_SOFTWARE
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=CommandTable,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, "--version", prog_name=_PROGRAM)
 def cli() -> None:
     """Distributed TensorFlow on Apache Mesos and DC/OS from one options JSON."""
-
-
-for _command in (
-    *(jobs.run, jobs.scheduler, jobs.validate),
-    *(services.status, services.why, services.cluster, services.logs, services.stop),
-    *(services.endpoints, services.options, services.describe, services.tensorboard),
-    *(steering.plan, steering.pod, steering.update, steering.uninstall),
-    *(debugging.debug, local.local, package.package, completion),
-):
-    cli.add_command(_command)
 
 
 if __name__ == "__main__":

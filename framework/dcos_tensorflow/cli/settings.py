@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import click
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
-from dcos_tensorflow.scheduler.configuration import ArtifactDelivery
 from dcos_tensorflow.state.errors import BadStateUrl
 from dcos_tensorflow.state.urls import parse_state_url
 
@@ -97,6 +98,9 @@ def _state(value: Any) -> str:
 
 
 def _delivery(value: Any) -> str:
+    # The help of the commands that have this flag does not wait for what a scheduler needs.
+    from dcos_tensorflow.scheduler.configuration import ArtifactDelivery
+
     try:
         return str(ArtifactDelivery(value))
     except ValueError:
@@ -170,6 +174,26 @@ SETTINGS: tuple[Setting, ...] = (
 _PASSWORD = re.compile(r"[^/@\s]*@")
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def setting_flags(names: Collection[str]) -> Callable[[F], F]:
+    """Return a decorator that adds the flags of these settings, those of secrets excepted."""
+
+    def decorate(function: F) -> F:
+        for setting in reversed([s for s in SETTINGS if s.name in names and not s.secret]):
+            meaning = f"{setting.meaning[:1].upper()}{setting.meaning[1:]}."
+            flag: str = setting.flag
+            metavar: str | None = setting.name.rpartition("_")[2].upper()
+            if isinstance(setting.default, bool):
+                flag, metavar = f"{flag}/--no-{flag.removeprefix('--')}", None
+            add = click.option(flag, setting.name, default=None, metavar=metavar, help=meaning)
+            function = add(function)
+        return function
+
+    return decorate
 
 
 @dataclass(frozen=True)

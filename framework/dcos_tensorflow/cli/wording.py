@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.cli.snapshot import TaskLine
+if TYPE_CHECKING:
+    from dcos_tensorflow.cli.services.snapshot import TaskLine
 
 
 def numbers(task: TaskLine) -> str:

@@ -5,14 +5,19 @@ Used by the driver, the detector and the agent file reader. Pure: nothing is res
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from dcos_tensorflow.network.zookeeper_address import (
+    ZooKeeperAddress,
+    ZooKeeperAddressError,
+    parse_zookeeper,
+)
 
 #: The master's default port (Mesos documentation, "--port").
 DEFAULT_MASTER_PORT = 5050
 #: The agent's default port.
 DEFAULT_AGENT_PORT = 5051
-DEFAULT_ZOOKEEPER_PORT = 2181
 
 
 class AddressError(ValueError):
@@ -37,32 +42,16 @@ class Address:
         return f"{'https' if self.https else 'http'}://{self}"
 
 
-@dataclass(frozen=True)
-class ZooKeeperUri:
-    """Where the elected master announces itself: ``zk://user:password@h1:2181,h2/mesos``."""
-
-    hosts: str
-    path: str
-    credentials: str = ""
-
-    def __repr__(self) -> str:
-        """Return the URI without the password."""
-        secret = "***@" if self.credentials else ""
-        return f"zk://{secret}{self.hosts}{self.path}"
-
-    __str__ = __repr__
-
-
-def parse_masters(masters: str, https: bool = False) -> tuple[Address, ...] | ZooKeeperUri:
+def parse_masters(masters: str, https: bool = False) -> tuple[Address, ...] | ZooKeeperAddress:
     """Parse ``host:port``, a comma list of them, or a ``zk://`` URI.
 
     Each host may carry ``http://`` or ``https://``; ``https`` says what those without do. Raises
     AddressError.
     """
     text = masters.strip()
-    scheme, separator, rest = text.partition("://")
+    scheme, separator, _ = text.partition("://")
     if separator and scheme.lower() in ("zk", "zoo"):
-        return _parse_zookeeper(rest, text)
+        return _parse_zookeeper(text)
     parts = [part.strip() for part in text.split(",")]
     if not all(parts):
         raise AddressError(
@@ -108,20 +97,15 @@ def parse_location(location: str, sender: Address) -> Address:
     return target
 
 
-def _parse_zookeeper(rest: str, text: str) -> ZooKeeperUri:
-    hosts, _, path = rest.partition("/")
-    credentials, at, hosts = hosts.rpartition("@")
-    if at and ":" not in credentials:
-        raise AddressError("zk:// address: credentials must be user:password")
-    servers = []
-    for part in hosts.split(","):
-        try:
-            server = parse_address(part.strip(), port=DEFAULT_ZOOKEEPER_PORT)
-        except AddressError as error:
-            raise AddressError(f"ZooKeeper {error}") from error
-        servers.append(str(server))
-    if not path.strip("/"):
+def _parse_zookeeper(text: str) -> ZooKeeperAddress:
+    """Read where the elected master announces itself: a path is needed."""
+    try:
+        found = parse_zookeeper(text)
+    except ZooKeeperAddressError as error:
         raise AddressError(
-            f"masters zk://{hosts}/{path}: the path of the masters is missing, e.g. /mesos"
-        )
-    return ZooKeeperUri(",".join(servers), "/" + path.strip("/"), unquote(credentials))
+            f"masters in ZooKeeper: {error}; expected zk://[user:password@]host:port,.../path"
+        ) from None
+    path = found.path.strip("/")
+    if not path:
+        raise AddressError(f"masters {found}: the path of the masters is missing, e.g. /mesos")
+    return replace(found, path=f"/{path}")

@@ -23,7 +23,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
-from dcos_tensorflow.mesos.address import Address, ZooKeeperUri
+from dcos_tensorflow.mesos.address import Address
+from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class ZooKeeperDetector:
 
     def __init__(
         self,
-        uri: ZooKeeperUri,
+        uri: ZooKeeperAddress,
         on_change: Callable[[Address | None], None],
         https: bool = False,
         session_seconds: float = 10.0,
@@ -88,12 +89,11 @@ class ZooKeeperDetector:
 
     def _client(self) -> KazooClient:
         forever = KazooRetry(max_tries=-1, delay=0.2, backoff=2, max_delay=5.0, max_jitter=0.4)
-        auth = [("digest", self._uri.credentials)] if self._uri.credentials else None
         return KazooClient(
-            hosts=self._uri.hosts,
+            hosts=self._uri.host_list,
             timeout=self._session_seconds,
             connection_retry=forever,
-            auth_data=auth,
+            auth_data=self._uri.digest,
             read_only=False,
         )
 

@@ -20,7 +20,6 @@ from typing import Any, Protocol
 from dcos_tensorflow.mesos.address import (
     Address,
     AddressError,
-    ZooKeeperUri,
     parse_location,
 )
 from dcos_tensorflow.mesos.calls import Session
@@ -34,6 +33,7 @@ from dcos_tensorflow.mesos.stream import (
     SubscriptionStream,
     heartbeat_seconds,
 )
+from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Subscriber:
 
     def __init__(
         self,
-        masters: tuple[Address, ...] | ZooKeeperUri,
+        masters: tuple[Address, ...] | ZooKeeperAddress,
         listener: SubscriptionListener,
         authentication: Authentication,
         *,
@@ -99,7 +99,7 @@ class Subscriber:
         self._detector: ZooKeeperDetector | None = None
         #: Held while the framework is torn down: no new subscription may begin then.
         self.pause = threading.Lock()
-        if isinstance(masters, ZooKeeperUri):
+        if isinstance(masters, ZooKeeperAddress):
             self._detector = ZooKeeperDetector(
                 masters, self.change_master, https, on_trouble=self._no_master_found
             )

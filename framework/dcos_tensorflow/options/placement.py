@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint
-from dcos_tensorflow.core.placement.constraints import describe, problem_with
 
 OPERATOR_NAMES = ", ".join(ConstraintOperator)
 EXAMPLE = '[["hostname", "UNIQUE"]] or hostname:UNIQUE,rack:LIKE:r[12]'
@@ -96,6 +95,9 @@ def _constraint(row: Sequence[str]) -> PlacementConstraint:
 
 
 def _problem(constraint: PlacementConstraint) -> str | None:
+    # numpy comes with it, and most options have no rule.
+    from dcos_tensorflow.core.placement.constraints import describe, problem_with
+
     try:
         return problem_with(constraint)
     except (RecursionError, OverflowError, ValueError) as error:

@@ -21,9 +21,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.mesos.address import Address, ZooKeeperUri, parse_masters
+from dcos_tensorflow.mesos.address import Address, parse_masters
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, AgentRefused, HttpAccess
 from dcos_tensorflow.mesos.detector import ZooKeeperDetector
+from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
 
 log = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ def find(masters: str, https: bool, access: HttpAccess, wanted: Mapping[str, str
 def _masters(masters: str, https: bool, deadline: float) -> Iterator[Address]:
     """Yield the masters to ask, again and again, until the time is up."""
     where = parse_masters(masters, https)
-    if not isinstance(where, ZooKeeperUri):
+    if not isinstance(where, ZooKeeperAddress):
         while time.monotonic() < deadline:
             yield from where
             time.sleep(_RETRY_SECONDS)

@@ -115,36 +115,28 @@ def open_store(
     url: str,
     service: str,
     *,
-    zookeeper_username: str | None = None,
-    zookeeper_password: str | None = None,
     zookeeper_session_seconds: float = 10.0,
     timeout_seconds: float = 5.0,
 ) -> StateStore:
     """Open the state of ``service`` at ``url``.
 
     ``url`` is ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or
-    ``zk://[user:password@]host:port,...[/chroot]``. ZooKeeper credentials may be given in the URL
-    (percent-encoded) or apart from it, not both; without them the nodes are open to everyone who
-    reaches the servers. ``timeout_seconds`` bounds how long a call waits for a backend that does
-    not answer. ``zookeeper_session_seconds`` is how long the servers keep the leadership of a
-    process that vanished from the network.
+    ``zk://[user:password@]host:port,...[/chroot]``, credentials percent-encoded; without them the
+    nodes are open to everyone who reaches the servers. ``timeout_seconds`` bounds
+    how long a call waits for a backend that does not answer. ``zookeeper_session_seconds`` is how
+    long the servers keep the leadership of a process that vanished from the network.
 
     Raises BadStateUrl, BadStatePath (service name), StateUnavailable, StateAccessDenied,
     StateCorrupt, StateTooNew.
     """
     place = parse_state_url(url)
-    has_credentials = zookeeper_username is not None or zookeeper_password is not None
     if isinstance(place, SqliteUrl):
         from dcos_tensorflow.state.sqlite import SqliteStore
 
-        if has_credentials:
-            raise BadStateUrl("ZooKeeper credentials are given, but the state is in SQLite")
         return SqliteStore(place.path, service, timeout_seconds=timeout_seconds)
 
     from dcos_tensorflow.state.zookeeper import ZooKeeperStore
 
-    if has_credentials:
-        place = place.with_credentials(zookeeper_username, zookeeper_password)
     return ZooKeeperStore(
         place,
         service,

@@ -45,6 +45,7 @@ from tenacity import (
 )
 
 from dcos_tensorflow.core.model.actions import Write
+from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 from dcos_tensorflow.state import errors, paths
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.transactions import (
@@ -55,7 +56,6 @@ from dcos_tensorflow.state.transactions import (
     plan,
     split,
 )
-from dcos_tensorflow.state.urls import ZooKeeperUrl
 from dcos_tensorflow.state.zookeeper_lock import Contender
 from dcos_tensorflow.state.zookeeper_reading import read_below
 from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession
@@ -86,7 +86,7 @@ class ZooKeeperStore:
 
     def __init__(
         self,
-        place: ZooKeeperUrl,
+        place: ZooKeeperAddress,
         service: str,
         *,
         session_seconds: float = 10.0,
@@ -94,7 +94,7 @@ class ZooKeeperStore:
     ) -> None:
         self.service = service
         self.place = place
-        self._root = f"{place.chroot}/dcos-service-{paths.folder_name(service)}"
+        self._root = f"{place.path}/dcos-service-{paths.folder_name(service)}"
         self._lock = f"{self._root}/{paths.LOCK}"
         self._mutex = threading.RLock()
         self._leadership: Leadership | None = None

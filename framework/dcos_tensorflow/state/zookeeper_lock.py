@@ -138,7 +138,7 @@ class Contender:
             return  # An erase removed the lock meanwhile; the next look makes it again.
 
     def _ensure_parents(self) -> None:
-        chroot = self._session.place.chroot
+        chroot = self._session.place.path
         path = ""
         for segment in self._lock_path.split("/")[1:]:
             path += f"/{segment}"

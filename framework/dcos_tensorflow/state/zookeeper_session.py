@@ -31,8 +31,8 @@ from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandl
 from kazoo.protocol.states import KazooState
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_digest_acl
 
+from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 from dcos_tensorflow.state.errors import StateAccessDenied, StateError, StateUnavailable
-from dcos_tensorflow.state.urls import ZooKeeperUrl
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class ZooKeeperSession:
 
     def __init__(
         self,
-        place: ZooKeeperUrl,
+        place: ZooKeeperAddress,
         session_seconds: float,
         timeout_seconds: float,
         on_session_lost: Callable[[], None],
@@ -130,7 +130,7 @@ class ZooKeeperSession:
             hosts=place.host_list,
             timeout=session_seconds,
             default_acl=self.acl,
-            auth_data=_credentials(place),
+            auth_data=place.digest,
             connection_retry={
                 "max_tries": -1,
                 "delay": 0.1,
@@ -260,13 +260,7 @@ class ZooKeeperSession:
             ) from error
 
 
-def _acl(place: ZooKeeperUrl) -> list[ACL]:
+def _acl(place: ZooKeeperAddress) -> list[ACL]:
     if place.username is None or place.password is None:
         return list(OPEN_ACL_UNSAFE)
     return [make_digest_acl(place.username, place.password, all=True)]
-
-
-def _credentials(place: ZooKeeperUrl) -> list[tuple[str, str]]:
-    if place.username is None:
-        return []
-    return [("digest", f"{place.username}:{place.password}")]

@@ -15,7 +15,7 @@ import pytest
 
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
-from dcos_tensorflow.cli.serving import SchedulerSource, ServedApi
+from dcos_tensorflow.cli.serving.served_job import SchedulerSource, ServedApi
 from dcos_tensorflow.core.model.container_spec import TaskSecret
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster

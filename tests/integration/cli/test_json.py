@@ -14,7 +14,7 @@ import pytest
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.main import cli, run_command_line
-from dcos_tensorflow.cli.registry import Registration, register
+from dcos_tensorflow.cli.services.registry import Registration, register
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import Controls
@@ -90,7 +90,10 @@ def leaves(
     command: click.Command, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, click.Command]]:
     if isinstance(command, click.Group):
-        for name, below in command.commands.items():
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
             yield from leaves(below, (*path, name))
     else:
         yield " ".join(path), command

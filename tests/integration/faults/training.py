@@ -22,7 +22,7 @@ from typing import Any
 
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
-from dcos_tensorflow.cli.serving import SchedulerSource, ServedApi
+from dcos_tensorflow.cli.serving.served_job import SchedulerSource, ServedApi
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig

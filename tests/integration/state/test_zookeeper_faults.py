@@ -16,7 +16,6 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.state.store import (
-    BadStateUrl,
     FencedOut,
     LeadershipTaken,
     StateAccessDenied,
@@ -404,7 +403,7 @@ def test_nodes_made_with_credentials_are_closed_to_everyone_else(
         for node in ("", "/lock", "/SchemaVersion", "/Tasks", "/Tasks/ps-0/TaskInfo"):
             with pytest.raises(NoAuthError):
                 client.get(root + node)
-    same = session_backend.store(zookeeper_username="me", zookeeper_password="s/ecret")
+    same = session_backend.store(url=with_credentials)
     assert same.load() == {"Tasks/ps-0/TaskInfo": b"x"}
 
 
@@ -421,11 +420,6 @@ def test_wrong_credentials_are_refused_and_never_shown(
     seen = str(refused.value) + repr(store) + caplog.text
     for secret in ("wr0ng-passw0rd", "r1ght", "a-stored-value"):
         assert secret not in seen
-
-
-def test_half_of_the_credentials_is_refused(session_backend: Backend) -> None:
-    with pytest.raises(BadStateUrl, match="both a user and a password"):
-        session_backend.store(zookeeper_username="me")
 
 
 def test_a_leader_recovers_when_someone_else_changed_its_nodes(

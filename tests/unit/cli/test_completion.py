@@ -9,11 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
-from dcos_tensorflow.cli.completion import COMPLETION_VARIABLE, SHELLS
-from dcos_tensorflow.cli.main import cli, run_command_line
+from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE
+from dcos_tensorflow.cli.commands.completion import SHELLS
+from dcos_tensorflow.cli.main import run_command_line
 
 
 @pytest.fixture
@@ -119,12 +119,3 @@ def test_the_shell_itself_understands_its_script(shell: str, home: Path, tmp_pat
         check=True,
     )
     assert ended.stdout.split() == ["mnist"]
-
-
-def test_no_command_is_without_help() -> None:
-    def below(command: click.Command) -> list[click.Command]:
-        if isinstance(command, click.Group):
-            return [command, *(c for each in command.commands.values() for c in below(each))]
-        return [command]
-
-    assert [command.name for command in below(cli) if not command.help] == []

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.cli import detaching, ending, registry
 from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.cli.services import ending, registry
+from dcos_tensorflow.cli.serving import background
 from dcos_tensorflow.cli.settings import collect
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 
@@ -36,7 +37,7 @@ def detach(
     monkeypatch.setattr(sys, "executable", str(python))
     options = work.path / "options.json"
     settings = collect(None, {}, {})
-    return detaching.detach(
+    return background.detach(
         options, (), settings, directory, work, master="", service="job", as_json=False
     )
 

@@ -24,7 +24,7 @@ MANUAL = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
 
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:
-    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         yield importlib.import_module(found.name)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.following import (
+from dcos_tensorflow.cli.following.job import (
     Left,
     Manners,
     Signals,
@@ -16,7 +16,7 @@ from dcos_tensorflow.cli.following import (
     follow,
     wait_for_the_end,
 )
-from dcos_tensorflow.cli.snapshot import Snapshot
+from dcos_tensorflow.cli.services.snapshot import Snapshot
 
 
 @dataclass

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.job_archive import pack, unpack
+from dcos_tensorflow.cli.serving.job_archive import pack, unpack
 
 
 @pytest.fixture

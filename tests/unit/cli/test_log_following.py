@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from dcos_tensorflow.cli import log_following
 from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.log_following import Follower, Standing
-from dcos_tensorflow.cli.task_output import Attempt, Lost, NotThere, Part, Unreadable
+from dcos_tensorflow.cli.following import logs
+from dcos_tensorflow.cli.following.logs import Follower, Standing
+from dcos_tensorflow.cli.following.task_output import Attempt, Lost, NotThere, Part, Unreadable
 
 FIRST = Attempt("worker-0", "job__worker-0__1", "S1")
 SECOND = Attempt("worker-0", "job__worker-0__2", "S2")
@@ -19,10 +19,10 @@ OTHER = Attempt("worker-1", "job__worker-1__1", "S1")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_following, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(log_following, "_AGAIN_SECONDS", 0.01)
-    monkeypatch.setattr(log_following, "_WAIT_SECONDS", 0.01)
-    monkeypatch.setattr(log_following, "GIVE_UP_SECONDS", 0.1)
+    monkeypatch.setattr(logs, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(logs, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(logs, "_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(logs, "GIVE_UP_SECONDS", 0.1)
 
 
 class Files:

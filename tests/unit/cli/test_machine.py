@@ -6,15 +6,15 @@ import itertools
 
 import pytest
 
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.machine import (
+from dcos_tensorflow.cli.embedded.fitting import check_fits
+from dcos_tensorflow.cli.embedded.machine import (
     AgentWishes,
     agents,
-    check_fits,
     machine,
     parse_attributes,
     ports_of,
 )
+from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
 

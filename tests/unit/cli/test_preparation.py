@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from dcos_tensorflow.cli import interpreters, preparation
+from dcos_tensorflow.cli.embedded import interpreters
 from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.preparation import prepare
+from dcos_tensorflow.cli.serving import preparation
+from dcos_tensorflow.cli.serving.preparation import prepare
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.options import load
 

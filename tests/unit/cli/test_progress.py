@@ -7,9 +7,13 @@ import io
 import pytest
 from rich.console import Console
 
-from dcos_tensorflow.cli.live_progress import LiveProgress, render
-from dcos_tensorflow.cli.plain_progress import PROGRESS_SECONDS, WAITING_SECONDS, PlainProgress
-from dcos_tensorflow.cli.snapshot import snapshot_of
+from dcos_tensorflow.cli.following.live_progress import LiveProgress, render
+from dcos_tensorflow.cli.following.plain_progress import (
+    PROGRESS_SECONDS,
+    WAITING_SECONDS,
+    PlainProgress,
+)
+from dcos_tensorflow.cli.services.snapshot import snapshot_of
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
 from sample_states import NOW, a_state, an_incident, failed, gang, running

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from dcos_tensorflow.cli import registry
 from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.cli.registry import Registration
+from dcos_tensorflow.cli.services import registry
+from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 
 #: Above any process id that Linux gives out (2^22).

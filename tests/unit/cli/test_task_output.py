@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.task_output import (
+from dcos_tensorflow.cli.following.task_output import (
     Attempt,
     FolderOutput,
     Lines,

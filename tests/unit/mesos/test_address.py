@@ -7,12 +7,12 @@ import pytest
 from dcos_tensorflow.mesos.address import (
     Address,
     AddressError,
-    ZooKeeperUri,
     parse_address,
     parse_location,
     parse_masters,
 )
 from dcos_tensorflow.mesos.detector import master_address
+from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ from dcos_tensorflow.mesos.detector import master_address
         ("[::1]:6050", (Address("::1", 6050),)),
         ("::1", (Address("::1", 5050),)),
         ("http://a:1/", (Address("a", 1),)),
-        ("zk://h1:2181,h2/mesos", ZooKeeperUri("h1:2181,h2:2181", "/mesos")),
-        ("zk://u:p%40@h1/dcos/mesos", ZooKeeperUri("h1:2181", "/dcos/mesos", "u:p@")),
+        ("zk://h1:2181,h2/mesos", ZooKeeperAddress((("h1", 2181), ("h2", 2181)), "/mesos")),
+        ("zk://u:p%40@h1/dcos/mesos", ZooKeeperAddress((("h1", 2181),), "/dcos/mesos", "u", "p@")),
     ],
 )
 def test_masters_are_a_list_or_a_place_in_zookeeper(text, expected):

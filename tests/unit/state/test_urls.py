@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.state.store import BadStateUrl, open_store
-from dcos_tensorflow.state.urls import SqliteUrl, ZooKeeperUrl, parse_state_url
+from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
+from dcos_tensorflow.state.errors import BadStateUrl
+from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
 
 
 @pytest.mark.parametrize(
@@ -26,15 +27,15 @@ def test_sqlite_paths(url: str, path: str) -> None:
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("zk://h", ZooKeeperUrl((("h", 2181),))),
-        ("zk://h1:2181,h2:2182", ZooKeeperUrl((("h1", 2181), ("h2", 2182)))),
-        ("zk://h:1/a/b/", ZooKeeperUrl((("h", 1),), "/a/b")),
-        ("zk://h:1/", ZooKeeperUrl((("h", 1),))),
-        ("zk://[::1]:2181", ZooKeeperUrl((("[::1]", 2181),))),
-        ("zk://me:p%40ss:w@h:1/a", ZooKeeperUrl((("h", 1),), "/a", "me", "p@ss:w")),
+        ("zk://h", ZooKeeperAddress((("h", 2181),))),
+        ("zk://h1:2181,h2:2182", ZooKeeperAddress((("h1", 2181), ("h2", 2182)))),
+        ("zk://h:1/a/b/", ZooKeeperAddress((("h", 1),), "/a/b")),
+        ("zk://h:1/", ZooKeeperAddress((("h", 1),))),
+        ("zk://[::1]:2181", ZooKeeperAddress((("[::1]", 2181),))),
+        ("zk://me:p%40ss:w@h:1/a", ZooKeeperAddress((("h", 1),), "/a", "me", "p@ss:w")),
     ],
 )
-def test_zookeeper_urls(url: str, expected: ZooKeeperUrl) -> None:
+def test_zookeeper_urls(url: str, expected: ZooKeeperAddress) -> None:
     assert parse_state_url(url) == expected
 
 
@@ -86,13 +87,3 @@ def test_neither_text_nor_repr_of_an_address_shows_its_password() -> None:
     place = parse_state_url("zk://me:s3cret@h:1/a")
     assert str(place) == "zk://h:1/a"
     assert "s3cret" not in repr(place)
-
-
-def test_credentials_given_twice_are_refused() -> None:
-    with pytest.raises(BadStateUrl, match="given twice"):
-        open_store("zk://me:x@127.0.0.1:1", "tf", zookeeper_username="me", zookeeper_password="x")
-
-
-def test_credentials_for_sqlite_are_refused() -> None:
-    with pytest.raises(BadStateUrl, match="but the state is in SQLite"):
-        open_store("sqlite:///x.db", "tf", zookeeper_username="me", zookeeper_password="x")

@@ -1,5 +1,6 @@
-"""The commands' names, arguments and flags: what a command line is understood by.
+"""The commands of ``dcos-tensorflow``, each in the module of its name.
 
-What a command does is in the modules beside this folder. They are imported when it runs, and not
-before: ``--help`` and a key press for completion must not wait for the whole program.
+A module is imported when its command is called, when its help is asked for, and when its flags are
+completed. So it imports what its flags need; what its work needs beyond that is imported when it
+runs. Stories of several steps, ``run`` and ``scheduler``, are told in ``serving``.
 """

@@ -1,15 +1,16 @@
-"""The commands ``local ...``: their arguments and flags."""
+"""``local``: keeps an embedded cluster running, and a local DC/OS in front of it if wanted."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.flags import OPTIONS_FILE, agent_flags, json_flag, work_dir_flag
-from dcos_tensorflow.cli.work_directory import work_directory
+from dcos_tensorflow.cli.work_directory import WorkDirectory
 
 
 @click.group()
@@ -35,35 +36,29 @@ def local() -> None:
 @json_flag
 def up(
     *,
-    agents: int | None,
-    cpus: float | None,
-    mem: float | None,
-    disk: float | None,
-    gpus: int | None,
-    attributes: str,
     port: int,
     dcos: bool,
     dcos_port: int | None,
     dcos_variant: str | None,
     dcos_login: bool,
     dcos_core_cli: Path | None,
-    work_dir: Path | None,
+    work: WorkDirectory,
     as_json: bool,
+    **agents: Any,
 ) -> int:
     """Start the embedded cluster."""
-    from dcos_tensorflow.cli import local_commands
-    from dcos_tensorflow.cli.machine import AgentWishes
+    from dcos_tensorflow.cli.embedded import lasting
+    from dcos_tensorflow.cli.embedded.machine import AgentWishes
 
-    wishes = AgentWishes.of(agents, cpus, mem, disk, gpus, attributes)
     given = any((dcos_port is not None, dcos_variant, dcos_login, dcos_core_cli))
     if given and not dcos:
         raise UsageError("The flags --dcos-... say how the local DC/OS is wanted: add --dcos.")
-    local_dcos = local_commands.DcosWishes(
+    local_dcos = lasting.DcosWishes(
         dcos_port or 0, dcos_variant or "open", dcos_core_cli, dcos_login
     )
-    return local_commands.up(
-        work_directory(work_dir, os.environ),
-        wishes,
+    return lasting.up(
+        work,
+        AgentWishes(**agents),
         port,
         as_json=as_json,
         dcos=local_dcos if dcos else None,
@@ -74,18 +69,18 @@ def up(
 @local.command(name="status")
 @work_dir_flag
 @json_flag
-def local_status(work_dir: Path | None, as_json: bool) -> int:
+def local_status(work: WorkDirectory, as_json: bool) -> int:
     """Say whether the embedded cluster runs, and where."""
-    from dcos_tensorflow.cli import local_commands
+    from dcos_tensorflow.cli.embedded import lasting
 
-    return local_commands.status(work_directory(work_dir, os.environ), as_json=as_json)
+    return lasting.status(work, as_json=as_json)
 
 
 @local.command()
 @work_dir_flag
 @json_flag
-def down(work_dir: Path | None, as_json: bool) -> int:
+def down(work: WorkDirectory, as_json: bool) -> int:
     """End the embedded cluster and every task on it."""
-    from dcos_tensorflow.cli import local_commands
+    from dcos_tensorflow.cli.embedded import lasting
 
-    return local_commands.down(work_directory(work_dir, os.environ), as_json=as_json)
+    return lasting.down(work, as_json=as_json)

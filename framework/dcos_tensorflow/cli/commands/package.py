@@ -1,12 +1,24 @@
-"""The commands ``package ...``: their arguments and flags."""
+"""``package render``: the Marathon app of a service, with DC/OS around the Marathon or without.
+
+The same package files and the same rendering as ``dcos package install``; what the scheduler would
+refuse when it starts is refused here already.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from dcos_tensorflow import __version__
+from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.flags import OPTIONS_FILE, json_flag, overrides_flag
+from dcos_tensorflow.cli.output import show_json
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.options import Options
+    from dcos_tensorflow.package.definition import Package
 
 
 @click.group()
@@ -61,8 +73,84 @@ def render(
     as_json: bool,
 ) -> int:
     """Print the Marathon app that the package makes of these options, as JSON in any case."""
-    from dcos_tensorflow.cli.package_command import RenderRequest, render
+    from dcos_tensorflow.options import load
+    from dcos_tensorflow.options.images import with_images
+    from dcos_tensorflow.package.cosmos import RenderError, marathon_app
+    from dcos_tensorflow.package.definition import PackageError
+    from dcos_tensorflow.package.variables import as_package_options, images_in, options_in
 
-    return render(
-        RenderRequest(options_file, overrides, artifact_url, repository, app_id, master, state)
-    )
+    options = load(options_file, overrides=overrides)
+    _refuse_local_code(options)
+    try:
+        found = _package(artifact_url, repository)
+        app = marathon_app(found, as_package_options(options), app_id=app_id)
+    except (PackageError, RenderError) as error:
+        raise CliError(f"{error}.") from error
+    env: dict[str, Any] = app["env"]
+    # What the scheduler of the app will find.
+    texts = {name: value for name, value in env.items() if isinstance(value, str)}
+    with_images(load(options_in(texts)), images_in(env))
+    show_json({**app, "env": {**env, **_elsewhere(master, state)}})
+    return 0
+
+
+def _package(artifact_url: str | None, repository: Path | None) -> Package:
+    from dcos_tensorflow.package.definition import package_folder, read_folder, read_repository
+
+    if repository is not None and artifact_url is not None:
+        raise UsageError("--repository and --artifact-url exclude each other.")
+    if repository is not None:
+        return read_repository(repository)[0]
+    if artifact_url is None:
+        raise UsageError(
+            "Where are the files of the package? Give --artifact-url, or --repository with the"
+            " document that 'make package' has written."
+        )
+    if "://" not in artifact_url:
+        raise UsageError(f"--artifact-url: {artifact_url} is no URL.")
+    places = {
+        "package-version": __version__,
+        "artifact-dir": artifact_url.rstrip("/"),
+        # Only the DC/OS command line downloads these, and it reads a built repository.
+        "sha256:dcos-tensorflow-cli.pyz": "",
+    }
+    return read_folder(package_folder(), places)
+
+
+def _refuse_local_code(options: Options) -> None:
+    url = options.service.job_url.strip()
+    if url and "://" not in url and not url.startswith("/"):
+        raise UsageError(
+            f"service.job_url: {url} is a file beside your options, and a scheduler on the cluster"
+            " cannot see it; put it where the agents can fetch it and give its URL."
+        )
+
+
+def _elsewhere(master: str, state: str) -> dict[str, str]:
+    """Return the variables that name another cluster than DC/OS' own. Raises UsageError."""
+    from dcos_tensorflow.mesos.address import AddressError, parse_masters
+    from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
+    from dcos_tensorflow.state.errors import BadStateUrl
+    from dcos_tensorflow.state.urls import parse_state_url
+
+    variables = {}
+    if master:
+        try:
+            where = parse_masters(master)
+        except AddressError as error:
+            raise UsageError(f"--master: {error}.") from error
+        variables["DCOS_TENSORFLOW_MASTER"] = master
+        if isinstance(where, ZooKeeperAddress):
+            variables["DCOS_TENSORFLOW_STATE"] = ensemble_of(master)
+        elif not state:
+            raise UsageError(
+                "--master names the masters themselves: say with --state where the service keeps"
+                " its state, zk://HOST:PORT,..."
+            )
+    if state:
+        try:
+            parse_state_url(state)
+        except BadStateUrl as error:
+            raise UsageError(f"--state: {error}.") from error
+        variables["DCOS_TENSORFLOW_STATE"] = state
+    return variables

@@ -1,4 +1,4 @@
-"""Everything behind one HTTP server (starlette, uvicorn): tables in, answers out.
+"""Everything behind one HTTP server (starlette): tables in, answers out.
 
 ``local_dcos`` builds it. Each request runs in a thread of its own, for the ``dcos`` CLI opens
 several connections at once; errors become the answers that its clients read.
@@ -6,13 +6,9 @@ several connections at once; errors become the answers that its clients read.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import socket
-import threading
 from collections.abc import Sequence
 
-import uvicorn
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -33,10 +29,6 @@ from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.upstream import Unreachable
 
 log = logging.getLogger(__name__)
-
-_START_SECONDS = 10.0
-#: How long requests under way may take to end when the server stops, in seconds.
-_GRACE_SECONDS = 1
 
 
 class Application:
@@ -113,66 +105,3 @@ def _response(answer: Answer, *, head: bool) -> Response:
     for name, value in answer.headers:
         found.raw_headers.append((name.lower().encode("latin-1"), value.encode("latin-1")))
     return found
-
-
-class HttpServer:
-    """One application on one loopback address. ``start`` and ``stop`` are called once each."""
-
-    def __init__(self, host: str, port: int) -> None:
-        """Take the address; nobody is answered yet. Raises OSError."""
-        self._socket = socket.socket()
-        try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind((host, port))
-            # Until somebody listens a second process could take the same port.
-            self._socket.listen(128)
-        except OSError:
-            self._socket.close()
-            raise
-        bound = self._socket.getsockname()
-        self.address = f"{bound[0]}:{bound[1]}"
-        self._server: _Server | None = None
-        self._thread: threading.Thread | None = None
-
-    def start(self, application: Application) -> None:
-        """Serve. Raises OSError when the server does not begin to."""
-        self._server = _Server(
-            uvicorn.Config(
-                application,
-                loop="asyncio",
-                http="h11",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                log_level="error",
-                access_log=False,
-                server_header=False,
-                timeout_graceful_shutdown=_GRACE_SECONDS,
-            )
-        )
-        server = self._server
-        self._thread = threading.Thread(
-            target=lambda: server.run(sockets=[self._socket]), name="http", daemon=True
-        )
-        self._thread.start()
-        if not self._server.ready.wait(_START_SECONDS):
-            raise OSError(f"the server at {self.address} did not begin to serve")
-
-    def stop(self) -> None:
-        """Stop serving; returns when the thread has ended."""
-        if self._server is not None and self._thread is not None:
-            self._server.should_exit = True
-            self._thread.join()
-        self._socket.close()
-
-
-class _Server(uvicorn.Server):
-    """uvicorn, telling when it serves."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        asyncio.get_running_loop().call_soon(self.ready.set)

@@ -15,7 +15,7 @@ from types import TracebackType
 from dcos_tensorflow.local.dcos import core_cli, this_machine
 from dcos_tensorflow.local.dcos.app_definition import App
 from dcos_tensorflow.local.dcos.app_process import Machine
-from dcos_tensorflow.local.dcos.application import Application, HttpServer
+from dcos_tensorflow.local.dcos.application import Application
 from dcos_tensorflow.local.dcos.cluster_calls import ClusterCalls, Guard, Identity, Login
 from dcos_tensorflow.local.dcos.cosmos import Cosmos
 from dcos_tensorflow.local.dcos.cosmos_calls import CosmosCalls
@@ -30,9 +30,12 @@ from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.dcos.uninstall import Uninstaller
 from dcos_tensorflow.local.host import machine_environment
+from dcos_tensorflow.network.asgi_server import AsgiServer
 
 VARIANTS = ("open", "enterprise", "old-open")
 _HOST = "127.0.0.1"
+#: How long requests under way may take to end when the server stops.
+_GRACE_SECONDS = 1
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,9 @@ class LocalDcos:
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         state = StateFile(folder / "dcos.json")
         plugin = core_cli.archive(config.core_cli)
-        self._server = HttpServer(_HOST, config.port or _last_port(state))
-        self.address = self._server.address
+        port = config.port or _last_port(state)
+        self._server = AsgiServer("it", _HOST, port, grace_seconds=_GRACE_SECONDS)
+        self.address = self._server.bind()
         state.put("address", self.address)
         cluster_id = state.get("cluster_id", None) or str(uuid.uuid4())
         state.put("cluster_id", cluster_id)
@@ -134,7 +138,7 @@ class LocalDcos:
         )
         self.marathon.start()
         self._uninstaller.start()
-        self._server.start(Application(guard, tables, services))
+        self._server.serve(Application(guard, tables, services), "http")
 
     def stop(self) -> None:
         """End every app's tasks, then everything else; the apps are started again next time."""

@@ -1,0 +1,26 @@
+"""``completion``: the script that turns completion on in a shell."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.output import say
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> int:
+    """Print the script that completes commands, flags and names of services in a shell."""
+    root = context.find_root()
+    made = get_completion_class(shell)
+    if made is None:
+        raise UsageError(f"There is no completion for {shell}.")
+    program = root.info_name or "dcos-tensorflow"
+    say(made(root.command, {}, program, COMPLETION_VARIABLE).source())
+    return 0

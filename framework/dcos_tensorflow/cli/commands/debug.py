@@ -1,0 +1,84 @@
+"""``debug config|state|pod``: looks inside a scheduler, in the words of the DC/OS SDK."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import click
+
+from dcos_tensorflow.cli.commands.pod import pod
+from dcos_tensorflow.cli.flags import json_flag, name_flag, with_asked, work_dir_flag
+from dcos_tensorflow.cli.output import show_json
+from dcos_tensorflow.cli.services.asked import Asked
+
+
+@click.group()
+def debug() -> None:
+    """Look inside the scheduler; everything is JSON in any case."""
+
+
+@debug.group()
+def config() -> None:
+    """See the configurations that are kept."""
+
+
+@debug.group()
+def state() -> None:
+    """See what the scheduler keeps beside them."""
+
+
+@debug.group(name="pod")
+def debug_pod() -> None:
+    """Pause and resume single tasks, as pod pause and pod resume do."""
+
+
+for _name in ("pause", "resume"):
+    debug_pod.add_command(pod.commands[_name])
+
+
+def _add(
+    group: click.Group,
+    name: str,
+    path: str,
+    meaning: str,
+    *,
+    item: str = "",
+    method: str = "GET",
+    what: str = "",
+) -> None:
+    """Add a command that shows what is at ``path``, or below it the ``item`` that is named."""
+
+    @work_dir_flag
+    @name_flag
+    @json_flag
+    @with_asked
+    def show(asked: Asked, **given: str) -> int:
+        full = f"/v1/{path}" + (f"/{quote(given['item'], safe='')}" if item else "")
+        answer = asked.client().ask(method, full)
+        show_json(answer.found(f"{what} {given.get('item', '')}".strip()))
+        return 0
+
+    command = click.argument("item", metavar=item)(show) if item else show
+    group.command(name=name, help=meaning)(command)
+
+
+_add(config, "list", "configurations", "Show the ids of all configurations, the target's first.")
+_add(config, "target", "configurations/target", "Show the configuration that runs or is wanted.")
+_add(config, "target_id", "configurations/targetId", "Show the target's id, in a list.")
+_add(config, "show", "configurations", "Show one configuration.", item="ID", what="configuration")
+_add(
+    state,
+    "framework_id",
+    "state/frameworkId",
+    "Show the framework id, in a list.",
+    what="framework id",
+)
+_add(state, "properties", "state/properties", "Show the names of all properties.")
+_add(state, "property", "state/properties", "Show one property.", item="NAME", what="property")
+_add(
+    state,
+    "refresh_cache",
+    "state/refresh",
+    "Refresh the cache, of which there is none.",
+    method="PUT",
+)

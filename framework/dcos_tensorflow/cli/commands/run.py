@@ -1,0 +1,87 @@
+"""``run``: deploys a job, on the embedded cluster or on Mesos, and follows it to its end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.flags import (
+    OPTIONS_FILE,
+    agent_flags,
+    json_flag,
+    overrides_flag,
+    work_dir_flag,
+)
+from dcos_tensorflow.cli.settings import SETTINGS, collect, setting_flags
+from dcos_tensorflow.cli.work_directory import WorkDirectory
+
+#: Settings that ``run`` takes too; the rest are the daemon's.
+_SETTINGS = (
+    *("master", "state", "principal", "secret_file", "ca_file", "client_cert", "client_key"),
+    *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
+    "service_account_file",
+)
+_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in _SETTINGS or s.secret)
+_AGENTS = ("agents", "cpus", "mem", "disk", "gpus", "attributes")
+
+
+@click.command()
+@click.argument("options_file", metavar="OPTIONS.json", type=OPTIONS_FILE)
+@click.option("--local", is_flag=True, help="Run on the embedded cluster, the default.")
+@click.option("--follow/--detach", default=True, help="Show progress to the end, or go on alone.")
+@overrides_flag
+@setting_flags(_SETTINGS)
+@agent_flags
+@work_dir_flag
+@click.option("--fresh", is_flag=True, help="Remove the checkpoints of earlier runs first.")
+@click.option("--update", is_flag=True, help="Let a job that has not ended go over to OPTIONS.")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing: Ctrl-C stops, --fresh removes.")
+@json_flag
+def run(
+    options_file: Path,
+    *,
+    local: bool,
+    follow: bool,
+    overrides: tuple[str, ...],
+    work: WorkDirectory,
+    fresh: bool,
+    update: bool,
+    yes: bool,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Deploy a job, follow it to its end, and exit as it did."""
+    from dcos_tensorflow.cli.embedded.machine import AgentWishes
+    from dcos_tensorflow.cli.serving.foreground import RunRequest, run
+
+    settings = {name: value for name, value in given.items() if name not in _AGENTS}
+    if local and settings["master"] is not None:
+        raise UsageError("--local and --master exclude each other.")
+    wishes = AgentWishes(**{name: given[name] for name in _AGENTS})
+    environ = {k: v for k, v in os.environ.items() if k in _VARIABLES}
+    if local:
+        environ.pop("DCOS_TENSORFLOW_MASTER", None)
+    collected = collect(None, environ, settings)
+    if collected["master"] and wishes.given:
+        raise UsageError(
+            "--agents, --cpus, --mem, --disk, --gpus and --attributes are for the embedded cluster;"
+            f" this job goes to {collected.origin('master')}."
+        )
+    return run(
+        RunRequest(
+            options=options_file,
+            overrides=overrides,
+            settings=collected,
+            wishes=wishes,
+            work=work,
+            detach=not follow,
+            fresh=fresh,
+            update=update,
+            yes=yes,
+            json=as_json,
+        )
+    )

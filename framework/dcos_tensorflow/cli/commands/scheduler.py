@@ -1,0 +1,35 @@
+"""``scheduler``: the daemon alone, as Marathon or systemd start it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dcos_tensorflow.cli.flags import OPTIONS_FILE, overrides_flag
+from dcos_tensorflow.cli.settings import SETTINGS, collect, setting_flags
+
+
+@click.command()
+@click.argument("options_file", metavar="[OPTIONS.json]", type=OPTIONS_FILE, required=False)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="JSON file of settings; the environment wins over it, flags win over both.",
+)
+@overrides_flag
+@setting_flags([s.name for s in SETTINGS if s.name != "options"])
+def scheduler(
+    options_file: Path | None, config: Path | None, overrides: tuple[str, ...], **settings: Any
+) -> int:
+    """Serve a job as a daemon.
+
+    Each flag can also be given as DCOS_TENSORFLOW_<NAME> in the environment, or as <name> in the
+    --config file. Ending this process leaves all tasks running.
+    """
+    from dcos_tensorflow.cli.serving.daemon import serve
+
+    return serve(options_file, overrides, collect(config, os.environ, settings))

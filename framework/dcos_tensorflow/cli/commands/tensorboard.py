@@ -1,0 +1,38 @@
+"""``tensorboard``: where TensorBoard is, and a browser on it."""
+
+from __future__ import annotations
+
+import click
+
+from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.cli.flags import asks_about
+from dcos_tensorflow.cli.output import say, show_json
+from dcos_tensorflow.cli.services.asked import Asked
+
+
+@click.command()
+@click.option("--open", "in_browser", is_flag=True, help="Open it in a browser.")
+@asks_about()
+def tensorboard(asked: Asked, in_browser: bool) -> int:
+    """Show where TensorBoard is."""
+    client = asked.client()
+    answer = client.ask("GET", "/v1/endpoints/tensorboard")
+    if answer.is_missing:
+        raise CliError(
+            f"{client.registration.service} has no TensorBoard: set service.use_tensorboard."
+        )
+    addresses = answer.expected()["address"]
+    if not addresses:
+        waits = client.get("/v1/why")["tasks"].get("tensorboard-0", {}).get("why", "")
+        raise CliError(f"TensorBoard does not run{': ' + waits if waits else ''}.")
+    url = f"http://{addresses[0]}"
+    if asked.as_json:
+        show_json({"url": url})
+    else:
+        say(url)
+    if in_browser:
+        import webbrowser
+
+        if not webbrowser.open(url):
+            raise CliError(f"No browser could be opened; the address is {url}.")
+    return 0

@@ -1,0 +1,35 @@
+"""``why``: what a job waits for."""
+
+from __future__ import annotations
+
+import click
+
+from dcos_tensorflow.cli.flags import asks_about
+from dcos_tensorflow.cli.output import say, say_lines, show_json
+from dcos_tensorflow.cli.services.asked import Asked
+from dcos_tensorflow.cli.wording import table
+
+
+@click.command()
+@asks_about()
+def why(asked: Asked) -> int:
+    """Say why a job is not further, per task and per offer."""
+    service, _ = asked.service()
+    found = asked.client().get("/v1/why")
+    if asked.as_json:
+        show_json(found)
+        return 0
+    say(f"{service} is {found['phase']}: {found['why']}")
+    if not found["registered"]:
+        say("The scheduler is not registered with a Mesos master.")
+    say_lines(table([(task, str(each["why"])) for task, each in found["tasks"].items()]))
+    say_lines(
+        table([(task, p["why"]) for task, problems in found["storage"].items() for p in problems])
+    )
+    seen: set[str] = set()
+    for verdict in found["offers"]["handed_back"]:
+        line = f"offer of {verdict['offer']['hostname']}: {'; '.join(verdict['explanation'])}"
+        if line not in seen:
+            seen.add(line)
+            say(f"  {line}")
+    return 0

@@ -1,0 +1,151 @@
+"""The embedded cluster as commands use it: one that is left running, or one for a single run.
+
+``local.daemon`` does the work; this decides which cluster a job goes to. A cluster that was started
+for one run lies in the service's folder and is ended with the run. Should the run be killed before
+it could do that, the next run of the service finds the cluster there and carries on with it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from dcos_tensorflow.cli.embedded.fitting import check_fits
+from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents, ports_of
+from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, make_folder
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.local import daemon
+from dcos_tensorflow.local.background_process import BackgroundProcessError
+from dcos_tensorflow.local.cluster import AgentConfig
+from dcos_tensorflow.local.daemon import ClusterStatus
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The embedded cluster of a job. ``own`` says that it ends with the run."""
+
+    master: str
+    directory: Path
+    own: bool
+
+    @property
+    def words(self) -> str:
+        """Return how a person calls it."""
+        if self.own:
+            return f"an embedded cluster of its own (master {self.master})"
+        return f"the embedded cluster in {self.directory} (master {self.master})"
+
+
+def running(directory: Path) -> ClusterStatus | None:
+    """Return the cluster that runs from this folder, None when none does. Raises CliError."""
+    if not directory.is_dir():
+        return None
+    try:
+        found = daemon.status(directory)
+    except BackgroundProcessError as error:
+        raise CliError(sentence(str(error))) from error
+    if found is not None and not found.answering:
+        raise CliError(
+            f"The embedded cluster in {directory} (pid {found.pid}) does not answer; end it with"
+            " dcos-tensorflow local down."
+        )
+    return found
+
+
+def up(directory: Path, configs: Sequence[AgentConfig], port: int = 0) -> ClusterStatus:
+    """Start a cluster. Raises CliError."""
+    make_folder(directory)
+    try:
+        return daemon.up(directory, configs, port=port)
+    except BackgroundProcessError as error:
+        raise CliError(sentence(str(error))) from error
+
+
+def down(directory: Path) -> bool:
+    """End the cluster and all its tasks; False when none ran. Raises CliError."""
+    try:
+        return daemon.down(directory)
+    except BackgroundProcessError as error:
+        raise CliError(sentence(str(error))) from error
+
+
+def check_of(directory: Path | None, master: str) -> Callable[[], None]:
+    """Return what raises CliError once the cluster in this folder runs no more.
+
+    Without it a job on a dead cluster would wait for ever. Without a folder it checks nothing.
+    """
+    return partial(_check_lives, directory, master) if directory is not None else lambda: None
+
+
+def _check_lives(directory: Path, master: str) -> None:
+    if daemon.running_master(directory) != master:
+        raise CliError(
+            f"The embedded cluster in {directory} has ended, and the tasks with it; its log is"
+            f" {directory / 'cluster.log'}. The same command starts the job again, from its"
+            " checkpoints."
+        )
+
+
+def cluster_for_run(
+    work: WorkDirectory,
+    directory: ServiceDirectory,
+    spec: ServiceSpec,
+    wishes: AgentWishes,
+    stack: ExitStack,
+    *,
+    done: bool,
+) -> Cluster:
+    """Return the cluster for a run; one of its own is ended by ``stack``.
+
+    First the one that an earlier run of the service left when it was killed, then the one that
+    ``local up`` started, then a new one. ``done`` says that no job is to be taken up again: the
+    sandboxes of the last one are set aside, those of the one before are removed. Raises
+    CliError, UsageError when the job cannot fit.
+    """
+    left = running(directory.cluster)
+    if left is not None:
+        stack.callback(down, directory.cluster)
+        return Cluster(left.master, directory.cluster, own=True)
+    lasting = running(work.local)
+    if lasting is not None:
+        if wishes.given:
+            raise UsageError(
+                f"An embedded cluster runs already, in {work.local}: its size was said at local up."
+                " End it with local down, or leave --agents, --cpus, --mem, --disk, --gpus and"
+                " --attributes away."
+            )
+        return Cluster(lasting.master, work.local, own=False)
+    configs = agents(wishes, directory.path, ports_of(spec.name))
+    check_fits(spec, configs)
+    make_folder(directory.cluster)
+    if done:
+        _set_aside(directory.cluster)
+    stack.callback(down, directory.cluster)
+    return Cluster(up(directory.cluster, configs).master, directory.cluster, own=True)
+
+
+def _set_aside(cluster: Path) -> None:
+    """Keep the sandboxes of the last run, and no older ones: they would fill the disk."""
+    current, previous = cluster / "work", cluster / "previous"
+    if current.is_dir():
+        shutil.rmtree(previous, ignore_errors=True)
+        current.rename(previous)
+
+
+def lasting_cluster(work: WorkDirectory, directory: ServiceDirectory, wishes: AgentWishes) -> str:
+    """Return the master of a cluster that lives on, started when there is none. Raises CliError."""
+    if running(directory.cluster) is not None:
+        raise UsageError(
+            "An earlier run of this service was killed, and its job still runs on a cluster of its"
+            " own: take it up again without --detach."
+        )
+    found = running(work.local)
+    if found is not None:
+        return found.master
+    return up(work.local, agents(wishes, work.local)).master

@@ -1,0 +1,65 @@
+"""Which Python on this machine has TensorFlow: for tasks of the embedded cluster.
+
+Called by ``serving.preparation``. TensorFlow is looked for, never imported: that takes seconds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+_DISTRIBUTION = re.compile(r"(?:tensorflow|tensorflow_\w+)-\d")
+
+
+def this_interpreter() -> Path:
+    """Return the Python that runs this program, inside its virtual environment."""
+    return Path(sys.executable)
+
+
+def find_tensorflow(places: Iterable[Path], version: str = "") -> Path | None:
+    """Return a Python with TensorFlow: this one, or a virtual environment near ``places``.
+
+    ``version`` is the only one wanted, empty is any. Near are ``.venvs/tensorflow-*`` (the highest
+    version first) and ``.venv`` in each place and in the folders above it, nearest first.
+    """
+    if importlib.util.find_spec("tensorflow") is not None:
+        own = this_interpreter()
+        if not version or has_tensorflow(own.parent.parent, version):
+            return own
+    seen: set[Path] = set()
+    for place in places:
+        for folder in (place.absolute(), *place.absolute().parents):
+            if folder in seen:
+                continue
+            seen.add(folder)
+            for environment in _environments(folder):
+                if has_tensorflow(environment, version):
+                    return environment
+    return None
+
+
+def has_tensorflow(environment: Path, version: str = "") -> bool:
+    """Say whether a virtual environment holds TensorFlow, of ``version`` when one is named."""
+    if not (environment / "bin" / "python").exists():
+        return False
+    for packages in environment.glob("lib/python3*/site-packages"):
+        if (packages / "tensorflow" / "__init__.py").exists():
+            # tensorflow-2.21.0.dist-info, tensorflow_cpu-2.21.0.dist-info
+            named = packages.glob(f"tensorflow*-{version}.dist-info")
+            return not version or any(_DISTRIBUTION.match(found.name) for found in named)
+    return False
+
+
+def _environments(folder: Path) -> list[Path]:
+    try:
+        numbered = sorted(folder.glob(".venvs/tensorflow-*"), key=_version, reverse=True)
+    except OSError:
+        return []
+    return [*numbered, folder / ".venv"]
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", path.name))

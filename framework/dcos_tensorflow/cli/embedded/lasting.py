@@ -1,0 +1,185 @@
+"""``local up``, ``local status`` and ``local down``: an embedded cluster that lives on.
+
+With ``local up --dcos`` a local DC/OS stands in front of it, for the ``dcos`` command line.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.cli.embedded import cluster as embedded
+from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow
+from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
+from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.output import say, say_lines, show_json
+from dcos_tensorflow.cli.wording import megabytes, sentence, table
+from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.local.background_process import BackgroundProcessError
+from dcos_tensorflow.local.cluster import AgentConfig
+from dcos_tensorflow.local.daemon import ClusterStatus
+from dcos_tensorflow.local.dcos import daemon as dcos_daemon
+from dcos_tensorflow.local.dcos.cluster_calls import Login
+from dcos_tensorflow.local.dcos.daemon import DcosStatus
+from dcos_tensorflow.local.dcos.local_dcos import DcosConfig
+
+_TIMEOUT = 5.0
+
+
+@dataclass(frozen=True)
+class DcosWishes:
+    """How the local DC/OS is wanted; ``login`` asks for the user in ``environ``'s variables."""
+
+    port: int = 0
+    variant: str = "open"
+    core_cli: Path | None = None
+    login: bool = False
+
+    def login_of(self, environ: Mapping[str, str]) -> Login | None:
+        """Return the user who may come in, None for everybody. Raises UsageError."""
+        if not self.login:
+            return None
+        # The dcos command line reads the same variables when it logs in.
+        missing = [name for name in ("DCOS_USERNAME", "DCOS_PASSWORD") if not environ.get(name)]
+        if missing:
+            raise UsageError(f"--dcos-login takes the user from {' and '.join(missing)}: not set.")
+        return Login(environ["DCOS_USERNAME"], environ["DCOS_PASSWORD"])
+
+
+def up(
+    work: WorkDirectory,
+    wishes: AgentWishes,
+    port: int,
+    *,
+    as_json: bool,
+    dcos: DcosWishes | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> int:
+    """Start the cluster, and a local DC/OS in front of it if wanted. Raises CliError."""
+    login = None if dcos is None else dcos.login_of(environ or {})
+    found = embedded.running(work.local)
+    already = found is not None
+    status = found or embedded.up(work.local, agents(wishes, work.local), port)
+    try:
+        if dcos is not None:
+            dcos_daemon.up(_dcos_config(work, status, dcos, login))
+        else:
+            dcos_daemon.follow(_dcos_folder(work), status.master)
+    except BackgroundProcessError as error:
+        raise CliError(sentence(str(error))) from error
+    if as_json:
+        show_json({**_document(status, work), "started": not already})
+        return 0
+    say("The embedded cluster runs already." if already else "The embedded cluster is up.")
+    say_lines(_lines(status, work))
+    return 0
+
+
+def _dcos_config(
+    work: WorkDirectory, status: ClusterStatus, wishes: DcosWishes, login: Login | None
+) -> DcosConfig:
+    return DcosConfig(
+        folder=_dcos_folder(work),
+        master=status.master,
+        port=wishes.port,
+        variant=wishes.variant,
+        core_cli=wishes.core_cli,
+        login=login,
+        pythons=_pythons(Path.cwd()),
+    )
+
+
+def _pythons(place: Path) -> dict[str, str]:
+    """Return the Pythons with TensorFlow near a folder, by version; "" is any."""
+    versions = {"": find_tensorflow([place])}
+    for folder in (place, *place.parents):
+        for environment in folder.glob(".venvs/tensorflow-*"):
+            version = environment.name.removeprefix("tensorflow-")
+            versions.setdefault(version, find_tensorflow([folder], version))
+    return {version: str(python) for version, python in versions.items() if python is not None}
+
+
+def _dcos_folder(work: WorkDirectory) -> Path:
+    return work.local / "dcos"
+
+
+def _dcos_status(work: WorkDirectory) -> DcosStatus | None:
+    return dcos_daemon.status(_dcos_folder(work))
+
+
+def status(work: WorkDirectory, *, as_json: bool) -> int:
+    """Show the cluster; exit code 1 when none runs."""
+    found = embedded.running(work.local)
+    if as_json:
+        show_json({"running": False} if found is None else _document(found, work))
+    elif found is None:
+        say(f"No embedded cluster runs in {work.local}.")
+    else:
+        say("The embedded cluster runs.")
+        say_lines(_lines(found, work))
+    return 0 if found is not None else 1
+
+
+def down(work: WorkDirectory, *, as_json: bool) -> int:
+    """End the cluster and its tasks, the local DC/OS and its apps first. Raises CliError."""
+    try:
+        dcos_daemon.down(_dcos_folder(work))
+    except BackgroundProcessError as error:
+        raise CliError(sentence(str(error))) from error
+    ended = embedded.down(work.local)
+    if as_json:
+        show_json({"running": False, "ended": ended})
+    else:
+        say("The embedded cluster is down." if ended else "No embedded cluster was running.")
+    return 0
+
+
+def running_services(master: str) -> dict[str, int]:
+    """Return how many tasks each service has on the cluster; empty when the master is silent."""
+    try:
+        with urllib.request.urlopen(f"http://{master}/state", timeout=_TIMEOUT) as answer:
+            frameworks = json.load(answer)["frameworks"]
+    except (OSError, ValueError, KeyError):
+        return {}
+    return {framework["name"]: len(framework["tasks"]) for framework in frameworks}
+
+
+def _document(status: ClusterStatus, work: WorkDirectory) -> dict[str, Any]:
+    dcos = _dcos_status(work)
+    return {
+        **({} if dcos is None else {"dcos": {"url": dcos.url, "pid": dcos.pid}}),
+        "running": True,
+        "master": status.master,
+        "pid": status.pid,
+        "agents": [asdict(agent) for agent in status.agents],
+        "services": running_services(status.master),
+        "directory": str(work.local),
+    }
+
+
+def _lines(status: ClusterStatus, work: WorkDirectory) -> list[str]:
+    dcos = _dcos_status(work)
+    return table(
+        [
+            ("master", f"{status.master} (pid {status.pid})"),
+            *([] if dcos is None else [("DC/OS", f"dcos cluster setup {dcos.url}")]),
+            *((f"agent {agent.address}", _agent(agent)) for agent in status.agents),
+            *(
+                (f"service {name}", f"{tasks} task{'s' * (tasks != 1)}")
+                for name, tasks in running_services(status.master).items()
+            ),
+            ("folder", str(work.local)),
+        ]
+    )
+
+
+def _agent(agent: AgentConfig) -> str:
+    parts = [f"{agent.cpus:g} cpus, {megabytes(agent.mem)} memory, {megabytes(agent.disk)} disk"]
+    if agent.gpus:
+        parts.append(f"{agent.gpus} gpu{'s' * (agent.gpus != 1)}")
+    parts += [f"{name}:{value}" for name, value in agent.attributes.items()]
+    return ", ".join(parts)

@@ -1,0 +1,98 @@
+"""Progress as a live view on a terminal: the job's phase and why, and one row per task.
+
+Used by ``job`` where standard output is a terminal; ``plain_progress`` elsewhere.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
+from dcos_tensorflow.cli.wording import duration, short
+
+_STYLES = {
+    "placing": "yellow",
+    "waiting": "yellow",
+    "starting": "cyan",
+    "preparing": "cyan",
+    "running": "green",
+    "finished": "bold green",
+    "failed": "bold red",
+    "lost": "bold red",
+    "unreachable": "red",
+}
+#: Rows that fit on most terminals beside the heading; the rest is counted.
+_MAX_ROWS = 30
+
+
+class LiveProgress:
+    """The view. A context manager: the terminal is as before once it is left."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+
+    def show(self, snapshot: Snapshot, now: float) -> None:
+        """Draw the view of this moment."""
+        if not self._live.is_started:
+            self._live.start()
+        self._live.update(render(snapshot, now), refresh=True)
+
+    def close(self) -> None:
+        """Take the view off the terminal; ``show`` puts it back."""
+        if self._live.is_started:
+            self._live.stop()
+
+
+def render(snapshot: Snapshot, now: float) -> RenderableType:
+    """Return the view: a heading, the tasks, the newest failure."""
+    parts: list[RenderableType] = [_heading(snapshot, now), _tasks(snapshot.tasks)]
+    for problem in snapshot.storage_problems[:_MAX_ROWS]:
+        parts.append(Text(f"{problem.task}: {problem.text}", style="yellow", overflow="fold"))
+    incidents = snapshot.job.get("incidents") or []
+    if incidents:
+        last = incidents[-1]["summary"]
+        parts.append(Text(f"last failure: {last}", style="red", overflow="fold"))
+    return Group(*parts)
+
+
+def _heading(snapshot: Snapshot, now: float) -> Text:
+    heading = Text(overflow="fold")
+    heading.append(snapshot.service, style="bold")
+    heading.append(f"  {snapshot.phase}", style="bold cyan")
+    started = snapshot.job.get("started_at")
+    if started:
+        heading.append(f"  {duration((snapshot.job.get('finished_at') or now) - started)}")
+    restarts = snapshot.job.get("restarts", 0)
+    if restarts:
+        heading.append(f"  {restarts} restart{'s' * (restarts != 1)}", style="yellow")
+    heading.append(f"\n{snapshot.job.get('why', '')}", style="dim")
+    return heading
+
+
+def _tasks(tasks: tuple[TaskLine, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("task", "", "step", "loss", "accuracy"):
+        right = title in ("step", "loss", "accuracy")
+        table.add_column(title, justify="right" if right else "left", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for task in tasks[:_MAX_ROWS]:
+        table.add_row(
+            task.name,
+            Text(task.doing, style=_STYLES.get(task.doing, "dim")),
+            _step(task),
+            "" if task.loss is None else short(task.loss),
+            "" if task.accuracy is None else short(task.accuracy),
+            Text(task.detail, style="red" if task.failed else "dim"),
+        )
+    if len(tasks) > _MAX_ROWS:
+        table.add_row(f"and {len(tasks) - _MAX_ROWS} more", "", "", "", "", "")
+    return table
+
+
+def _step(task: TaskLine) -> str:
+    if task.step is not None:
+        return str(task.step)
+    return f"epoch {task.epoch}" if task.epoch is not None else ""

@@ -1,0 +1,97 @@
+"""Progress as plain lines, one per change: for logs, pipes and whatever is no terminal.
+
+Pure: ``job`` hands it one snapshot after the other and the time, and prints what it returns.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
+from dcos_tensorflow.cli.wording import numbers
+
+#: Steps and losses of one task are told no more often than this.
+PROGRESS_SECONDS = 5.0
+#: Why something waits may change with each offer; it is told no more often than this.
+WAITING_SECONDS = 5.0
+
+
+class PlainProgress:
+    """Turns snapshots into lines. Times are unix seconds."""
+
+    def __init__(self) -> None:
+        self._phase: tuple[str, str] | None = None
+        self._incidents: dict[tuple[str, float], str] = {}
+        self._standing: dict[str, tuple[str, int]] = {}
+        self._told: dict[str, tuple[str, float]] = {}
+        self._storage: frozenset[tuple[str, tuple[str, str]]] = frozenset()
+
+    def lines(self, snapshot: Snapshot, now: float) -> list[str]:
+        """Return what is new since the last call, with the time of day in front."""
+        found = [*self._job(snapshot)]
+        why = str(snapshot.job.get("why", ""))
+        for task in snapshot.tasks:
+            found += self._task(task, why, now)
+        found += self._problems(snapshot)
+        stamp = datetime.fromtimestamp(now).strftime("%H:%M:%S")
+        return [f"{stamp} {line}" for line in found]
+
+    def _job(self, snapshot: Snapshot) -> list[str]:
+        found = []
+        for incident in snapshot.job.get("incidents") or []:
+            key, summary = (incident["task_id"], incident["at"]), str(incident["summary"])
+            # Why a process ended may be read from its sandbox a moment after the failure is known.
+            if self._incidents.get(key) != summary:
+                self._incidents[key] = summary
+                found.append(f"failure: {summary}")
+        phase = (snapshot.phase, str(snapshot.job.get("why", "")))
+        if phase != self._phase:
+            self._phase = phase
+            found.append(f"{phase[0]}: {phase[1]}" if phase[1] else phase[0])
+        return found
+
+    def _problems(self, snapshot: Snapshot) -> list[str]:
+        """Tell what keeps tasks from S3, once, and when that is over."""
+        problems = {(p.task, p.kind): p.text for p in snapshot.storage_problems}
+        before, self._storage = self._storage, frozenset(problems)
+        found = [f"{key[0]}: {text}" for key, text in problems.items() if key not in before]
+        mended = sorted({task for task, _ in before} - {task for task, _ in self._storage})
+        return [*found, *(f"{task}: S3 answers again" for task in mended)]
+
+    def _task(self, task: TaskLine, why: str, now: float) -> list[str]:
+        standing = (task.doing, task.attempt)
+        changed = self._standing.get(task.name) != standing
+        self._standing[task.name] = standing
+        if changed:
+            self._told.pop(task.name, None)
+        if task.doing == "not started":
+            return []
+        if task.doing in ("placing", "waiting"):
+            # What holds for the whole job was told with its phase.
+            told = why in (task.detail, f"{task.name}: {task.detail}")
+            return [] if told else self._waiting(task, now)
+        progress = self._progress(task, now)
+        if not changed:
+            return progress
+        detail = f" {task.detail}" if task.detail else ""
+        return [f"{task.name} {task.doing}{detail}", *progress]
+
+    def _waiting(self, task: TaskLine, now: float) -> list[str]:
+        if not task.detail or not self._due(task.name, task.detail, now, WAITING_SECONDS):
+            return []
+        if task.doing == "waiting":
+            return [f"{task.name} waits {task.detail}"]
+        return [f"{task.name} {task.doing}: {task.detail}"]
+
+    def _progress(self, task: TaskLine, now: float) -> list[str]:
+        text = numbers(task)
+        if not text or not self._due(task.name, text, now, PROGRESS_SECONDS):
+            return []
+        return [f"{task.name} {text}"]
+
+    def _due(self, name: str, text: str, now: float, seconds: float) -> bool:
+        told, at = self._told.get(name, ("", 0.0))
+        if text == told or now - at < seconds:
+            return False
+        self._told[name] = (text, now)
+        return True

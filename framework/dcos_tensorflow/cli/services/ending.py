@@ -1,0 +1,221 @@
+"""How a job ended, as a document and as text: verdict, result, where everything lies.
+
+``run`` prints it, keeps it in the service's folder, and ``status`` shows it from there once the
+scheduler is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dcos_tensorflow.cli.errors import EXIT_FAILED
+from dcos_tensorflow.cli.services.registry import write_private
+from dcos_tensorflow.cli.wording import duration, table, value_text, words
+from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.model.job import Outcome
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.cli.services.snapshot import Snapshot
+    from dcos_tensorflow.core.model.spec import ServiceSpec
+
+log = logging.getLogger(__name__)
+
+#: Reads the last lines of a file of a task's sandbox: (agent id, task id, file name).
+Tail = Callable[[str, str, str], Sequence[str]]
+
+_OUTPUT_LINES = 15
+_SANDBOX = re.compile(r"/[^\s\"']*/executors/[^\s/]+/runs/[^\s/]+/")
+_SEARCHED_LINES = 400
+
+
+def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
+    """Return the snapshot with what the deciding tasks said last, read from their sandboxes.
+
+    A job's result is often its last line, printed after the last time that its runner was asked.
+    """
+    from dcos_tensorflow.task.progress import Progress, read_line, read_record
+
+    tasks = dict(snapshot.job["tasks"])
+    for name in snapshot.job.get("deciding_tasks", ()):
+        task = tasks.get(name) or {}
+        if not task.get("task_id") or (task.get("report") or {}).get("result"):
+            continue
+        progress = Progress()
+        for file, read in (("stdout", read_line), ("progress.jsonl", read_record)):
+            try:
+                lines = tail(task["agent_id"], task["task_id"], file)
+            except Exception as error:
+                # Whatever the cluster's files answer, the verdict stands.
+                log.info("cannot read %s of %s: %s", file, name, error)
+                continue
+            for line in lines[-_SEARCHED_LINES:]:
+                progress = read(progress, line, task.get("changed_at") or 0.0)
+        report = dict(task.get("report") or {})
+        known = {k: v for k, v in progress.as_json().items() if v is not None}
+        report["progress"] = {**(report.get("progress") or {}), **known}
+        if progress.result is not None:
+            report["result"] = dict(progress.result)
+        tasks[name] = {**task, "report": report}
+    return replace(snapshot, job={**snapshot.job, "tasks": tasks})
+
+
+def document(snapshot: Snapshot, places: Mapping[str, str]) -> dict[str, Any]:
+    """Return the end of a job as JSON. ``places`` are paths and addresses by what lies there."""
+    verdict = snapshot.verdict or {}
+    job = snapshot.job
+    return {
+        "service": snapshot.service,
+        "phase": snapshot.phase,
+        "outcome": verdict.get("outcome"),
+        "exit_code": verdict.get("exit_code", EXIT_FAILED),
+        "summary": verdict.get("summary", job.get("why", "")),
+        "started_at": job.get("started_at"),
+        "finished_at": job.get("finished_at"),
+        "restarts": job.get("restarts", 0),
+        "result": snapshot.result(),
+        "incidents": list(job.get("incidents") or ()),
+        "failure": _failure(snapshot),
+        "tasks": {name: _task(task) for name, task in job["tasks"].items()},
+        "places": dict(places),
+    }
+
+
+def keep(directory: ServiceDirectory, ended: Mapping[str, Any]) -> None:
+    """Leave the end of the job in the service's folder; a full disk is no reason to fail."""
+    try:
+        write_private(directory.last_end, json.dumps(ended, indent=2) + "\n")
+    except OSError as error:
+        log.warning("cannot write %s: %s", directory.last_end, error)
+
+
+def forget(directory: ServiceDirectory) -> None:
+    """Remove what an earlier job left, now that another one runs."""
+    directory.last_end.unlink(missing_ok=True)
+
+
+def last(directory: ServiceDirectory) -> dict[str, Any] | None:
+    """Return how the last job of the service ended; None when nothing is known."""
+    try:
+        found = json.loads(directory.last_end.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and "exit_code" in found else None
+
+
+def lines(ended: Mapping[str, Any]) -> list[str]:
+    """Return the end of a job as text for a person."""
+    found = [_verdict_line(ended)]
+    result = {words(str(k)): value_text(v) for k, v in ended["result"].items()}
+    found += table([*result.items(), *ended["places"].items()])
+    failure = ended.get("failure")
+    if failure:
+        told = f"{failure['summary']} {ended['summary']}"
+        if failure["explanation"] and failure["explanation"] not in told:
+            found += ["", f"Why: {failure['explanation']}"]
+        if failure["last_lines"]:
+            shown = failure["last_lines"][-_OUTPUT_LINES:]
+            found += ["", f"The last lines of {failure['task']}:"]
+            # The sandbox's own path is long, and the same in front of every file in it.
+            found += [f"  | {_SANDBOX.sub('', line)}" for line in shown]
+    return found
+
+
+def _verdict_line(ended: Mapping[str, Any]) -> str:
+    words_of = {
+        Outcome.SUCCEEDED: "has succeeded",
+        Outcome.FAILED: "has failed",
+        Outcome.STOPPED: "was stopped",
+    }
+    outcome = ended["outcome"]
+    how = words_of.get(Outcome(outcome), "") if outcome else f"is {ended['phase']}"
+    started, finished = ended.get("started_at"), ended.get("finished_at")
+    took = f" after {duration(finished - started)}" if started and finished else ""
+    restarts = ended.get("restarts") or 0
+    again = f" and {restarts} restart{'s' * (restarts != 1)}" if restarts else ""
+    return f"The job {ended['service']} {how}{took}{again}: {ended['summary']}"
+
+
+def _failure(snapshot: Snapshot) -> dict[str, Any] | None:
+    """Return the incident that ended the job, with what its task said last."""
+    incidents = snapshot.job.get("incidents") or ()
+    if not incidents or (snapshot.verdict or {}).get("outcome") != Outcome.FAILED:
+        return None
+    incident = incidents[-1]
+    task = snapshot.job["tasks"].get(incident["task"]) or {}
+    evidence = (task.get("evidence") or {}) if task.get("task_id") == incident["task_id"] else {}
+    return {
+        "task": incident["task"],
+        "kind": incident["kind"],
+        "summary": incident["summary"],
+        "explanation": evidence.get("summary", ""),
+        "last_lines": list(evidence.get("last_lines") or ()),
+    }
+
+
+def _task(task: Mapping[str, Any]) -> dict[str, Any]:
+    report = task.get("report") or {}
+    return {
+        "state": task.get("state"),
+        "attempt": task.get("attempt", 0),
+        "hostname": task.get("hostname", ""),
+        "task_id": task.get("task_id", ""),
+        "message": task.get("message", ""),
+        "progress": report.get("progress"),
+    }
+
+
+def places(
+    spec: ServiceSpec, directory: ServiceDirectory, cluster: Path | None, snapshot: Snapshot
+) -> dict[str, str]:
+    """Return where the checkpoints, the tasks' output and the scheduler's log lie.
+
+    ``cluster`` is the folder of the embedded cluster, None for any other.
+    """
+    # Who only reads how a job ended need not know what a service is.
+    from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+
+    found = {"checkpoints": checkpoints_place(spec) or "in each task's sandbox"}
+    tasks = {n: task for n, task in snapshot.job["tasks"].items() if task.get("task_id")}
+    if cluster is not None:
+        logs = link_sandboxes(directory, cluster, {n: t["task_id"] for n, t in tasks.items()})
+    else:
+        hosts = ", ".join(sorted({t["hostname"] for t in tasks.values() if t.get("hostname")}))
+        logs = f"in the tasks' sandboxes on {hosts}" if hosts else ""
+    if logs:
+        found["task logs"] = logs
+    if directory.log.exists():
+        found["scheduler log"] = str(directory.log)
+    return found
+
+
+def link_sandboxes(directory: ServiceDirectory, cluster: Path, tasks: Mapping[str, str]) -> str:
+    """Make ``tasks/<name>`` in the service's folder lead to each task's sandbox.
+
+    ``tasks`` are Mesos task ids by task name; the sandboxes are those of the embedded cluster.
+    Returns the folder, or nothing when there is no sandbox.
+    """
+    folder = directory.task_logs
+    found = {}
+    for name, task_id in tasks.items():
+        runs = cluster.glob(f"work/agents/*/slaves/*/frameworks/*/executors/{task_id}/runs/*")
+        found[name] = next((run for run in runs if run.is_dir() and not run.is_symlink()), None)
+    if not any(found.values()):
+        return ""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for link in folder.iterdir():
+            if link.is_symlink():
+                link.unlink()
+        for name, sandbox in found.items():
+            if sandbox is not None:
+                (folder / name).symlink_to(sandbox)
+    except OSError as error:
+        log.warning("cannot link the sandboxes in %s: %s", folder, error)
+        return str(cluster)
+    return str(folder)

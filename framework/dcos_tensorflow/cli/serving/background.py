@@ -1,0 +1,164 @@
+"""``run --detach``: a scheduler in the background that outlives this terminal.
+
+It is the command ``scheduler`` in a session of its own, with the same options and settings, its
+output in the service's log. Secrets reach it by its environment, never by its command line.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.cli.output import say, show_json
+from dcos_tensorflow.cli.services import ending, registry
+from dcos_tensorflow.cli.services.client import SchedulerAway, SchedulerClient
+from dcos_tensorflow.cli.settings import OTHER_VARIABLES, PREFIX, SETTINGS, Settings
+from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+
+_START_SECONDS = 60.0
+_LOOK_SECONDS = 0.1
+_LOG_LINES = 20
+
+
+def detach(
+    options: Path,
+    overrides: Sequence[str],
+    settings: Settings,
+    directory: ServiceDirectory,
+    work: WorkDirectory,
+    *,
+    master: str,
+    service: str,
+    as_json: bool,
+) -> int:
+    """Start the scheduler, say how to follow and stop the job, and return 0.
+
+    ``master`` is that of an embedded cluster, empty when the settings name one. Raises CliError
+    with what the scheduler said when it ends at once.
+    """
+    command = [
+        *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(options.absolute())),
+        *(f"--set={override}" for override in overrides),
+        *(f"--work-dir={work.path}", "--rerun", "--exit-when-done", "--no-wait-for-leadership"),
+        *_flags(settings, local=bool(master)),
+    ]
+    start = directory.log.stat().st_size if directory.log.exists() else 0
+    earlier = ending.last(directory)
+    with open(directory.log, "ab") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env={**_plain_environment(), **_secrets(settings)},
+        )
+    registration = _started(process, directory, service, start, earlier)
+    if as_json:
+        show_json(
+            {
+                "service": service,
+                "pid": registration.pid,
+                "api": registration.api,
+                "log": str(directory.log),
+            }
+        )
+    else:
+        say(f"{service} runs in the background (scheduler pid {registration.pid}).")
+        say(f"  follow it  dcos-tensorflow status {service} --follow")
+        say(f"  stop it    dcos-tensorflow stop {service}")
+        say(f"  its log    {directory.log}")
+    # The process is not ours to wait for any more; without this Popen would warn about it.
+    process.returncode = 0
+    return 0
+
+
+def _flags(settings: Settings, *, local: bool) -> list[str]:
+    """Return the settings that were given, as flags of ``scheduler``."""
+    decided = {"options", "work_dir", "local", "rerun", "exit_when_done", "wait_for_leadership"}
+    flags = ["--local"] if local else []
+    for setting in SETTINGS:
+        if setting.secret or setting.name in decided or not settings.given(setting.name):
+            continue
+        value = settings[setting.name]
+        if isinstance(value, bool):
+            flags.append(setting.flag if value else setting.flag.replace("--", "--no-", 1))
+        elif setting.name != "state" or "@" not in value:
+            flags.append(f"{setting.flag}={value}")
+    return flags
+
+
+def _plain_environment() -> dict[str, str]:
+    """Return this environment without settings: those that count are handed on one by one."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(PREFIX) or name in OTHER_VARIABLES
+    }
+
+
+def _secrets(settings: Settings) -> dict[str, str]:
+    """Return the settings that must not show in a list of processes."""
+    found = {}
+    for setting in SETTINGS:
+        given = settings.given(setting.name)
+        if given and (setting.secret or (setting.name == "state" and "@" in settings["state"])):
+            found[setting.variable] = str(settings[setting.name])
+    return found
+
+
+def _started(
+    process: subprocess.Popen[bytes],
+    directory: ServiceDirectory,
+    service: str,
+    start: int,
+    earlier: dict[str, Any] | None,
+) -> registry.Registration:
+    """Return where the scheduler is once it answers, or was when its job is over already.
+
+    ``start`` is the end of the log before it was started, ``earlier`` how the last job had ended.
+    Raises CliError.
+    """
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        found = registry.read(directory)
+        if found is not None and found.pid == process.pid and _answers(found):
+            return found
+        if process.poll() is not None:
+            # A job of a second may be over before anybody looked, whatever has become of it.
+            ended = ending.last(directory)
+            if ended not in (None, earlier) or (found is None and process.returncode == 0):
+                return registry.Registration(service, process.pid, "")
+            raise CliError(
+                f"The scheduler of {service} ended at once:\n{_said(directory.log, start)}",
+                process.returncode or 1,
+            )
+        time.sleep(_LOOK_SECONDS)
+    process.terminate()
+    process.wait()
+    raise CliError(
+        f"The scheduler of {service} did not answer within {_START_SECONDS:g} s; its log is"
+        f" {directory.log}."
+    )
+
+
+def _answers(registration: registry.Registration) -> bool:
+    try:
+        SchedulerClient(registration).get("/v1/job")
+    except (SchedulerAway, CliError):
+        return False
+    return True
+
+
+def _said(log: Path, start: int) -> str:
+    """Return what was written to the log since ``start``, its end."""
+    with open(log, "rb") as file:
+        file.seek(start)
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    return "\n".join(f"  {line}" for line in lines[-_LOG_LINES:])

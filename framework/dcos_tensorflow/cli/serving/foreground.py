@@ -1,0 +1,227 @@
+"""``run``: deploys one job, follows it to its end, and exits as the job did.
+
+The steps: read the options, find or start a cluster, start a scheduler in this process, follow,
+tell how it ended, hand everything back. Whatever happens in between, a cluster that was started
+for this run is ended with it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from dcos_tensorflow.cli.embedded.cluster import Cluster, check_of, cluster_for_run, lasting_cluster
+from dcos_tensorflow.cli.embedded.machine import AgentWishes
+from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.following.job import (
+    Left,
+    Manners,
+    PlainView,
+    Signals,
+    caught_signals,
+    follow,
+    view_for,
+    wait_for_the_end,
+)
+from dcos_tensorflow.cli.output import say, say_lines, show_json
+from dcos_tensorflow.cli.services import ending, stored
+from dcos_tensorflow.cli.services.registry import only_run
+from dcos_tensorflow.cli.serving.background import detach
+from dcos_tensorflow.cli.serving.own_log import log_to_file
+from dcos_tensorflow.cli.serving.preparation import (
+    PreparedJob,
+    prepare,
+    respecified,
+    with_principal,
+)
+from dcos_tensorflow.cli.serving.served_job import (
+    ServedJob,
+    scheduler_config,
+    state_of,
+    with_reachable_api,
+    without_password,
+)
+from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
+from dcos_tensorflow.cli.settings import Settings
+from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.options import effective, load
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What was asked of ``run``. ``settings`` are those that a scheduler has too.
+
+    Without a master the job runs on the embedded cluster. ``update`` takes a job that has not ended
+    over to these options.
+    """
+
+    options: Path
+    overrides: tuple[str, ...]
+    settings: Settings
+    wishes: AgentWishes
+    work: WorkDirectory
+    detach: bool = False
+    fresh: bool = False
+    update: bool = False
+    yes: bool = False
+    json: bool = False
+
+    @property
+    def local(self) -> bool:
+        """Say whether the job runs on the embedded cluster."""
+        return not self.settings["master"]
+
+    @property
+    def stream(self) -> TextIO:
+        """Return where progress goes: with --json the document has standard output for itself."""
+        return sys.stderr if self.json else sys.stdout
+
+
+def run(request: RunRequest) -> int:
+    """Run the job and return the exit code. Raises CliError and OptionsError."""
+    options = load(request.options, overrides=request.overrides)
+    directory = request.work.service(options.service.name)
+    prepared = prepare(options, directory, os.environ, local=request.local)
+    account = service_account(options, request.settings, os.environ, local=request.local)
+    prepared = with_principal(prepared, request.settings["principal"], account)
+    say_lines((f"note: {note}" for note in prepared.notes), request.stream)
+    url = state_of(request.settings, directory)
+    known = stored.stored_state(url, prepared.spec.name)
+    if not request.update:
+        stored.check_same(known, prepared.spec)
+    if request.fresh:
+        _remove_checkpoints(request, prepared, directory, url)
+    if request.detach:
+        master = lasting_cluster(request.work, directory, request.wishes) if request.local else ""
+        return detach(
+            request.options,
+            request.overrides,
+            request.settings,
+            directory,
+            request.work,
+            master=master,
+            service=prepared.spec.name,
+            as_json=request.json,
+        )
+    with caught_signals() as signals, ExitStack() as stack:
+        stack.enter_context(only_run(directory, prepared.spec.name))
+        stack.enter_context(log_to_file(directory.log, options.service.log_level))
+        cluster = None
+        settings = with_clusters_authority(request.settings, account, os.environ)
+        if request.local:
+            cluster = cluster_for_run(
+                request.work,
+                directory,
+                prepared.spec,
+                request.wishes,
+                stack,
+                done=known is None or known.job.phase is JobPhase.DONE,
+            )
+            settings = settings.with_default("master", cluster.master)
+        else:
+            settings = with_reachable_api(settings)
+        where = f"the Mesos cluster of {without_password(settings['master'])}"
+        if cluster is not None:
+            where = cluster.words
+        settings = settings.with_default("wait_for_leadership", False).with_default("rerun", True)
+        config = scheduler_config(settings, directory, local=request.local)
+        config = replace(config, state=url, service_account=account)
+        served = ServedJob(
+            prepared,
+            config,
+            directory,
+            effective(options),
+            local=request.local,
+            check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
+            spec_of=lambda changed: respecified(
+                changed, directory, os.environ, prepared.spec, local=request.local
+            ),
+        )
+        stack.enter_context(served)
+        _announce(prepared, directory, where, known, request.stream)
+        if request.update and (refused := served.refused_update()):
+            say(f"The job goes on with the options it has: {refused}.", request.stream)
+        return _follow(request, served, cluster, signals)
+
+
+def _announce(
+    prepared: PreparedJob,
+    directory: ServiceDirectory,
+    where: str,
+    known: ServiceState | None,
+    stream: TextIO,
+) -> None:
+    spec = prepared.spec
+    count = len(spec.task_names())
+    say(f"{spec.name}: {count} task{'s' * (count != 1)} on {where}", stream)
+    kept = directory.checkpoints
+    if known is not None and known.job.phase is not JobPhase.DONE:
+        say(f"The job of {spec.name} is still {known.job.phase}: it is taken up again.", stream)
+    elif spec.job.checkpoint_dir == str(kept) and any(kept.iterdir()):
+        say(f"Training goes on from the checkpoints in {kept}; --fresh removes them.", stream)
+
+
+def _follow(
+    request: RunRequest,
+    served: ServedJob,
+    cluster: Cluster | None,
+    signals: Signals,
+) -> int:
+    own = cluster is not None and cluster.own
+    manners = Manners(
+        ask=not request.yes and sys.stdin.isatty() and request.stream.isatty(),
+        # A cluster that ends with this command takes its tasks along: they are ended in order.
+        stop_on_termination=own,
+        kill_grace_seconds=served.spec.kill_grace_seconds,
+    )
+    view = PlainView(request.stream) if request.json else view_for(request.stream)
+    try:
+        follow(served, view, signals, manners)
+    except Left as left:
+        say(
+            f"The job goes on; the same command takes it up again ({left}).",
+            request.stream,
+        )
+        return 128 + left.signal
+    ended = served.ended(cluster.directory if cluster is not None else None)
+    if not served.staying():
+        served.leave_cluster()
+    if request.json:
+        show_json(ended)
+    else:
+        say_lines(ending.lines(ended))
+    if served.staying():
+        say(f"{', '.join(served.staying())} runs on; Ctrl-C ends it.", request.stream)
+        wait_for_the_end(served, signals)
+        served.leave_cluster()
+    return int(ended["exit_code"])
+
+
+def _remove_checkpoints(
+    request: RunRequest, prepared: PreparedJob, directory: ServiceDirectory, url: str
+) -> None:
+    checkpoints = directory.checkpoints
+    if not request.local or prepared.spec.job.checkpoint_dir != str(checkpoints):
+        other = checkpoints_place(prepared.spec)
+        raise UsageError(
+            "--fresh removes checkpoints in the service's own folder only; this job keeps them in"
+            f" {other or 'the sandboxes of its tasks'}."
+        )
+    if not any(checkpoints.iterdir()):
+        return
+    if not request.yes:
+        if not sys.stdin.isatty():
+            raise CliError(f"--fresh would remove {checkpoints}; say --yes to do so unasked.")
+        if not click.confirm(f"Remove the checkpoints in {checkpoints}?", err=True):
+            raise CliError("Nothing was removed and nothing was started.")
+    stored.remove_checkpoints(url, prepared.spec.name, checkpoints, request.work)
+    say(f"Removed the checkpoints in {checkpoints}.", request.stream)

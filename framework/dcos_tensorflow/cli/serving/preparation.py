@@ -1,0 +1,302 @@
+"""From a user's options to what a scheduler is given: the service, its packed code, what to know.
+
+Called by ``run``, ``scheduler`` and ``validate``. On the embedded cluster three things are settled
+that options leave to the cluster elsewhere: which Python runs the tasks, where checkpoints are
+kept, and that no container is used. Whatever was settled is told in a note.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow, this_interpreter
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.serving.job_archive import is_archive, pack, unpack
+from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, Uri
+from dcos_tensorflow.options import (
+    OptionProblem,
+    Options,
+    OptionsError,
+    notes,
+    service_spec,
+    task_environment,
+    with_task_environment,
+)
+from dcos_tensorflow.options.cross_checks import role_options
+from dcos_tensorflow.options.service import GROUP_OF_ROLE
+from dcos_tensorflow.task.contracts import JobUnusable, find_contract
+from dcos_tensorflow.task.spec import Job
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.mesos.service_account import ServiceAccount
+
+#: Options that name what the embedded cluster does not have.
+_CONTAINER_OPTIONS = ("tf_image", "gpu_tf_image", "containerizer")
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """What a scheduler is to run. ``archive`` is the packed local code, None for a URL or none.
+
+    ``contract`` is how the code is called, as far as that can be seen from here.
+    """
+
+    spec: ServiceSpec
+    archive: Path | None
+    contract: str
+    notes: tuple[str, ...]
+
+
+def prepare(
+    options: Options, directory: ServiceDirectory, environ: Mapping[str, str], *, local: bool
+) -> PreparedJob:
+    """Return what to run, with local code packed into ``directory``.
+
+    ``local`` says that the tasks run on this machine, on the embedded cluster. Raises UsageError
+    for what can never run, OptionsError for TASKCFG_* variables that make no sense.
+    """
+    spec = with_task_environment(service_spec(options), task_environment(environ))
+    told = list(notes(options, shares_directory=local))
+    source = local_source(spec, options.base_directory, local=local)
+    found = check_job(spec, source) if source is not None else spec.job.contract
+    if local:
+        spec, more = _for_this_machine(spec, options, directory, found)
+        told += more
+    else:
+        _check_fetchable(spec, options)
+    directory.prepare()
+    archive = pack(source, directory.artifacts / "packed-job.zip") if source is not None else None
+    return PreparedJob(spec, archive, found, tuple(told))
+
+
+def prepare_uninstall(options: Options, directory: ServiceDirectory) -> PreparedJob:
+    """Return what an uninstall needs of the options: whose it is. The code may be gone already."""
+    directory.prepare()
+    return PreparedJob(service_spec(options), None, "", ())
+
+
+def respecified(
+    options: Options,
+    directory: ServiceDirectory,
+    environ: Mapping[str, str],
+    running: ServiceSpec,
+    *,
+    local: bool,
+) -> ServiceSpec:
+    """Return the service of changed options, as ``prepare`` made that of the ``running`` one.
+
+    Raises OptionsError. Code that lies beside the scheduler was packed when it started: only a
+    scheduler that starts again brings other code.
+    """
+    spec = with_task_environment(service_spec(options), task_environment(environ))
+    try:
+        source = local_source(spec, options.base_directory, local=local)
+        if source is not None and spec.job.uri != running.job.uri:
+            raise UsageError(
+                "service.job_url: code on the scheduler's machine is packed when it starts; start"
+                " the scheduler again with these options."
+            )
+        if local:
+            found = spec.job.contract if source is None else check_job(spec, source)
+            spec, _ = _for_this_machine(spec, options, directory, found)
+        else:
+            _check_fetchable(spec, options)
+    except UsageError as error:
+        raise OptionsError([OptionProblem("", str(error))]) from error
+    return replace(spec, principal=running.principal)
+
+
+def with_principal(
+    prepared: PreparedJob, principal: str, account: ServiceAccount | None = None
+) -> PreparedJob:
+    """Return the job under the principal that the settings name, if they name one.
+
+    Who logs in as a service account registers as that, and as nobody else: Mesos refuses a
+    framework whose principal is another than that of its login. Raises UsageError.
+    """
+    wanted = principal or prepared.spec.principal
+    if account is not None and wanted and wanted != account.uid:
+        raise UsageError(
+            f"service.service_account: {wanted} is not the service account of"
+            f" service.service_account_secret, which is {account.uid}."
+        )
+    wanted = wanted or (account.uid if account is not None else "")
+    if not wanted:
+        return prepared
+    return replace(prepared, spec=replace(prepared.spec, principal=wanted))
+
+
+def local_source(spec: ServiceSpec, base: Path | None, *, local: bool) -> Path | None:
+    """Return the file or folder on this machine that ``service.job_url`` names, None for a URL.
+
+    Raises UsageError when it should be here and is not.
+    """
+    uri = spec.job.uri
+    scheme = urlsplit(uri).scheme if "://" in uri else ""
+    if not uri or scheme not in ("", "file"):
+        return None
+    path = Path(unquote(urlsplit(uri).path) if scheme else uri).expanduser()
+    if path.is_absolute() and not local and not path.exists():
+        # A path of the agents' own: only they can tell whether it is there.
+        return None
+    path = path if path.is_absolute() else (base or Path.cwd()) / path
+    if not path.exists():
+        raise UsageError(f"service.job_url: there is no file or folder {path}.")
+    return path.resolve()
+
+
+def check_job(spec: ServiceSpec, source: Path) -> str:
+    """Return how the code in ``source`` is going to be called. Raises UsageError when it cannot."""
+    job = Job(
+        contract=spec.job.contract,
+        name=spec.job.name,
+        path=spec.job.path,
+        command=spec.job.command,
+        context=spec.job.context,
+    )
+    with tempfile.TemporaryDirectory(prefix="dcos-tensorflow-") as scratch:
+        root = source
+        if source.is_file():
+            root = Path(scratch)
+            if is_archive(source):
+                unpack(source, root)
+            else:
+                shutil.copy(source, root)
+        try:
+            return find_contract(job, str(root)).contract
+        except JobUnusable as error:
+            text = f"{error}; {error.hint}" if error.hint else str(error)
+            raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
+
+
+def _for_this_machine(
+    spec: ServiceSpec, options: Options, directory: ServiceDirectory, found: str
+) -> tuple[ServiceSpec, list[str]]:
+    if spec.addressing is Addressing.DNS:
+        raise UsageError(
+            "cluster_spec.addressing: dns needs the names that DC/OS gives to tasks, and the"
+            " embedded cluster gives none; use offer."
+        )
+    if spec.network is not None:
+        raise UsageError(
+            f"service.virtual_network_enabled: true asks for the network {spec.network.name}, and"
+            " the embedded cluster has no container networks; use false."
+        )
+    told = []
+    given = options.service.model_fields_set
+    images = [f"service.{name}" for name in _CONTAINER_OPTIONS if name in given]
+    if images:
+        told.append(f"{', '.join(images)}: not used here, the embedded cluster runs no containers.")
+    if ("user" in given and options.service.user) or any(role.user for role in spec.roles):
+        told.append("service.user: not used here, the tasks run as you.")
+    if options.service.service_account_secret:
+        told.append("service.service_account_secret: not used here, nobody logs in.")
+    if any(role.shm_size for role in spec.roles):
+        raise UsageError(
+            "service.shm_size: the embedded cluster cannot give tasks a /dev/shm of their own;"
+            " leave it out, here and in the roles."
+        )
+    python, note = _python(spec, options, found)
+    if note:
+        told.append(note)
+    roles = tuple(
+        replace(
+            role,
+            container=None,
+            user="",
+            python=_own_python(role.python, options, _python_option(options, role)) or python,
+        )
+        for role in spec.roles
+    )
+    job = spec.job
+    if not checkpoints_place(spec):
+        job = replace(job, checkpoint_dir=str(directory.checkpoints))
+    extra = tuple(
+        _absolute(uri, options.base_directory, _uri_option(options, number))
+        for number, uri in enumerate(job.extra_uris)
+    )
+    return replace(spec, roles=roles, user="", job=replace(job, extra_uris=extra)), told
+
+
+def _python(spec: ServiceSpec, options: Options, found: str) -> tuple[str, str]:
+    """Return the Python of the roles that name none, and what to say about it."""
+    if all(role.python for role in spec.roles):
+        return "", ""
+    places = [place for place in (options.base_directory, Path.cwd()) if place is not None]
+    version = options.service.tensorflow_version
+    python = find_tensorflow(places, version)
+    if python is not None:
+        return str(python), f"The tasks run with the TensorFlow of {python}."
+    if found == contract.CONTRACT_COMMAND:
+        own = this_interpreter()
+        return str(own), f"No TensorFlow was found; the command finds {own} as its python."
+    if version:
+        raise UsageError(
+            f"service.tensorflow_version: no Python with TensorFlow {version} was found: there is"
+            f" no .venvs/tensorflow-{version} or .venv with it in the folder of the options file,"
+            " the current one, or above. Make one there, or name a Python in service.python."
+        )
+    raise UsageError(
+        "No Python with TensorFlow was found: neither is TensorFlow installed beside"
+        " dcos-tensorflow, nor is there a .venvs/tensorflow-* or .venv with it in the folder of the"
+        " options file, the current one, or above. Name one in service.python."
+    )
+
+
+def _python_option(options: Options, role: RoleSpec) -> str:
+    """Return the option that a role's Python comes from."""
+    group = GROUP_OF_ROLE[role.role]
+    return f"{group}.python" if role_options(options, group).python else "service.python"
+
+
+def _uri_option(options: Options, number: int) -> str:
+    """Return the option that one of the job's further files comes from."""
+    given = len(options.service.job_uris)
+    return f"service.job_uris.{number}" if number < given else "service.hdfs.config_uri"
+
+
+def _own_python(given: str, options: Options, option: str) -> str:
+    """Return a role's Python as a path that tasks find from anywhere. Raises UsageError."""
+    if not given:
+        return ""
+    if "/" not in given:
+        if shutil.which(given) is None:
+            raise UsageError(f"{option}: there is no {given} on this machine's PATH.")
+        return given
+    path = Path(given).expanduser()
+    path = path if path.is_absolute() else (options.base_directory or Path.cwd()) / path
+    if path.is_dir() and not (path / "bin" / "python").exists():
+        raise UsageError(f"{option}: {path} is no virtual environment: it has no bin/python.")
+    if not path.exists():
+        raise UsageError(f"{option}: there is no {path} on this machine.")
+    return str(path.absolute())
+
+
+def _check_fetchable(spec: ServiceSpec, options: Options) -> None:
+    """Refuse files beside the options where agents fetch them. Raises UsageError."""
+    for number, uri in enumerate(spec.job.extra_uris):
+        if "://" not in uri.value and not Path(uri.value).is_absolute():
+            raise UsageError(
+                f"{_uri_option(options, number)}: agents cannot fetch {uri.value}, a path beside"
+                " the options file; give a URI, a path that all agents have, or put it beside the"
+                " code in service.job_url."
+            )
+
+
+def _absolute(uri: Uri, base: Path | None, option: str) -> Uri:
+    if "://" in uri.value or Path(uri.value).is_absolute():
+        return uri
+    path = (base or Path.cwd()) / uri.value
+    if not path.exists():
+        raise UsageError(f"{option}: there is no file {path}.")
+    return replace(uri, value=str(path.resolve()))

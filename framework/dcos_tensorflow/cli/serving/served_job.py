@@ -1,0 +1,372 @@
+"""One scheduler in this process: set up, started, registered for other terminals, ended in order.
+
+Used by ``run`` (which follows the job) and ``scheduler`` (the daemon). A scheduler that ends leaves
+its tasks alone; only a job that is done is taken off the cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.api.access import is_loopback
+from dcos_tensorflow.api.app import create_app
+from dcos_tensorflow.api.metrics import Metrics
+from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
+from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.cli.services import ending, registry
+from dcos_tensorflow.cli.services.registry import Registration
+from dcos_tensorflow.cli.services.snapshot import Snapshot, snapshot_of
+from dcos_tensorflow.cli.serving.preparation import PreparedJob
+from dcos_tensorflow.cli.settings import Settings
+from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.model.events import Event, StopRequested, UninstallRequested
+from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.recovery import sidecars
+from dcos_tensorflow.mesos.address import parse_masters
+from dcos_tensorflow.mesos.agent_files import FilePart
+from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
+from dcos_tensorflow.options import Options, effective, load
+from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
+from dcos_tensorflow.scheduler.scheduler import EXIT_API, Scheduler, SchedulerError
+from dcos_tensorflow.scheduler.task_files import TaskFiles
+
+log = logging.getLogger(__name__)
+
+_REGISTERED_SECONDS = 10.0
+#: How long the answer to a wish for other options is waited for: a step, and a commit.
+_ANSWER_SECONDS = 10.0
+#: How long agents have to offer what they have reserved for a job that has ended.
+_GIVE_BACK_SECONDS = 60.0
+#: How long a framework that no master has ever seen has for its first subscription.
+_FIRST_SECONDS = 3.0
+
+
+class SchedulerSource:
+    """The scheduler as the API sees it (``api.source.StateSource``)."""
+
+    def __init__(self, scheduler: Scheduler, configuration: Mapping[str, Any]) -> None:
+        self._scheduler = scheduler
+        self._configuration = configuration
+        self._files = TaskFiles(lambda: scheduler.files, self._framework_id)
+        #: What was asked for since, by configuration id; one of them may be the target now.
+        self._changed: dict[str, Mapping[str, Any]] = {}
+
+    def state(self) -> ServiceState | None:
+        """Return the newest state."""
+        return self._scheduler.state()
+
+    def leader(self) -> str:
+        """Return who leads while this scheduler waits."""
+        return self._scheduler.leader()
+
+    def submit(self, event: Event) -> None:
+        """Hand an event to the event loop."""
+        self._scheduler.submit(event)
+
+    def configuration(self) -> Mapping[str, Any]:
+        """Return the options of the target, secrets hidden."""
+        state = self._scheduler.state()
+        if state is None or not self._changed:
+            return self._configuration
+        return self._changed.get(configuration_id(state.spec), self._configuration)
+
+    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+        """Return what the service would be with these options. Raises OptionsError."""
+        spec = self._scheduler.change_configuration(options)
+        self._changed[configuration_id(spec)] = effective(load(options))
+        return spec
+
+    def configurations(self) -> Mapping[str, ServiceSpec]:
+        """Return every stored configuration by its id."""
+        return self._scheduler.configurations()
+
+    def artifact(self, name: str) -> Path | None:
+        """Return a file that tasks fetch."""
+        return self._scheduler.artifact(name)
+
+    def read_file(
+        self, agent_id: str, task_id: str, file: str, offset: int, length: int
+    ) -> FilePart:
+        """Return a part of a file of a task's sandbox. Raises AgentFilesError."""
+        return self._files.read(agent_id, task_id, file, offset, length)
+
+    def _framework_id(self) -> str:
+        state = self._scheduler.state()
+        return state.framework_id if state is not None else ""
+
+
+class ServedApi:
+    """A running API (``scheduler.RunningApi``)."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self.address = server.start()
+
+    def stop(self) -> None:
+        """Stop serving."""
+        self._server.stop()
+
+
+class ServedJob:
+    """A scheduler of this process, with its API. A context manager: leaving it ends the scheduler.
+
+    Entering may wait for the leadership; it raises CliError when the scheduler cannot start.
+    ``spec_of`` makes a ServiceSpec of changed options (``preparation.respecified``).
+    ``check_cluster`` raises CliError when the embedded cluster is gone.
+    """
+
+    def __init__(
+        self,
+        prepared: PreparedJob,
+        config: SchedulerConfig,
+        directory: ServiceDirectory,
+        configuration: Mapping[str, Any],
+        *,
+        local: bool,
+        check_cluster: Callable[[], None] = lambda: None,
+        spec_of: Callable[[Options], ServiceSpec] | None = None,
+    ) -> None:
+        self._local = local
+        self._check_cluster = check_cluster
+        self.directory = directory
+        self.config = config
+        self.spec = prepared.spec
+        self._configuration = configuration
+        self._metrics = Metrics()
+        self.scheduler = Scheduler(
+            prepared.spec,
+            config,
+            job=prepared.archive,
+            serve_api=self._serve_api,
+            spec_of=spec_of,
+        )
+        self.scheduler.watch(self._metrics.observe)
+
+    def __enter__(self) -> ServedJob:
+        try:
+            self.scheduler.start()
+        except SchedulerError as error:
+            raise CliError(sentence(str(error)), error.exit_code) from error
+        except ServerNotStarted as error:
+            raise CliError(sentence(str(error)), EXIT_API) from error
+        try:
+            # There is no state to show while an uninstall has not begun yet.
+            state = self.scheduler.state()
+            if state is None or not snapshot_of(state).done:
+                ending.forget(self.directory)
+            registry.register(self.directory, self._registration())
+        except BaseException:
+            self.scheduler.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        registry.unregister(self.directory)
+        self.scheduler.stop()
+
+    def snapshot(self) -> Snapshot:
+        """Return where the job stands."""
+        state = self.scheduler.state()
+        if state is None:
+            raise CliError("The scheduler has no state.")
+        return snapshot_of(state)
+
+    def refused_update(self) -> str:
+        """Return why the job cannot go over to this scheduler's options; empty when it does."""
+        wanted = configuration_id(self.spec)
+        self.scheduler.wait_until(
+            lambda state: (
+                bool(state.told.refused_configuration) or configuration_id(state.spec) == wanted
+            ),
+            _ANSWER_SECONDS,
+        )
+        state = self.scheduler.state()
+        return state.told.refused_configuration if state is not None else ""
+
+    def stop_job(self, why: str) -> None:
+        """Ask for the job's end: its tasks are ended and its resources given back."""
+        self.scheduler.submit(StopRequested(why))
+
+    def staying(self) -> tuple[str, ...]:
+        """Return what runs on though the job has ended, each task with its address."""
+        state = self.scheduler.state()
+        found = sidecars.staying(state.view()) if state is not None else ()
+        return tuple(f"{r.name} at http://{r.address}:{r.ports[0]}" for r in found)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the job is done or the scheduler has ended by itself; False on time out."""
+        return self.scheduler.wait(seconds)
+
+    def check(self) -> None:
+        """Raise CliError when the scheduler, or the embedded cluster below it, has ended."""
+        left = self.scheduler.exit
+        if left is not None:
+            raise CliError(
+                f"The scheduler has ended: {sentence(left.message)} Its log is"
+                f" {self.directory.log}.",
+                left.code or 1,
+            )
+        self._check_cluster()
+
+    def ended(self, cluster: Path | None) -> dict[str, Any]:
+        """Return how the job ended, and leave it in the service's folder.
+
+        ``cluster`` is the folder of the embedded cluster, None for any other.
+        """
+        snapshot = self.snapshot()
+        if (snapshot.verdict or {}).get("outcome") == Outcome.SUCCEEDED:
+            snapshot = ending.with_last_words(snapshot, self._tail)
+        places = ending.places(self.spec, self.directory, cluster, snapshot)
+        document = ending.document(snapshot, places)
+        ending.keep(self.directory, document)
+        return document
+
+    def leave_cluster(self) -> None:
+        """Take the framework of a job that is done off the cluster.
+
+        A scheduler that found the job done already may not have registered yet; only a registered
+        framework can be removed.
+        """
+        state = self.scheduler.state()
+        known = state is not None and bool(state.framework_id)
+        deadline = time.monotonic() + (_REGISTERED_SECONDS if known else _FIRST_SECONDS)
+        while state is not None and not state.registered and time.monotonic() < deadline:
+            time.sleep(0.05)
+            state = self.scheduler.state()
+        if known and state is not None and not state.registered:
+            log.warning(
+                "the master does not answer: the framework stays until its failover timeout"
+            )
+        if state is not None and state.registered and state.reservations:
+            self._give_back()
+        self.scheduler.teardown()
+
+    def _give_back(self) -> None:
+        """Have everything that is reserved given back: once the framework is gone nobody could."""
+        self.scheduler.submit(UninstallRequested("the job has ended"))
+        if not self.scheduler.wait_until(lambda state: state.removal.erased, _GIVE_BACK_SECONDS):
+            state = self.scheduler.state()
+            kept = state.reservations.values() if state is not None else ()
+            left = ", ".join(f"{r.task} on {r.hostname}" for r in kept)
+            log.warning("volumes are left behind, for their agents do not answer: %s", left)
+
+    def _tail(self, agent_id: str, task_id: str, file: str) -> list[str]:
+        state, files = self.scheduler.state(), self.scheduler.files
+        if state is None or files is None:
+            return []
+        return files.tail(agent_id, state.framework_id, task_id, file, lines=400)
+
+    def _serve_api(self, scheduler: Scheduler) -> ServedApi:
+        source = SchedulerSource(scheduler, self._configuration)
+        app = create_app(source, token=self.config.api_token, metrics=self._metrics)
+        return ServedApi(ApiServer(app, self.config.api_host, self.config.api_port))
+
+    def _registration(self) -> Registration:
+        return Registration(
+            service=self.spec.name,
+            pid=os.getpid(),
+            api=self.scheduler.api_address,
+            token=self.config.api_token,
+            state=without_password(self.config.state),
+            master=without_password(self.config.master),
+            started_at=time.time(),
+            local=self._local,
+        )
+
+
+def scheduler_config(
+    settings: Settings, directory: ServiceDirectory, *, local: bool
+) -> SchedulerConfig:
+    """Return the configuration of a scheduler whose settings are complete.
+
+    Without a state store the state lies in the service's folder, or beside the masters when those
+    are elected in ZooKeeper.
+    """
+    return SchedulerConfig(
+        master=settings["master"],
+        state=state_of(settings, directory),
+        artifacts_dir=Path(settings["artifacts_dir"] or directory.artifacts),
+        principal=settings["principal"],
+        secret=settings.secret("secret"),
+        ca_file=settings["ca_file"],
+        client_cert=settings["client_cert"],
+        client_key=settings["client_key"],
+        verify=settings["verify"],
+        api_host=settings["api_host"],
+        api_port=settings["api_port"],
+        api_token=settings.secret("api_token"),
+        advertise=settings["advertise"],
+        artifacts=settings["artifacts"]
+        or (ArtifactDelivery.FILE if local else ArtifactDelivery.HTTP),
+        leadership_timeout_seconds=None if settings["wait_for_leadership"] else 0.0,
+        standby=settings["standby"],
+        session_seconds=settings["session_seconds"],
+        secrets_dir=Path(settings["secrets_dir"]) if settings["secrets_dir"] else None,
+        secret_store=not local,
+        fresh=settings["rerun"],
+        uninstall=settings["uninstall"],
+    )
+
+
+def state_of(settings: Settings, directory: ServiceDirectory) -> str:
+    """Return the URL of the state store that the settings mean."""
+    if settings["state"]:
+        return str(settings["state"])
+    master = settings["master"].strip()
+    if master and isinstance(parse_masters(master), ZooKeeperAddress):
+        return ensemble_of(master)
+    return directory.state_url
+
+
+def with_reachable_api(settings: Settings) -> Settings:
+    """Return the settings with an API that agents elsewhere reach and that asks for a token.
+
+    Nothing is changed when the API's address was given: that is the operator's choice.
+    """
+    if settings.given("api_host") or settings["artifacts"] == ArtifactDelivery.FILE:
+        return settings
+    address = reachable_address(settings["master"])
+    settings = settings.with_value("api_host", address, "this machine's address")
+    if settings.secret("api_token") or settings["api_open"] or is_loopback(address):
+        return settings
+    return settings.with_value("api_token", secrets.token_urlsafe(24), "a token of this process")
+
+
+def reachable_address(master: str) -> str:
+    """Return this machine's address as the masters see it. Raises CliError."""
+    where = parse_masters(master)
+    if isinstance(where, ZooKeeperAddress):
+        host, port = where.hosts[0]
+    else:
+        host, port = where[0].host, where[0].port
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_DGRAM
+        )[0]
+        # Connecting a datagram socket sends nothing; the kernel only chooses the way.
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise CliError(
+            f"There is no way to {host} ({error.strerror or error}); see --master, or name this"
+            " machine's address with --api-host."
+        ) from error
+
+
+def without_password(url: str) -> str:
+    """Return a URL as it may be written down: what stands before an @ is left out."""
+    scheme, separator, rest = url.partition("://")
+    place = (separator and rest) or url
+    return f"{scheme}{separator}{place.rpartition('@')[2]}" if separator else place

@@ -1,0 +1,5 @@
+"""What rooms side by side share of the network: where ZooKeeper is, how HTTP is served.
+
+``mesos`` and ``state`` both read addresses of ZooKeeper, ``api`` and ``local`` both serve an ASGI
+application. Nothing here knows what is kept, announced or answered there.
+"""

@@ -1,0 +1,92 @@
+"""Where an ensemble of ZooKeeper is: ``zk://[user:password@]host[:port],...[/path]``.
+
+``mesos.address`` reads with it where masters announce themselves, ``state.urls`` where the state is
+kept; what the path has to be is theirs to say. Pure: nothing is resolved or dialled. No text and no
+error of an address shows its password.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+DEFAULT_PORT = 2181
+
+_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]\s/]+)(?::(?P<port>\d{1,5}))?")
+
+
+class ZooKeeperAddressError(ValueError):
+    """Not such an address; the message says what was given, never a password."""
+
+
+@dataclass(frozen=True)
+class ZooKeeperAddress:
+    """Servers of one ensemble, and a place there."""
+
+    #: Name or IP, IPv6 in brackets, and port.
+    hosts: tuple[tuple[str, int], ...]
+    #: Empty, or beginning with a slash and not ending with one.
+    path: str = ""
+    #: Both of the digest scheme, or neither.
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    @property
+    def host_list(self) -> str:
+        """The servers as ZooKeeper clients take them; safe to log."""
+        return ",".join(f"{host}:{port}" for host, port in self.hosts)
+
+    @property
+    def digest(self) -> list[tuple[str, str]]:
+        """The credentials as kazoo takes them; empty where there are none."""
+        return [("digest", f"{self.username}:{self.password}")] if self.username else []
+
+    def __str__(self) -> str:
+        return f"zk://{self.host_list}{self.path}"
+
+
+def parse_zookeeper(url: str) -> ZooKeeperAddress:
+    """Read an address with its scheme. Raises ZooKeeperAddressError.
+
+    The last ``@`` ends the credentials, whatever they hold: a password that was not quoted must
+    not be taken for a host and shown.
+    """
+    credentials, at, place = url.partition("://")[2].rpartition("@")
+    hosts, slash, path = place.partition("/")
+    username, password = _credentials(credentials) if at else (None, None)
+    return ZooKeeperAddress(
+        tuple(_host(host.strip(), hosts) for host in hosts.split(",")),
+        (slash + path).rstrip("/"),
+        username,
+        password,
+    )
+
+
+def ensemble_of(url: str) -> str:
+    """Return the address of the same servers with the same credentials, without a path."""
+    credentials, at, place = url.strip().partition("://")[2].rpartition("@")
+    return f"zk://{credentials}{at}{place.partition('/')[0]}"
+
+
+def _credentials(text: str) -> tuple[str, str]:
+    username, _, password = text.partition(":")
+    username, password = unquote(username), unquote(password)
+    if not username or not password:
+        raise ZooKeeperAddressError("ZooKeeper needs both a user and a password, or neither")
+    if ":" in username:
+        raise ZooKeeperAddressError("a ZooKeeper user name must not contain ':' (digest scheme)")
+    return username, password
+
+
+def _host(text: str, hosts: str) -> tuple[str, int]:
+    bare = text.count(":") > 1 and not text.startswith("[")
+    match = _HOST.fullmatch(f"[{text}]" if bare else text)
+    if match is None:
+        raise ZooKeeperAddressError(f"{text!r} in zk://{hosts} is no host or host:port")
+    port = int(match["port"] or DEFAULT_PORT)
+    if not 0 < port < 65536:
+        raise ZooKeeperAddressError(
+            f"{text!r} in zk://{hosts} has port {port}; ports are 1 to 65535"
+        )
+    return match["host"], port

@@ -1,0 +1,108 @@
+"""The commands as a whole: what is listed, what the plugin has too, what each waits for."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from dcos_tensorflow.cli.command_table import COMMANDS
+from dcos_tensorflow.cli.main import cli, run_command_line
+from dcos_tensorflow.plugin.main import parser
+
+#: Versions of a package are known to a cluster's package manager only.
+OF_PACKAGES = {"update package-versions"}
+
+HEAVY = ("numpy", "pydantic", "rich", "starlette", "uvicorn", "kazoo", "pymesos", "boto3", "ssl")
+
+
+def below(group: click.Group) -> Iterator[click.Command]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield command
+        if isinstance(command, click.Group):
+            yield from below(command)
+
+
+def leaves(above: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    trees = [a for a in above._actions if isinstance(a, argparse._SubParsersAction)]
+    for tree in trees:
+        for name, parser_below in tree.choices.items():
+            yield from leaves(parser_below, (*path, name))
+    if not trees:
+        yield path
+
+
+PLUGIN = sorted(set(map(" ".join, leaves(parser("dcos tensorflow")))) - OF_PACKAGES)
+
+
+@pytest.mark.parametrize("command", PLUGIN)
+def test_a_command_of_the_plugin_is_here_too(command: str) -> None:
+    found: click.Command | None = cli
+    for word in command.split():
+        assert isinstance(found, click.Group)
+        found = found.get_command(click.Context(found), word)
+    assert found is not None
+
+
+def test_no_command_is_without_help() -> None:
+    assert [command.name for command in below(cli) if not command.help] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_shows_of_a_command_what_its_own_help_says(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.name == name
+    assert (command.help or "").split("\n\n")[0].replace("\n", " ") == COMMANDS[name]
+
+
+def imported_by(*lines: tuple[str, ...]) -> list[str]:
+    """Return what a process has imported that has run these command lines."""
+    program = (
+        "import os, sys; from dcos_tensorflow.cli.main import run_command_line\n"
+        f"for line in {lines}:\n    assert run_command_line(list(line)) == 0, line\n"
+        "print(*sys.modules)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    return ended.stdout.splitlines()[-1].split()
+
+
+def test_options_are_validated_without_what_a_scheduler_needs() -> None:
+    digits = Path(__file__).resolve().parents[3] / "examples" / "digits" / "options.json"
+    assert set(imported_by(("validate", str(digits)))) & set(HEAVY) == {"pydantic"}
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+def test_what_is_said_of_all_commands_imports_none_of_them(flag: str) -> None:
+    commands = [m for m in imported_by((flag,)) if m.startswith("dcos_tensorflow.cli.commands")]
+    assert commands == []
+
+
+def test_what_a_command_is_understood_by_waits_for_no_heavy_library() -> None:
+    found = imported_by(*((name, "--help") for name in COMMANDS))
+    assert "dcos_tensorflow.cli.commands.run" in found
+    assert set(found) & set(HEAVY) == set()
+
+
+def test_completion_of_a_command_imports_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_DCOS_TENSORFLOW_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "dcos-tensorflow val")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert "dcos_tensorflow.cli.commands" not in imported_by(())
+
+
+def test_a_command_that_is_mistyped_is_answered_with_the_one_that_is_meant(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_command_line(["rnu"]) == 2
+    assert "Did you mean 'run'?" in capsys.readouterr().err

@@ -1,0 +1,40 @@
+"""An address of ZooKeeper is the same to whoever reads it, and shows its password to nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+from dcos_tensorflow.mesos.address import AddressError, parse_masters
+from dcos_tensorflow.network.zookeeper_address import ensemble_of, parse_zookeeper
+from dcos_tensorflow.state.errors import BadStateUrl
+from dcos_tensorflow.state.urls import parse_state_url
+
+
+@pytest.mark.parametrize(
+    ("masters", "servers"),
+    [
+        ("zk://h1,h2:2182/mesos", "zk://h1,h2:2182"),
+        ("zk://me:p%2Fw@h/dcos/mesos", "zk://me:p%2Fw@h"),
+        ("zk://me:p/w@h/mesos", "zk://me:p/w@h"),
+        (" zk://h/mesos ", "zk://h"),
+    ],
+)
+def test_the_state_can_lie_beside_the_masters(masters: str, servers: str) -> None:
+    assert ensemble_of(masters) == servers
+    of_masters, of_state = parse_masters(masters), parse_state_url(servers)
+    assert of_masters.hosts == of_state.hosts
+    assert of_masters.digest == of_state.digest
+
+
+def test_servers_are_told_as_clients_take_them() -> None:
+    found = parse_zookeeper("zk://h1, [::1]:2182,::1/a/")
+    assert (found.host_list, found.path) == ("h1:2181,[::1]:2182,[::1]:2181", "/a")
+
+
+@pytest.mark.parametrize("wrong", ["me:s3cret@h:port", "me:s3/cret@h h", ":s3cret@h", "me:s3@h:0"])
+def test_no_room_shows_a_password_in_its_refusal(wrong: str) -> None:
+    with pytest.raises(AddressError, match="zk://") as of_masters:
+        parse_masters(f"zk://{wrong}/mesos")
+    with pytest.raises(BadStateUrl, match="zk://") as of_state:
+        parse_state_url(f"zk://{wrong}")
+    assert "s3" not in str(of_masters.value) + str(of_state.value)
