@@ -28,7 +28,7 @@ from benchmarks.recovery.processes import TaskProcess
 from benchmarks.recovery.watching import Watch
 
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.network_namespace import run_inside
+from dcos_tensorflow.local.machine.network_namespace import run_inside
 from dcos_tensorflow.local.timing import Timing
 
 HERE = Path(__file__).parent

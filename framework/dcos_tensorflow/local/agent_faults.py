@@ -6,7 +6,8 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dcos_tensorflow.local import membership, process_tree
+from dcos_tensorflow.local.machine import process_tree
+from dcos_tensorflow.local.master import membership
 
 if TYPE_CHECKING:
     from dcos_tensorflow.local.cluster import EmbeddedCluster

@@ -17,21 +17,23 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from dcos_tensorflow.local import messages, operator_calls, secret_files
-from dcos_tensorflow.local.agent import Agent
-from dcos_tensorflow.local.agent_config import AgentConfig, identity
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.agent.agent import Agent
+from dcos_tensorflow.local.agent.agent_config import AgentConfig, identity
 from dcos_tensorflow.local.faults import Faults
-from dcos_tensorflow.local.host import Host, machine_environment
-from dcos_tensorflow.local.http_agent import make_server as make_agent_server
-from dcos_tensorflow.local.http_master import HttpFaults
-from dcos_tensorflow.local.http_master import make_server as make_master_server
-from dcos_tensorflow.local.http_server import Server
-from dcos_tensorflow.local.master import Master, MasterAddress
+from dcos_tensorflow.local.machine import secret_files
+from dcos_tensorflow.local.machine.host import Host, machine_environment
+from dcos_tensorflow.local.machine.network_namespace import run_inside
+from dcos_tensorflow.local.master import operator_calls
+from dcos_tensorflow.local.master.master import Master, MasterAddress
+from dcos_tensorflow.local.master.scheduler_calls import Reply, Request, scheduler_call
 from dcos_tensorflow.local.network import Network
-from dcos_tensorflow.local.network_namespace import run_inside
-from dcos_tensorflow.local.scheduler_calls import Reply, Request, scheduler_call
-from dcos_tensorflow.local.streams import EventStream
 from dcos_tensorflow.local.timing import Timing
+from dcos_tensorflow.local.wire.http_agent import make_server as make_agent_server
+from dcos_tensorflow.local.wire.http_master import HttpFaults
+from dcos_tensorflow.local.wire.http_master import make_server as make_master_server
+from dcos_tensorflow.local.wire.http_server import Server
+from dcos_tensorflow.local.wire.streams import EventStream
 
 __all__ = ["AgentConfig", "EmbeddedCluster"]
 

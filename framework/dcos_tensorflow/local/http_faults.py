@@ -16,7 +16,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.local.agent_faults import FaultError
-from dcos_tensorflow.local.http_server import Handler, Server
+from dcos_tensorflow.local.wire.http_server import Handler, Server
 
 if TYPE_CHECKING:
     from dcos_tensorflow.local.faults import Faults

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dcos_tensorflow.local import offers
+from dcos_tensorflow.local.master import offers
 from dcos_tensorflow.local.network import UpdateRule
 
 if TYPE_CHECKING:

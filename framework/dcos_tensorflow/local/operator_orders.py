@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.local.agent_faults import AgentFaults, FaultError
-from dcos_tensorflow.local.records import nanoseconds
+from dcos_tensorflow.local.master.records import nanoseconds
 
 if TYPE_CHECKING:
     from dcos_tensorflow.local.cluster import EmbeddedCluster

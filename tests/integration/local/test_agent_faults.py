@@ -14,7 +14,7 @@ import pytest
 
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.faults import FaultError
-from dcos_tensorflow.local.process_tree import descendants
+from dcos_tensorflow.local.machine.process_tree import descendants
 from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import Scheduler, task
 from waiting import eventually, stays

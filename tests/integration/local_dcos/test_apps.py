@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.process_tree import start_time
+from dcos_tensorflow.local.machine.process_tree import start_time
 from waiting import eventually
 
 from .conftest import MakeWorld

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local import operator_calls
-from dcos_tensorflow.local.master import Master, MasterAddress
+from dcos_tensorflow.local.master import operator_calls
+from dcos_tensorflow.local.master.master import Master, MasterAddress
 from dcos_tensorflow.local.messages import RegisterAgent, ShutdownAgent, ToAgent
 from dcos_tensorflow.local.timing import Timing
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from dcos_tensorflow.local import messages
-from dcos_tensorflow.local.master import Master, MasterAddress
-from dcos_tensorflow.local.scheduler_calls import Reply, Request, scheduler_call
+from dcos_tensorflow.local.master.master import Master, MasterAddress
+from dcos_tensorflow.local.master.scheduler_calls import Reply, Request, scheduler_call
 from dcos_tensorflow.local.timing import Timing
 
 Json = dict[str, Any]

@@ -21,8 +21,8 @@ from typing import Any
 from dcos_tensorflow.local.dcos.app_definition import App, PortDefinition
 from dcos_tensorflow.local.dcos.app_records import TaskRecord
 from dcos_tensorflow.local.dcos.download_cache import DownloadCache, DownloadError
-from dcos_tensorflow.local.fetcher import FetchError, fetch
-from dcos_tensorflow.local.process_tree import descendants, signal_group, start_time
+from dcos_tensorflow.local.machine.fetcher import FetchError, fetch
+from dcos_tensorflow.local.machine.process_tree import descendants, signal_group, start_time
 
 _HOST = "127.0.0.1"
 _LOOK_SECONDS = 0.02

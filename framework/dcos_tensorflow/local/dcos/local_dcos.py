@@ -29,7 +29,7 @@ from dcos_tensorflow.local.dcos.service_changes import ServiceChanges
 from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.dcos.uninstall import Uninstaller
-from dcos_tensorflow.local.host import machine_environment
+from dcos_tensorflow.local.machine.host import machine_environment
 
 VARIANTS = ("open", "enterprise", "old-open")
 _HOST = "127.0.0.1"

@@ -33,7 +33,7 @@ from dcos_tensorflow.local.dcos.download_cache import DownloadCache
 from dcos_tensorflow.local.dcos.errors import MarathonError
 from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.dcos.task_supervisor import TaskSupervisor
-from dcos_tensorflow.local.process_tree import start_time
+from dcos_tensorflow.local.machine.process_tree import start_time
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

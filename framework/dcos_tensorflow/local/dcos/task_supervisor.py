@@ -18,7 +18,7 @@ from dcos_tensorflow.local.dcos.app_definition import App, HealthCheck
 from dcos_tensorflow.local.dcos.app_process import Machine, TaskNotStarted
 from dcos_tensorflow.local.dcos.app_records import TaskRecord
 from dcos_tensorflow.local.dcos.download_cache import DownloadCache
-from dcos_tensorflow.local.process_tree import start_time
+from dcos_tensorflow.local.machine.process_tree import start_time
 
 log = logging.getLogger(__name__)
 

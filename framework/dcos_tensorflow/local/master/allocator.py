@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.local.records import Agent, ClusterState, Framework
+from dcos_tensorflow.local.master.records import Agent, ClusterState, Framework
 from dcos_tensorflow.local.resources import Kind, Resources
 
 #: --min_allocatable_resources "cpus:0.01|mem:32", in thousandths.

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dcos_tensorflow.local import messages
-from dcos_tensorflow.local.containerizer import Containerizer
-from dcos_tensorflow.local.containers import AgentIdentity, volume_path
+from dcos_tensorflow.local.agent.containerizer import Containerizer
+from dcos_tensorflow.local.agent.containers import AgentIdentity, volume_path
+from dcos_tensorflow.local.agent.update_streams import UpdateStreams
 from dcos_tensorflow.local.timing import Timing
-from dcos_tensorflow.local.update_streams import UpdateStreams
 
 Json = dict[str, Any]
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dcos_tensorflow.local import messages
-from dcos_tensorflow.local.containers import UpdateStream
-from dcos_tensorflow.local.records import TERMINAL_STATES
+from dcos_tensorflow.local.agent.containers import UpdateStream
+from dcos_tensorflow.local.master.records import TERMINAL_STATES
 from dcos_tensorflow.local.timing import Timing
 
 Json = dict[str, Any]

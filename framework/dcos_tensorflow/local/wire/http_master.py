@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dcos_tensorflow.local.http_server import Handler, Server
-from dcos_tensorflow.local.scheduler_calls import TEXT, Reply, Request
-from dcos_tensorflow.local.streams import EventStream
+from dcos_tensorflow.local.master.scheduler_calls import TEXT, Reply, Request
+from dcos_tensorflow.local.wire.http_server import Handler, Server
+from dcos_tensorflow.local.wire.streams import EventStream
 
 
 @dataclass

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcos_tensorflow.local import maintenance
-from dcos_tensorflow.local.agent_views import AGENT_CAPABILITIES
-from dcos_tensorflow.local.master import MESOS_VERSION, Master
-from dcos_tensorflow.local.records import Agent, Framework, Task, nanoseconds
+from dcos_tensorflow.local.agent.agent_views import AGENT_CAPABILITIES
+from dcos_tensorflow.local.master import maintenance
+from dcos_tensorflow.local.master.master import MESOS_VERSION, Master
+from dcos_tensorflow.local.master.records import Agent, Framework, Task, nanoseconds
 from dcos_tensorflow.local.resources import Resources
 
 Json = dict[str, Any]

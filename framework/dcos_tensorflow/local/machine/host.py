@@ -19,9 +19,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.local import messages, secret_files
-from dcos_tensorflow.local.network_namespace import prefix
-from dcos_tensorflow.local.process_tree import (
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.machine import secret_files
+from dcos_tensorflow.local.machine.network_namespace import prefix
+from dcos_tensorflow.local.machine.process_tree import (
     descendants,
     kill_from_top,
     kill_tree,
@@ -32,11 +33,11 @@ from dcos_tensorflow.local.process_tree import (
 #: Called with the container's id and a message of ``messages``.
 Deliver = Callable[[str, object], None]
 
-_ROOT = str(Path(__file__).resolve().parents[2])
+_ROOT = str(Path(__file__).resolve().parents[3])
 # -I and -S: what the user set up for their own Python must not reach the executor.
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from dcos_tensorflow.local.executor import main; main()"
+    "from dcos_tensorflow.local.machine.executor import main; main()"
 )
 # What tasks inherit of the cluster's own environment.
 _INHERITED = (

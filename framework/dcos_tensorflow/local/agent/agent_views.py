@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcos_tensorflow.local.agent import Agent
-from dcos_tensorflow.local.containers import Container
-from dcos_tensorflow.local.master import MESOS_VERSION
+from dcos_tensorflow.local.agent.agent import Agent
+from dcos_tensorflow.local.agent.containers import Container
+from dcos_tensorflow.local.master.master import MESOS_VERSION
 from dcos_tensorflow.local.resources import Resources
 from dcos_tensorflow.local.task_views import (
     attributes,

@@ -11,18 +11,18 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dcos_tensorflow.local import (
+from dcos_tensorflow.local.agent.agent_views import version
+from dcos_tensorflow.local.master import (
     draining,
     maintenance,
     membership,
     operator_v1_views,
     operator_views,
 )
-from dcos_tensorflow.local.agent_views import version
-from dcos_tensorflow.local.master import Master
-from dcos_tensorflow.local.scheduler_calls import JSON, TEXT, Reply, bad_request, parse_json
-from dcos_tensorflow.local.schema import ConversionError
-from dcos_tensorflow.local.validation import NOT_SUPPORTED, role_error
+from dcos_tensorflow.local.master.master import Master
+from dcos_tensorflow.local.master.scheduler_calls import JSON, TEXT, Reply, bad_request, parse_json
+from dcos_tensorflow.local.master.schema import ConversionError
+from dcos_tensorflow.local.master.validation import NOT_SUPPORTED, role_error
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.local.containers import AgentIdentity
+from dcos_tensorflow.local.agent.containers import AgentIdentity
 
 Json = dict[str, Any]
 

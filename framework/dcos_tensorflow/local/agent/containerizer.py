@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dcos_tensorflow.local import messages
-from dcos_tensorflow.local.containers import (
+from dcos_tensorflow.local.agent.containers import (
     AgentIdentity,
     Container,
     container_status,
@@ -24,8 +24,8 @@ from dcos_tensorflow.local.containers import (
     sandbox_path,
     task_environment,
 )
+from dcos_tensorflow.local.agent.update_streams import UpdateStreams
 from dcos_tensorflow.local.timing import Timing
-from dcos_tensorflow.local.update_streams import UpdateStreams
 
 Json = dict[str, Any]
 

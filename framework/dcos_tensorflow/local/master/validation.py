@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dcos_tensorflow.local import limited_process
-from dcos_tensorflow.local.records import ClusterState, Framework, Offer
+from dcos_tensorflow.local.machine import limited_process
+from dcos_tensorflow.local.master.records import ClusterState, Framework, Offer
 from dcos_tensorflow.local.resources import InvalidResource, Resources
 
 #: How errors about missing features start.

@@ -18,11 +18,11 @@ import urllib.parse
 from pathlib import Path
 from typing import Any, Protocol
 
-from dcos_tensorflow.local import agent_views
-from dcos_tensorflow.local.agent import Agent
-from dcos_tensorflow.local.http_server import Handler, Server
+from dcos_tensorflow.local.agent import agent_views
+from dcos_tensorflow.local.agent.agent import Agent
+from dcos_tensorflow.local.master.scheduler_calls import TEXT
 from dcos_tensorflow.local.network import Network
-from dcos_tensorflow.local.scheduler_calls import TEXT
+from dcos_tensorflow.local.wire.http_server import Handler, Server
 
 #: Mesos reads 16 pages at most (src/files/files.cpp).
 _MAX_READ_BYTES = 16 * 4096

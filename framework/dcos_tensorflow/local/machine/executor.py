@@ -21,11 +21,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.local import secret_files
-from dcos_tensorflow.local.checks import start_checks
-from dcos_tensorflow.local.fetcher import FetchError, fetch
-from dcos_tensorflow.local.limited_process import wrapped
-from dcos_tensorflow.local.process_tree import kill_tree, signal_group
+from dcos_tensorflow.local.machine import secret_files
+from dcos_tensorflow.local.machine.checks import start_checks
+from dcos_tensorflow.local.machine.fetcher import FetchError, fetch
+from dcos_tensorflow.local.machine.limited_process import wrapped
+from dcos_tensorflow.local.machine.process_tree import kill_tree, signal_group
 
 #: prctl(2): orphans below this process become its children, so that it can end them.
 _PR_SET_CHILD_SUBREAPER = 36

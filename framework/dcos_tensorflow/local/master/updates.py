@@ -8,11 +8,12 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.local import draining, messages
-from dcos_tensorflow.local.records import TERMINAL_STATES, Agent, Framework
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.master import draining
+from dcos_tensorflow.local.master.records import TERMINAL_STATES, Agent, Framework
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.local.master import Master
+    from dcos_tensorflow.local.master.master import Master
 
 Json = dict[str, Any]
 

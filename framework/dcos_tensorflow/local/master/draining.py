@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.local import membership, messages, offers
-from dcos_tensorflow.local.records import Agent, Restriction, nanoseconds
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.master import membership, offers
+from dcos_tensorflow.local.master.records import Agent, Restriction, nanoseconds
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.local.master import Master
+    from dcos_tensorflow.local.master.master import Master
 
 Json = dict[str, Any]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from dcos_tensorflow.local import secret_files
-from dcos_tensorflow.local.records import TERMINAL_STATES
+from dcos_tensorflow.local.machine import secret_files
+from dcos_tensorflow.local.master.records import TERMINAL_STATES
 from dcos_tensorflow.local.resources import Resources
 
 Json = dict[str, Any]

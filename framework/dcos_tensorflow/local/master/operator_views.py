@@ -8,16 +8,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dcos_tensorflow.local.agent_views import AGENT_CAPABILITIES, version
-from dcos_tensorflow.local.master import MESOS_VERSION, Master
-from dcos_tensorflow.local.operator_v1_views import (
+from dcos_tensorflow.local.agent.agent_views import AGENT_CAPABILITIES, version
+from dcos_tensorflow.local.master.master import MESOS_VERSION, Master
+from dcos_tensorflow.local.master.operator_v1_views import (
     agent_pid,
     allocated_to_role,
     frameworks_in,
     offered_to_role,
     role_names,
 )
-from dcos_tensorflow.local.records import Agent, Framework, Offer, Task
+from dcos_tensorflow.local.master.records import Agent, Framework, Offer, Task
 from dcos_tensorflow.local.resources import Resources
 from dcos_tensorflow.local.task_views import attributes, reserved, scalars, status_summary
 

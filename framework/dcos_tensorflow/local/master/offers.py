@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.local.allocator import allocate
-from dcos_tensorflow.local.records import Filter, Framework, Offer, agent_url
+from dcos_tensorflow.local.master.allocator import allocate
+from dcos_tensorflow.local.master.records import Filter, Framework, Offer, agent_url
 from dcos_tensorflow.local.resources import Resources
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.local.master import Master
+    from dcos_tensorflow.local.master.master import Master
 
 Json = dict[str, Any]
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcos_tensorflow.local import messages, offers
-from dcos_tensorflow.local.master import Master
-from dcos_tensorflow.local.operations import CONVERSIONS, InvalidOperation, convert
-from dcos_tensorflow.local.records import Agent, Framework, Offer, Task
-from dcos_tensorflow.local.resources import Resources
-from dcos_tensorflow.local.validation import (
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.master import offers
+from dcos_tensorflow.local.master.master import Master
+from dcos_tensorflow.local.master.operations import CONVERSIONS, InvalidOperation, convert
+from dcos_tensorflow.local.master.records import Agent, Framework, Offer, Task
+from dcos_tensorflow.local.master.validation import (
     NOT_SUPPORTED,
     group_error,
     offers_error,
     task_error,
 )
+from dcos_tensorflow.local.resources import Resources
 
 Json = dict[str, Any]
 

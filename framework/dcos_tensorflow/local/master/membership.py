@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.local import draining, maintenance, messages, offers
-from dcos_tensorflow.local.records import (
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.master import draining, maintenance, offers
+from dcos_tensorflow.local.master.records import (
     Agent,
     Framework,
     Restriction,
@@ -22,7 +23,7 @@ from dcos_tensorflow.local.records import (
 from dcos_tensorflow.local.resources import Resources
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.local.master import Master
+    from dcos_tensorflow.local.master.master import Master
 
 Json = dict[str, Any]
 

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.local import draining, maintenance, membership, messages, offers, updates
-from dcos_tensorflow.local.records import Agent, ClusterState, Framework, Task
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.master import draining, maintenance, membership, offers, updates
+from dcos_tensorflow.local.master.records import Agent, ClusterState, Framework, Task
 from dcos_tensorflow.local.timing import Timing
 
 Json = dict[str, Any]

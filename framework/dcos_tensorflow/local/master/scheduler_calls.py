@@ -11,18 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dcos_tensorflow.local import maintenance, messages, offers, updates
-from dcos_tensorflow.local.accept import accept
-from dcos_tensorflow.local.allocator import constraints_error
-from dcos_tensorflow.local.master import Master
-from dcos_tensorflow.local.reconciliation import (
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.master import maintenance, offers, updates
+from dcos_tensorflow.local.master.accept import accept
+from dcos_tensorflow.local.master.allocator import constraints_error
+from dcos_tensorflow.local.master.master import Master
+from dcos_tensorflow.local.master.reconciliation import (
     answer,
     reconcile,
     reconcile_operations,
 )
-from dcos_tensorflow.local.records import Framework
-from dcos_tensorflow.local.schema import ConversionError, convert
-from dcos_tensorflow.local.validation import NOT_SUPPORTED, framework_error
+from dcos_tensorflow.local.master.records import Framework
+from dcos_tensorflow.local.master.schema import ConversionError, convert
+from dcos_tensorflow.local.master.validation import NOT_SUPPORTED, framework_error
 
 Json = dict[str, Any]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcos_tensorflow.local.master import Master
-from dcos_tensorflow.local.records import Framework, Task, last_details, nanoseconds
+from dcos_tensorflow.local.master.master import Master
+from dcos_tensorflow.local.master.records import Framework, Task, last_details, nanoseconds
 
 Json = dict[str, Any]
 
