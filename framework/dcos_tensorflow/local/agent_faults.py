@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dcos_tensorflow.local.machine import process_tree
-from dcos_tensorflow.local.master import membership
 
 if TYPE_CHECKING:
     from dcos_tensorflow.local.cluster import EmbeddedCluster
@@ -126,7 +125,7 @@ class AgentFaults:
             cluster.agents[agent].crash()
             cluster.network.freeze(agent)
             if cluster.network.reaches(agent):
-                membership.disconnected(cluster.core, agent, cluster.now())
+                cluster.core.agent_disconnected(agent, cluster.now())
             cluster.settle()
 
     def restart_agent(self, agent: int) -> None:

@@ -25,8 +25,10 @@ from dcos_tensorflow.local.machine import secret_files
 from dcos_tensorflow.local.machine.host import Host, machine_environment
 from dcos_tensorflow.local.machine.network_namespace import run_inside
 from dcos_tensorflow.local.master import operator_calls
-from dcos_tensorflow.local.master.master import Master, MasterAddress
-from dcos_tensorflow.local.master.scheduler_calls import Reply, Request, scheduler_call
+from dcos_tensorflow.local.master.desk import Desk, MasterAddress
+from dcos_tensorflow.local.master.master import Master
+from dcos_tensorflow.local.master.replies import Reply, Request
+from dcos_tensorflow.local.master.scheduler_calls import scheduler_call
 from dcos_tensorflow.local.network import Network
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.local.wire.http_agent import make_server as make_agent_server
@@ -116,7 +118,7 @@ class EmbeddedCluster:
             self._servers.append(self._master_server)
             self._port = int(self._master_server.server_address[1])
             address = MasterAddress("127.0.0.1", self._port, "127.0.0.1")
-            self.core = Master(address, self.timing, now)
+            self.core = Master(Desk(address, self.timing, now))
             for link, config in enumerate(self._configs):
                 self._add_agent(link, config, now)
         except OSError:
@@ -189,8 +191,8 @@ class EmbeddedCluster:
 
     def elect_master(self) -> None:
         """Let a new master lead: it knows what Mesos' registry knows. The lock is held."""
-        old = self.core
-        self.core = Master(old.address, self.timing, self.now(), registry=old.state)
+        lost = self.core.desk
+        self.core = Master(Desk(lost.address, self.timing, self.now(), registry=lost.state))
         for agent in self.agents:
             if agent.running:
                 agent.master_changed(self.now())
@@ -228,7 +230,7 @@ class EmbeddedCluster:
     def settle(self) -> None:
         """Carry out every effect until there is none left. The lock is held."""
         while True:
-            effects = self.core.take_effects()
+            effects = self.core.desk.take_effects()
             for effect in effects:
                 self._master_effect(effect)
             for agent in self.agents:
@@ -349,7 +351,7 @@ class EmbeddedCluster:
             if self.rescind_at_accept and b'"ACCEPT"' in request.body:
                 self.rescind_at_accept -= 1
                 self.faults.rescind_offers()
-            reply = scheduler_call(self.core, request, self.now())
+            reply = scheduler_call(self.core.desk, request, self.now())
             stream = None
             if reply.stream_id is not None:
                 stream = EventStream(reply.stream_id)
@@ -376,13 +378,13 @@ class EmbeddedCluster:
     def operator_call(self, body: bytes, principal: str | None) -> Reply:
         """Answer ``POST /api/v1``."""
         with self._led():
-            reply = operator_calls.call(self.core, body, self.now())
+            reply = operator_calls.call(self.core.desk, body, self.now())
             self.settle()
             return reply
 
     def operator_get(self, path: str, query: Mapping[str, list[str]], form: bytes) -> Reply:
         """Answer the other endpoints."""
         with self._led():
-            reply = operator_calls.get(self.core, path, query, form, self.now())
+            reply = operator_calls.get(self.core.desk, path, query, form, self.now())
             self.settle()
             return reply

@@ -141,7 +141,7 @@ class MasterFaults:
         """Take every open offer back."""
         with self._cluster.lock:
             for offer in list(self._cluster.core.state.offers.values()):
-                offers.rescind(self._cluster.core, offer)
+                offers.rescind(self._cluster.core.desk, offer)
             self._cluster.settle()
 
     def rescind_at_accept(self, count: int = 1) -> None:

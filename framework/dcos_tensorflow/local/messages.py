@@ -12,6 +12,20 @@ from typing import Any
 
 Json = dict[str, Any]
 
+#: What the state of a task that has ended can be.
+TERMINAL_STATES = frozenset(
+    {
+        "TASK_FINISHED",
+        "TASK_FAILED",
+        "TASK_KILLED",
+        "TASK_ERROR",
+        "TASK_LOST",
+        "TASK_DROPPED",
+        "TASK_GONE",
+        "TASK_GONE_BY_OPERATOR",
+    }
+)
+
 
 # -- agent to master ---------------------------------------------------------------------------
 
@@ -69,15 +83,6 @@ class ExecutorExited:
     framework_id: str
     executor_id: str
     status: int
-
-
-@dataclass(frozen=True)
-class ExecutorMessage:
-    """Data from an executor to its scheduler, base64."""
-
-    framework_id: str
-    executor_id: str
-    data: str
 
 
 # -- master to agent ---------------------------------------------------------------------------
@@ -168,15 +173,6 @@ class AcknowledgeOperation:
 
     framework_id: str
     uuid: str
-
-
-@dataclass(frozen=True)
-class SchedulerMessage:
-    """Data from a scheduler to an executor, base64."""
-
-    framework_id: str
-    executor_id: str
-    data: str
 
 
 # -- effects of the master ---------------------------------------------------------------------

@@ -6,37 +6,17 @@ from typing import Any
 
 from dcos_tensorflow.local.agent.agent import Agent
 from dcos_tensorflow.local.agent.containers import Container
-from dcos_tensorflow.local.master.master import MESOS_VERSION
 from dcos_tensorflow.local.resources import Resources
-from dcos_tensorflow.local.task_views import (
+from dcos_tensorflow.local.shared_views import (
+    AGENT_CAPABILITIES,
     attributes,
     reserved,
     scalars,
     status_summary,
+    version,
 )
 
 Json = dict[str, Any]
-
-AGENT_CAPABILITIES = [
-    "MULTI_ROLE",
-    "HIERARCHICAL_ROLE",
-    "RESERVATION_REFINEMENT",
-    "RESOURCE_PROVIDER",
-    "RESIZE_VOLUME",
-    "AGENT_OPERATION_FEEDBACK",
-    "AGENT_DRAINING",
-    "TASK_RESOURCE_LIMITS",
-]
-
-
-def version() -> Json:
-    """Return the body of ``/version``. The dates are the recorded build's: there is no build."""
-    return {
-        "build_date": "2026-11-21 03:49:14 UTC",
-        "build_time": 1795232954.0,
-        "git_sha": "embedded",
-        "version": MESOS_VERSION,
-    }
 
 
 def state(agent: Agent, master: str) -> Json:

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from dcos_tensorflow.local.machine import secret_files
-from dcos_tensorflow.local.master.records import TERMINAL_STATES
+from dcos_tensorflow.local.messages import TERMINAL_STATES
 from dcos_tensorflow.local.resources import Resources
 
 Json = dict[str, Any]

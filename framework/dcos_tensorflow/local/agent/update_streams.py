@@ -13,7 +13,7 @@ from typing import Any
 
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.agent.containers import UpdateStream
-from dcos_tensorflow.local.master.records import TERMINAL_STATES
+from dcos_tensorflow.local.messages import TERMINAL_STATES
 from dcos_tensorflow.local.timing import Timing
 
 Json = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.master import offers
-from dcos_tensorflow.local.master.master import Master
+from dcos_tensorflow.local.master.desk import Desk
 from dcos_tensorflow.local.master.operations import CONVERSIONS, InvalidOperation, convert
 from dcos_tensorflow.local.master.records import Agent, Framework, Offer, Task
 from dcos_tensorflow.local.master.validation import (
@@ -25,9 +25,9 @@ from dcos_tensorflow.local.resources import Resources
 Json = dict[str, Any]
 
 
-def accept(master: Master, framework: Framework, call: Json, now: float) -> None:
+def accept(desk: Desk, framework: Framework, call: Json, now: float) -> None:
     """Carry out the ``accept`` part of a call."""
-    state = master.state
+    state = desk.state
     offer_ids = [one["value"] for one in call.get("offer_ids", [])]
     operations = call.get("operations", [])
     error = offers_error(state, framework, offer_ids)
@@ -38,18 +38,18 @@ def accept(master: Master, framework: Framework, call: Json, now: float) -> None
         and state.offers[offer_id].framework_id == framework.framework_id
     ]
     for offer in accepted:
-        offers.drop(master, offer)
+        offers.drop(desk, offer)
     if error is not None:
         for operation in operations:
-            _invalid_offers(master, framework, operation, error, now)
+            _invalid_offers(desk, framework, operation, error, now)
         return
     agent = state.agents[accepted[0].agent_id]
-    session = _Session(master, framework, agent, accepted[0], now)
+    session = _Session(desk, framework, agent, accepted[0], now)
     for offer in accepted:
         session.remaining += offer.resources
     for operation in operations:
         session.play(operation)
-    offers.refuse(master, accepted[0], session.remaining, call.get("filters"), now)
+    offers.refuse(desk, accepted[0], session.remaining, call.get("filters"), now)
 
 
 def tasks_of(operation: Json) -> list[Json]:
@@ -62,10 +62,10 @@ def tasks_of(operation: Json) -> list[Json]:
 
 
 def _invalid_offers(
-    master: Master, framework: Framework, operation: Json, error: str, now: float
+    desk: Desk, framework: Framework, operation: Json, error: str, now: float
 ) -> None:
     for task in tasks_of(operation):
-        master.update_from_master(
+        desk.update_from_master(
             framework,
             task["task_id"]["value"],
             "TASK_DROPPED" if framework.capable("PARTITION_AWARE") else "TASK_LOST",
@@ -76,17 +76,17 @@ def _invalid_offers(
         )
     if not tasks_of(operation):
         message = f"Operation attempted with invalid resources: {error}"
-        operation_failed(master, framework, operation, "OPERATION_DROPPED", message)
+        operation_failed(desk, framework, operation, "OPERATION_DROPPED", message)
 
 
 def operation_failed(
-    master: Master, framework: Framework, operation: Json, state: str, message: str
+    desk: Desk, framework: Framework, operation: Json, state: str, message: str
 ) -> None:
     """Tell the outcome of an operation that has an id; without an id it fails in silence."""
     if "id" in operation:
         status = {"operation_id": operation["id"], "state": state, "message": message}
         event = {"type": "UPDATE_OPERATION_STATUS", "update_operation_status": {"status": status}}
-        master.send_event(framework, event)
+        desk.send_event(framework, event)
 
 
 def with_allocation(resources: list[Json], role: str) -> list[Json]:
@@ -101,9 +101,9 @@ class _Session:
     """One ACCEPT while its operations are played."""
 
     def __init__(
-        self, master: Master, framework: Framework, agent: Agent, offer: Offer, now: float
+        self, desk: Desk, framework: Framework, agent: Agent, offer: Offer, now: float
     ) -> None:
-        self.master = master
+        self.desk = desk
         self.framework = framework
         self.agent = agent
         self.role = offer.mesos_role
@@ -120,7 +120,7 @@ class _Session:
             self._convert(operation)
         else:
             message = f"{NOT_SUPPORTED}: operation {kind}"
-            operation_failed(self.master, self.framework, operation, "OPERATION_ERROR", message)
+            operation_failed(self.desk, self.framework, operation, "OPERATION_ERROR", message)
 
     def _convert(self, operation: Json) -> None:
         """Play an operation that turns resources of the agent into others."""
@@ -129,7 +129,7 @@ class _Session:
                 operation, self.role, self.framework.info.get("principal"), self.remaining
             )
         except InvalidOperation as error:
-            operation_failed(self.master, self.framework, operation, "OPERATION_ERROR", str(error))
+            operation_failed(self.desk, self.framework, operation, "OPERATION_ERROR", str(error))
             return
         self.remaining = self.remaining - change.consumed + change.produced
         self.agent.total = (
@@ -146,7 +146,7 @@ class _Session:
             status,
             change.destroyed,
         )
-        self.master.send_to_agent(self.agent, message)
+        self.desk.send_to_agent(self.agent, message)
 
     def _launch_group(self, operation: Json) -> None:
         group = operation["launch_group"]
@@ -173,7 +173,7 @@ class _Session:
         message = messages.RunTasks(
             self.framework.framework_id, self.framework.info, tuple(tasks), executor
         )
-        self.master.send_to_agent(self.agent, message)
+        self.desk.send_to_agent(self.agent, message)
 
     def _launch(self, operation: Json) -> None:
         for given in tasks_of(operation):
@@ -187,7 +187,7 @@ class _Session:
                 continue
             self._add(task, None)
             message = messages.RunTasks(self.framework.framework_id, self.framework.info, (task,))
-            self.master.send_to_agent(self.agent, message)
+            self.desk.send_to_agent(self.agent, message)
 
     def _add(self, task: Json, executor_id: str | None) -> None:
         resources = Resources.parse(task["resources"])
@@ -202,7 +202,7 @@ class _Session:
         self.framework.tasks[record.task_id] = record
 
     def _error(self, task: Json, message: str, reason: str) -> None:
-        self.master.update_from_master(
+        self.desk.update_from_master(
             self.framework,
             task["task_id"]["value"],
             "TASK_ERROR",

@@ -1,42 +1,40 @@
 """Draining an agent, taking it out of offers, and back: orders of an operator. Pure.
 
-Part of ``master``'s core: functions over a ``Master``, called by ``operator_calls``, and by
-``membership`` for an agent that was away when the order came. Facts: ``master.cpp`` and
-``http.cpp``, drainAgent(), deactivateAgent(), reactivateAgent(), and the recordings.
+Called by ``operator_calls``; by ``master`` for an agent that was away when the order came, and by
+it and ``updates`` whenever an agent may have become empty. Facts: ``master.cpp`` and ``http.cpp``,
+drainAgent(), deactivateAgent(), reactivateAgent(), and the recordings.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.master import membership, offers
+from dcos_tensorflow.local.master.desk import Desk
 from dcos_tensorflow.local.master.records import Agent, Restriction, nanoseconds
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.local.master.master import Master
 
 Json = dict[str, Any]
 
 
-def _restriction(master: Master, agent_id: str) -> Restriction:
-    restriction = master.state.restrictions.setdefault(agent_id, Restriction())
-    agent = master.state.agents.get(agent_id)
+def _restriction(desk: Desk, agent_id: str) -> Restriction:
+    restriction = desk.state.restrictions.setdefault(agent_id, Restriction())
+    agent = desk.state.agents.get(agent_id)
     if agent is not None:
         agent.restriction = restriction
     return restriction
 
 
-def deactivate(master: Master, agent_id: str) -> None:
+def deactivate(desk: Desk, agent_id: str) -> None:
     """Offer nothing of an agent any more; its tasks run on. It may be away."""
-    _restriction(master, agent_id).deactivated = True
-    for offer in list(master.state.offers.values()):
+    _restriction(desk, agent_id).deactivated = True
+    for offer in list(desk.state.offers.values()):
         if offer.agent_id == agent_id:
-            offers.rescind(master, offer)
+            offers.rescind(desk, offer)
 
 
 def drain(
-    master: Master, agent_id: str, max_grace_seconds: float | None, gone: bool, now: float
+    desk: Desk, agent_id: str, max_grace_seconds: float | None, gone: bool, now: float
 ) -> None:
     """End an agent's tasks and keep it empty, at once or when it comes back.
 
@@ -47,24 +45,24 @@ def drain(
     config: Json = {"mark_gone": gone}
     if max_grace_seconds is not None:
         config["max_grace_period"] = nanoseconds(max_grace_seconds)
-    restriction = _restriction(master, agent_id)
+    restriction = _restriction(desk, agent_id)
     restriction.drain = {"state": "DRAINING", "config": config}
     restriction.drain_started_at = now
-    deactivate(master, agent_id)
-    agent = master.state.agents.get(agent_id)
+    deactivate(desk, agent_id)
+    agent = desk.state.agents.get(agent_id)
     if agent is not None:
-        tell(master, agent)
-        check_drained(master, agent, now)
+        tell(desk, agent)
+        check_drained(desk, agent, now)
 
 
-def tell(master: Master, agent: Agent) -> None:
+def tell(desk: Desk, agent: Agent) -> None:
     """Tell an agent that is to be drained to end its tasks; again, when it comes back."""
     drain_info = agent.restriction.drain
     if drain_info is None or drain_info["state"] != "DRAINING":
         return
     config = drain_info["config"]
     grace = config.get("max_grace_period", {}).get("nanoseconds")
-    for framework in master.state.frameworks.values():
+    for framework in desk.state.frameworks.values():
         for task in framework.tasks.values():
             if task.agent_id == agent.agent_id:
                 message = messages.KillTask(
@@ -74,30 +72,30 @@ def tell(master: Master, agent: Agent) -> None:
                     draining=True,
                     mark_gone=config["mark_gone"],
                 )
-                master.send_to_agent(agent, message)
+                desk.send_to_agent(agent, message)
 
 
-def check_drained(master: Master, agent: Agent, now: float) -> None:
+def check_drained(desk: Desk, agent: Agent, now: float) -> None:
     """Note that a draining agent is empty: every task has ended and is acknowledged."""
     drain_info = agent.restriction.drain
     if drain_info is None or drain_info["state"] != "DRAINING":
         return
-    if agent.disconnected or agent.agent_id not in master.state.agents:
+    if agent.disconnected or agent.agent_id not in desk.state.agents:
         return
-    for framework in master.state.frameworks.values():
+    for framework in desk.state.frameworks.values():
         if any(task.agent_id == agent.agent_id for task in framework.tasks.values()):
             return
     agent.restriction.drain = {**drain_info, "state": "DRAINED"}
     if drain_info["config"]["mark_gone"]:
-        membership.mark_gone(master, agent.agent_id, now)
+        membership.mark_gone(desk, agent.agent_id, now)
 
 
-def reactivate(master: Master, agent_id: str, now: float) -> str | None:
+def reactivate(desk: Desk, agent_id: str, now: float) -> str | None:
     """Offer an agent again; return why that cannot be, or None."""
-    restriction = _restriction(master, agent_id)
+    restriction = _restriction(desk, agent_id)
     if restriction.drain is not None and restriction.drain["state"] == "DRAINING":
         return "Agent is still in the DRAINING state"
     restriction.deactivated = False
     restriction.drain = None
-    master.allocate(now)
+    offers.allocate(desk, now)
     return None

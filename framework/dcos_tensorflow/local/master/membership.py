@@ -1,29 +1,27 @@
 """Agents come and go: registration, pings, loss, and what becomes of their tasks.
 
-Part of ``master``'s core, split off for its size: functions over a ``Master``. Called by it, by
-``operator_calls`` (MARK_AGENT_GONE), ``maintenance`` (a machine goes down), ``draining``, and by
-``agent_faults`` (a broken connection).
+Called by ``master``, by ``operator_calls`` (MARK_AGENT_GONE), by ``maintenance`` (a machine goes
+down) and by ``draining`` (an empty agent is gone for ever). Pure.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dcos_tensorflow.local import messages
-from dcos_tensorflow.local.master import draining, maintenance, offers
+from dcos_tensorflow.local.master import inverse_offers, offers
+from dcos_tensorflow.local.master.desk import Desk
 from dcos_tensorflow.local.master.records import (
     Agent,
     Framework,
     Restriction,
     Task,
     last_details,
+    machine_key,
     nanoseconds,
 )
 from dcos_tensorflow.local.resources import Resources
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.local.master.master import Master
 
 Json = dict[str, Any]
 
@@ -49,42 +47,41 @@ def removed(agent: Agent, why: str) -> Loss:
     return Loss("TASK_LOST", "REASON_AGENT_REMOVED", f"Agent {agent.hostname} removed: {why}")
 
 
-def register(master: Master, link: int, message: messages.RegisterAgent, now: float) -> None:
-    """Take an agent in: a new one, one that comes back, or one that lost its connection."""
-    state = master.state
+def register(desk: Desk, link: int, message: messages.RegisterAgent, now: float) -> Agent | None:
+    """Take an agent in: a new one, one that comes back, or one that lost its connection.
+
+    Returns None for one that may not come: it is told to leave.
+    """
+    state = desk.state
     agent_id = message.agent_id
     if agent_id is not None and agent_id in state.gone_agents:
         refusal = messages.ShutdownAgent("Agent has been marked gone")
-        master.send_to_link(link, refusal)
-        return
-    if maintenance.is_down(master, message.info):
-        master.send_to_link(link, messages.ShutdownAgent("Machine is DOWN"))
-        return
+        desk.send_to_link(link, refusal)
+        return None
+    if machine_key(message.info) in state.down_machines:
+        desk.send_to_link(link, messages.ShutdownAgent("Machine is DOWN"))
+        return None
     if agent_id is None:
-        before = master.agent_at(link)
+        before = state.agent_at(link)
         if before is not None:
             # A machine that was set up anew while its old agent was still waited for.
-            remove(
-                master, before, removed(before, "a new agent registered at the same address"), now
-            )
-        agent_id = f"{state.master_id}-S{state.next_agent}"
-        state.next_agent += 1
+            remove(desk, before, removed(before, "a new agent registered at the same address"), now)
+        agent_id = state.new_agent_id()
     agent = state.agents.get(agent_id)
     if agent is None:
-        agent = _admit(master, agent_id, link, message, now)
+        agent = _admit(desk, agent_id, link, message, now)
     agent.unanswered_pings = 0
     agent.disconnected = False
-    agent.next_ping = now + master.timing.agent_ping
-    master.send_to_agent(agent, messages.AgentRegistered(agent_id))
-    _reregister_tasks(master, agent, message, now)
-    draining.tell(master, agent)
+    agent.next_ping = now + desk.timing.agent_ping
+    desk.send_to_agent(agent, messages.AgentRegistered(agent_id))
+    _reregister_tasks(desk, agent, message, now)
     state.unreachable_agents.pop(agent_id, None)
-    master.agent_recovered(agent_id)
-    master.allocate(now)
+    state.recovering.discard(agent_id)
+    return agent
 
 
 def _admit(
-    master: Master, agent_id: str, link: int, message: messages.RegisterAgent, now: float
+    desk: Desk, agent_id: str, link: int, message: messages.RegisterAgent, now: float
 ) -> Agent:
     total = message.total if message.total is not None else message.info["offered_resources"]
     info = {k: v for k, v in message.info.items() if k != "offered_resources"}
@@ -95,34 +92,34 @@ def _admit(
         total=Resources.parse(total),
         registered_at=now,
         reregistered_at=None if message.agent_id is None else now,
-        restriction=master.state.restrictions.get(agent_id, Restriction()),
+        restriction=desk.state.restrictions.get(agent_id, Restriction()),
     )
-    agent.unavailability = maintenance.unavailability(master, agent)
-    master.state.agents[agent_id] = agent
+    agent.unavailability = desk.state.unavailability(agent)
+    desk.state.agents[agent_id] = agent
     return agent
 
 
 def _reregister_tasks(
-    master: Master, agent: Agent, message: messages.RegisterAgent, now: float
+    desk: Desk, agent: Agent, message: messages.RegisterAgent, now: float
 ) -> None:
     for known in message.frameworks:
-        _recover_framework(master, known, now)
+        _recover_framework(desk, known, now)
     told = set()
     for entry in message.tasks:
-        framework = master.state.frameworks.get(entry["framework_id"])
+        framework = desk.state.frameworks.get(entry["framework_id"])
         task_id = entry["info"]["task_id"]["value"]
         if framework is None:
             # Its framework was removed while the agent was away (Mesos shuts it down too).
             gone = messages.ShutdownFramework(entry["framework_id"])
-            master.send_to_agent(agent, gone)
+            desk.send_to_agent(agent, gone)
             continue
         told.add((framework.framework_id, task_id))
         if task_id in framework.tasks:
             framework.tasks[task_id].state = entry["state"]
             continue
-        _readmit_task(master, framework, agent, entry, now)
+        _readmit_task(desk, framework, agent, entry, now)
     # What the agent does not know any more never ran there, or ended unseen.
-    for framework in master.state.frameworks.values():
+    for framework in desk.state.frameworks.values():
         for task in list(framework.tasks.values()):
             key = (framework.framework_id, task.task_id)
             if task.agent_id == agent.agent_id and key not in told and not task.terminal:
@@ -131,12 +128,10 @@ def _reregister_tasks(
                     "REASON_RECONCILIATION",
                     "Reconciliation: Task is unknown to the agent",
                 )
-                lose_task(master, framework, task, loss, now)
+                lose_task(desk, framework, task, loss, now)
 
 
-def _readmit_task(
-    master: Master, framework: Framework, agent: Agent, entry: Json, now: float
-) -> None:
+def _readmit_task(desk: Desk, framework: Framework, agent: Agent, entry: Json, now: float) -> None:
     info = entry["info"]
     task_id = info["task_id"]["value"]
     task = framework.unreachable_tasks.pop(task_id, None)
@@ -160,7 +155,7 @@ def _readmit_task(
         key = (framework.framework_id, entry["group_executor_id"])
         agent.executors[key] = Resources.parse(entry["executor"]["resources"])
     if came_back and not task.terminal:
-        master.update_from_master(
+        desk.update_from_master(
             framework,
             task_id,
             task.status_update_state,
@@ -172,9 +167,9 @@ def _readmit_task(
         )
 
 
-def _recover_framework(master: Master, known: Json, now: float) -> None:
+def _recover_framework(desk: Desk, known: Json, now: float) -> None:
     framework_id = known["id"]["value"]
-    state = master.state
+    state = desk.state
     if framework_id in state.frameworks or framework_id in state.completed_frameworks:
         return
     framework = Framework(
@@ -190,51 +185,51 @@ def _recover_framework(master: Master, known: Json, now: float) -> None:
     state.frameworks[framework_id] = framework
 
 
-def ping(master: Master, agent: Agent, now: float) -> None:
+def ping(desk: Desk, agent: Agent, now: float) -> None:
     """Ask whether an agent is there; one that was silent too often is unreachable."""
-    if agent.unanswered_pings >= master.timing.agent_ping_timeouts:
-        master.state.unreachable_agents[agent.agent_id] = now
-        remove(master, agent, _UNREACHABLE, now)
+    if agent.unanswered_pings >= desk.timing.agent_ping_timeouts:
+        desk.state.unreachable_agents[agent.agent_id] = now
+        remove(desk, agent, _UNREACHABLE, now)
         return
     agent.unanswered_pings += 1
-    agent.next_ping = now + master.timing.agent_ping
-    master.send_to_agent(agent, messages.Ping())
+    agent.next_ping = now + desk.timing.agent_ping
+    desk.send_to_agent(agent, messages.Ping())
 
 
-def disconnected(master: Master, link: int, now: float) -> None:
+def disconnected(desk: Desk, link: int, now: float) -> None:
     """Note that the connection to an agent broke: no offers, no tasks without checkpoint."""
-    agent = master.agent_at(link)
+    agent = desk.state.agent_at(link)
     if agent is None:
         return
     agent.disconnected = True
-    for offer in list(master.state.offers.values()):
+    for offer in list(desk.state.offers.values()):
         if offer.agent_id == agent.agent_id:
-            offers.rescind(master, offer)
-    for framework in master.state.frameworks.values():
+            offers.rescind(desk, offer)
+    for framework in desk.state.frameworks.values():
         if framework.info.get("checkpoint", False):
             continue
         for task in list(framework.tasks.values()):
             if task.agent_id == agent.agent_id and not task.terminal:
-                lose_task(master, framework, task, _DISCONNECTED, now)
+                lose_task(desk, framework, task, _DISCONNECTED, now)
 
 
-def remove(master: Master, agent: Agent, loss: Loss, now: float) -> None:
+def remove(desk: Desk, agent: Agent, loss: Loss, now: float) -> None:
     """Take an agent out: updates for its tasks, RESCINDs, FAILURE."""
-    del master.state.agents[agent.agent_id]
-    for framework in master.state.frameworks.values():
+    del desk.state.agents[agent.agent_id]
+    for framework in desk.state.frameworks.values():
         for task in list(framework.tasks.values()):
             if task.agent_id == agent.agent_id and not task.terminal:
-                lose_task(master, framework, task, loss, now)
-    for offer in list(master.state.offers.values()):
+                lose_task(desk, framework, task, loss, now)
+    for offer in list(desk.state.offers.values()):
         if offer.agent_id == agent.agent_id:
-            offers.rescind(master, offer)
-    maintenance.drop_inverse_offers(master, agent_id=agent.agent_id, tell=True)
-    for framework in master.state.frameworks.values():
+            offers.rescind(desk, offer)
+    inverse_offers.drop(desk, agent_id=agent.agent_id, tell=True)
+    for framework in desk.state.frameworks.values():
         failure = {"agent_id": {"value": agent.agent_id}}
-        master.send_event(framework, {"type": "FAILURE", "failure": failure})
+        desk.send_event(framework, {"type": "FAILURE", "failure": failure})
 
 
-def lose_task(master: Master, framework: Framework, task: Task, loss: Loss, now: float) -> None:
+def lose_task(desk: Desk, framework: Framework, task: Task, loss: Loss, now: float) -> None:
     """Tell a framework that a task is lost, and to what."""
     sent = loss.state if framework.capable("PARTITION_AWARE") else "TASK_LOST"
     more: Json = {}
@@ -245,8 +240,8 @@ def lose_task(master: Master, framework: Framework, task: Task, loss: Loss, now:
         framework.unreachable_tasks[task.task_id] = task
     else:
         task.state = loss.state
-        master.complete_task(framework, task)
-    master.update_from_master(
+        desk.complete_task(framework, task)
+    desk.update_from_master(
         framework,
         task.task_id,
         sent,
@@ -261,19 +256,19 @@ def lose_task(master: Master, framework: Framework, task: Task, loss: Loss, now:
 # -- orders of the operator --------------------------------------------------------------------
 
 
-def mark_gone(master: Master, agent_id: str, now: float) -> None:
+def mark_gone(desk: Desk, agent_id: str, now: float) -> None:
     """Take an agent out for ever: it is told to shut down whenever it asks to come back."""
-    state = master.state
+    state = desk.state
     state.gone_agents[agent_id] = now
     state.unreachable_agents.pop(agent_id, None)
     state.restrictions.pop(agent_id, None)
-    master.agent_recovered(agent_id)
+    state.recovering.discard(agent_id)
     agent = state.agents.get(agent_id)
     if agent is not None:
-        master.send_to_agent(agent, messages.ShutdownAgent(_GONE.message))
-        remove(master, agent, _GONE, now)
+        desk.send_to_agent(agent, messages.ShutdownAgent(_GONE.message))
+        remove(desk, agent, _GONE, now)
     for framework in state.frameworks.values():
         for task in list(framework.unreachable_tasks.values()):
             if task.agent_id == agent_id:
                 task.unreachable_time = None
-                lose_task(master, framework, task, _GONE, now)
+                lose_task(desk, framework, task, _GONE, now)

@@ -1,22 +1,18 @@
 """Offers: made in allocation cycles, shown to their framework, taken back, refused.
 
-Part of ``master``'s core: functions over a ``Master``, called by it and by its other parts
-(``accept``, ``scheduler_calls``, ``membership``, ``maintenance``) and by ``faults``. Who gets what
-is decided by ``allocator``; an offer is used by ``accept``. Inverse offers are in ``maintenance``.
-Pure, as all of the master.
+Called by ``master`` in every cycle and by the other parts at the events after which Mesos allocates
+at once. Who gets what is decided by ``allocator``; an offer is used by ``accept``. Pure.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dcos_tensorflow.local.master.allocator import allocate
+from dcos_tensorflow.local.master import allocator, inverse_offers
+from dcos_tensorflow.local.master.desk import Desk
 from dcos_tensorflow.local.master.records import Filter, Framework, Offer, agent_url
 from dcos_tensorflow.local.resources import Resources
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.local.master.master import Master
 
 Json = dict[str, Any]
 
@@ -25,41 +21,38 @@ _MAX_REFUSE_SECONDS = 365 * 24 * 3600.0
 _DEFAULT_REFUSE_SECONDS = 5.0
 
 
-def make_offers(master: Master, now: float) -> None:
-    """Offer what is free, to whom ``allocator`` gives it."""
-    state = master.state
+def allocate(desk: Desk, now: float) -> None:
+    """Run one allocation cycle: offers, and inverse offers where machines will be away."""
+    _offer_what_is_free(desk, now)
+    inverse_offers.send(desk, now)
+
+
+def _offer_what_is_free(desk: Desk, now: float) -> None:
+    state = desk.state
     for framework in state.frameworks.values():
         framework.filters = [one for one in framework.filters if one.holds(now, state.cycles)]
     by_framework: dict[str, list[Offer]] = {}
-    for grant in allocate(master.state, now):
+    for grant in allocator.allocate(desk.state, now):
         offer = Offer(
-            offer_id=next_offer_id(master),
+            offer_id=state.new_offer_id(),
             framework_id=grant.framework_id,
             agent_id=grant.agent_id,
             mesos_role=grant.mesos_role,
             resources=grant.resources,
-            made_at=now,
         )
-        master.state.offers[offer.offer_id] = offer
+        state.offers[offer.offer_id] = offer
         for key in ((grant.mesos_role, ""), (grant.mesos_role, grant.framework_id)):
-            master.state.allocations[key] = master.state.allocations.get(key, 0) + 1
+            state.allocations[key] = state.allocations.get(key, 0) + 1
         by_framework.setdefault(grant.framework_id, []).append(offer)
-    for framework_id, offers in by_framework.items():
-        framework = master.state.frameworks[framework_id]
-        rendered = [_offer_json(master, framework, offer) for offer in offers]
-        master.send_event(framework, {"type": "OFFERS", "offers": {"offers": rendered}})
+    for framework_id, made in by_framework.items():
+        framework = state.frameworks[framework_id]
+        rendered = [_offer_json(desk, framework, offer) for offer in made]
+        desk.send_event(framework, {"type": "OFFERS", "offers": {"offers": rendered}})
 
 
-def next_offer_id(master: Master) -> str:
-    """Return the next offer id."""
-    number = master.state.next_offer
-    master.state.next_offer += 1
-    return f"{master.state.master_id}-O{number}"
-
-
-def _offer_json(master: Master, framework: Framework, offer: Offer) -> Json:
+def _offer_json(desk: Desk, framework: Framework, offer: Offer) -> Json:
     # As the framework's capabilities let it see the offer.
-    agent = master.state.agents[offer.agent_id]
+    agent = desk.state.agents[offer.agent_id]
     multi_role = framework.capable("MULTI_ROLE")
     resources = offer.resources if multi_role else offer.resources.allocated_to(None)
     found: Json = {
@@ -84,21 +77,21 @@ def _offer_json(master: Master, framework: Framework, offer: Offer) -> Json:
     return found
 
 
-def drop(master: Master, offer: Offer) -> None:
+def drop(desk: Desk, offer: Offer) -> None:
     """Forget an offer; its resources are free again."""
-    master.state.offers.pop(offer.offer_id, None)
+    desk.state.offers.pop(offer.offer_id, None)
 
 
-def rescind(master: Master, offer: Offer) -> None:
+def rescind(desk: Desk, offer: Offer) -> None:
     """Take an offer back and tell its framework."""
-    drop(master, offer)
-    framework = master.state.frameworks[offer.framework_id]
+    drop(desk, offer)
+    framework = desk.state.frameworks[offer.framework_id]
     event = {"type": "RESCIND", "rescind": {"offer_id": {"value": offer.offer_id}}}
-    master.send_event(framework, event)
+    desk.send_event(framework, event)
 
 
 def refuse(
-    master: Master,
+    desk: Desk,
     offer: Offer,
     resources: Resources,
     filters: Json | None,
@@ -112,15 +105,15 @@ def refuse(
     if seconds == 0 or not resources:
         return
     # A filter outlives the next cycle (Mesos: MESOS-4302).
-    until = now + max(seconds, master.timing.allocation)
+    until = now + max(seconds, desk.timing.allocation)
     refused = resources.allocated_to(None)
-    framework = master.state.frameworks[offer.framework_id]
-    cycles = master.state.cycles
+    framework = desk.state.frameworks[offer.framework_id]
+    cycles = desk.state.cycles
     framework.filters.append(Filter(offer.mesos_role, offer.agent_id, refused, until, cycles))
 
 
-def drop_offers_of(master: Master, framework: Framework) -> None:
+def drop_offers_of(desk: Desk, framework: Framework) -> None:
     """Forget all offers of a framework without a RESCIND."""
-    for offer in list(master.state.offers.values()):
+    for offer in list(desk.state.offers.values()):
         if offer.framework_id == framework.framework_id:
-            drop(master, offer)
+            drop(desk, offer)

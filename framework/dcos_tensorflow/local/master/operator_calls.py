@@ -11,18 +11,19 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dcos_tensorflow.local.agent.agent_views import version
 from dcos_tensorflow.local.master import (
     draining,
+    frameworks,
     maintenance,
     membership,
     operator_v1_views,
     operator_views,
 )
-from dcos_tensorflow.local.master.master import Master
-from dcos_tensorflow.local.master.scheduler_calls import JSON, TEXT, Reply, bad_request, parse_json
+from dcos_tensorflow.local.master.desk import Desk
+from dcos_tensorflow.local.master.replies import JSON, TEXT, Reply, bad_request, parse_json
 from dcos_tensorflow.local.master.schema import ConversionError
 from dcos_tensorflow.local.master.validation import NOT_SUPPORTED, role_error
+from dcos_tensorflow.local.shared_views import version
 
 Json = dict[str, Any]
 
@@ -32,7 +33,7 @@ def json_reply(body: object) -> Reply:
     return Reply(200, json.dumps(body, separators=(",", ":")), JSON)
 
 
-def call(master: Master, body: bytes, now: float) -> Reply:
+def call(desk: Desk, body: bytes, now: float) -> Reply:
     """Answer one POST to ``/api/v1``."""
     try:
         parsed = parse_json(body)
@@ -43,7 +44,7 @@ def call(master: Master, body: bytes, now: float) -> Reply:
         return bad_request("Failed to validate master::Call: Expecting 'type' to be present")
     view = _VIEWS.get(kind)
     if view is not None:
-        return json_reply({"type": kind, kind.lower(): view(master)})
+        return json_reply({"type": kind, kind.lower(): view(desk)})
     handler = _CALLS.get(kind)
     if handler is None:
         return Reply(501, f"{NOT_SUPPORTED}: call {kind}", TEXT)
@@ -51,18 +52,18 @@ def call(master: Master, body: bytes, now: float) -> Reply:
     if field not in parsed:
         return bad_request(f"Failed to validate master::Call: Expecting '{field}' to be present")
     try:
-        return handler(master, parsed[field], now)
+        return handler(desk, parsed[field], now)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return bad_request(f"Failed to validate master::Call: {kind}: {error!r}")
 
 
-_VIEWS: dict[str, Callable[[Master], Json]] = {
-    "GET_HEALTH": lambda master: {"healthy": True},
-    "GET_VERSION": lambda master: {"version_info": version()},
-    "GET_MASTER": lambda master: {
-        "master_info": master.master_info(),
-        "start_time": master.started_at,
-        "elected_time": master.started_at,
+_VIEWS: dict[str, Callable[[Desk], Json]] = {
+    "GET_HEALTH": lambda desk: {"healthy": True},
+    "GET_VERSION": lambda desk: {"version_info": version()},
+    "GET_MASTER": lambda desk: {
+        "master_info": desk.master_info(),
+        "start_time": desk.started_at,
+        "elected_time": desk.started_at,
     },
     "GET_STATE": operator_v1_views.get_state,
     "GET_AGENTS": operator_v1_views.get_agents,
@@ -70,35 +71,35 @@ _VIEWS: dict[str, Callable[[Master], Json]] = {
     "GET_TASKS": operator_v1_views.get_tasks,
     "GET_ROLES": operator_v1_views.get_roles,
     "GET_MAINTENANCE_STATUS": operator_v1_views.get_maintenance_status,
-    "GET_MAINTENANCE_SCHEDULE": lambda master: {"schedule": {"windows": master.state.maintenance}},
+    "GET_MAINTENANCE_SCHEDULE": lambda desk: {"schedule": {"windows": desk.state.maintenance}},
 }
 
 
-def _teardown(master: Master, body: Json, now: float) -> Reply:
-    framework = master.state.frameworks.get(body["framework_id"]["value"])
+def _teardown(desk: Desk, body: Json, now: float) -> Reply:
+    framework = desk.state.frameworks.get(body["framework_id"]["value"])
     if framework is None:
         return bad_request("No framework found with specified ID")
-    master.remove_framework(framework, now)
+    frameworks.remove(desk, framework, now)
     return Reply(200)
 
 
-def _known_agent(master: Master, body: Json) -> str | Reply:
+def _known_agent(desk: Desk, body: Json) -> str | Reply:
     agent_id = str(body["agent_id"]["value"])
-    return agent_id if master.knows_agent(agent_id) else Reply(404, "Agent not found", TEXT)
+    return agent_id if desk.state.knows_agent(agent_id) else Reply(404, "Agent not found", TEXT)
 
 
-def _mark_gone(master: Master, body: Json, now: float) -> Reply:
-    if body["agent_id"]["value"] in master.state.gone_agents:
+def _mark_gone(desk: Desk, body: Json, now: float) -> Reply:
+    if body["agent_id"]["value"] in desk.state.gone_agents:
         return Reply(200)
-    agent_id = _known_agent(master, body)
+    agent_id = _known_agent(desk, body)
     if isinstance(agent_id, Reply):
         return agent_id
-    membership.mark_gone(master, agent_id, now)
+    membership.mark_gone(desk, agent_id, now)
     return Reply(200)
 
 
-def _drain(master: Master, body: Json, now: float) -> Reply:
-    agent_id = _known_agent(master, body)
+def _drain(desk: Desk, body: Json, now: float) -> Reply:
+    agent_id = _known_agent(desk, body)
     if isinstance(agent_id, Reply):
         return agent_id
     grace = body.get("max_grace_period")
@@ -107,27 +108,27 @@ def _drain(master: Master, body: Json, now: float) -> Reply:
         seconds = float(grace.get("seconds", 0)) + float(grace.get("nanos", 0)) / 1e9
     elif grace is not None:
         seconds = float(str(grace).removesuffix("s"))
-    draining.drain(master, agent_id, seconds, bool(body.get("mark_gone", False)), now)
+    draining.drain(desk, agent_id, seconds, bool(body.get("mark_gone", False)), now)
     return Reply(200)
 
 
-def _deactivate(master: Master, body: Json, now: float) -> Reply:
-    agent_id = _known_agent(master, body)
+def _deactivate(desk: Desk, body: Json, now: float) -> Reply:
+    agent_id = _known_agent(desk, body)
     if isinstance(agent_id, Reply):
         return agent_id
-    draining.deactivate(master, agent_id)
+    draining.deactivate(desk, agent_id)
     return Reply(200)
 
 
-def _reactivate(master: Master, body: Json, now: float) -> Reply:
-    agent_id = _known_agent(master, body)
+def _reactivate(desk: Desk, body: Json, now: float) -> Reply:
+    agent_id = _known_agent(desk, body)
     if isinstance(agent_id, Reply):
         return agent_id
-    problem = draining.reactivate(master, agent_id, now)
+    problem = draining.reactivate(desk, agent_id, now)
     return Reply(200) if problem is None else bad_request(problem)
 
 
-def _update_quota(master: Master, body: Json, now: float) -> Reply:
+def _update_quota(desk: Desk, body: Json, now: float) -> Reply:
     quotas = {}
     for config in body["quota_configs"]:
         role = config["role"]
@@ -139,9 +140,9 @@ def _update_quota(master: Master, body: Json, now: float) -> Reply:
             name: round(_scalar(value) * 1000) for name, value in config.get("limits", {}).items()
         }
     for role, limits in quotas.items():
-        master.state.quotas.pop(role, None)
+        desk.state.quotas.pop(role, None)
         if limits:
-            master.state.quotas[role] = limits
+            desk.state.quotas[role] = limits
     return Reply(200)
 
 
@@ -149,26 +150,26 @@ def _scalar(value: Any) -> float:
     return float(value["value"] if isinstance(value, dict) else value)
 
 
-def _update_schedule(master: Master, body: Json, now: float) -> Reply:
+def _update_schedule(desk: Desk, body: Json, now: float) -> Reply:
     windows = body["schedule"].get("windows", [])
-    problem = maintenance.schedule_error(master, windows)
+    problem = maintenance.schedule_error(desk, windows)
     if problem is not None:
         return bad_request(problem)
-    maintenance.set_schedule(master, windows, now)
+    maintenance.set_schedule(desk, windows, now)
     return Reply(200)
 
 
-def _start_maintenance(master: Master, body: Json, now: float) -> Reply:
-    problem = maintenance.start(master, body["machines"], now)
+def _start_maintenance(desk: Desk, body: Json, now: float) -> Reply:
+    problem = maintenance.start(desk, body["machines"], now)
     return Reply(200) if problem is None else bad_request(problem)
 
 
-def _stop_maintenance(master: Master, body: Json, now: float) -> Reply:
-    problem = maintenance.stop(master, body["machines"])
+def _stop_maintenance(desk: Desk, body: Json, now: float) -> Reply:
+    problem = maintenance.stop(desk, body["machines"])
     return Reply(200) if problem is None else bad_request(problem)
 
 
-_CALLS: dict[str, Callable[[Master, Json, float], Reply]] = {
+_CALLS: dict[str, Callable[[Desk, Json, float], Reply]] = {
     "TEARDOWN": _teardown,
     "MARK_AGENT_GONE": _mark_gone,
     "DRAIN_AGENT": _drain,
@@ -181,56 +182,54 @@ _CALLS: dict[str, Callable[[Master, Json, float], Reply]] = {
 }
 
 
-def get(
-    master: Master, path: str, query: Mapping[str, list[str]], form: bytes, now: float
-) -> Reply:
+def get(desk: Desk, path: str, query: Mapping[str, list[str]], form: bytes, now: float) -> Reply:
     """Answer the endpoints that are no calls. ``form`` is the request's body."""
     if path == "/health":
         return Reply(200)
     if path == "/version":
         return json_reply(version())
     if path == "/metrics/snapshot":
-        return json_reply(operator_views.metrics(master, now))
+        return json_reply(operator_views.metrics(desk, now))
     if path == "/tasks":
         limit, offset = (int(query.get(name, [default])[0]) for name, default in _PAGE.items())
-        return json_reply(operator_views.tasks(master, limit, offset))
+        return json_reply(operator_views.tasks(desk, limit, offset))
     if path == "/teardown":
         fields = urllib.parse.parse_qs(form.decode("utf-8", "replace"))
         framework_id = fields.get("frameworkId", [""])[0]
-        return _teardown(master, {"framework_id": {"value": framework_id}}, now)
+        return _teardown(desk, {"framework_id": {"value": framework_id}}, now)
     if path in _FORMS and form:
-        return _posted(master, path, form, now)
+        return _posted(desk, path, form, now)
     view = _PAGES.get(path.removesuffix(".json"))
     if view is None:
         return Reply(404)
-    return json_reply(view(master))
+    return json_reply(view(desk))
 
 
-def _posted(master: Master, path: str, form: bytes, now: float) -> Reply:
+def _posted(desk: Desk, path: str, form: bytes, now: float) -> Reply:
     """Answer the maintenance endpoints that are older than the calls; they take bare JSON."""
     field, handler = _FORMS[path]
     try:
-        return handler(master, {field: parse_json(form)}, now)
+        return handler(desk, {field: parse_json(form)}, now)
     except ConversionError as error:
         return bad_request(str(error))
     except (KeyError, TypeError, AttributeError) as error:
         return bad_request(f"Failed to convert JSON: {error!r}")
 
 
-_FORMS: dict[str, tuple[str, Callable[[Master, Json, float], Reply]]] = {
+_FORMS: dict[str, tuple[str, Callable[[Desk, Json, float], Reply]]] = {
     "/maintenance/schedule": ("schedule", _update_schedule),
     "/machine/down": ("machines", _start_maintenance),
     "/machine/up": ("machines", _stop_maintenance),
 }
 _PAGE = {"limit": "100", "offset": "0"}
-_PAGES: dict[str, Callable[[Master], Json]] = {
+_PAGES: dict[str, Callable[[Desk], Json]] = {
     "/state": operator_views.state,
     "/state-summary": operator_views.state_summary,
     "/frameworks": operator_views.frameworks,
     "/slaves": operator_views.slaves,
     "/roles": operator_views.roles,
-    "/maintenance/schedule": lambda master: {"windows": master.state.maintenance},
-    "/maintenance/status": lambda master: dict(
-        operator_v1_views.get_maintenance_status(master)["status"]
+    "/maintenance/schedule": lambda desk: {"windows": desk.state.maintenance},
+    "/maintenance/status": lambda desk: dict(
+        operator_v1_views.get_maintenance_status(desk)["status"]
     ),
 }

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcos_tensorflow.local.agent.agent_views import AGENT_CAPABILITIES
-from dcos_tensorflow.local.master import maintenance
-from dcos_tensorflow.local.master.master import MESOS_VERSION, Master
-from dcos_tensorflow.local.master.records import Agent, Framework, Task, nanoseconds
+from dcos_tensorflow.local.master.desk import Desk
+from dcos_tensorflow.local.master.records import Agent, Framework, Task, machine_key, nanoseconds
 from dcos_tensorflow.local.resources import Resources
+from dcos_tensorflow.local.shared_views import AGENT_CAPABILITIES, MESOS_VERSION
 
 Json = dict[str, Any]
 
 
-def get_agents(master: Master) -> Json:
+def get_agents(desk: Desk) -> Json:
     """Return the body of GET_AGENTS."""
-    agents = [_agent_v1(master, agent) for agent in master.state.agents.values()]
+    agents = [_agent_v1(desk, agent) for agent in desk.state.agents.values()]
     return {"agents": agents, "recovered_agents": []}
 
 
-def _agent_v1(master: Master, agent: Agent) -> Json:
+def _agent_v1(desk: Desk, agent: Agent) -> Json:
     shown = ("hostname", "port", "resources", "attributes", "checkpoint", "domain")
     info: Json = {name: agent.info[name] for name in shown if name in agent.info}
     info["id"] = {"value": agent.agent_id}
@@ -38,10 +37,10 @@ def _agent_v1(master: Master, agent: Agent) -> Json:
     }
     if agent.reregistered_at is not None:
         found["reregistered_time"] = nanoseconds(agent.reregistered_at)
-    allocated = master.state.used(agent.agent_id)
+    allocated = desk.state.used(agent.agent_id)
     if allocated:
         found["allocated_resources"] = allocated.to_json(refined=False)
-    offered = master.state.offered(agent.agent_id)
+    offered = desk.state.offered(agent.agent_id)
     if offered:
         found["offered_resources"] = offered.to_json(refined=False)
     drain = agent.restriction.drain
@@ -52,9 +51,9 @@ def _agent_v1(master: Master, agent: Agent) -> Json:
     return found
 
 
-def get_frameworks(master: Master) -> Json:
+def get_frameworks(desk: Desk) -> Json:
     """Return the body of GET_FRAMEWORKS."""
-    state = master.state
+    state = desk.state
     return {
         "frameworks": [_framework_v1(one) for one in state.frameworks.values()],
         "completed_frameworks": [
@@ -78,11 +77,11 @@ def _framework_v1(framework: Framework) -> Json:
     }
 
 
-def get_tasks(master: Master) -> Json:
+def get_tasks(desk: Desk) -> Json:
     """Return the body of GET_TASKS."""
     frameworks = [
-        *master.state.frameworks.values(),
-        *master.state.completed_frameworks.values(),
+        *desk.state.frameworks.values(),
+        *desk.state.completed_frameworks.values(),
     ]
     return {
         "tasks": [_task_v1(t) for f in frameworks for t in f.tasks.values()],
@@ -116,11 +115,11 @@ def _task_v1(task: Task) -> Json:
     return found
 
 
-def get_roles(master: Master) -> Json:
+def get_roles(desk: Desk) -> Json:
     """Return the body of GET_ROLES."""
     roles = []
-    for role in role_names(master):
-        held = allocated_to_role(master, role) + offered_to_role(master, role)
+    for role in role_names(desk):
+        held = allocated_to_role(desk, role) + offered_to_role(desk, role)
         one: Json = {"name": role, "weight": 1.0}
         if held:
             # Quantities: what is no number, ports, is left out.
@@ -129,20 +128,20 @@ def get_roles(master: Master) -> Json:
                 for name in ("cpus", "disk", "gpus", "mem")
                 if held.thousandths(name)
             ]
-        frameworks = frameworks_in(master, role)
+        frameworks = frameworks_in(desk, role)
         if frameworks:
             one["frameworks"] = [{"value": framework_id} for framework_id in frameworks]
         roles.append(one)
     return {"roles": roles}
 
 
-def get_maintenance_status(master: Master) -> Json:
+def get_maintenance_status(desk: Desk) -> Json:
     """Return the body of GET_MAINTENANCE_STATUS."""
-    state = master.state
+    state = desk.state
     draining: list[Json] = []
     down: list[Json] = []
     for machine in (m for w in state.maintenance for m in w.get("machine_ids", [])):
-        key = maintenance.machine_key(machine)
+        key = machine_key(machine)
         if key in state.down_machines:
             down.append(machine)
             continue
@@ -160,25 +159,25 @@ def get_maintenance_status(master: Master) -> Json:
     return {"status": status}
 
 
-def get_state(master: Master) -> Json:
+def get_state(desk: Desk) -> Json:
     """Return the body of GET_STATE."""
     return {
-        "get_tasks": get_tasks(master),
+        "get_tasks": get_tasks(desk),
         "get_executors": {},
-        "get_frameworks": get_frameworks(master),
-        "get_agents": get_agents(master),
+        "get_frameworks": get_frameworks(desk),
+        "get_agents": get_agents(desk),
     }
 
 
-def role_names(master: Master) -> list[str]:
+def role_names(desk: Desk) -> list[str]:
     """Return every role that a framework or a quota names."""
-    names = {role for one in master.state.frameworks.values() for role in one.roles}
-    return sorted(names | set(master.state.quotas))
+    names = {role for one in desk.state.frameworks.values() for role in one.roles}
+    return sorted(names | set(desk.state.quotas))
 
 
-def frameworks_in(master: Master, role: str) -> list[str]:
+def frameworks_in(desk: Desk, role: str) -> list[str]:
     """Return the ids of the frameworks in a role."""
-    known = master.state.frameworks.values()
+    known = desk.state.frameworks.values()
     return [framework.framework_id for framework in known if role in framework.roles]
 
 
@@ -186,19 +185,19 @@ def _of_role(resources: Resources, role: str) -> Resources:
     return Resources({k: v for k, v in resources if k.allocated == role})
 
 
-def allocated_to_role(master: Master, role: str) -> Resources:
+def allocated_to_role(desk: Desk, role: str) -> Resources:
     """Return what tasks of a role hold."""
     total = Resources()
-    for agent_id in master.state.agents:
-        total += _of_role(master.state.used(agent_id), role)
+    for agent_id in desk.state.agents:
+        total += _of_role(desk.state.used(agent_id), role)
     return total
 
 
-def offered_to_role(master: Master, role: str) -> Resources:
+def offered_to_role(desk: Desk, role: str) -> Resources:
     """Return what is on offer to a role."""
     total = Resources()
-    for agent_id in master.state.agents:
-        total += _of_role(master.state.offered(agent_id), role)
+    for agent_id in desk.state.agents:
+        total += _of_role(desk.state.offered(agent_id), role)
     return total
 
 

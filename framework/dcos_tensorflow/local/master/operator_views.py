@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dcos_tensorflow.local.agent.agent_views import AGENT_CAPABILITIES, version
-from dcos_tensorflow.local.master.master import MESOS_VERSION, Master
+from dcos_tensorflow.local.master.desk import Desk
 from dcos_tensorflow.local.master.operator_v1_views import (
     agent_pid,
     allocated_to_role,
@@ -19,73 +18,81 @@ from dcos_tensorflow.local.master.operator_v1_views import (
 )
 from dcos_tensorflow.local.master.records import Agent, Framework, Offer, Task
 from dcos_tensorflow.local.resources import Resources
-from dcos_tensorflow.local.task_views import attributes, reserved, scalars, status_summary
+from dcos_tensorflow.local.shared_views import (
+    AGENT_CAPABILITIES,
+    MESOS_VERSION,
+    attributes,
+    reserved,
+    scalars,
+    status_summary,
+    version,
+)
 
 Json = dict[str, Any]
 
 
-def state(master: Master) -> Json:
+def state(desk: Desk) -> Json:
     """Return the body of ``/state``."""
-    agents = master.state.agents.values()
+    agents = desk.state.agents.values()
     leader = {
-        "id": master.state.master_id,
-        "pid": master.address.pid,
-        "port": master.address.port,
-        "hostname": master.address.hostname,
+        "id": desk.state.master_id,
+        "pid": desk.address.pid,
+        "port": desk.address.port,
+        "hostname": desk.address.hostname,
     }
     return {
         **version(),
-        "start_time": master.started_at,
-        "elected_time": master.started_at,
-        "id": master.state.master_id,
-        "pid": master.address.pid,
-        "hostname": master.address.hostname,
+        "start_time": desk.started_at,
+        "elected_time": desk.started_at,
+        "id": desk.state.master_id,
+        "pid": desk.address.pid,
+        "hostname": desk.address.hostname,
         "capabilities": ["AGENT_UPDATE", "AGENT_DRAINING", "QUOTA_V2"],
         "activated_slaves": float(sum(not one.restriction.deactivated for one in agents)),
         "deactivated_slaves": float(sum(one.restriction.deactivated for one in agents)),
-        "unreachable_slaves": float(len(master.state.unreachable_agents)),
-        "leader": master.address.pid,
+        "unreachable_slaves": float(len(desk.state.unreachable_agents)),
+        "leader": desk.address.pid,
         "leader_info": leader,
         "cluster": "local",
-        "slaves": [_slave(master, agent) for agent in agents],
+        "slaves": [_slave(desk, agent) for agent in agents],
         "recovered_slaves": [],
-        **{k: v for k, v in frameworks(master).items() if k != "unregistered_frameworks"},
+        **{k: v for k, v in frameworks(desk).items() if k != "unregistered_frameworks"},
         "orphan_tasks": [],
         "unregistered_frameworks": [],
     }
 
 
-def state_summary(master: Master) -> Json:
+def state_summary(desk: Desk) -> Json:
     """Return the body of ``/state-summary``."""
     return {
-        "hostname": master.address.hostname,
+        "hostname": desk.address.hostname,
         "cluster": "local",
         "slaves": [
-            {**_slave(master, agent), **_counts(_tasks_on(master, agent))}
-            for agent in master.state.agents.values()
+            {**_slave(desk, agent), **_counts(_tasks_on(desk, agent))}
+            for agent in desk.state.agents.values()
         ],
         "frameworks": [
             {
                 **{
                     k: v
-                    for k, v in _framework(master, framework).items()
+                    for k, v in _framework(desk, framework).items()
                     if k not in ("tasks", "unreachable_tasks", "completed_tasks", "offers")
                 },
                 **_counts([*framework.tasks.values(), *framework.completed_tasks]),
                 "slave_ids": sorted({task.agent_id for task in framework.tasks.values()}),
             }
-            for framework in master.state.frameworks.values()
+            for framework in desk.state.frameworks.values()
         ],
     }
 
 
-def slaves(master: Master) -> Json:
+def slaves(desk: Desk) -> Json:
     """Return the body of ``/slaves``."""
     found = []
-    for agent in master.state.agents.values():
+    for agent in desk.state.agents.values():
         unreserved = agent.total.filter([])
-        used = master.state.used(agent.agent_id)
-        offered = master.state.offered(agent.agent_id)
+        used = desk.state.used(agent.agent_id)
+        offered = desk.state.offered(agent.agent_id)
         full = {
             role: Resources({k: v for k, v in agent.total if k.reservation_role == role}).to_json(
                 refined=False
@@ -94,7 +101,7 @@ def slaves(master: Master) -> Json:
         }
         found.append(
             {
-                **_slave(master, agent),
+                **_slave(desk, agent),
                 "reserved_resources_full": full,
                 "unreserved_resources_full": unreserved.to_json(refined=False),
                 "used_resources_full": used.to_json(refined=False),
@@ -104,7 +111,7 @@ def slaves(master: Master) -> Json:
     return {"slaves": found, "recovered_slaves": []}
 
 
-def _slave(master: Master, agent: Agent) -> Json:
+def _slave(desk: Desk, agent: Agent) -> Json:
     found: Json = {
         "id": agent.agent_id,
         "hostname": agent.hostname,
@@ -113,8 +120,8 @@ def _slave(master: Master, agent: Agent) -> Json:
         "pid": agent_pid(agent),
         "registered_time": agent.registered_at,
         "resources": scalars(agent.total),
-        "used_resources": scalars(master.state.used(agent.agent_id)),
-        "offered_resources": scalars(master.state.offered(agent.agent_id)),
+        "used_resources": scalars(desk.state.used(agent.agent_id)),
+        "offered_resources": scalars(desk.state.offered(agent.agent_id)),
         "reserved_resources": reserved(agent.total),
         "unreserved_resources": scalars(agent.total.filter([])),
         "active": agent.active,
@@ -129,23 +136,23 @@ def _slave(master: Master, agent: Agent) -> Json:
     return found
 
 
-def frameworks(master: Master) -> Json:
+def frameworks(desk: Desk) -> Json:
     """Return the body of ``/frameworks``."""
-    state = master.state
+    state = desk.state
     return {
-        "frameworks": [_framework(master, one) for one in state.frameworks.values()],
+        "frameworks": [_framework(desk, one) for one in state.frameworks.values()],
         "completed_frameworks": [
-            _framework(master, one) for one in state.completed_frameworks.values()
+            _framework(desk, one) for one in state.completed_frameworks.values()
         ],
         "unregistered_frameworks": [],
     }
 
 
-def _framework(master: Master, framework: Framework) -> Json:
+def _framework(desk: Desk, framework: Framework) -> Json:
     info = framework.info
     offers = [
         offer
-        for offer in master.state.offers.values()
+        for offer in desk.state.offers.values()
         if offer.framework_id == framework.framework_id
     ]
     offered = Resources()
@@ -219,9 +226,9 @@ def _task(task: Task) -> Json:
     return found
 
 
-def tasks(master: Master, limit: int, offset: int) -> Json:
+def tasks(desk: Desk, limit: int, offset: int) -> Json:
     """Return the body of ``/tasks``, newest first."""
-    known = [*master.state.frameworks.values(), *master.state.completed_frameworks.values()]
+    known = [*desk.state.frameworks.values(), *desk.state.completed_frameworks.values()]
     found = [
         task
         for framework in known
@@ -234,12 +241,12 @@ def tasks(master: Master, limit: int, offset: int) -> Json:
     return {"tasks": [_task(task) for task in found[::-1][offset : offset + limit]]}
 
 
-def roles(master: Master) -> Json:
+def roles(desk: Desk) -> Json:
     """Return the body of ``/roles``."""
     found = []
-    for role in role_names(master):
-        allocated, offered = allocated_to_role(master, role), offered_to_role(master, role)
-        limits = master.state.quotas.get(role, {})
+    for role in role_names(desk):
+        allocated, offered = allocated_to_role(desk, role), offered_to_role(desk, role)
+        limits = desk.state.quotas.get(role, {})
         found.append(
             {
                 "name": role,
@@ -254,7 +261,7 @@ def roles(master: Master) -> Json:
                 "allocated": _amounts(allocated),
                 "offered": _amounts(offered),
                 "reserved": {},
-                "frameworks": frameworks_in(master, role),
+                "frameworks": frameworks_in(desk, role),
             }
         )
     return {"roles": found}
@@ -264,10 +271,10 @@ def _amounts(resources: Resources) -> Json:
     return {k: v for k, v in scalars(resources).items() if v} if resources else {}
 
 
-def _tasks_on(master: Master, agent: Agent) -> list[Task]:
+def _tasks_on(desk: Desk, agent: Agent) -> list[Task]:
     return [
         task
-        for framework in master.state.frameworks.values()
+        for framework in desk.state.frameworks.values()
         for task in (*framework.tasks.values(), *framework.completed_tasks)
         if task.agent_id == agent.agent_id
     ]
@@ -310,12 +317,12 @@ _COUNTED_STATES = (
 )
 
 
-def metrics(master: Master, now: float) -> Json:
+def metrics(desk: Desk, now: float) -> Json:
     """Return the body of ``/metrics/snapshot``: Mesos' names, those that are counted here."""
     total, used = Resources(), Resources()
-    for agent in master.state.agents.values():
+    for agent in desk.state.agents.values():
         total += agent.total
-        used += master.state.used(agent.agent_id)
+        used += desk.state.used(agent.agent_id)
     found: dict[str, float] = {}
     for name in ("cpus", "mem", "disk", "gpus"):
         found[f"master/{name}_total"] = total.scalar(name)
@@ -323,27 +330,27 @@ def metrics(master: Master, now: float) -> Json:
         found[f"master/{name}_percent"] = (
             used.scalar(name) / total.scalar(name) if total.scalar(name) else 0.0
         )
-    known = list(master.state.frameworks.values())
+    known = list(desk.state.frameworks.values())
     connected = float(sum(one.connected for one in known))
     found["master/frameworks_active"] = found["master/frameworks_connected"] = connected
     away = float(len(known)) - connected
     found["master/frameworks_inactive"] = found["master/frameworks_disconnected"] = away
-    agents = master.state.agents.values()
+    agents = desk.state.agents.values()
     found["master/slaves_active"] = float(sum(one.active for one in agents))
     found["master/slaves_connected"] = float(sum(not one.disconnected for one in agents))
     found["master/slaves_disconnected"] = float(sum(one.disconnected for one in agents))
-    found["master/slaves_unreachable"] = float(len(master.state.unreachable_agents))
-    found["master/outstanding_offers"] = float(len(master.state.offers))
+    found["master/slaves_unreachable"] = float(len(desk.state.unreachable_agents))
+    found["master/outstanding_offers"] = float(len(desk.state.offers))
     found["master/elected"] = 1.0
-    found["master/uptime_secs"] = now - master.started_at
+    found["master/uptime_secs"] = now - desk.started_at
     states = [
         task.state
-        for framework in [*known, *master.state.completed_frameworks.values()]
+        for framework in [*known, *desk.state.completed_frameworks.values()]
         for task in (*framework.tasks.values(), *framework.completed_tasks)
     ]
     for name in _COUNTED_STATES:
         found[f"master/tasks_{name}"] = float(states.count(f"TASK_{name.upper()}"))
-    found.update({name: float(count) for name, count in master.counters.items()})
+    found.update({name: float(count) for name, count in desk.counters.items()})
     load = os.getloadavg()
     found["system/cpus_total"] = float(os.cpu_count() or 1)
     for name, value in zip(("1min", "5min", "15min"), load, strict=True):

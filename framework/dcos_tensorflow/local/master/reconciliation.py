@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcos_tensorflow.local.master.master import Master
+from dcos_tensorflow.local.master.desk import Desk
 from dcos_tensorflow.local.master.records import Framework, Task, last_details, nanoseconds
 
 Json = dict[str, Any]
@@ -16,27 +16,27 @@ _REASON = "REASON_RECONCILIATION"
 
 
 def reconcile(
-    master: Master, framework: Framework, wanted: list[tuple[str, str | None]], now: float
+    desk: Desk, framework: Framework, wanted: list[tuple[str, str | None]], now: float
 ) -> None:
     """Answer for each (task id, agent id); for all that is known when ``wanted`` is empty."""
     if not wanted:
         for task in list(framework.tasks.values()):
-            _answer_known(master, framework, task, now)
+            _answer_known(desk, framework, task, now)
         return
     for task_id, agent_id in wanted:
-        answer(master, framework, task_id, agent_id, now)
+        answer(desk, framework, task_id, agent_id, now)
 
 
 def answer(
-    master: Master, framework: Framework, task_id: str, agent_id: str | None, now: float
+    desk: Desk, framework: Framework, task_id: str, agent_id: str | None, now: float
 ) -> None:
     """Answer for one task."""
-    state = master.state
+    state = desk.state
     known = framework.tasks.get(task_id)
     if known is not None and agent_id in (None, known.agent_id):
-        _answer_known(master, framework, known, now)
+        _answer_known(desk, framework, known, now)
         return
-    if known is None and master.recovering(agent_id, now):
+    if known is None and state.may_come_back(agent_id, now):
         # Its agent may still come back and tell: silence, as in Mesos.
         return
     unreachable = framework.unreachable_tasks.get(task_id)
@@ -50,7 +50,7 @@ def answer(
         since = state.unreachable_agents[agent_id]
     elif agent_id in state.gone_agents:
         found, text = "TASK_GONE_BY_OPERATOR", "Task is gone"
-    master.update_from_master(
+    desk.update_from_master(
         framework,
         task_id,
         found if framework.capable("PARTITION_AWARE") else "TASK_LOST",
@@ -62,7 +62,7 @@ def answer(
     )
 
 
-def reconcile_operations(master: Master, framework: Framework, wanted: list[str]) -> None:
+def reconcile_operations(desk: Desk, framework: Framework, wanted: list[str]) -> None:
     """Answer for each operation id; for all that are known when ``wanted`` is empty.
 
     The answers carry no uuid: nobody acknowledges them.
@@ -77,11 +77,11 @@ def reconcile_operations(master: Master, framework: Framework, wanted: list[str]
             known = framework.operations[operation_id]
             status = {name: value for name, value in known.items() if name != "uuid"}
         event = {"type": "UPDATE_OPERATION_STATUS", "update_operation_status": {"status": status}}
-        master.send_event(framework, event)
+        desk.send_event(framework, event)
 
 
-def _answer_known(master: Master, framework: Framework, task: Task, now: float) -> None:
-    master.update_from_master(
+def _answer_known(desk: Desk, framework: Framework, task: Task, now: float) -> None:
+    desk.update_from_master(
         framework,
         task.task_id,
         task.status_update_state,

@@ -1,8 +1,8 @@
 """What the master remembers: frameworks, agents, offers, tasks, quotas.
 
-Mutable records, owned by ``master.Master`` and touched by nobody else; ``operator_views`` and
-``allocator`` read them. Nothing here is written to disk: losing the master loses it all, but for
-what Mesos keeps in its registry (``master``).
+Mutable records, changed by the parts of this room alone, through the ``desk`` that they lie on.
+Nothing here is written to disk: losing the master loses it all, but for what Mesos keeps in its
+registry (``ClusterState.inherit``).
 """
 
 from __future__ import annotations
@@ -10,22 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from dcos_tensorflow.local.messages import TERMINAL_STATES
 from dcos_tensorflow.local.resources import Resources
 
 Json = dict[str, Any]
-
-TERMINAL_STATES = frozenset(
-    {
-        "TASK_FINISHED",
-        "TASK_FAILED",
-        "TASK_KILLED",
-        "TASK_ERROR",
-        "TASK_LOST",
-        "TASK_DROPPED",
-        "TASK_GONE",
-        "TASK_GONE_BY_OPERATOR",
-    }
-)
 
 
 @dataclass
@@ -169,8 +157,8 @@ class Agent:
 
     @property
     def machine(self) -> tuple[str, str]:
-        """Return what maintenance calls it: hostname and IP."""
-        return self.hostname.lower(), str(self.info["ip"])
+        """Return what maintenance calls it."""
+        return machine_key(self.info)
 
     @property
     def hostname(self) -> str:
@@ -192,7 +180,6 @@ class Offer:
     agent_id: str
     mesos_role: str
     resources: Resources
-    made_at: float
 
 
 @dataclass(frozen=True)
@@ -228,11 +215,78 @@ class ClusterState:
     inverse_answers: dict[tuple[str, str], Json] = field(default_factory=dict)
     #: How often a role, and a framework in a role, was offered something: breaks ties.
     allocations: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: The agents of a lost master that have not come back, and until when they are waited for.
+    recovering: set[str] = field(default_factory=set)
+    recovering_until: float = 0.0
     #: How many periodic allocation cycles there have been.
     cycles: int = 0
     next_offer: int = 0
     next_framework: int = 0
     next_agent: int = 0
+
+    def inherit(self, lost: ClusterState, *, until: float) -> None:
+        """Take over what Mesos keeps in its registry (``registry/registry.proto``).
+
+        Those are agent ids, what operators said of agents and machines, and quotas; frameworks and
+        tasks are known again when their agents are back.
+        """
+        self.recovering = set(lost.agents)
+        self.recovering_until = until
+        self.unreachable_agents = dict(lost.unreachable_agents)
+        self.gone_agents = dict(lost.gone_agents)
+        self.restrictions = dict(lost.restrictions)
+        self.maintenance = list(lost.maintenance)
+        self.down_machines = set(lost.down_machines)
+        self.quotas = dict(lost.quotas)
+
+    # -- ids -----------------------------------------------------------------------------------
+
+    def new_offer_id(self) -> str:
+        """Return the next offer id; inverse offers have theirs of the same row."""
+        self.next_offer += 1
+        return f"{self.master_id}-O{self.next_offer - 1}"
+
+    def new_framework_id(self) -> str:
+        """Return the next framework id."""
+        self.next_framework += 1
+        return f"{self.master_id}-{self.next_framework - 1:04}"
+
+    def new_agent_id(self) -> str:
+        """Return the next agent id."""
+        self.next_agent += 1
+        return f"{self.master_id}-S{self.next_agent - 1}"
+
+    # -- agents --------------------------------------------------------------------------------
+
+    def agent_at(self, link: int) -> Agent | None:
+        """Return the agent at a place in the cluster, if it is known."""
+        return next((agent for agent in self.agents.values() if agent.link == link), None)
+
+    def knows_agent(self, agent_id: str) -> bool:
+        """Say whether an agent is registered, unreachable, or to come back to a new master."""
+        return (
+            agent_id in self.agents
+            or agent_id in self.unreachable_agents
+            or agent_id in self.recovering
+        )
+
+    def may_come_back(self, agent_id: str | None, now: float) -> bool:
+        """Say whether an agent of a lost master (None: any) may still come back."""
+        if now >= self.recovering_until:
+            return False
+        return bool(self.recovering) if agent_id is None else agent_id in self.recovering
+
+    def give_up_on_agents(self, now: float) -> None:
+        """Call unreachable, as Mesos does, the lost master's agents that did not come in time."""
+        if now >= self.recovering_until:
+            self.unreachable_agents.update(dict.fromkeys(self.recovering, now))
+            self.recovering.clear()
+
+    def unavailability(self, agent: Agent) -> Json | None:
+        """Return when an agent will be away, by the maintenance schedule."""
+        return scheduled(self.maintenance).get(agent.machine)
+
+    # -- resources -----------------------------------------------------------------------------
 
     def used(self, agent_id: str) -> Resources:
         """Return what live tasks and executors hold on an agent, allocated."""
@@ -269,6 +323,20 @@ def agent_url(agent: Agent) -> Json:
             "port": agent.info["port"],
         },
         "path": "/slave(1)",
+    }
+
+
+def machine_key(machine: Json) -> tuple[str, str]:
+    """Return what tells machines apart: Mesos compares both, the hostname without its case."""
+    return str(machine.get("hostname", "")).lower(), str(machine.get("ip", ""))
+
+
+def scheduled(windows: list[Json]) -> dict[tuple[str, str], Json]:
+    """Return the unavailability of each machine in the windows of a maintenance schedule."""
+    return {
+        machine_key(machine): dict(window["unavailability"])
+        for window in windows
+        for machine in window.get("machine_ids", [])
     }
 
 

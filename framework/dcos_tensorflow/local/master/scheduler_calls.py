@@ -6,78 +6,28 @@ Called by ``http_master`` for every POST. Pure. The order of the checks is Mesos
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from dcos_tensorflow.local import messages
-from dcos_tensorflow.local.master import maintenance, offers, updates
+from dcos_tensorflow.local.master import frameworks, inverse_offers, offers, updates
 from dcos_tensorflow.local.master.accept import accept
 from dcos_tensorflow.local.master.allocator import constraints_error
-from dcos_tensorflow.local.master.master import Master
+from dcos_tensorflow.local.master.desk import Desk
 from dcos_tensorflow.local.master.reconciliation import (
     answer,
     reconcile,
     reconcile_operations,
 )
 from dcos_tensorflow.local.master.records import Framework
+from dcos_tensorflow.local.master.replies import JSON, TEXT, Reply, Request, bad_request, parse_json
 from dcos_tensorflow.local.master.schema import ConversionError, convert
 from dcos_tensorflow.local.master.validation import NOT_SUPPORTED, framework_error
 
 Json = dict[str, Any]
 
-TEXT = "text/plain; charset=utf-8"
-JSON = "application/json"
 
-
-@dataclass(frozen=True)
-class Request:
-    """What of an HTTP request matters here. ``principal`` is the authenticated one."""
-
-    body: bytes
-    content_type: str | None = JSON
-    accept: str | None = JSON
-    stream_id: str | None = None
-    principal: str | None = None
-
-
-@dataclass(frozen=True)
-class Reply:
-    """An HTTP answer. With a ``stream_id`` the connection stays open for events."""
-
-    status: int
-    body: str = ""
-    content_type: str | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    stream_id: str | None = None
-
-
-def bad_request(text: str) -> Reply:
-    """Return 400 with Mesos' text."""
-    return Reply(400, text, TEXT)
-
-
-ACCEPTED = Reply(202)
-
-
-def parse_json(body: bytes) -> object:
-    """Return the JSON of a body.
-
-    Raises:
-        ConversionError: it is none; the text is that of Mesos' parser.
-    """
-    text = body.decode("utf-8", "replace")
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        near = text[error.pos :].split("\n", 1)[0].strip().rstrip("}")
-        raise ConversionError(
-            f"Failed to parse body into JSON: syntax error at line {error.lineno} near: {near}"
-        ) from error
-
-
-def scheduler_call(master: Master, request: Request, now: float) -> Reply:
+def scheduler_call(desk: Desk, request: Request, now: float) -> Reply:
     """Answer one POST."""
     if request.content_type is None:
         return bad_request("Expecting 'Content-Type' to be present")
@@ -103,8 +53,8 @@ def scheduler_call(master: Master, request: Request, now: float) -> Reply:
     if call["type"] == "SUBSCRIBE":
         if request.stream_id is not None:
             return bad_request("Subscribe calls should not include the 'Mesos-Stream-Id' header")
-        return _subscribe(master, call, request, now)
-    return _dispatch(master, call, request, now)
+        return _subscribe(desk, call, request, now)
+    return _dispatch(desk, call, request, now)
 
 
 def _accepts_json(accept_header: str) -> bool:
@@ -158,13 +108,13 @@ def _call_error(call: Json, principal: str | None) -> str | None:
 _FIXED = ("user", "checkpoint")
 
 
-def _subscribe(master: Master, call: Json, request: Request, now: float) -> Reply:
+def _subscribe(desk: Desk, call: Json, request: Request, now: float) -> Reply:
     subscribe = call["subscribe"]
     info = subscribe["framework_info"]
-    stream_id = master.new_id()
+    stream_id = desk.new_id()
     reply = Reply(200, content_type=JSON, stream_id=stream_id)
     framework_id = info.get("id", {}).get("value")
-    state = master.state
+    state = desk.state
     problem = framework_error(info)
     constraints = subscribe.get("offer_constraints", {})
     if problem is None:
@@ -183,11 +133,11 @@ def _subscribe(master: Master, call: Json, request: Request, now: float) -> Repl
             f"'{known.info.get('principal', '')}', new: '{info.get('principal', '')}')"
         )
     if problem is not None:
-        master.refuse_stream(stream_id, problem)
+        frameworks.refuse_stream(desk, stream_id, problem)
         return reply
     if known is None:
-        master.count("master/messages_register_framework")
-        framework_id = framework_id or master.new_framework_id()
+        desk.count("master/messages_register_framework")
+        framework_id = framework_id or state.new_framework_id()
         known = Framework(
             framework_id=framework_id,
             info={**info, "id": {"value": framework_id}},
@@ -198,18 +148,18 @@ def _subscribe(master: Master, call: Json, request: Request, now: float) -> Repl
         )
         state.frameworks[framework_id] = known
     else:
-        master.count("master/messages_reregister_framework")
+        desk.count("master/messages_reregister_framework")
         kept: Json = {name: known.info[name] for name in _FIXED if name in known.info}
         known.info = {**info, **kept}
     known.suppressed = set(subscribe.get("suppressed_roles", []))
     known.constraints = constraints
-    master.connect(known, stream_id, now)
+    frameworks.connect(desk, known, stream_id, now)
     return reply
 
 
-def _dispatch(master: Master, call: Json, request: Request, now: float) -> Reply:
+def _dispatch(desk: Desk, call: Json, request: Request, now: float) -> Reply:
     framework_id = call["framework_id"]["value"]
-    framework = master.state.frameworks.get(framework_id)
+    framework = desk.state.frameworks.get(framework_id)
     if framework is None:
         return bad_request("Framework cannot be found")
     if framework.principal is not None and request.principal != framework.principal:
@@ -227,15 +177,15 @@ def _dispatch(master: Master, call: Json, request: Request, now: float) -> Reply
             f" stream ID currently associated with framework ID {framework_id}"
         )
     if call["type"] == "UPDATE_FRAMEWORK":
-        return _update_framework(master, framework, call["update_framework"], now)
+        return _update_framework(desk, framework, call["update_framework"], now)
     handler = _HANDLERS.get(call["type"])
     if handler is None:
         return Reply(501, f"{NOT_SUPPORTED}: call {call['type']}", TEXT)
-    handler(master, framework, call.get(call["type"].lower(), {}), now)
-    return ACCEPTED
+    handler(desk, framework, call.get(call["type"].lower(), {}), now)
+    return Reply(202)
 
 
-def _update_framework(master: Master, framework: Framework, body: Json, now: float) -> Reply:
+def _update_framework(desk: Desk, framework: Framework, body: Json, now: float) -> Reply:
     info = body["framework_info"]
     problem = framework_error(info)
     if problem is None and info.get("id", {}).get("value") != framework.framework_id:
@@ -258,32 +208,32 @@ def _update_framework(master: Master, framework: Framework, body: Json, now: flo
     framework.info = info
     framework.suppressed = set(body.get("suppressed_roles", []))
     framework.constraints = constraints
-    for offer in list(master.state.offers.values()):
+    for offer in list(desk.state.offers.values()):
         removed = before - set(framework.roles)
         if offer.framework_id == framework.framework_id and offer.mesos_role in removed:
-            offers.rescind(master, offer)
+            offers.rescind(desk, offer)
     return Reply(200)
 
 
-def _teardown(master: Master, framework: Framework, body: Json, now: float) -> None:
-    master.remove_framework(framework, now)
+def _teardown(desk: Desk, framework: Framework, body: Json, now: float) -> None:
+    frameworks.remove(desk, framework, now)
 
 
-def _decline(master: Master, framework: Framework, body: Json, now: float) -> None:
-    master.count("master/messages_decline_offers")
+def _decline(desk: Desk, framework: Framework, body: Json, now: float) -> None:
+    desk.count("master/messages_decline_offers")
     for one in body.get("offer_ids", []):
-        offer = master.state.offers.get(one["value"])
+        offer = desk.state.offers.get(one["value"])
         if offer is not None and offer.framework_id == framework.framework_id:
-            offers.drop(master, offer)
-            offers.refuse(master, offer, offer.resources, body.get("filters"), now)
+            offers.drop(desk, offer)
+            offers.refuse(desk, offer, offer.resources, body.get("filters"), now)
 
 
-def _inverse(status: str) -> Callable[[Master, Framework, Json, float], None]:
-    def answer_inverse(master: Master, framework: Framework, body: Json, now: float) -> None:
+def _inverse(status: str) -> Callable[[Desk, Framework, Json, float], None]:
+    def answer_inverse(desk: Desk, framework: Framework, body: Json, now: float) -> None:
         offer_ids = [one["value"] for one in body.get("inverse_offer_ids", [])]
         filters = body.get("filters", {})
-        maintenance.answer_inverse_offers(
-            master, framework, offer_ids=offer_ids, status=status, filters=filters, now=now
+        inverse_offers.answer(
+            desk, framework, offer_ids=offer_ids, status=status, filters=filters, now=now
         )
 
     return answer_inverse
@@ -296,85 +246,80 @@ def _roles(framework: Framework, body: Json) -> list[str] | None:
     return roles if set(roles) <= set(framework.roles) else None
 
 
-def _revive(master: Master, framework: Framework, body: Json, now: float) -> None:
-    master.count("master/messages_revive_offers")
+def _revive(desk: Desk, framework: Framework, body: Json, now: float) -> None:
+    desk.count("master/messages_revive_offers")
     roles = _roles(framework, body)
     if roles is not None:
         framework.suppressed -= set(roles)
         framework.filters = [one for one in framework.filters if one.mesos_role not in roles]
         framework.inverse_filters.clear()
-        master.allocate(now)
+        offers.allocate(desk, now)
 
 
-def _suppress(master: Master, framework: Framework, body: Json, now: float) -> None:
-    master.count("master/messages_suppress_offers")
+def _suppress(desk: Desk, framework: Framework, body: Json, now: float) -> None:
+    desk.count("master/messages_suppress_offers")
     framework.suppressed |= set(_roles(framework, body) or ())
 
 
-def _kill(master: Master, framework: Framework, body: Json, now: float) -> None:
-    master.count("master/messages_kill_task")
+def _kill(desk: Desk, framework: Framework, body: Json, now: float) -> None:
+    desk.count("master/messages_kill_task")
     task_id = body["task_id"]["value"]
     agent_id = body.get("agent_id", {}).get("value")
     task = framework.tasks.get(task_id)
     if task is None:
-        answer(master, framework, task_id, agent_id, now)
+        answer(desk, framework, task_id, agent_id, now)
         return
     if agent_id is not None and agent_id != task.agent_id:
         return
     grace = body.get("kill_policy", {}).get("grace_period", {}).get("nanoseconds")
-    master.kill_task(framework, task, None if grace is None else grace / 1e9)
+    agent = desk.state.agents.get(task.agent_id)
+    if agent is not None:
+        seconds = None if grace is None else grace / 1e9
+        message = messages.KillTask(framework.framework_id, task_id, seconds)
+        desk.send_to_agent(agent, message)
 
 
-def _shutdown(master: Master, framework: Framework, body: Json, now: float) -> None:
-    agent = master.state.agents.get(body["agent_id"]["value"])
+def _shutdown(desk: Desk, framework: Framework, body: Json, now: float) -> None:
+    agent = desk.state.agents.get(body["agent_id"]["value"])
     if agent is not None:
         executor_id = body["executor_id"]["value"]
         message = messages.ShutdownExecutor(framework.framework_id, executor_id)
-        master.send_to_agent(agent, message)
+        desk.send_to_agent(agent, message)
 
 
-def _acknowledge(master: Master, framework: Framework, body: Json, now: float) -> None:
+def _acknowledge(desk: Desk, framework: Framework, body: Json, now: float) -> None:
     agent_id, task_id = body["agent_id"]["value"], body["task_id"]["value"]
     updates.acknowledge(
-        master, framework, agent_id=agent_id, task_id=task_id, uid=body["uuid"], now=now
+        desk, framework, agent_id=agent_id, task_id=task_id, uid=body["uuid"], now=now
     )
 
 
-def _acknowledge_operation(master: Master, framework: Framework, body: Json, now: float) -> None:
-    agent = master.state.agents.get(body.get("agent_id", {}).get("value"))
+def _acknowledge_operation(desk: Desk, framework: Framework, body: Json, now: float) -> None:
+    agent = desk.state.agents.get(body.get("agent_id", {}).get("value"))
     if agent is not None:
         message = messages.AcknowledgeOperation(framework.framework_id, body["uuid"])
-        master.send_to_agent(agent, message)
+        desk.send_to_agent(agent, message)
 
 
-def _reconcile(master: Master, framework: Framework, body: Json, now: float) -> None:
-    master.count("master/messages_reconcile_tasks")
+def _reconcile(desk: Desk, framework: Framework, body: Json, now: float) -> None:
+    desk.count("master/messages_reconcile_tasks")
     wanted = [
         (one["task_id"]["value"], one.get("agent_id", {}).get("value"))
         for one in body.get("tasks", [])
     ]
-    reconcile(master, framework, wanted, now)
+    reconcile(desk, framework, wanted, now)
 
 
-def _reconcile_operations(master: Master, framework: Framework, body: Json, now: float) -> None:
+def _reconcile_operations(desk: Desk, framework: Framework, body: Json, now: float) -> None:
     wanted = [one["operation_id"]["value"] for one in body.get("operations", [])]
-    reconcile_operations(master, framework, wanted)
+    reconcile_operations(desk, framework, wanted)
 
 
-def _request(master: Master, framework: Framework, body: Json, now: float) -> None:
-    """Do nothing: Mesos' allocator does not either."""
+def _nothing(desk: Desk, framework: Framework, body: Json, now: float) -> None:
+    """Do nothing, as Mesos' allocator with a REQUEST and the command executor with a MESSAGE."""
 
 
-def _message(master: Master, framework: Framework, body: Json, now: float) -> None:
-    agent = master.state.agents.get(body["agent_id"]["value"])
-    if agent is not None:
-        message = messages.SchedulerMessage(
-            framework.framework_id, body["executor_id"]["value"], body["data"]
-        )
-        master.send_to_agent(agent, message)
-
-
-_HANDLERS: dict[str, Callable[[Master, Framework, Json, float], None]] = {
+_HANDLERS: dict[str, Callable[[Desk, Framework, Json, float], None]] = {
     "TEARDOWN": _teardown,
     "ACCEPT": accept,
     "DECLINE": _decline,
@@ -388,6 +333,6 @@ _HANDLERS: dict[str, Callable[[Master, Framework, Json, float], None]] = {
     "ACKNOWLEDGE_OPERATION_STATUS": _acknowledge_operation,
     "RECONCILE": _reconcile,
     "RECONCILE_OPERATIONS": _reconcile_operations,
-    "REQUEST": _request,
-    "MESSAGE": _message,
+    "REQUEST": _nothing,
+    "MESSAGE": _nothing,
 }

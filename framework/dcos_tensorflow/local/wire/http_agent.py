@@ -20,8 +20,9 @@ from typing import Any, Protocol
 
 from dcos_tensorflow.local.agent import agent_views
 from dcos_tensorflow.local.agent.agent import Agent
-from dcos_tensorflow.local.master.scheduler_calls import TEXT
+from dcos_tensorflow.local.master.replies import TEXT
 from dcos_tensorflow.local.network import Network
+from dcos_tensorflow.local.shared_views import version
 from dcos_tensorflow.local.wire.http_server import Handler, Server
 
 #: Mesos reads 16 pages at most (src/files/files.cpp).
@@ -69,7 +70,7 @@ class _AgentHandler(Handler):
         elif path == "/health":
             self.answer(200)
         elif path == "/version":
-            self.answer_json(agent_views.version())
+            self.answer_json(version())
         elif path in ("/files/browse", "/files/read", "/files/download"):
             self._files(path, query)
         else:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dcos_tensorflow.local.master.scheduler_calls import TEXT, Reply, Request
+from dcos_tensorflow.local.master.replies import TEXT, Reply, Request
 from dcos_tensorflow.local.wire.http_server import Handler, Server
 from dcos_tensorflow.local.wire.streams import EventStream
 

@@ -1,4 +1,4 @@
-"""Pieces of JSON that the master's and the agents' views share. Pure."""
+"""What the master and the agents show alike: pieces of JSON, version, capabilities. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,30 @@ from typing import Any
 from dcos_tensorflow.local.resources import Resources
 
 Json = dict[str, Any]
+
+#: The version that the recordings behind the conformance tests come from.
+MESOS_VERSION = "1.12.0"
+
+AGENT_CAPABILITIES = [
+    "MULTI_ROLE",
+    "HIERARCHICAL_ROLE",
+    "RESERVATION_REFINEMENT",
+    "RESOURCE_PROVIDER",
+    "RESIZE_VOLUME",
+    "AGENT_OPERATION_FEEDBACK",
+    "AGENT_DRAINING",
+    "TASK_RESOURCE_LIMITS",
+]
+
+
+def version() -> Json:
+    """Return the body of ``/version``. The dates are the recorded build's: there is no build."""
+    return {
+        "build_date": "2026-11-21 03:49:14 UTC",
+        "build_time": 1795232954.0,
+        "git_sha": "embedded",
+        "version": MESOS_VERSION,
+    }
 
 
 def scalars(resources: Resources) -> Json:
