@@ -8,11 +8,10 @@ notice and end their tasks.
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +19,7 @@ from types import TracebackType
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.agent.agent import Agent
 from dcos_tensorflow.local.agent.agent_config import AgentConfig, identity
-from dcos_tensorflow.local.faults import Faults
+from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.machine import secret_files
 from dcos_tensorflow.local.machine.host import Host, machine_environment
 from dcos_tensorflow.local.machine.network_namespace import run_inside
@@ -29,10 +28,8 @@ from dcos_tensorflow.local.master.desk import Desk, MasterAddress
 from dcos_tensorflow.local.master.master import Master
 from dcos_tensorflow.local.master.replies import Reply, Request
 from dcos_tensorflow.local.master.scheduler_calls import scheduler_call
-from dcos_tensorflow.local.network import Network
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.local.wire.http_agent import make_server as make_agent_server
-from dcos_tensorflow.local.wire.http_master import HttpFaults
 from dcos_tensorflow.local.wire.http_master import make_server as make_master_server
 from dcos_tensorflow.local.wire.http_server import Server
 from dcos_tensorflow.local.wire.streams import EventStream
@@ -54,6 +51,7 @@ class EmbeddedCluster:
         timing: Timing = _DEFAULT_TIMING,
         credentials: Mapping[str, str] | None = None,
         switch_user: bool = False,
+        interference: Interference | None = None,
     ) -> None:
         """Describe a cluster; nothing runs yet.
 
@@ -64,6 +62,7 @@ class EmbeddedCluster:
             timing: every interval.
             credentials: principal -> secret; with it, HTTP basic authentication is asked for.
             switch_user: run tasks as their user, when this process is root and the user exists.
+            interference: what comes between its parts; nothing when it is None.
         """
         self._configs = list(agents)
         self._work_dir = Path(work_dir).resolve()
@@ -71,16 +70,11 @@ class EmbeddedCluster:
         self.timing = timing
         self.credentials = credentials
         self._switch_user = switch_user
-        self.http_faults = HttpFaults()
-        self.network = Network(len(self._configs))
+        self.interference = interference or Interference()
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
         self._streams: dict[str, EventStream] = {}
         self._owner: dict[str, Agent] = {}
-        #: How many of the next ACCEPTs find their offers rescinded (``faults``).
-        self.rescind_at_accept = 0
-        #: Whether a master leads: not between ``stop_master`` and ``start_master`` (``faults``).
-        self.has_master = True
         self._stopping = False
         self._started = False
         self._offset = time.time() - time.monotonic()
@@ -111,18 +105,16 @@ class EmbeddedCluster:
         """
         now = self.now()
         self._work_dir.mkdir(parents=True, exist_ok=True)
-        self._servers: list[Server] = []
+        self._agent_servers: list[Server] = []
         self.agents: list[Agent] = []
+        self.listen()
         try:
-            self._master_server = make_master_server(("127.0.0.1", self._port), self)
-            self._servers.append(self._master_server)
-            self._port = int(self._master_server.server_address[1])
             address = MasterAddress("127.0.0.1", self._port, "127.0.0.1")
             self.core = Master(Desk(address, self.timing, now))
             for link, config in enumerate(self._configs):
                 self._add_agent(link, config, now)
         except OSError:
-            for server in self._servers:
+            for server in (self.master_server, *self._agent_servers):
                 server.server_close()
             raise
         self.host = Host(self._executor_message, switch_user=self._switch_user)
@@ -132,15 +124,24 @@ class EmbeddedCluster:
             self.settle()
         self._timer = threading.Thread(target=self._run_timers, name="timers", daemon=True)
         self._timer.start()
-        for server in self._servers:
+        for server in (self.master_server, *self._agent_servers):
             server.start()
         self._started = True
+
+    def listen(self) -> None:
+        """Give the master a server at its address, which is not started yet.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        self.master_server = make_master_server(("127.0.0.1", self._port), self)
+        self._port = int(self.master_server.server_address[1])
 
     def _add_agent(self, link: int, config: AgentConfig, now: float) -> None:
         make_server = partial(make_agent_server, (config.address, 0), self, link)
         namespace = config.network_namespace
         server = run_inside(namespace, make_server) if namespace else make_server()
-        self._servers.append(server)
+        self._agent_servers.append(server)
         port = int(server.server_address[1])
         its_identity = identity(link, config, port, self._work_dir / "agents" / str(link))
         # Those of a cluster that was killed together with its executors.
@@ -167,7 +168,8 @@ class EmbeddedCluster:
         self._timer.join()
         self.host.stop()
         # Each takes a moment to notice: all at once.
-        stopping = [threading.Thread(target=server.stop) for server in self._servers]
+        servers = (self.master_server, *self._agent_servers)
+        stopping = [threading.Thread(target=server.stop) for server in servers]
         for thread in stopping:
             thread.start()
         for thread in stopping:
@@ -178,52 +180,9 @@ class EmbeddedCluster:
         """Return where the master listens, ``host:port``."""
         return f"127.0.0.1:{self._port}"
 
-    @property
-    def faults(self) -> Faults:
-        """Return the orders for faults."""
-        return Faults(self)
-
     def now(self) -> float:
         """Return unix seconds that never go back."""
         return self._offset + time.monotonic()
-
-    # -- another master ------------------------------------------------------------------------
-
-    def elect_master(self) -> None:
-        """Let a new master lead: it knows what Mesos' registry knows. The lock is held."""
-        lost = self.core.desk
-        self.core = Master(Desk(lost.address, self.timing, self.now(), registry=lost.state))
-        for agent in self.agents:
-            if agent.running:
-                agent.master_changed(self.now())
-        self.tick(self.now())
-
-    def stop_master(self) -> None:
-        """Let no master lead: streams break, connections are refused."""
-        with self.lock:
-            if not self.has_master:
-                return
-            self.has_master = False
-            for stream in self._streams.values():
-                stream.abort()
-            self._streams.clear()
-        self._servers.remove(self._master_server)
-        self._master_server.stop()
-
-    def start_master(self) -> None:
-        """Let a new master lead at the old one's address.
-
-        Raises:
-            OSError: its port was taken meanwhile.
-        """
-        with self.lock:
-            if self.has_master:
-                return
-            self._master_server = make_master_server(("127.0.0.1", self._port), self)
-            self._servers.append(self._master_server)
-            self.has_master = True
-            self.elect_master()
-        self._master_server.start()
 
     # -- carrying messages ---------------------------------------------------------------------
 
@@ -255,20 +214,14 @@ class EmbeddedCluster:
             self._to_agent(effect.link, effect.message)
 
     def _to_agent(self, link: int, message: object) -> None:
-        # Lost in a partition; kept while the agent is frozen.
-        if not self.network.reaches(link):
-            return
-        if not self.network.hold_for_agent(link, ("master", message)):
+        if self.interference.reaches_agent(link, message):
             self.agents[link].master_message(message, self.now())
 
     def _agent_effect(self, agent: Agent, effect: object) -> None:
         link = agent.identity.link
         if isinstance(effect, messages.ToMaster):
-            for delay in self.network.on_the_way(link, effect.message):
-                if delay:
-                    self.network.later(self.now() + delay, link, effect.message)
-                elif self.has_master:
-                    self.core.agent_message(link, effect.message, self.now())
+            if self.interference.reaches_master(link, effect.message):
+                self.core.agent_message(link, effect.message, self.now())
         elif isinstance(effect, messages.StartExecutor):
             self._owner[effect.container_id] = agent
             self._start_executor(agent, effect)
@@ -296,10 +249,7 @@ class EmbeddedCluster:
                 return
             if isinstance(message, messages.ExecutorGone):
                 del self._owner[container_id]
-            if self.network.tasks_frozen(link):
-                # It was about to start when the machine was frozen.
-                self.host.freeze_task(container_id)
-            if not self.network.hold_for_agent(link, ("executor", message)):
+            if self.interference.executor_reaches_agent(link, container_id, message):
                 agent.executor_message(message, self.now())
             self.settle()
 
@@ -310,12 +260,12 @@ class EmbeddedCluster:
                 self.tick(now)
                 deadline = min(
                     [
-                        self.core.deadline() if self.has_master else float("inf"),
-                        self.network.deadline(),
+                        self.core.deadline(),
+                        self.interference.deadline(),
                         *(
                             agent.deadline()
                             for agent in self.agents
-                            if not self.network.frozen(agent.identity.link)
+                            if self.interference.agent_runs(agent.identity.link)
                         ),
                     ]
                 )
@@ -323,68 +273,50 @@ class EmbeddedCluster:
 
     def tick(self, now: float) -> None:
         """Do what time brings. The lock is held."""
-        for link, message in self.network.due(now):
-            if self.has_master:
-                self.core.agent_message(link, message, now)
-        if self.has_master:
-            self.core.tick(now)
+        self.interference.tick(now)
+        self.core.tick(now)
         # The pings of a late tick are there before the agents look how long the master was silent.
         self.settle()
         for agent in self.agents:
-            if not self.network.frozen(agent.identity.link):
+            if self.interference.agent_runs(agent.identity.link):
                 agent.tick(now)
         self.settle()
 
     # -- the master's door ---------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _led(self) -> Iterator[None]:
-        with self.lock:
-            if not self.has_master:
-                # The request was read before the master died: its connection breaks.
-                raise ConnectionAbortedError("there is no master")
-            yield
-
     def scheduler_call(self, request: Request) -> tuple[Reply, EventStream | None]:
         """Answer a scheduler's call."""
-        with self._led():
-            if self.rescind_at_accept and b'"ACCEPT"' in request.body:
-                self.rescind_at_accept -= 1
-                self.faults.rescind_offers()
+        with self.lock:
+            self.interference.call_begins(request.body)
             reply = scheduler_call(self.core.desk, request, self.now())
             stream = None
             if reply.stream_id is not None:
                 stream = EventStream(reply.stream_id)
                 self._streams[stream.stream_id] = stream
             self.settle()
+            self.interference.call_ends(request.body)
             return reply, stream
 
     def stream_closed(self, stream_id: str) -> None:
         """Note that a scheduler's connection has ended."""
         with self.lock:
             self._streams.pop(stream_id, None)
-            if self.has_master and not self._stopping:
+            if not self._stopping:
                 self.core.stream_closed(stream_id, self.now())
                 self.settle()
 
-    def open_streams(self) -> list[EventStream]:
-        """Return the subscriptions that are open."""
-        return list(self._streams.values())
-
-    def forget_streams(self) -> None:
-        """Drop the subscriptions of a lost master. The lock is held."""
-        self._streams.clear()
-
     def operator_call(self, body: bytes, principal: str | None) -> Reply:
         """Answer ``POST /api/v1``."""
-        with self._led():
+        with self.lock:
+            self.interference.call_begins(body)
             reply = operator_calls.call(self.core.desk, body, self.now())
             self.settle()
             return reply
 
     def operator_get(self, path: str, query: Mapping[str, list[str]], form: bytes) -> Reply:
         """Answer the other endpoints."""
-        with self._led():
+        with self.lock:
+            self.interference.call_begins(form)
             reply = operator_calls.get(self.core.desk, path, query, form, self.now())
             self.settle()
             return reply

@@ -22,13 +22,7 @@ from typing import Any
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.machine import secret_files
 from dcos_tensorflow.local.machine.network_namespace import prefix
-from dcos_tensorflow.local.machine.process_tree import (
-    descendants,
-    kill_from_top,
-    kill_tree,
-    signal_group,
-    signal_tree,
-)
+from dcos_tensorflow.local.machine.process_tree import kill_tree, signal_group
 
 #: Called with the container's id and a message of ``messages``.
 Deliver = Callable[[str, object], None]
@@ -169,38 +163,6 @@ class Host:
             kill_tree(entry.process.pid)
             if entry.task_pid is not None:
                 signal_group(entry.task_pid, signal.SIGKILL)
-
-    # -- faults --------------------------------------------------------------------------------
-
-    def kill_executor(self, container_id: str) -> None:
-        """Kill an executor before its task, so that it can tell nothing of its task's end."""
-        pid = self.executor_pids().get(container_id)
-        if pid is not None:
-            kill_from_top(pid)
-
-    def freeze_task(self, container_id: str) -> None:
-        """Stop everything below an executor, whatever session or group it is in (SIGSTOP)."""
-        # Not the executor itself: it has to end its task when the cluster is killed meanwhile.
-        pid = self.executor_pids().get(container_id)
-        if pid is not None:
-            signal_tree(pid, signal.SIGSTOP, itself=False)
-
-    def thaw_task(self, container_id: str) -> None:
-        """Let everything below an executor go on (SIGCONT)."""
-        pid = self.executor_pids().get(container_id)
-        if pid is not None:
-            signal_tree(pid, signal.SIGCONT, itself=False)
-
-    def task_pids(self, container_id: str) -> list[int]:
-        """Return the processes of a task, its command's own first; empty when that has ended."""
-        with self._lock:
-            entry = self._processes.get(container_id)
-        if entry is None or entry.task_pid is None:
-            return []
-        below = descendants(entry.process.pid)
-        if entry.task_pid not in below:
-            return []
-        return [entry.task_pid, *(pid for pid in below if pid != entry.task_pid)]
 
     def executor_pids(self) -> dict[str, int]:
         """Return the process ids of the executors that live, by container."""

@@ -1,6 +1,6 @@
 """Ends, stops and continues a process and everything it has started. Linux: reads /proc.
 
-Used by ``executor`` for its task, by ``host`` for an executor that died, and for faults.
+Used by ``executor`` for its task, and by ``host`` for an executor that died.
 """
 
 from __future__ import annotations
@@ -65,27 +65,6 @@ def signal_process(pid: int, number: int) -> None:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
         return
-
-
-def signal_tree(pid: int, number: int, *, itself: bool = True) -> None:
-    """Send a signal to everything below ``pid`` and to itself, each once, new ones included."""
-    told: set[int] = set()
-    while True:
-        found = [one for one in ([pid] if itself else []) + descendants(pid) if one not in told]
-        if not found:
-            return
-        for one in found:
-            signal_process(one, number)
-        told.update(found)
-
-
-def kill_from_top(pid: int) -> None:
-    """SIGKILL ``pid`` before anything below it, which then has nobody to tell of its end."""
-    signal_tree(pid, signal.SIGSTOP)
-    below = descendants(pid)
-    signal_process(pid, signal.SIGKILL)
-    for one in below:
-        signal_process(one, signal.SIGKILL)
 
 
 def kill_tree(pid: int, *, itself: bool = True) -> None:

@@ -10,8 +10,6 @@ import grp
 import json
 import os
 import pwd
-import select
-import socket
 import stat
 import threading
 import urllib.parse
@@ -20,15 +18,13 @@ from typing import Any, Protocol
 
 from dcos_tensorflow.local.agent import agent_views
 from dcos_tensorflow.local.agent.agent import Agent
+from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.master.replies import TEXT
-from dcos_tensorflow.local.network import Network
 from dcos_tensorflow.local.shared_views import version
 from dcos_tensorflow.local.wire.http_server import Handler, Server
 
 #: Mesos reads 16 pages at most (src/files/files.cpp).
 _MAX_READ_BYTES = 16 * 4096
-#: Seconds between looks whether a fault is over.
-_FAULT_CHECK_SECONDS = 0.05
 
 
 class AgentDoor(Protocol):
@@ -36,7 +32,7 @@ class AgentDoor(Protocol):
 
     lock: threading.RLock
     agents: list[Agent]
-    network: Network
+    interference: Interference
 
     @property
     def master(self) -> str:
@@ -57,7 +53,9 @@ class _AgentHandler(Handler):
     link: int
 
     def do_GET(self) -> None:
-        if not self._is_there():
+        self.door.interference.agent_asked(self.link, self.connection)
+        if not self.door.agents[self.link].running:
+            # It was told to leave: nobody listens.
             self.close_connection = True
             return
         parsed = urllib.parse.urlparse(self.path)
@@ -75,15 +73,6 @@ class _AgentHandler(Handler):
             self._files(path, query)
         else:
             self.answer(404)
-
-    def _is_there(self) -> bool:
-        """Wait while nothing gets through to the agent; say whether there is one to answer."""
-        network, agent = self.door.network, self.door.agents[self.link]
-        while not network.reaches(self.link) or (network.frozen(self.link) and agent.running):
-            gone, _, _ = select.select([self.connection], [], [], _FAULT_CHECK_SECONDS)
-            if gone and not self.connection.recv(1, socket.MSG_PEEK):
-                return False
-        return agent.running
 
     def _files(self, path: str, query: dict[str, str]) -> None:
         if "path" not in query:

@@ -1,7 +1,6 @@
 """The master's HTTP server: a thin shell over ``scheduler_calls`` and ``operator_calls``.
 
-``cluster`` owns it and answers its calls under its lock; the ways in which ``faults`` makes it
-misbehave are in ``HttpFaults``.
+``cluster`` owns it and answers its calls under its lock.
 """
 
 from __future__ import annotations
@@ -9,47 +8,20 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import threading
-import time
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from typing import BinaryIO, Protocol, cast
 
+from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.master.replies import TEXT, Reply, Request
 from dcos_tensorflow.local.wire.http_server import Handler, Server
 from dcos_tensorflow.local.wire.streams import EventStream
 
 
-@dataclass
-class HttpFaults:
-    """How the server misbehaves at the moment. Set by ``faults``, read by every request."""
-
-    #: Answer 503 until this time of ``time.monotonic``.
-    refuse_until: float = 0.0
-    refuse_text: str = "Master has not finished recovery"
-    #: Wait this long before answering a call.
-    answer_delay: float = 0.0
-    #: How many of the next ACCEPTs are thrown away unread, or carried out but not answered.
-    drop_before_accept: int = 0
-    drop_after_accept: int = 0
-    #: "host:port" of the master that leads instead of this one.
-    leader: str | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def take(self, counter: str) -> bool:
-        """Use up one of ``counter``, if there is one."""
-        with self.lock:
-            left = int(getattr(self, counter))
-            if left:
-                setattr(self, counter, left - 1)
-            return left > 0
-
-
 class MasterDoor(Protocol):
     """What the server needs of the cluster."""
 
-    http_faults: HttpFaults
+    interference: Interference
     credentials: Mapping[str, str] | None
 
     @property
@@ -107,24 +79,16 @@ class _MasterHandler(Handler):
         # libprocess serves everything under the process' name, too.
         path = parsed.path.removeprefix("/master") or "/"
         body = self.body()
-        faults = self.door.http_faults
-        if faults.answer_delay:
-            time.sleep(faults.answer_delay)
         principal = self._principal()
         if principal is None and self.door.credentials is not None and path not in _OPEN:
             self._unauthorized(path)
             return
-        if path == "/redirect":
-            self.answer(307, headers={"Location": f"//{faults.leader or self.door.master}"})
-            return
-        if path != "/health" and time.monotonic() < faults.refuse_until:
-            self.answer(503, faults.refuse_text, TEXT)
-            return
-        if faults.leader is not None and path != "/health":
-            location = f"//{faults.leader}/master{path}"
-            self.answer(307, headers={"Location": location})
-            return
-        if path in (_SCHEDULER, _OPERATOR, f"{_OPERATOR}/operator") and self.command != "POST":
+        reply = self.door.interference.master_asked(path, body)
+        if reply is not None:
+            self._reply(reply)
+        elif path == "/redirect":
+            self.answer(307, headers={"Location": f"//{self.door.master}"})
+        elif path in (_SCHEDULER, _OPERATOR, f"{_OPERATOR}/operator") and self.command != "POST":
             text = (
                 "405 Method Not Allowed. Expecting one of { 'POST' }, but received"
                 f" '{self.command}'."
@@ -142,11 +106,6 @@ class _MasterHandler(Handler):
         self.answer(reply.status, reply.body, reply.content_type, reply.headers)
 
     def _scheduler(self, body: bytes, principal: str | None) -> None:
-        faults = self.door.http_faults
-        is_accept = b'"ACCEPT"' in body
-        if is_accept and faults.take("drop_before_accept"):
-            self.close_connection = True
-            return
         request = Request(
             body=body,
             content_type=self.headers.get("Content-Type"),
@@ -155,9 +114,6 @@ class _MasterHandler(Handler):
             principal=principal,
         )
         reply, stream = self.door.scheduler_call(request)
-        if is_accept and faults.take("drop_after_accept"):
-            self.close_connection = True
-            return
         if stream is None:
             self._reply(reply)
             return
@@ -168,7 +124,8 @@ class _MasterHandler(Handler):
         self.send_header("Mesos-Stream-Id", stream.stream_id)
         try:
             self.end_headers()
-            stream.serve(self.connection, self.wfile)  # type: ignore[arg-type]
+            out = self.door.interference.records_out(self.connection, cast(BinaryIO, self.wfile))
+            stream.serve(self.connection, out)
         finally:
             self.door.stream_closed(stream.stream_id)
 

@@ -1,12 +1,12 @@
 """Faults to order, for tests: of updates, tasks, agents, machines, the master, its connections.
 
-``EmbeddedCluster.faults`` is a ``Faults``. Each order is deterministic: it says what happens to
-which messages or processes, never how likely. Orders may come from any thread. Agents are named by
-their place in the cluster's configuration, tasks by their Mesos task id. An order that cannot be
-carried out raises ``FaultError``. Of a cluster in another process they are ordered over HTTP
-(``http_faults``).
+A ``FaultyCluster`` is an ``EmbeddedCluster`` whose ``faults`` are to order. Each order is
+deterministic: it says what happens to which messages or processes, never how likely. Orders may
+come from any thread. Agents are named by their place in the cluster's configuration, tasks by their
+Mesos task id. An order that cannot be carried out raises ``FaultError``. Of a cluster in another
+process (``python -m cluster_faults``) they are ordered over HTTP (``door``).
 
-What becomes of an agent (``agent_faults``)::
+What becomes of an agent (``agents``)::
 
     order                     agent        its tasks' processes     what schedulers see
     partition_agent           cut off      live on                  UNREACHABLE after agent_timeout
@@ -29,7 +29,7 @@ Tasks are on one machine and reach each other all the same, and the kernel close
 process had open: to let peers vanish in silence, give agents network namespaces and cut a link
 first.
 
-What an operator does (``operator_orders``; also to be had with ``POST /api/v1`` on the master)::
+What an operator does (``operators``; also to be had with ``POST /api/v1`` on the master)::
 
     schedule_maintenance([agents], start_in_seconds, duration_seconds=None)
         offers rescinded and made anew with unavailability, INVERSE_OFFERS to who has tasks there
@@ -46,7 +46,7 @@ Processes: ``task_pids(task_id)``, ``signal_task(task_id, number, tree=False)``,
 ``kill_executor(task_id)`` (TASK_FAILED, REASON_EXECUTOR_TERMINATED); ``agent_of(task_id)``,
 ``agent_id(agent)`` to look.
 
-The master (``master_faults``): ``lose_master(agents_return=True)``, ``return_agents``,
+The master (``masters``): ``lose_master(agents_return=True)``, ``return_agents``,
 ``stop_master`` and ``start_master(agents_return=True)``, ``refuse(seconds)`` (503),
 ``redirect(leader)`` (307), ``slow_answers(seconds)``. A new master knows what Mesos' registry
 knows: agent ids, the maintenance schedule, who is drained, quotas; tasks only when their agents
@@ -59,20 +59,7 @@ Messages: ``drop_updates``, ``delay_updates``, ``duplicate_updates``, ``drop_acc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from cluster_faults.agents import FaultError
+from cluster_faults.faults import Faults, FaultyCluster
 
-from dcos_tensorflow.local.agent_faults import FaultError
-from dcos_tensorflow.local.master_faults import MasterFaults
-from dcos_tensorflow.local.operator_orders import OperatorOrders
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.local.cluster import EmbeddedCluster
-
-__all__ = ["FaultError", "Faults"]
-
-
-class Faults(OperatorOrders, MasterFaults):
-    """See the module."""
-
-    def __init__(self, cluster: EmbeddedCluster) -> None:
-        self._cluster = cluster
+__all__ = ["FaultError", "Faults", "FaultyCluster"]

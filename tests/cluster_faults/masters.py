@@ -1,22 +1,20 @@
-"""Faults of the master, of its connections, and of what it sends. Part of ``faults``."""
+"""Faults of the master, of its connections, and of what it sends. Part of ``Faults``."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from dcos_tensorflow.local.master import offers
-from dcos_tensorflow.local.network import UpdateRule
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.local.cluster import EmbeddedCluster
+from cluster_faults.disturbance import Disturbance, UpdateRule
+from dcos_tensorflow.local.cluster import EmbeddedCluster
+from dcos_tensorflow.local.master.desk import Desk
+from dcos_tensorflow.local.master.master import Master
 
 
 class MasterFaults:
-    """See ``faults``."""
+    """See the package."""
 
     _cluster: EmbeddedCluster
+    _disturbance: Disturbance
 
     # -- updates -------------------------------------------------------------------------------
 
@@ -45,7 +43,7 @@ class MasterFaults:
 
     def _rule(self, rule: UpdateRule) -> None:
         with self._cluster.lock:
-            self._cluster.network.add_rule(rule)
+            self._disturbance.add_rule(rule)
 
     # -- the master ----------------------------------------------------------------------------
 
@@ -55,95 +53,118 @@ class MasterFaults:
         Streams break and agents register again; with ``agents_return`` false they stay away until
         ``return_agents``.
         """
-        cluster = self._cluster
-        with cluster.lock:
-            for stream in cluster.open_streams():
-                stream.abort()
-            cluster.forget_streams()
+        with self._cluster.lock:
+            lost = self._cluster.core.desk
+            self.close_streams()
             if not agents_return:
                 self._cut_all(True)
-            cluster.elect_master()
+            self._lead(lost)
 
     def stop_master(self) -> None:
         """Kill the master: streams break, and connections are refused until ``start_master``."""
-        self._cluster.stop_master()
+        cluster = self._cluster
+        with cluster.lock:
+            if not self._disturbance.has_master:
+                return
+            self._disturbance.has_master = False
+            self._lost = cluster.core.desk
+            # Nobody leads: what stands here meanwhile knows nobody and hears nobody.
+            cluster.core = Master(Desk(self._lost.address, cluster.timing, cluster.now()))
+            self.close_streams()
+        cluster.master_server.stop()
 
     def start_master(self, *, agents_return: bool = True) -> None:
         """Let a new master lead at the old one's address, as ``lose_master`` does.
 
         Raises OSError when the port was taken by somebody else meanwhile.
         """
-        if not agents_return:
-            with self._cluster.lock:
+        cluster = self._cluster
+        with cluster.lock:
+            if not agents_return:
                 self._cut_all(True)
-        self._cluster.start_master()
+            if self._disturbance.has_master:
+                return
+            cluster.listen()
+            self._disturbance.has_master = True
+            self._lead(self._lost)
+        cluster.master_server.start()
+
+    def _lead(self, lost: Desk) -> None:
+        """Let a new master lead: it knows what Mesos' registry knows."""
+        cluster = self._cluster
+        heir = Desk(lost.address, cluster.timing, cluster.now(), registry=lost.state)
+        cluster.core = Master(heir)
+        self._agents_look_for_master()
+
+    def _agents_look_for_master(self) -> None:
+        cluster = self._cluster
+        for agent in cluster.agents:
+            if agent.running:
+                agent.master_changed(cluster.now())
+        cluster.tick(cluster.now())
 
     def return_agents(self) -> None:
         """Let the agents that stayed away register with the new master."""
-        cluster = self._cluster
-        with cluster.lock:
+        with self._cluster.lock:
             self._cut_all(False)
-            for agent in cluster.agents:
-                if agent.running:
-                    agent.master_changed(cluster.now())
-            cluster.tick(cluster.now())
+            self._agents_look_for_master()
 
     def _cut_all(self, cut: bool) -> None:
         for link in range(len(self._cluster.agents)):
-            self._cluster.network.cut(link, cut)
+            self._disturbance.cut(link, cut)
 
     def refuse(self, seconds: float, text: str = "Master has not finished recovery") -> None:
         """Answer everything but /health with 503 for a while."""
-        self._cluster.http_faults.refuse_text = text
-        self._cluster.http_faults.refuse_until = time.monotonic() + seconds
+        self._disturbance.http.refuse_text = text
+        self._disturbance.http.refuse_until = time.monotonic() + seconds
 
     def redirect(self, leader: str | None) -> None:
         """Send everybody to ``leader`` (``host:port``) with 307; None leads again."""
-        self._cluster.http_faults.leader = leader
+        self._disturbance.http.leader = leader
 
     def slow_answers(self, seconds: float) -> None:
         """Answer every call this much later; 0 ends it."""
-        self._cluster.http_faults.answer_delay = seconds
+        self._disturbance.http.answer_delay = seconds
 
     # -- connections ---------------------------------------------------------------------------
 
     def close_streams(self) -> None:
         """Break every event stream, between two records."""
-        self._streams(lambda stream: stream.abort())
+        with self._cluster.lock:
+            for stream in self._disturbance.streams():
+                stream.abort()
 
     def close_streams_mid_record(self) -> None:
         """Break every event stream in the middle of its next record, which comes at once."""
         with self._cluster.lock:
-            for stream in self._cluster.open_streams():
-                stream.cut_mid_record()
-                stream.send({"type": "HEARTBEAT"})
+            for stream in self._disturbance.streams():
+                stream.cut = True
+            desk = self._cluster.core.desk
+            for framework in desk.state.frameworks.values():
+                desk.send_event(framework, {"type": "HEARTBEAT"})
+            self._cluster.settle()
 
     def half_open_streams(self) -> None:
         """Write nothing more to the open streams, and leave them open."""
-        self._streams(lambda stream: stream.half_open())
-
-    def _streams(self, order: Callable[..., None]) -> None:
         with self._cluster.lock:
-            for stream in self._cluster.open_streams():
-                order(stream)
+            for stream in self._disturbance.streams():
+                stream.half_open = True
 
     def drop_accept_before(self, count: int = 1) -> None:
         """Close the connection on the next ACCEPTs without reading them."""
-        self._cluster.http_faults.drop_before_accept = count
+        self._disturbance.http.drop_before_accept = count
 
     def drop_accept_after(self, count: int = 1) -> None:
         """Carry the next ACCEPTs out, and close the connection without an answer."""
-        self._cluster.http_faults.drop_after_accept = count
+        self._disturbance.http.drop_after_accept = count
 
     # -- offers --------------------------------------------------------------------------------
 
     def rescind_offers(self) -> None:
         """Take every open offer back."""
         with self._cluster.lock:
-            for offer in list(self._cluster.core.state.offers.values()):
-                offers.rescind(self._cluster.core.desk, offer)
-            self._cluster.settle()
+            self._disturbance.rescind_offers()
 
     def rescind_at_accept(self, count: int = 1) -> None:
         """Take the offers of the next ACCEPTs back just before they are looked at."""
-        self._cluster.rescind_at_accept = count
+        self._disturbance.http.rescind_at_accept = count

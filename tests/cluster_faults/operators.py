@@ -1,4 +1,4 @@
-"""What an operator does to a cluster, as orders for tests. Part of ``faults``.
+"""What an operator does to a cluster, as orders for tests. Part of ``Faults``.
 
 Each is the operator's call of Mesos' API with an agent's place filled in: the same can be had with
 ``POST /api/v1`` on the master.
@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dcos_tensorflow.local.agent_faults import AgentFaults, FaultError
+from cluster_faults.agents import AgentFaults, FaultError
 from dcos_tensorflow.local.master.records import nanoseconds
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.local.cluster import EmbeddedCluster
 
 Json = dict[str, Any]
 
 
 class OperatorOrders(AgentFaults):
-    """See ``faults``. Every order raises FaultError with the master's words when it refuses."""
-
-    _cluster: EmbeddedCluster
+    """See the package. Every order raises FaultError with the master's words when it refuses."""
 
     # -- maintenance ---------------------------------------------------------------------------
 

@@ -1,15 +1,14 @@
-"""Faults of agents, of their machines and of the processes on them. Part of ``faults``."""
+"""Faults of agents, of their machines and of the processes on them. Part of ``Faults``."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from dcos_tensorflow.local.machine import process_tree
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.local.cluster import EmbeddedCluster
+from cluster_faults.disturbance import Disturbance
+from cluster_faults.processes import kill_from_top, signal_tree
+from dcos_tensorflow.local.cluster import EmbeddedCluster
+from dcos_tensorflow.local.machine.process_tree import descendants, signal_process
 
 
 class FaultError(Exception):
@@ -17,9 +16,10 @@ class FaultError(Exception):
 
 
 class AgentFaults:
-    """See ``faults``, which tells what each order does to agent, tasks and scheduler."""
+    """See the package, which tells what each order does to agent, tasks and scheduler."""
 
     _cluster: EmbeddedCluster
+    _disturbance: Disturbance
 
     # -- looking -------------------------------------------------------------------------------
 
@@ -37,10 +37,11 @@ class AgentFaults:
     def task_pids(self, task_id: str) -> list[int]:
         """Return the processes of a task, the command's own first. Raises FaultError."""
         _, container_id = self._find(task_id)
-        pids = self._cluster.host.task_pids(container_id)
-        if not pids:
+        command = self._disturbance.commands.get(container_id)
+        below = descendants(self._cluster.host.executor_pids().get(container_id, -1))
+        if command not in below:
             raise FaultError(f"task {task_id} has no process")
-        return pids
+        return [command, *(pid for pid in below if pid != command)]
 
     def _find(self, task_id: str) -> tuple[int, str]:
         with self._cluster.lock:
@@ -61,27 +62,30 @@ class AgentFaults:
         """
         pids = self.task_pids(task_id)
         if tree:
-            process_tree.signal_tree(pids[0], number)
+            signal_tree(pids[0], number)
         else:
-            process_tree.signal_process(pids[0], number)
+            signal_process(pids[0], number)
 
     def kill_executor(self, task_id: str) -> None:
         """Kill the process beside a task (SIGKILL); its task dies with it. Raises FaultError."""
         _, container_id = self._find(task_id)
-        self._cluster.host.kill_executor(container_id)
+        pid = self._cluster.host.executor_pids().get(container_id)
+        if pid is not None:
+            # Before its task, so that it can tell nothing of the task's end.
+            kill_from_top(pid)
 
     # -- connections ---------------------------------------------------------------------------
 
     def partition_agent(self, agent: int) -> None:
         """Let nothing pass between an agent and anybody; its tasks run on."""
         with self._cluster.lock:
-            self._cluster.network.cut(agent, True)
+            self._disturbance.cut(agent, True)
 
     def heal_agent(self, agent: int) -> None:
         """End a partition. The agent registers again, as after every broken connection."""
         cluster = self._cluster
         with cluster.lock:
-            cluster.network.cut(agent, False)
+            self._disturbance.cut(agent, False)
             if cluster.agents[agent].running:
                 cluster.agents[agent].master_changed(cluster.now())
             cluster.tick(cluster.now())
@@ -91,16 +95,16 @@ class AgentFaults:
     def freeze_agent(self, agent: int, *, tasks: bool = False) -> None:
         """Stop an agent as SIGSTOP does; with ``tasks`` everything on its machine, as if hung."""
         with self._cluster.lock:
-            self._cluster.network.freeze(agent, tasks=tasks)
+            self._disturbance.freeze(agent, tasks=tasks)
             if tasks:
-                self._each_task(agent, self._cluster.host.freeze_task)
+                self._each_task(agent, self._disturbance.freeze_task)
 
     def thaw_agent(self, agent: int) -> None:
         """Let a frozen agent and its tasks go on (SIGCONT)."""
         cluster = self._cluster
         with cluster.lock:
-            self._each_task(agent, cluster.host.thaw_task)
-            held = cluster.network.thaw(agent)
+            self._each_task(agent, self._disturbance.thaw_task)
+            held = self._disturbance.thaw(agent)
             now = cluster.now()
             core = cluster.agents[agent]
             # An agent that slept through its pings knows so before it reads its mail.
@@ -123,8 +127,8 @@ class AgentFaults:
         cluster = self._cluster
         with cluster.lock:
             cluster.agents[agent].crash()
-            cluster.network.freeze(agent)
-            if cluster.network.reaches(agent):
+            self._disturbance.freeze(agent)
+            if self._disturbance.reaches(agent):
                 cluster.core.agent_disconnected(agent, cluster.now())
             cluster.settle()
 
@@ -139,7 +143,7 @@ class AgentFaults:
     def _start_again(self, agent: int, *, anew: bool) -> None:
         cluster = self._cluster
         with cluster.lock:
-            held = cluster.network.thaw(agent)
+            held = self._disturbance.thaw(agent)
             core = cluster.agents[agent]
             if anew:
                 core.forget(cluster.now())
@@ -156,8 +160,8 @@ class AgentFaults:
         cluster = self._cluster
         with cluster.lock:
             core = cluster.agents[agent]
-            cluster.network.cut(agent, True)
-            cluster.network.freeze(agent)
+            self._disturbance.cut(agent, True)
+            self._disturbance.freeze(agent)
             core.lose_power()
             self._each_task(agent, cluster.host.destroy)
             cluster.settle()
@@ -165,7 +169,7 @@ class AgentFaults:
     def replace_machine(self, agent: int) -> None:
         """Start a lost machine anew: an agent with a new id and no tasks."""
         with self._cluster.lock:
-            self._cluster.network.cut(agent, False)
+            self._disturbance.cut(agent, False)
             self._start_again(agent, anew=True)
 
     def shut_down_agent(self, agent: int) -> None:

@@ -1,7 +1,7 @@
-"""The door for faults of a cluster in another process: ``faults`` over HTTP.
+"""The door for faults of a cluster in another process: ``Faults`` over HTTP.
 
-``daemon`` opens it where it was asked to (``daemon.up(..., faults=True)``), on a port of its own,
-so that it answers whatever becomes of the master. ``order`` is the other side::
+``python -m cluster_faults`` opens it, on a port of its own, so that it answers whatever becomes of
+the master. ``order`` is the other side::
 
     GET  /faults   200 {"<fault>": "<its arguments>", ...}
     POST /faults   {"fault": "crash_agent", "arguments": {"agent": 0}}
@@ -13,13 +13,11 @@ from __future__ import annotations
 import inspect
 import json
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dcos_tensorflow.local.agent_faults import FaultError
+from cluster_faults.agents import FaultError
+from cluster_faults.faults import Faults
 from dcos_tensorflow.local.wire.http_server import Handler, Server
-
-if TYPE_CHECKING:
-    from dcos_tensorflow.local.faults import Faults
 
 PATH = "/faults"
 
