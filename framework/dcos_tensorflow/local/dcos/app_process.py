@@ -23,6 +23,7 @@ from dcos_tensorflow.local.dcos.app_records import TaskRecord
 from dcos_tensorflow.local.dcos.download_cache import DownloadCache, DownloadError
 from dcos_tensorflow.local.machine.fetcher import FetchError, fetch
 from dcos_tensorflow.local.machine.process_tree import descendants, signal_group, start_time
+from dcos_tensorflow.task.process_table import has_mark, read_processes
 
 _HOST = "127.0.0.1"
 _LOOK_SECONDS = 0.02
@@ -222,20 +223,8 @@ def end_group(pid: int) -> None:
         wait_for_group(pid, _KILLED_SECONDS)
 
 
-def _living_in_group(group: int) -> list[int]:
-    found = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", "rb") as stat:
-                # The command in parentheses may hold anything: what follows its last one is fixed.
-                state, _, its_group = stat.read().rpartition(b")")[2].split()[:3]
-        except OSError:
-            continue
-        if int(its_group) == group and state not in (b"Z", b"X"):
-            found.append(int(name))
-    return found
+def _living_in_group(group: int) -> bool:
+    return any(one.group == group and not one.ended for one in read_processes())
 
 
 def kill_tree(pid: int) -> None:
@@ -258,15 +247,6 @@ def find(task_id: str) -> int | None:
 
     For a task whose start was written down, and whose process was not.
     """
-    wanted = f"MESOS_TASK_ID={task_id}".encode()
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/environ", "rb") as file:
-                variables = file.read().split(b"\0")
-            if wanted in variables and os.getsid(int(name)) == int(name):
-                return int(name)
-        except OSError:
-            continue
-    return None
+    mark = f"MESOS_TASK_ID={task_id}"
+    leaders = (one.pid for one in read_processes() if one.session == one.pid)
+    return next((pid for pid in leaders if has_mark(pid, mark)), None)
