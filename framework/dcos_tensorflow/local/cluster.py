@@ -50,7 +50,6 @@ class EmbeddedCluster:
         port: int = 0,
         timing: Timing = _DEFAULT_TIMING,
         credentials: Mapping[str, str] | None = None,
-        switch_user: bool = False,
         interference: Interference | None = None,
     ) -> None:
         """Describe a cluster; nothing runs yet.
@@ -61,7 +60,6 @@ class EmbeddedCluster:
             port: of the master on 127.0.0.1, 0 for a free one.
             timing: every interval.
             credentials: principal -> secret; with it, HTTP basic authentication is asked for.
-            switch_user: run tasks as their user, when this process is root and the user exists.
             interference: what comes between its parts; nothing when it is None.
         """
         self._configs = list(agents)
@@ -69,7 +67,6 @@ class EmbeddedCluster:
         self._port = port
         self.timing = timing
         self.credentials = credentials
-        self._switch_user = switch_user
         self.interference = interference or Interference()
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
@@ -117,7 +114,7 @@ class EmbeddedCluster:
             for server in (self.master_server, *self._agent_servers):
                 server.server_close()
             raise
-        self.host = Host(self._executor_message, switch_user=self._switch_user)
+        self.host = Host(self._executor_message)
         with self.lock:
             for agent in self.agents:
                 agent.tick(now)

@@ -41,7 +41,6 @@ class ClusterStatus:
     master: str
     agents: tuple[AgentConfig, ...]
     answering: bool
-    state_dir: Path
 
 
 def spread(
@@ -87,7 +86,6 @@ def up(
     agents: Sequence[AgentConfig],
     *,
     port: int = 0,
-    credentials: Mapping[str, str] | None = None,
     program: str = _PROGRAM,
 ) -> ClusterStatus:
     """Start a cluster in the background, or return the one that runs there already.
@@ -97,7 +95,6 @@ def up(
         agents: ``spread`` makes a fitting list. Agents with equal port ranges, and no others,
             are given disjoint ones.
         port: of the master, 0 for a free one.
-        credentials: principal -> secret.
         program: what ``python -m`` is given, when it is to ``serve`` another kind of cluster.
 
     Raises:
@@ -118,7 +115,6 @@ def up(
         config = {
             "agents": [asdict(one) for one in disjoint(agents)],
             "port": port,
-            "credentials": dict(credentials) if credentials is not None else None,
         }
         write_json(state_dir / _CONFIG, config)
         return background.wait_for_answer(
@@ -156,7 +152,6 @@ def status(state_dir: Path) -> ClusterStatus | None:
         master=record["master"],
         agents=tuple(_agent(one) for one in record["agents"]),
         answering=answers(f"http://{record['master']}/health"),
-        state_dir=state_dir,
     )
 
 
@@ -202,8 +197,7 @@ def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluste
     stopping = stop_requested()
     background = _background(state_dir)
     agents = [_agent(one) for one in config["agents"]]
-    work_dir, credentials = state_dir / "work", config["credentials"]
-    with kind(agents, work_dir, port=config["port"], credentials=credentials) as cluster:
+    with kind(agents, state_dir / "work", port=config["port"]) as cluster:
         background.announce(master=cluster.master, agents=config["agents"])
         stopping.wait()
     background.forget()

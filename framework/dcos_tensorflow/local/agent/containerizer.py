@@ -135,7 +135,6 @@ class Containerizer:
         return executor_spec(
             self._identity,
             container,
-            framework,
             environment=environment,
             kill_grace_seconds=self._grace(container, None),
         )

@@ -214,7 +214,6 @@ def launch_problem(container: Container, free_gpus: int) -> tuple[str, str, str]
 def executor_spec(
     identity: AgentIdentity,
     container: Container,
-    framework: Mapping[str, Any],
     *,
     environment: Mapping[str, str],
     kill_grace_seconds: float,
@@ -233,7 +232,6 @@ def executor_spec(
         "environment": dict(environment),
         "address": identity.ip,
         "network_namespace": identity.network_namespace,
-        "user": command.get("user", framework.get("user")),
         "kill_grace_seconds": kill_grace_seconds,
         "volumes": [
             {

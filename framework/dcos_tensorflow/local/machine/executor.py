@@ -114,11 +114,9 @@ class Executor:
             arguments, executable = ["sh", "-c", command["value"]], "/bin/sh"
         else:
             arguments, executable = command["arguments"] or [command["value"]], command["value"]
-        user = (spec["switch_user"], spec["switch_group"]) if "switch_user" in spec else None
         if spec.get("limits"):
-            # Who may raise a limit is not the task's user: the process in between changes to it.
-            arguments = wrapped([executable, *arguments], spec["limits"], user)
-            executable, user = arguments[0], None
+            arguments = wrapped([executable, *arguments], spec["limits"])
+            executable = arguments[0]
         with _sandbox_file(spec, "stdout") as out, _sandbox_file(spec, "stderr") as err:
             try:
                 task = subprocess.Popen(
@@ -130,9 +128,6 @@ class Executor:
                     stdout=out,
                     stderr=err,
                     start_new_session=True,
-                    user=None if user is None else user[0],
-                    group=None if user is None else user[1],
-                    extra_groups=None if user is None else [],
                 )
             except (OSError, ValueError) as error:
                 # Mesos' launcher fails to exec after RUNNING, and exits with 1.

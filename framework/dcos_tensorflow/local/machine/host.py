@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pwd
 import selectors
 import signal
 import subprocess
@@ -78,9 +77,8 @@ class _Process:
 class Host:
     """See the module. Thread-safe; ``deliver`` is called from the reading thread."""
 
-    def __init__(self, deliver: Deliver, *, switch_user: bool = False) -> None:
+    def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
-        self._switch_user = switch_user
         self._processes: dict[str, _Process] = {}
         self._lock = threading.Lock()
         self._selector = selectors.DefaultSelector()
@@ -104,12 +102,9 @@ class Host:
             target = os.path.join(sandbox, volume["container_path"])
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.symlink(volume["source"], target)
-        user = self._user(spec, sandbox)
-        order = {"type": "task", **spec, **user}
         secrets = spec.get("secrets")
         if secrets is not None:
-            owner = (user["switch_user"], user["switch_group"]) if user else None
-            secret_files.write(secrets, sandbox, owner)
+            secret_files.write(secrets, sandbox)
         command = [sys.executable, "-I", "-S", "-c", _BOOT, _ROOT]
         with open(os.path.join(sandbox, "stderr"), "ab") as log:
             process = subprocess.Popen(
@@ -126,21 +121,8 @@ class Host:
             self._processes[container_id] = entry
             self._selector.register(process.stdout, selectors.EVENT_READ, entry)
         os.eventfd_write(self._wake, 1)
-        self._write(entry, order)
+        self._write(entry, {"type": "task", **spec})
         return process.pid
-
-    def _user(self, spec: Mapping[str, Any], sandbox: str) -> dict[str, Any]:
-        if not self._switch_user or os.geteuid() != 0 or spec.get("user") is None:
-            return {}
-        try:
-            user = pwd.getpwnam(spec["user"])
-        except KeyError:
-            return {}
-        volumes = [volume["source"] for volume in spec["volumes"]]
-        files = (os.path.join(sandbox, "stdout"), os.path.join(sandbox, "stderr"))
-        for path in (sandbox, *files, *volumes):
-            os.chown(path, user.pw_uid, user.pw_gid)
-        return {"switch_user": user.pw_uid, "switch_group": user.pw_gid}
 
     def tell(self, container_id: str, command: Mapping[str, Any]) -> None:
         """Write a command to an executor; one that is gone needs none."""

@@ -1,8 +1,7 @@
 """Becomes a command with limits of its own: what Mesos' isolator ``posix/rlimits`` does.
 
-Run as ``python -I -S limited_process.py LIMITS USER COMMAND...`` by ``executor``: a process of its
-own sets the limits, as only a privileged one may raise them, becomes the task's user and then the
-command. Standard library only.
+Run as ``python -I -S limited_process.py LIMITS COMMAND...`` by ``executor``: a process of its own
+sets the limits, which are not the executor's, and becomes the command. Standard library only.
 """
 
 from __future__ import annotations
@@ -22,17 +21,14 @@ KNOWN = {
 }
 
 
-def wrapped(
-    command: Sequence[str], limits: Sequence[Mapping[str, Any]], user: tuple[int, int] | None
-) -> list[str]:
-    """Return the command line that becomes ``command`` with these limits, as this user."""
-    program = [sys.executable, "-I", "-S", __file__]
-    return [*program, json.dumps(list(limits)), json.dumps(user), *command]
+def wrapped(command: Sequence[str], limits: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the command line that becomes ``command`` with these limits."""
+    return [sys.executable, "-I", "-S", __file__, json.dumps(list(limits)), *command]
 
 
 def main(arguments: Sequence[str]) -> None:
     """Become the command."""
-    limits, user, command = json.loads(arguments[0]), json.loads(arguments[1]), arguments[2:]
+    limits, command = json.loads(arguments[0]), arguments[1:]
     for limit in limits:
         none = resource.RLIM_INFINITY
         ends = (limit.get("soft", none), limit.get("hard", none))
@@ -40,10 +36,6 @@ def main(arguments: Sequence[str]) -> None:
             resource.setrlimit(KNOWN[limit["type"]], ends)
         except (OSError, ValueError) as error:
             sys.exit(f"Failed to set the limit {limit['type']} to {ends[0]}, {ends[1]}: {error}")
-    if user is not None:
-        os.setgroups([])
-        os.setgid(user[1])
-        os.setuid(user[0])
     try:
         os.execv(command[0], list(command[1:]))
     except OSError as error:

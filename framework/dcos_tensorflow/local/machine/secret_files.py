@@ -37,21 +37,16 @@ def place(work_dir: str) -> str:
     return f"{work_dir}-secrets"
 
 
-def write(secrets: Mapping[str, Any], sandbox: str, user: tuple[int, int] | None) -> None:
+def write(secrets: Mapping[str, Any], sandbox: str) -> None:
     """Write the files and link to them from the sandbox. Raises OSError."""
     directory = Path(secrets["directory"])
-    # Whoever the task runs as may pass through, and see nothing of what else is there.
-    directory.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+    directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory.mkdir(mode=0o700)
-    if user is not None:
-        os.chown(directory, *user)
     for number, file in enumerate(secrets["files"]):
         written = directory / str(number)
         descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as opened:
             opened.write(base64.b64decode(file["data"]))
-        if user is not None:
-            os.chown(written, *user)
         link = Path(sandbox, file["path"])
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(written)

@@ -12,7 +12,12 @@ from typing import Any
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.master import offers
 from dcos_tensorflow.local.master.desk import Desk
-from dcos_tensorflow.local.master.operations import CONVERSIONS, InvalidOperation, convert
+from dcos_tensorflow.local.master.operations import (
+    CONVERSIONS,
+    InvalidOperation,
+    convert,
+    with_allocation,
+)
 from dcos_tensorflow.local.master.records import Agent, Framework, Offer, Task
 from dcos_tensorflow.local.master.validation import (
     NOT_SUPPORTED,
@@ -87,14 +92,6 @@ def operation_failed(
         status = {"operation_id": operation["id"], "state": state, "message": message}
         event = {"type": "UPDATE_OPERATION_STATUS", "update_operation_status": {"status": status}}
         desk.send_event(framework, event)
-
-
-def with_allocation(resources: list[Json], role: str) -> list[Json]:
-    """Return ``resources`` with the offer's allocation where they name none."""
-    return [
-        one if "allocation_info" in one else {**one, "allocation_info": {"role": role}}
-        for one in resources
-    ]
 
 
 class _Session:

@@ -45,10 +45,7 @@ def convert(
     given = operation.get(kind.lower(), {}).get(field, [])
     if not given:
         raise InvalidOperation(f"Invalid {kind} operation: no {field}")
-    with_role = [
-        one if "allocation_info" in one else {**one, "allocation_info": {"role": role}}
-        for one in given
-    ]
+    with_role = with_allocation(given, role)
     try:
         wanted = Resources.parse(with_role)
     except InvalidResource as error:
@@ -66,6 +63,14 @@ def convert(
         raise InvalidOperation(f"{available} does not contain {missing}")
     destroyed = tuple(with_role) if kind == "DESTROY" else ()
     return Conversion(consumed, produced, destroyed)
+
+
+def with_allocation(resources: list[Json], role: str) -> list[Json]:
+    """Return ``resources`` with the offer's allocation where they name none."""
+    return [
+        one if "allocation_info" in one else {**one, "allocation_info": {"role": role}}
+        for one in resources
+    ]
 
 
 def _check_reservations(kind: str, resources: list[Json], role: str, principal: str | None) -> None:
