@@ -115,6 +115,7 @@ class Disturbance(Interference):
         #: Container id -> process id of its task's command, as the executor told.
         self.commands: dict[str, int] = {}
         self._streams: list[Stream] = []
+        agents += 1  # That of apps may come.
         self._cut = [False] * agents
         self._held: list[list[tuple[str, object]] | None] = [None] * agents
         self._tasks_frozen = [False] * agents

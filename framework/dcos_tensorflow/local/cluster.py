@@ -18,7 +18,12 @@ from types import TracebackType
 
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.agent.agent import Agent
-from dcos_tensorflow.local.agent.agent_config import AgentConfig, identity
+from dcos_tensorflow.local.agent.agent_config import (
+    APPS_ROLE,
+    AgentConfig,
+    for_apps,
+    identity,
+)
 from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.machine import secret_files
 from dcos_tensorflow.local.machine.host import Host, machine_environment
@@ -72,6 +77,7 @@ class EmbeddedCluster:
         self._changed = threading.Condition(self.lock)
         self._streams: dict[str, EventStream] = {}
         self._owner: dict[str, Agent] = {}
+        self._has_room_for_apps = False
         self._stopping = False
         self._started = False
         self._offset = time.time() - time.monotonic()
@@ -134,13 +140,13 @@ class EmbeddedCluster:
         self.master_server = make_master_server(("127.0.0.1", self._port), self)
         self._port = int(self.master_server.server_address[1])
 
-    def _add_agent(self, link: int, config: AgentConfig, now: float) -> None:
+    def _add_agent(self, link: int, config: AgentConfig, now: float, role: str = "") -> Server:
         make_server = partial(make_agent_server, (config.address, 0), self, link)
         namespace = config.network_namespace
         server = run_inside(namespace, make_server) if namespace else make_server()
         self._agent_servers.append(server)
         port = int(server.server_address[1])
-        its_identity = identity(link, config, port, self._work_dir / "agents" / str(link))
+        its_identity = identity(link, config, port, self._work_dir / "agents" / str(link), role)
         # Those of a cluster that was killed together with its executors.
         shutil.rmtree(secret_files.place(its_identity.work_dir), ignore_errors=True)
         agent = Agent(
@@ -151,6 +157,23 @@ class EmbeddedCluster:
             gpus=config.gpus,
         )
         self.agents.append(agent)
+        return server
+
+    def _make_room_for_apps(self) -> None:
+        """Add the agent for apps when the first framework of their role has subscribed.
+
+        A local DC/OS may come to a cluster that runs already. Jobs are never offered any of it,
+        so a machine is as big for them with apps as without.
+        """
+        if self._has_room_for_apps or not any(
+            APPS_ROLE in framework.roles for framework in self.core.desk.state.frameworks.values()
+        ):
+            return
+        self._has_room_for_apps = True
+        link = len(self.agents)
+        server = self._add_agent(link, for_apps(self._configs[0]), self.now(), APPS_ROLE)
+        server.start()
+        self.agents[link].tick(self.now())
 
     def stop(self) -> None:
         """End everything, tasks included. Safe to call twice."""
@@ -290,6 +313,7 @@ class EmbeddedCluster:
             if reply.stream_id is not None:
                 stream = EventStream(reply.stream_id)
                 self._streams[stream.stream_id] = stream
+                self._make_room_for_apps()
             self.settle()
             self.interference.call_ends(request.body)
             return reply, stream

@@ -14,6 +14,9 @@ from dcos_tensorflow.local.agent.containers import AgentIdentity
 
 Json = dict[str, Any]
 
+#: The role that everything of the agent for apps is reserved for: as on DC/OS' public agents.
+APPS_ROLE = "slave_public"
+
 
 @dataclass(frozen=True)
 class AgentConfig:
@@ -38,8 +41,30 @@ class AgentConfig:
     mounts: Mapping[str, float] = field(default_factory=dict)
 
 
-def identity(link: int, config: AgentConfig, port: int, work_dir: Path) -> AgentIdentity:
-    """Return the facts of the agent at ``link`` that listens on ``port``."""
+def for_apps(first: AgentConfig) -> AgentConfig:
+    """Return the agent that the apps of a local DC/OS run on, in the region of the ``first`` one.
+
+    What an app asks for is noted and not enforced, so there is more of everything than apps can
+    ask for. Its ports lie below those of the agents for jobs (``daemon.FIRST_PORT``).
+    """
+    return AgentConfig(
+        hostname="localhost",
+        cpus=1000,
+        mem=1000000,
+        disk=10000000,
+        ports=(1, 30999),
+        zone=first.zone,
+        region=first.region,
+    )
+
+
+def identity(
+    link: int, config: AgentConfig, port: int, work_dir: Path, role: str = ""
+) -> AgentIdentity:
+    """Return the facts of the agent at ``link`` that listens on ``port``.
+
+    With a ``role`` all of it is reserved for that one (Mesos: ``--default_role``).
+    """
     hostname = config.hostname or config.address
     scalars: dict[str, float] = {"cpus": config.cpus, "mem": config.mem, "disk": config.disk}
     if config.gpus:
@@ -51,6 +76,9 @@ def identity(link: int, config: AgentConfig, port: int, work_dir: Path) -> Agent
     resources += [_mount(root, size) for root, size in config.mounts.items()]
     ranges = {"range": [{"begin": config.ports[0], "end": config.ports[1]}]}
     ports: Json = {"name": "ports", "type": "RANGES", "ranges": ranges}
+    if role:
+        for resource in (*resources, ports):
+            resource["reservations"] = [{"type": "STATIC", "role": role}]
     info: Json = {
         "hostname": hostname,
         "ip": config.address,
