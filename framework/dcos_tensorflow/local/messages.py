@@ -237,7 +237,7 @@ class DestroyExecutor:
 
 @dataclass(frozen=True)
 class RemoveDirectory:
-    """Remove a destroyed volume with all that is in it."""
+    """Remove a destroyed volume, or the sandbox of a task that is forgotten."""
 
     path: str
 

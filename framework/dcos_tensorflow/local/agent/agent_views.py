@@ -54,6 +54,15 @@ def state(agent: Agent, master: str) -> Json:
     }
 
 
+def sandboxes(agent: Agent) -> dict[str, str]:
+    """Return the directory of each sandbox by the name that ``/files/debug`` gives it."""
+    return {
+        f"/frameworks/{one.framework_id}/executors/{one.executor_id}"
+        f"/runs/{one.parent or one.container_id}": one.sandbox
+        for one in (*agent.containerizer.completed, *agent.containerizer.containers.values())
+    }
+
+
 def _framework(agent: Agent, framework_id: str) -> Json:
     info = agent.containerizer.frameworks[framework_id]
     found: Json = {

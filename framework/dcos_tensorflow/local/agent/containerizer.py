@@ -259,9 +259,10 @@ class Containerizer:
             self._update(container, "TASK_RUNNING", now)
         elif kind == "fetch_failed":
             self._mark_ended(container)
+            # Mesos says why in the sandbox only, where few look first.
             text = (
                 "Failed to launch container: Failed to fetch all URIs for container"
-                f" '{container.container_id}': exited with status 1"
+                f" '{container.container_id}': exited with status 1: {report['message']}"
             )
             self._update(
                 container,
@@ -338,6 +339,8 @@ class Containerizer:
         if container.gone and not waiting:
             del self.containers[container.container_id]
             self.completed.append(container)
+            for old in self.completed[:-_MAX_COMPLETED]:
+                self._emit(messages.RemoveDirectory(old.sandbox))
             del self.completed[:-_MAX_COMPLETED]
 
     def _gone_by_operator(self, container: Container) -> bool:

@@ -25,7 +25,7 @@ from dcos_tensorflow.local.machine import secret_files
 from dcos_tensorflow.local.machine.checks import start_checks
 from dcos_tensorflow.local.machine.fetcher import FetchError, fetch
 from dcos_tensorflow.local.machine.limited_process import wrapped
-from dcos_tensorflow.local.machine.process_tree import kill_tree, signal_group
+from dcos_tensorflow.local.machine.process_tree import group_lives, kill_tree, signal_group
 
 #: prctl(2): orphans below this process become its children, so that it can end them.
 _PR_SET_CHILD_SUBREAPER = 36
@@ -75,7 +75,7 @@ class Executor:
             if self._task is None and self._fetched.is_set():
                 self._start()
             self._deadlines()
-            if self._task is not None and self._task.poll() is not None:
+            if self._task is not None and self._task.poll() is not None and not self._in_grace():
                 return self._finished(self._task.returncode)
 
     def _timeout(self) -> float:
@@ -176,6 +176,13 @@ class Executor:
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = None
             self._end_tree()
+
+    def _in_grace(self) -> bool:
+        """Say whether something that a killed command has started may still end by itself.
+
+        A shell that leads the command dies of SIGTERM at once: what it started got one as well.
+        """
+        return self._kill_at is not None and self._task is not None and group_lives(self._task.pid)
 
     def _end_tree(self) -> None:
         if self._task is not None:

@@ -34,6 +34,23 @@ def signal_group(pid: int, number: int) -> None:
         return
 
 
+def group_lives(pid: int) -> bool:
+    """Say whether anything is left of the process group that ``pid`` led.
+
+    Its dead are reaped where they are children of this process (the executor).
+    """
+    try:
+        while os.waitpid(-pid, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def signal_process(pid: int, number: int) -> None:
     """Send a signal to one process, if it is still there."""
     try:

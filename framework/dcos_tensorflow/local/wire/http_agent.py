@@ -69,6 +69,8 @@ class _AgentHandler(Handler):
             self.answer(200)
         elif path == "/version":
             self.answer_json(version())
+        elif path == "/files/debug":
+            self.answer_json(self._sandboxes())
         elif path in ("/files/browse", "/files/read", "/files/download"):
             self._files(path, query)
         else:
@@ -79,7 +81,7 @@ class _AgentHandler(Handler):
             self.answer(400, "Expecting 'path=value' in query.\n", TEXT)
             return
         root = Path(self.door.agents[self.link].identity.work_dir).resolve()
-        found = Path(query["path"]).resolve()
+        found = self._located(query["path"])
         if not found.is_relative_to(root) or not found.exists():
             self.answer(404)
         elif path == "/files/browse":
@@ -89,7 +91,19 @@ class _AgentHandler(Handler):
         elif path == "/files/read":
             self._read(found, query)
         else:
-            self.answer(200, found.read_bytes(), "application/octet-stream")
+            headers = {"Content-Disposition": f'attachment; filename="{found.name}"'}
+            self.answer(200, found.read_bytes(), "application/octet-stream", headers)
+
+    def _sandboxes(self) -> dict[str, str]:
+        with self.door.lock:
+            return agent_views.sandboxes(self.door.agents[self.link])
+
+    def _located(self, given: str) -> Path:
+        """Return the file behind a path that begins with a sandbox's virtual or real name."""
+        for virtual, directory in self._sandboxes().items():
+            if (given + "/").startswith(virtual + "/"):
+                return Path(directory + given.removeprefix(virtual)).resolve()
+        return Path(given).resolve()
 
     def _browse(self, directory: Path) -> None:
         if not directory.is_dir():
