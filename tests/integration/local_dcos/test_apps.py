@@ -29,6 +29,11 @@ def create(world: World, **definition: Any) -> dict[str, Any]:
     return dict(reply.json())
 
 
+def sandbox(world: World) -> Path:
+    running(world)
+    return world.sandbox("/app")
+
+
 def running(world: World, app_id: str = "/app") -> dict[str, Any]:
     def one() -> dict[str, Any] | None:
         tasks = world.app(app_id)["tasks"]
@@ -37,12 +42,6 @@ def running(world: World, app_id: str = "/app") -> dict[str, Any]:
     found = eventually(one, what=f"{app_id} to run")
     assert found is not None
     return found
-
-
-def sandbox(world: World, task_id: str) -> Path:
-    agent = world.get("/mesos/slaves")["slaves"][0]["id"]
-    found = world.get(f"/agent/{agent}/files/debug")
-    return next(Path(path) for name, path in found.items() if task_id in name)
 
 
 @pytest.fixture
@@ -79,7 +78,7 @@ def files(tmp_path: Path) -> Iterator[tuple[str, Path, list[int]]]:
 
 def test_a_task_gets_the_variables_of_marathon_and_its_own(bare: World) -> None:
     create(bare, cmd="env > all; sleep 600", env={"MINE": "yes"}, labels={"a.b": "c"})
-    path = sandbox(bare, running(bare)["id"]) / "all"
+    path = sandbox(bare) / "all"
     text = eventually(lambda: path.read_text() if path.exists() else "")
     found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     assert found["MINE"] == "yes"
@@ -100,7 +99,7 @@ def test_a_secret_is_read_from_its_file(bare: World, tmp_path: Path) -> None:
         env={"KEY": {"secret": "s"}},
         secrets={"s": {"source": "tf/key"}},
     )
-    path = sandbox(bare, running(bare)["id"]) / "stdout"
+    path = sandbox(bare) / "stdout"
     eventually(lambda: path.read_text() == "hidden\n")
 
 
@@ -127,7 +126,7 @@ def test_a_cached_artifact_is_downloaded_once_and_asked_for_each_time(
     bare.ask("DELETE", f"{APPS}/app/tasks/{first}")
     eventually(lambda: running(bare)["id"] != first)
     assert asked == [200, 304]
-    assert (sandbox(bare, running(bare)["id"]) / "data.txt").read_text() == "one"
+    assert (sandbox(bare) / "data.txt").read_text() == "one"
 
 
 def test_an_artifact_that_was_built_anew_is_downloaded_anew(
@@ -142,12 +141,12 @@ def test_an_artifact_that_was_built_anew_is_downloaded_anew(
     artifact.write_text("two")
     bare.ask("DELETE", f"{APPS}/app/tasks/{first}")
     eventually(lambda: running(bare)["id"] != first)
-    assert (sandbox(bare, running(bare)["id"]) / "data.txt").read_text() == "two"
+    assert (sandbox(bare) / "data.txt").read_text() == "two"
 
 
 def test_a_command_that_fails_is_started_again(bare: World) -> None:
     create(bare, cmd="exit 3")
-    eventually(lambda: len(bare.dcos.marathon.finished()) >= 2)
+    eventually(lambda: len(bare.ended()) >= 2)
     failure = bare.app("/app")["lastTaskFailure"]
     assert failure["message"] == "Command exited with status 3"
 
@@ -160,7 +159,7 @@ def test_after_a_failure_the_queue_tells_how_long_it_waits(bare: World) -> None:
     )
     assert queue[0]["app"]["id"] == "/app"
     assert bare.ask("DELETE", "/service/marathon/v2/queue/app/delay").status == 204
-    eventually(lambda: len(bare.dcos.marathon.finished()) >= 2)
+    eventually(lambda: len(bare.ended()) >= 2)
 
 
 def test_a_task_that_stays_unhealthy_is_killed_and_replaced(bare: World) -> None:
@@ -173,7 +172,7 @@ def test_a_task_that_stays_unhealthy_is_killed_and_replaced(bare: World) -> None
         "maxConsecutiveFailures": 2,
     }
     create(bare, cmd="sleep 600", healthChecks=[check])
-    eventually(bare.dcos.marathon.finished)
+    eventually(bare.ended)
     assert "it was unhealthy" in bare.app("/app")["lastTaskFailure"]["message"]
 
 
@@ -228,7 +227,7 @@ def test_a_refused_update_changes_nothing(bare: World) -> None:
 
 def test_a_deleted_app_leaves_no_process_behind(bare: World) -> None:
     create(bare, cmd="sleep 600 & echo $! > child; sleep 600", taskKillGracePeriodSeconds=1)
-    path = sandbox(bare, running(bare)["id"]) / "child"
+    path = sandbox(bare) / "child"
     child = int(eventually(lambda: path.exists() and path.read_text()))
     assert bare.ask("DELETE", f"{APPS}/app?force=true").status == 200
     bare.gone("/app")
@@ -238,7 +237,7 @@ def test_a_deleted_app_leaves_no_process_behind(bare: World) -> None:
 def test_what_a_shell_started_has_its_grace_although_the_shell_is_gone(bare: World) -> None:
     inner = "trap 'sleep 0.3; echo tidy; exit' TERM; touch ready; while true; do sleep 0.05; done"
     create(bare, cmd=f'sh -c "{inner}"; true', taskKillGracePeriodSeconds=10)
-    path = sandbox(bare, running(bare)["id"])
+    path = sandbox(bare)
     eventually((path / "ready").exists)
     bare.ask("DELETE", f"{APPS}/app?force=true")
     bare.gone("/app")
@@ -251,7 +250,7 @@ def test_a_task_that_ignores_sigterm_is_killed_after_its_grace(bare: World) -> N
         cmd="trap '' TERM; touch ready; while true; do sleep 0.05; done",
         taskKillGracePeriodSeconds=0.2,
     )
-    path = sandbox(bare, running(bare)["id"])
+    path = sandbox(bare)
     eventually((path / "ready").exists)
     bare.ask("DELETE", f"{APPS}/app?force=true")
     bare.gone("/app")
