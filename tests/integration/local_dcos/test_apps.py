@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.local.cluster import EmbeddedCluster
+from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
 from dcos_tensorflow.local.machine.process_tree import start_time
+from mesos_scheduler import Scheduler
 from waiting import eventually
 
 from .conftest import MakeWorld
@@ -254,6 +257,49 @@ def test_a_task_that_ignores_sigterm_is_killed_after_its_grace(bare: World) -> N
     eventually((path / "ready").exists)
     bare.ask("DELETE", f"{APPS}/app?force=true")
     bare.gone("/app")
+
+
+def test_an_app_takes_nothing_from_what_jobs_are_offered(
+    bare: World, cluster: EmbeddedCluster
+) -> None:
+    create(bare, cmd="sleep 600", cpus=2, mem=4096)
+    agent = running(bare)["slaveId"]
+    with Scheduler(cluster.master) as job:
+        whole = job.offer(least_cpus=2)
+        assert whole["agent_id"]["value"] != agent
+        assert whole["hostname"] != "localhost"
+
+
+def test_the_ports_of_apps_are_those_of_their_agent_and_required_ones_are_kept(
+    bare: World,
+) -> None:
+    create(
+        bare,
+        cmd="sleep 600",
+        portDefinitions=[{"port": 10123}, {"port": 0}],
+        requirePorts=True,
+    )
+    first, second = running(bare)["ports"]
+    assert first == 10123
+    assert 20000 <= second <= 30999
+
+
+def test_marathon_comes_back_as_another_framework_when_it_was_shut_down(
+    bare: World, cluster: EmbeddedCluster
+) -> None:
+    create(bare, cmd="sleep 600")
+    before, first = running(bare)["id"], bare.dcos.marathon.framework_id
+    MesosGateway(cluster.master).teardown(first)
+    eventually(lambda: (tasks := bare.app("/app")["tasks"]) and tasks[0]["id"] != before)
+    running(bare)
+    assert bare.get("/service/marathon/v2/info")["frameworkId"] != first
+
+
+def test_a_second_health_check_is_refused_by_name(bare: World) -> None:
+    check = {"protocol": "TCP", "portIndex": 0}
+    app = {"id": "app", "cmd": "true", "healthChecks": [check, check]}
+    reply = bare.ask("POST", APPS, app)
+    assert (reply.status, reply.json()["details"][0]["path"]) == (422, "/healthChecks/1")
 
 
 def test_apps_come_back_with_the_local_dcos(make_world: MakeWorld, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ Json = dict[str, Any]
 
 #: The role that everything of the agent for apps is reserved for: as on DC/OS' public agents.
 APPS_ROLE = "slave_public"
+#: And the attribute by which those are known.
+APPS_ATTRIBUTE = "public_ip"
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ def for_apps(first: AgentConfig) -> AgentConfig:
     """
     return AgentConfig(
         hostname="localhost",
+        attributes={APPS_ATTRIBUTE: "true"},
         cpus=1000,
         mem=1000000,
         disk=10000000,

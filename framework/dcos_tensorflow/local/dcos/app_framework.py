@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from dcos_tensorflow.local.agent.agent_config import APPS_ROLE
+from dcos_tensorflow.local.agent.agent_config import APPS_ATTRIBUTE, APPS_ROLE
 from dcos_tensorflow.local.dcos.app_records import TaskRecord
 from dcos_tensorflow.mesos.calls import CallError
 from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
@@ -27,6 +27,11 @@ _FAILOVER_SECONDS = 604800.0
 #: An offer that is of no use comes again when more is free, or when it is asked for.
 _REFUSE = {"refuse_seconds": 86400.0}
 _STOP_SECONDS = 10.0
+#: What jobs are offered is not even looked at.
+_FOR_APPS = {"selector": {"attribute_name": APPS_ATTRIBUTE}, "predicate": {"exists": {}}}
+_ONLY_FOR_APPS = {
+    "role_constraints": {APPS_ROLE: {"groups": [{"attribute_constraints": [_FOR_APPS]}]}}
+}
 
 
 class Listener(Protocol):
@@ -70,6 +75,7 @@ class AppFramework(pymesos.Scheduler):  # type: ignore[misc, name-defined]
             "capabilities": [{"type": "MULTI_ROLE"}, {"type": "RESERVATION_REFINEMENT"}],
         }
         self._driver = HardenedSchedulerDriver(self, info, self._master)
+        self._driver.offer_constraints = _ONLY_FOR_APPS
         self._driver.start()
 
     def stop(self) -> None:

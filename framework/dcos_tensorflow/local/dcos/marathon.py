@@ -31,7 +31,7 @@ from dcos_tensorflow.local.dcos.app_records import (
 from dcos_tensorflow.local.dcos.app_task import Machine, Prepared, TaskNotStarted
 from dcos_tensorflow.local.dcos.errors import MarathonError
 from dcos_tensorflow.local.dcos.state_file import StateFile
-from dcos_tensorflow.local.master.records import TERMINAL_STATES
+from dcos_tensorflow.local.messages import TERMINAL_STATES
 from dcos_tensorflow.mesos.offered_resources import ConversionError, OfferedResources
 
 Json = dict[str, Any]
@@ -195,7 +195,7 @@ class Marathon:
 
     def _use(self, offer: Json) -> None:
         """Launch on an agent what waits and fits there."""
-        offered = OfferedResources.of([offer])
+        offered = OfferedResources.of([offer]).fixed()
         infos = []
         for task_id, one in list(self._prepared.items()):
             ports = app_task.ports(one.app, offered.ports())
