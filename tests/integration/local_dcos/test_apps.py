@@ -112,10 +112,12 @@ def test_a_missing_secret_is_named_as_the_reason(bare: World) -> None:
     assert "there is no secret 'tf/key'" in failure["message"]
 
 
-def test_what_cannot_be_fetched_is_named_as_the_reason(bare: World) -> None:
+def test_a_failed_fetch_is_told_as_the_reason_and_the_sandbox_says_of_what(bare: World) -> None:
     create(bare, cmd="true", fetch=[{"uri": "http://127.0.0.1:1/none.zip"}])
     failure = eventually(lambda: bare.app("/app").get("lastTaskFailure"))
-    assert "http://127.0.0.1:1/none.zip" in failure["message"]
+    assert "Failed to fetch all URIs" in failure["message"]
+    log = f"/system/v1/logs/v2/task/{failure['taskId']}/file/stderr"
+    assert b"http://127.0.0.1:1/none.zip" in bare.ask("GET", log).body
 
 
 def test_a_cached_artifact_is_downloaded_once_and_asked_for_each_time(

@@ -259,10 +259,9 @@ class Containerizer:
             self._update(container, "TASK_RUNNING", now)
         elif kind == "fetch_failed":
             self._mark_ended(container)
-            # Mesos says why in the sandbox only, where few look first.
             text = (
                 "Failed to launch container: Failed to fetch all URIs for container"
-                f" '{container.container_id}': exited with status 1: {report['message']}"
+                f" '{container.container_id}': exited with status 1"
             )
             self._update(
                 container,
