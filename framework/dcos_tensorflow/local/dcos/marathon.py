@@ -148,7 +148,8 @@ class Marathon:
             self._apps[app_id] = replace(record, deployment=None)
             self._save()
             self._changed.notify_all()
-        return decision.wake_at
+        # One that had no place yet has ended at once: its app may be complete now.
+        return self._clock() if decision.kill else decision.wake_at
 
     def _settle_tasks(self) -> float | None:
         """Hold Mesos to the records: launch, and ask again for what was not answered."""
