@@ -27,8 +27,9 @@ from benchmarks.recovery.cases import Training, Way
 from benchmarks.recovery.processes import TaskProcess
 from benchmarks.recovery.watching import Watch
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.network_namespace import run_inside
+from cluster_faults import FaultyCluster
+from dcos_tensorflow.local.cluster import AgentConfig
+from dcos_tensorflow.local.machine.network_namespace import run_inside
 from dcos_tensorflow.local.timing import Timing
 
 HERE = Path(__file__).parent
@@ -80,7 +81,7 @@ class Service:
         self.machines: network.Machines | None = None
         agents = self._agents()
         self.cluster = self._stack.enter_context(
-            EmbeddedCluster(agents, self.folder / "mesos", timing=TIMING)
+            FaultyCluster(agents, self.folder / "mesos", timing=TIMING)
         )
         self._write_options()
         self._api_port = _free_port()

@@ -22,9 +22,9 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from cluster_faults import FaultError, FaultyCluster
 from dcos_tensorflow.cli.errors import EXIT_LOCKED
-from dcos_tensorflow.local.agent_faults import FaultError
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
@@ -44,7 +44,7 @@ SAVE_STEPS = 20
 class Shop:
     """One job on an embedded cluster with its state in ZooKeeper, and every way to kill of it."""
 
-    def __init__(self, folder: Path, cluster: EmbeddedCluster, zookeeper: ZooKeeperServer) -> None:
+    def __init__(self, folder: Path, cluster: FaultyCluster, zookeeper: ZooKeeperServer) -> None:
         self.folder = folder
         self.cluster = cluster
         self.zookeeper = zookeeper
@@ -253,7 +253,7 @@ def test_a_training_that_is_killed_everywhere_ends_with_the_right_result(tmp_pat
     ]
     # Mesos gives an agent up after 75 s; here it is two, because it happens so often.
     timing = Timing(agent_ping=0.5, agent_ping_timeouts=4)
-    with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as cluster:
+    with FaultyCluster(agents, tmp_path / "mesos", timing=timing) as cluster:
         shop = Shop(tmp_path, cluster, own_zookeeper)
         try:
             eventually(lambda: shop.highest() > 3, seconds=DEADLINE, what="the first steps")

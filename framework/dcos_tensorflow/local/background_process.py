@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dcos_tensorflow.local.process_tree import kill_tree, start_time
+from dcos_tensorflow.local.machine.process_tree import kill_tree, start_time
 
 #: How long a server may be busy before it counts as dead: its process is ended then.
 _ANSWER_SECONDS = 10.0

@@ -8,30 +8,36 @@ notice and end their tasks.
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from dcos_tensorflow.local import messages, operator_calls, secret_files
-from dcos_tensorflow.local.agent import Agent
-from dcos_tensorflow.local.agent_config import AgentConfig, identity
-from dcos_tensorflow.local.faults import Faults
-from dcos_tensorflow.local.host import Host, machine_environment
-from dcos_tensorflow.local.http_agent import make_server as make_agent_server
-from dcos_tensorflow.local.http_master import HttpFaults
-from dcos_tensorflow.local.http_master import make_server as make_master_server
-from dcos_tensorflow.local.http_server import Server
-from dcos_tensorflow.local.master import Master, MasterAddress
-from dcos_tensorflow.local.network import Network
-from dcos_tensorflow.local.network_namespace import run_inside
-from dcos_tensorflow.local.scheduler_calls import Reply, Request, scheduler_call
-from dcos_tensorflow.local.streams import EventStream
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.agent.agent import Agent
+from dcos_tensorflow.local.agent.agent_config import (
+    APPS_ROLE,
+    AgentConfig,
+    for_apps,
+    identity,
+)
+from dcos_tensorflow.local.interference import Interference
+from dcos_tensorflow.local.machine import secret_files
+from dcos_tensorflow.local.machine.host import Host, machine_environment
+from dcos_tensorflow.local.machine.network_namespace import run_inside
+from dcos_tensorflow.local.master import operator_calls
+from dcos_tensorflow.local.master.desk import Desk, MasterAddress
+from dcos_tensorflow.local.master.master import Master
+from dcos_tensorflow.local.master.replies import Reply, Request
+from dcos_tensorflow.local.master.scheduler_calls import scheduler_call
 from dcos_tensorflow.local.timing import Timing
+from dcos_tensorflow.local.wire.http_agent import make_server as make_agent_server
+from dcos_tensorflow.local.wire.http_master import make_server as make_master_server
+from dcos_tensorflow.local.wire.http_server import Server
+from dcos_tensorflow.local.wire.streams import EventStream
 
 __all__ = ["AgentConfig", "EmbeddedCluster"]
 
@@ -49,7 +55,7 @@ class EmbeddedCluster:
         port: int = 0,
         timing: Timing = _DEFAULT_TIMING,
         credentials: Mapping[str, str] | None = None,
-        switch_user: bool = False,
+        interference: Interference | None = None,
     ) -> None:
         """Describe a cluster; nothing runs yet.
 
@@ -59,24 +65,19 @@ class EmbeddedCluster:
             port: of the master on 127.0.0.1, 0 for a free one.
             timing: every interval.
             credentials: principal -> secret; with it, HTTP basic authentication is asked for.
-            switch_user: run tasks as their user, when this process is root and the user exists.
+            interference: what comes between its parts; nothing when it is None.
         """
         self._configs = list(agents)
         self._work_dir = Path(work_dir).resolve()
         self._port = port
         self.timing = timing
         self.credentials = credentials
-        self._switch_user = switch_user
-        self.http_faults = HttpFaults()
-        self.network = Network(len(self._configs))
+        self.interference = interference or Interference()
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
         self._streams: dict[str, EventStream] = {}
         self._owner: dict[str, Agent] = {}
-        #: How many of the next ACCEPTs find their offers rescinded (``faults``).
-        self.rescind_at_accept = 0
-        #: Whether a master leads: not between ``stop_master`` and ``start_master`` (``faults``).
-        self.has_master = True
+        self._has_room_for_apps = False
         self._stopping = False
         self._started = False
         self._offset = time.time() - time.monotonic()
@@ -107,38 +108,45 @@ class EmbeddedCluster:
         """
         now = self.now()
         self._work_dir.mkdir(parents=True, exist_ok=True)
-        self._servers: list[Server] = []
+        self._agent_servers: list[Server] = []
         self.agents: list[Agent] = []
+        self.listen()
         try:
-            self._master_server = make_master_server(("127.0.0.1", self._port), self)
-            self._servers.append(self._master_server)
-            self._port = int(self._master_server.server_address[1])
             address = MasterAddress("127.0.0.1", self._port, "127.0.0.1")
-            self.core = Master(address, self.timing, now)
+            self.core = Master(Desk(address, self.timing, now))
             for link, config in enumerate(self._configs):
                 self._add_agent(link, config, now)
         except OSError:
-            for server in self._servers:
+            for server in (self.master_server, *self._agent_servers):
                 server.server_close()
             raise
-        self.host = Host(self._executor_message, switch_user=self._switch_user)
+        self.host = Host(self._executor_message)
         with self.lock:
             for agent in self.agents:
                 agent.tick(now)
             self.settle()
         self._timer = threading.Thread(target=self._run_timers, name="timers", daemon=True)
         self._timer.start()
-        for server in self._servers:
+        for server in (self.master_server, *self._agent_servers):
             server.start()
         self._started = True
 
-    def _add_agent(self, link: int, config: AgentConfig, now: float) -> None:
+    def listen(self) -> None:
+        """Give the master a server at its address, which is not started yet.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        self.master_server = make_master_server(("127.0.0.1", self._port), self)
+        self._port = int(self.master_server.server_address[1])
+
+    def _add_agent(self, link: int, config: AgentConfig, now: float, role: str = "") -> Server:
         make_server = partial(make_agent_server, (config.address, 0), self, link)
         namespace = config.network_namespace
         server = run_inside(namespace, make_server) if namespace else make_server()
-        self._servers.append(server)
+        self._agent_servers.append(server)
         port = int(server.server_address[1])
-        its_identity = identity(link, config, port, self._work_dir / "agents" / str(link))
+        its_identity = identity(link, config, port, self._work_dir / "agents" / str(link), role)
         # Those of a cluster that was killed together with its executors.
         shutil.rmtree(secret_files.place(its_identity.work_dir), ignore_errors=True)
         agent = Agent(
@@ -149,6 +157,23 @@ class EmbeddedCluster:
             gpus=config.gpus,
         )
         self.agents.append(agent)
+        return server
+
+    def _make_room_for_apps(self) -> None:
+        """Add the agent for apps when the first framework of their role has subscribed.
+
+        A local DC/OS may come to a cluster that runs already. Jobs are never offered any of it,
+        so a machine is as big for them with apps as without.
+        """
+        if self._has_room_for_apps or not any(
+            APPS_ROLE in framework.roles for framework in self.core.desk.state.frameworks.values()
+        ):
+            return
+        self._has_room_for_apps = True
+        link = len(self.agents)
+        server = self._add_agent(link, for_apps(self._configs[0]), self.now(), APPS_ROLE)
+        server.start()
+        self.agents[link].tick(self.now())
 
     def stop(self) -> None:
         """End everything, tasks included. Safe to call twice."""
@@ -163,7 +188,8 @@ class EmbeddedCluster:
         self._timer.join()
         self.host.stop()
         # Each takes a moment to notice: all at once.
-        stopping = [threading.Thread(target=server.stop) for server in self._servers]
+        servers = (self.master_server, *self._agent_servers)
+        stopping = [threading.Thread(target=server.stop) for server in servers]
         for thread in stopping:
             thread.start()
         for thread in stopping:
@@ -174,59 +200,16 @@ class EmbeddedCluster:
         """Return where the master listens, ``host:port``."""
         return f"127.0.0.1:{self._port}"
 
-    @property
-    def faults(self) -> Faults:
-        """Return the orders for faults."""
-        return Faults(self)
-
     def now(self) -> float:
         """Return unix seconds that never go back."""
         return self._offset + time.monotonic()
-
-    # -- another master ------------------------------------------------------------------------
-
-    def elect_master(self) -> None:
-        """Let a new master lead: it knows what Mesos' registry knows. The lock is held."""
-        old = self.core
-        self.core = Master(old.address, self.timing, self.now(), registry=old.state)
-        for agent in self.agents:
-            if agent.running:
-                agent.master_changed(self.now())
-        self.tick(self.now())
-
-    def stop_master(self) -> None:
-        """Let no master lead: streams break, connections are refused."""
-        with self.lock:
-            if not self.has_master:
-                return
-            self.has_master = False
-            for stream in self._streams.values():
-                stream.abort()
-            self._streams.clear()
-        self._servers.remove(self._master_server)
-        self._master_server.stop()
-
-    def start_master(self) -> None:
-        """Let a new master lead at the old one's address.
-
-        Raises:
-            OSError: its port was taken meanwhile.
-        """
-        with self.lock:
-            if self.has_master:
-                return
-            self._master_server = make_master_server(("127.0.0.1", self._port), self)
-            self._servers.append(self._master_server)
-            self.has_master = True
-            self.elect_master()
-        self._master_server.start()
 
     # -- carrying messages ---------------------------------------------------------------------
 
     def settle(self) -> None:
         """Carry out every effect until there is none left. The lock is held."""
         while True:
-            effects = self.core.take_effects()
+            effects = self.core.desk.take_effects()
             for effect in effects:
                 self._master_effect(effect)
             for agent in self.agents:
@@ -251,20 +234,14 @@ class EmbeddedCluster:
             self._to_agent(effect.link, effect.message)
 
     def _to_agent(self, link: int, message: object) -> None:
-        # Lost in a partition; kept while the agent is frozen.
-        if not self.network.reaches(link):
-            return
-        if not self.network.hold_for_agent(link, ("master", message)):
+        if self.interference.reaches_agent(link, message):
             self.agents[link].master_message(message, self.now())
 
     def _agent_effect(self, agent: Agent, effect: object) -> None:
         link = agent.identity.link
         if isinstance(effect, messages.ToMaster):
-            for delay in self.network.on_the_way(link, effect.message):
-                if delay:
-                    self.network.later(self.now() + delay, link, effect.message)
-                elif self.has_master:
-                    self.core.agent_message(link, effect.message, self.now())
+            if self.interference.reaches_master(link, effect.message):
+                self.core.agent_message(link, effect.message, self.now())
         elif isinstance(effect, messages.StartExecutor):
             self._owner[effect.container_id] = agent
             self._start_executor(agent, effect)
@@ -292,10 +269,7 @@ class EmbeddedCluster:
                 return
             if isinstance(message, messages.ExecutorGone):
                 del self._owner[container_id]
-            if self.network.tasks_frozen(link):
-                # It was about to start when the machine was frozen.
-                self.host.freeze_task(container_id)
-            if not self.network.hold_for_agent(link, ("executor", message)):
+            if self.interference.executor_reaches_agent(link, container_id, message):
                 agent.executor_message(message, self.now())
             self.settle()
 
@@ -306,12 +280,12 @@ class EmbeddedCluster:
                 self.tick(now)
                 deadline = min(
                     [
-                        self.core.deadline() if self.has_master else float("inf"),
-                        self.network.deadline(),
+                        self.core.deadline(),
+                        self.interference.deadline(),
                         *(
                             agent.deadline()
                             for agent in self.agents
-                            if not self.network.frozen(agent.identity.link)
+                            if self.interference.agent_runs(agent.identity.link)
                         ),
                     ]
                 )
@@ -319,68 +293,51 @@ class EmbeddedCluster:
 
     def tick(self, now: float) -> None:
         """Do what time brings. The lock is held."""
-        for link, message in self.network.due(now):
-            if self.has_master:
-                self.core.agent_message(link, message, now)
-        if self.has_master:
-            self.core.tick(now)
+        self.interference.tick(now)
+        self.core.tick(now)
         # The pings of a late tick are there before the agents look how long the master was silent.
         self.settle()
         for agent in self.agents:
-            if not self.network.frozen(agent.identity.link):
+            if self.interference.agent_runs(agent.identity.link):
                 agent.tick(now)
         self.settle()
 
     # -- the master's door ---------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _led(self) -> Iterator[None]:
-        with self.lock:
-            if not self.has_master:
-                # The request was read before the master died: its connection breaks.
-                raise ConnectionAbortedError("there is no master")
-            yield
-
     def scheduler_call(self, request: Request) -> tuple[Reply, EventStream | None]:
         """Answer a scheduler's call."""
-        with self._led():
-            if self.rescind_at_accept and b'"ACCEPT"' in request.body:
-                self.rescind_at_accept -= 1
-                self.faults.rescind_offers()
-            reply = scheduler_call(self.core, request, self.now())
+        with self.lock:
+            self.interference.call_begins(request.body)
+            reply = scheduler_call(self.core.desk, request, self.now())
             stream = None
             if reply.stream_id is not None:
                 stream = EventStream(reply.stream_id)
                 self._streams[stream.stream_id] = stream
+                self._make_room_for_apps()
             self.settle()
+            self.interference.call_ends(request.body)
             return reply, stream
 
     def stream_closed(self, stream_id: str) -> None:
         """Note that a scheduler's connection has ended."""
         with self.lock:
             self._streams.pop(stream_id, None)
-            if self.has_master and not self._stopping:
+            if not self._stopping:
                 self.core.stream_closed(stream_id, self.now())
                 self.settle()
 
-    def open_streams(self) -> list[EventStream]:
-        """Return the subscriptions that are open."""
-        return list(self._streams.values())
-
-    def forget_streams(self) -> None:
-        """Drop the subscriptions of a lost master. The lock is held."""
-        self._streams.clear()
-
     def operator_call(self, body: bytes, principal: str | None) -> Reply:
         """Answer ``POST /api/v1``."""
-        with self._led():
-            reply = operator_calls.call(self.core, body, self.now())
+        with self.lock:
+            self.interference.call_begins(body)
+            reply = operator_calls.call(self.core.desk, body, self.now())
             self.settle()
             return reply
 
     def operator_get(self, path: str, query: Mapping[str, list[str]], form: bytes) -> Reply:
         """Answer the other endpoints."""
-        with self._led():
-            reply = operator_calls.get(self.core, path, query, form, self.now())
+        with self.lock:
+            self.interference.call_begins(form)
+            reply = operator_calls.get(self.core.desk, path, query, form, self.now())
             self.settle()
             return reply

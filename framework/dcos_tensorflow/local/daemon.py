@@ -7,13 +7,11 @@ sandboxes. The process itself is ``python -m dcos_tensorflow.local serve``.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.local import http_faults
 from dcos_tensorflow.local.background_process import (
     BackgroundProcess,
     BackgroundProcessError,
@@ -25,6 +23,7 @@ from dcos_tensorflow.local.background_process import (
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 
 _CONFIG = "config.json"
+_PROGRAM = "dcos_tensorflow.local"
 #: How long ``up`` waits for an answer, and ``down`` for the end.
 START_SECONDS = 20.0
 STOP_SECONDS = 15.0
@@ -42,9 +41,6 @@ class ClusterStatus:
     master: str
     agents: tuple[AgentConfig, ...]
     answering: bool
-    state_dir: Path
-    #: ``host:port`` where faults are ordered (``http_faults``); empty where that is not wanted.
-    faults: str = ""
 
 
 def spread(
@@ -90,8 +86,7 @@ def up(
     agents: Sequence[AgentConfig],
     *,
     port: int = 0,
-    credentials: Mapping[str, str] | None = None,
-    faults: bool = False,
+    program: str = _PROGRAM,
 ) -> ClusterStatus:
     """Start a cluster in the background, or return the one that runs there already.
 
@@ -100,15 +95,14 @@ def up(
         agents: ``spread`` makes a fitting list. Agents with equal port ranges, and no others,
             are given disjoint ones.
         port: of the master, 0 for a free one.
-        credentials: principal -> secret.
-        faults: let faults be ordered over HTTP, by anybody on this machine: for tests.
+        program: what ``python -m`` is given, when it is to ``serve`` another kind of cluster.
 
     Raises:
         BackgroundProcessError: it did not answer in time or ended; the text has the end of its log.
     """
     state_dir = Path(state_dir).resolve()
     state_dir.mkdir(parents=True, exist_ok=True)
-    background = _background(state_dir)
+    background = _background(state_dir, program)
     with background.locked():
         running = status(state_dir)
         if running is not None and not running.answering:
@@ -121,8 +115,6 @@ def up(
         config = {
             "agents": [asdict(one) for one in disjoint(agents)],
             "port": port,
-            "credentials": dict(credentials) if credentials is not None else None,
-            "faults": faults,
         }
         write_json(state_dir / _CONFIG, config)
         return background.wait_for_answer(
@@ -160,8 +152,6 @@ def status(state_dir: Path) -> ClusterStatus | None:
         master=record["master"],
         agents=tuple(_agent(one) for one in record["agents"]),
         answering=answers(f"http://{record['master']}/health"),
-        state_dir=state_dir,
-        faults=record.get("faults", ""),
     )
 
 
@@ -198,7 +188,7 @@ def down(state_dir: Path) -> bool:
         return True
 
 
-def serve(state_dir: Path) -> None:
+def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluster) -> None:
     """Run the cluster of ``state_dir`` until SIGTERM or SIGINT: the background process."""
     state_dir = Path(state_dir).resolve()
     config = read_json(state_dir / _CONFIG)
@@ -207,29 +197,10 @@ def serve(state_dir: Path) -> None:
     stopping = stop_requested()
     background = _background(state_dir)
     agents = [_agent(one) for one in config["agents"]]
-    cluster = EmbeddedCluster(
-        agents,
-        state_dir / "work",
-        port=config["port"],
-        credentials=config["credentials"],
-    )
-    with cluster, _fault_door(cluster, bool(config.get("faults"))) as faults:
-        background.announce(master=cluster.master, agents=config["agents"], faults=faults)
+    with kind(agents, state_dir / "work", port=config["port"]) as cluster:
+        background.announce(master=cluster.master, agents=config["agents"])
         stopping.wait()
     background.forget()
-
-
-@contextlib.contextmanager
-def _fault_door(cluster: EmbeddedCluster, wanted: bool) -> Iterator[str]:
-    if not wanted:
-        yield ""
-        return
-    server = http_faults.make_server(("127.0.0.1", 0), cluster.faults)
-    server.start()
-    try:
-        yield f"127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.stop()
 
 
 def _agent(given: Mapping[str, Any]) -> AgentConfig:
@@ -237,11 +208,11 @@ def _agent(given: Mapping[str, Any]) -> AgentConfig:
     return AgentConfig(**{**given, "ports": (first, last)})
 
 
-def _background(state_dir: Path) -> BackgroundProcess:
+def _background(state_dir: Path, program: str = _PROGRAM) -> BackgroundProcess:
     return BackgroundProcess(
         folder=state_dir,
         title="the cluster",
-        module="dcos_tensorflow.local",
+        module=program,
         arguments=("serve", str(state_dir)),
         record_name="cluster.json",
         log_name="cluster.log",

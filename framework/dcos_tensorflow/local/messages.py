@@ -12,6 +12,20 @@ from typing import Any
 
 Json = dict[str, Any]
 
+#: What the state of a task that has ended can be.
+TERMINAL_STATES = frozenset(
+    {
+        "TASK_FINISHED",
+        "TASK_FAILED",
+        "TASK_KILLED",
+        "TASK_ERROR",
+        "TASK_LOST",
+        "TASK_DROPPED",
+        "TASK_GONE",
+        "TASK_GONE_BY_OPERATOR",
+    }
+)
+
 
 # -- agent to master ---------------------------------------------------------------------------
 
@@ -69,15 +83,6 @@ class ExecutorExited:
     framework_id: str
     executor_id: str
     status: int
-
-
-@dataclass(frozen=True)
-class ExecutorMessage:
-    """Data from an executor to its scheduler, base64."""
-
-    framework_id: str
-    executor_id: str
-    data: str
 
 
 # -- master to agent ---------------------------------------------------------------------------
@@ -170,15 +175,6 @@ class AcknowledgeOperation:
     uuid: str
 
 
-@dataclass(frozen=True)
-class SchedulerMessage:
-    """Data from a scheduler to an executor, base64."""
-
-    framework_id: str
-    executor_id: str
-    data: str
-
-
 # -- effects of the master ---------------------------------------------------------------------
 
 
@@ -241,7 +237,7 @@ class DestroyExecutor:
 
 @dataclass(frozen=True)
 class RemoveDirectory:
-    """Remove a destroyed volume with all that is in it."""
+    """Remove a destroyed volume, or the sandbox of a task that is forgotten."""
 
     path: str
 

@@ -17,8 +17,6 @@ class Timing:
     heartbeat: float = 15.0
     #: Between two allocation cycles (--allocation_interval; Mesos: 1).
     allocation: float = 0.25
-    #: How long an offer may stay unanswered; None is for ever (--offer_timeout).
-    offer_timeout: float | None = None
     #: First wait before an unacknowledged update is sent again (STATUS_UPDATE_RETRY_INTERVAL_MIN).
     update_retry: float = 10.0
     #: Longest such wait (STATUS_UPDATE_RETRY_INTERVAL_MAX).

@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
+from dcos_tensorflow.task.process_table import read_process
+
 logger = logging.getLogger(__name__)
 
 
@@ -147,11 +149,7 @@ def _process_start(pid: int) -> str | None:
         return ""
     except PermissionError:
         pass  # Alive, and another user's; it may be hidden in /proc all the same.
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
+    process = read_process(pid)
+    if process is None:
         return None
-    # The command's name stands in parentheses and may hold spaces and parentheses itself.
-    state, *rest = status.rpartition(")")[2].split()
-    dead_states = {"Z", "X"}
-    return "" if state in dead_states else rest[18]
+    return "" if process.ended else str(process.started)

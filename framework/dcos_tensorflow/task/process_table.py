@@ -2,6 +2,8 @@
 
 ``process`` ends what the user's process left behind with it; ``guard`` does the same when the
 runner itself was killed. Reading is apart from judging, so the judging can be tested with tables.
+``local`` walks /proc with it, too: it lives here because this room is packed alone and may import
+nothing of the others, while they may import it.
 """
 
 from __future__ import annotations
@@ -25,6 +27,14 @@ class Process:
     group: int
     session: int
     state: str
+    #: Clock ticks from the machine's boot to its start: with it a process id that was given to
+    #: another process is not mistaken for the first.
+    started: int = 0
+
+    @property
+    def ended(self) -> bool:
+        """Say whether it is dead and only waits for its parent to look."""
+        return self.state in ("Z", "X")
 
 
 def read_process(pid: int) -> Optional[Process]:
@@ -35,9 +45,12 @@ def read_process(pid: int) -> Optional[Process]:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    if len(fields) < 4:
+    if len(fields) < 20:
         return None
-    return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), fields[0].decode())
+    state, parent, group, session = fields[:4]
+    return Process(
+        pid, int(parent), int(group), int(session), state.decode(), started=int(fields[19])
+    )
 
 
 def read_processes() -> List[Process]:
@@ -73,7 +86,21 @@ def belonging(
         if not more:
             break
         mine |= more
-    return tuple(p for p in candidates if p.pid in mine and p.state not in "ZX")
+    return tuple(p for p in candidates if p.pid in mine and not p.ended)
+
+
+def below(processes: Iterable[Process], pid: int) -> List[Process]:
+    """Return what ``pid`` has started and what these have, parents before children."""
+    children: Dict[int, List[Process]] = {}
+    for process in processes:
+        children.setdefault(process.parent, []).append(process)
+    found: List[Process] = []
+    waiting = [pid]
+    while waiting:
+        its_own = children.get(waiting.pop(), [])
+        found += its_own
+        waiting += [process.pid for process in its_own]
+    return found
 
 
 def only_children(processes: Iterable[Process], pid: int) -> List[int]:
@@ -83,7 +110,7 @@ def only_children(processes: Iterable[Process], pid: int) -> List[int]:
     """
     children: Dict[int, List[int]] = {}
     for process in processes:
-        if process.state not in "ZX":
+        if not process.ended:
             children.setdefault(process.parent, []).append(process.pid)
     chain = [pid]
     while len(children.get(chain[-1], ())) == 1 and children[chain[-1]][0] not in chain:

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from cluster_faults import FaultyCluster
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.serving.served_job import SchedulerSource, ServedApi
 from dcos_tensorflow.core.model.container_spec import TaskSecret
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from scheduled_jobs import command_job, running, wait_until
@@ -37,7 +38,7 @@ class Service:
     """A scheduler of one task on an embedded cluster, with its API."""
 
     def __init__(self, folder: Path) -> None:
-        self.cluster = EmbeddedCluster([AgentConfig(cpus=2, mem=2048)], folder / "mesos")
+        self.cluster = FaultyCluster([AgentConfig(cpus=2, mem=2048)], folder / "mesos")
         self.cluster.start()
         (folder / "password").write_text("hunter2-is-secret")
         spec = command_job(COMMAND, workers=1)

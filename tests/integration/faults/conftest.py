@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from cluster_faults import FaultyCluster
+from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 
 from .training import ScheduledTraining, ServedTraining, job_options
@@ -31,7 +32,7 @@ def timing() -> Timing:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, timing: Timing) -> Iterator[EmbeddedCluster]:
+def cluster(tmp_path: Path, timing: Timing) -> Iterator[FaultyCluster]:
     """Agents with room for one task each."""
     agents = [
         AgentConfig(
@@ -42,12 +43,12 @@ def cluster(tmp_path: Path, timing: Timing) -> Iterator[EmbeddedCluster]:
         )
         for n in range(AGENTS)
     ]
-    with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as running:
+    with FaultyCluster(agents, tmp_path / "mesos", timing=timing) as running:
         yield running
 
 
 @pytest.fixture
-def make_training(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[MakeTraining]:
+def make_training(cluster: FaultyCluster, tmp_path: Path) -> Iterator[MakeTraining]:
     """Return a function that starts the job with a scheduler in this process."""
     with ExitStack() as stack:
 
@@ -69,7 +70,7 @@ def training(make_training: MakeTraining) -> ScheduledTraining:
 
 
 @pytest.fixture
-def make_served(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[MakeServed]:
+def make_served(cluster: FaultyCluster, tmp_path: Path) -> Iterator[MakeServed]:
     """Return a function that makes the job for schedulers in processes of their own."""
     with ExitStack() as stack:
 

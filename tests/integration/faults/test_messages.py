@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
+from cluster_faults import FaultyCluster
 
 from .conftest import MakeTraining
 from .training import ScheduledTraining
@@ -22,21 +22,21 @@ def launched_once(training: ScheduledTraining) -> None:
 
 
 def test_the_updates_of_a_launch_are_late(
-    cluster: EmbeddedCluster, make_training: MakeTraining
+    cluster: FaultyCluster, make_training: MakeTraining
 ) -> None:
     cluster.faults.delay_updates(1.0, 8)
     launched_once(make_training())
 
 
 def test_the_updates_of_a_launch_come_twice(
-    cluster: EmbeddedCluster, make_training: MakeTraining
+    cluster: FaultyCluster, make_training: MakeTraining
 ) -> None:
     cluster.faults.duplicate_updates(8)
     launched_once(make_training())
 
 
 def test_the_updates_of_a_launch_are_lost(
-    cluster: EmbeddedCluster, make_training: MakeTraining
+    cluster: FaultyCluster, make_training: MakeTraining
 ) -> None:
     cluster.faults.drop_updates(8)
     launched_once(make_training())

@@ -20,10 +20,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from cluster_faults import FaultyCluster
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.serving.served_job import SchedulerSource, ServedApi
-from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import Scheduler
@@ -72,7 +72,7 @@ def job_options(folder: Path, **sections: Mapping[str, Any]) -> Json:
 class Training(ABC):
     """The job: its API, its processes, its steps."""
 
-    def __init__(self, folder: Path, cluster: EmbeddedCluster, options: Json) -> None:
+    def __init__(self, folder: Path, cluster: FaultyCluster, options: Json) -> None:
         self.folder = folder
         self.marks = folder / "marks"
         self.cluster = cluster
@@ -269,7 +269,7 @@ class ScheduledTraining(Training):
     """With its scheduler in this process."""
 
     def __init__(
-        self, folder: Path, cluster: EmbeddedCluster, options: Json, *, state: str = ""
+        self, folder: Path, cluster: FaultyCluster, options: Json, *, state: str = ""
     ) -> None:
         super().__init__(folder, cluster, options)
         config = SchedulerConfig(
@@ -297,9 +297,7 @@ class ScheduledTraining(Training):
 class ServedTraining(Training):
     """With its scheduler in a process of its own, and others that stand by or come after it."""
 
-    def __init__(
-        self, folder: Path, cluster: EmbeddedCluster, options: Json, *, state: str
-    ) -> None:
+    def __init__(self, folder: Path, cluster: FaultyCluster, options: Json, *, state: str) -> None:
         super().__init__(folder, cluster, options)
         self.state = state
         self.file = folder / "options.json"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from cluster_faults import FaultyCluster
+from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 
 #: A tenth of the recorded intervals (allocation 1 s, agents pinged every 1 s, 3 times). Updates
@@ -37,19 +38,19 @@ RECORDED_AGENTS = (
     ),
 )
 
-MakeCluster = Callable[..., EmbeddedCluster]
+MakeCluster = Callable[..., FaultyCluster]
 
 
 @pytest.fixture
 def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
     """Start clusters like the recorded one; all are stopped at the end."""
-    clusters: list[EmbeddedCluster] = []
+    clusters: list[FaultyCluster] = []
 
-    def make(*, gpus: int = 0, timing: Timing = FAST, **options: Any) -> EmbeddedCluster:
+    def make(*, gpus: int = 0, timing: Timing = FAST, **options: Any) -> FaultyCluster:
         agents = options.pop("agents", None)
         if agents is None:
             agents = (replace(RECORDED_AGENTS[0], gpus=gpus), RECORDED_AGENTS[1])
-        cluster = EmbeddedCluster(
+        cluster = FaultyCluster(
             agents, tmp_path / f"cluster-{len(clusters)}", timing=timing, **options
         )
         cluster.start()

@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.faults import FaultError
-from dcos_tensorflow.local.process_tree import descendants
+from cluster_faults import FaultError, FaultyCluster
+from dcos_tensorflow.local.machine.process_tree import descendants
 from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import Scheduler, task
 from waiting import eventually, stays
 
 Json = dict[str, Any]
-MakeCluster = Callable[..., EmbeddedCluster]
+MakeCluster = Callable[..., FaultyCluster]
 SLEEP = "exec sleep 100"
 #: An agent may be away for as long as a test needs to bring it back: it is not unreachable then.
 PATIENT = Timing(allocation=0.1, agent_ping=15)
@@ -175,7 +174,7 @@ def test_task_that_starts_while_its_machine_freezes_stands_still(
         scheduler.run_until("t", "TASK_RUNNING")
 
 
-def states_below(cluster: EmbeddedCluster) -> list[str]:
+def states_below(cluster: FaultyCluster) -> list[str]:
     """Return the states of all that the executors have started."""
     executors = cluster.host.executor_pids().values()
     return [state(pid) for executor in executors for pid in descendants(executor)]
@@ -251,7 +250,7 @@ def test_late_timer_is_not_taken_for_a_silent_master(make_cluster: MakeCluster) 
 # -- the agent's HTTP server -------------------------------------------------------------------
 
 
-def ask(cluster: EmbeddedCluster, seconds: float) -> int:
+def ask(cluster: FaultyCluster, seconds: float) -> int:
     """Ask an agent how it is; return the HTTP status. Raises OSError."""
     identity = cluster.agents[0].identity
     url = f"http://{identity.ip}:{identity.port}/health"

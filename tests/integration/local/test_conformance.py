@@ -21,14 +21,15 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from cluster_faults import FaultyCluster
+from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from mesos_recording import Player, read, with_note
 from recorded_shapes import compare_shape
 from waiting import eventually
 
 Json = dict[str, Any]
-MakeCluster = Callable[..., EmbeddedCluster]
+MakeCluster = Callable[..., FaultyCluster]
 
 #: The agent that the recorder froze, killed and restarted: 127.0.0.2.
 SECOND = 1
@@ -108,7 +109,7 @@ def test_group_ends_with_its_first_failure_as_recorded(
     ).play()
 
 
-def _runs(cluster: EmbeddedCluster, task_id: str) -> bool:
+def _runs(cluster: FaultyCluster, task_id: str) -> bool:
     with cluster.lock:
         return any(
             one.task_id == task_id and one.state == "TASK_RUNNING"
@@ -344,7 +345,7 @@ def _is_view(line: Json) -> bool:
     )
 
 
-def _compare_view(cluster: EmbeddedCluster, line: Json, player: Player) -> None:
+def _compare_view(cluster: FaultyCluster, line: Json, player: Player) -> None:
     request, recorded = line["request"], line["response"]
     path, address = request["path"], cluster.master
     if path.startswith("agent "):

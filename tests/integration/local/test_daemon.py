@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.local import daemon, http_faults
+from cluster_faults import FaultyCluster, background, door
+from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.background_process import BackgroundProcessError
-from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.daemon import spread
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
-MakeCluster = Callable[..., EmbeddedCluster]
+MakeCluster = Callable[..., FaultyCluster]
 
 
 def alive(pid: int) -> bool:
@@ -95,41 +95,41 @@ def test_down_of_nothing_says_so(tmp_path: Path) -> None:
 
 
 def test_faults_are_ordered_from_another_process(state_dir: Path) -> None:
-    found = daemon.up(state_dir, spread(1), faults=True)
+    found, faults = background.up(state_dir, spread(1))
     with Scheduler(found.master) as scheduler:
         offer = scheduler.offer()
         scheduler.launch(offer, task(offer, "t", "exec sleep 100"))
         scheduler.run_until("t", "TASK_RUNNING")
-        (pid,) = http_faults.order(found.faults, "task_pids", task_id="t")
-        http_faults.order(found.faults, "drain_agent", agent=0, max_grace_seconds=0.5)
+        (pid,) = door.order(faults, "task_pids", task_id="t")
+        door.order(faults, "drain_agent", agent=0, max_grace_seconds=0.5)
         assert scheduler.run_until("t", "TASK_KILLED")["reason"] == "REASON_AGENT_DRAINING"
         eventually(lambda: not alive(pid), what="the task's end")
 
 
 def test_killed_cluster_leaves_no_frozen_process_behind(state_dir: Path) -> None:
-    found = daemon.up(state_dir, spread(1), faults=True)
+    found, faults = background.up(state_dir, spread(1))
     with Scheduler(found.master) as scheduler:
         offer = scheduler.offer()
         scheduler.launch(offer, task(offer, "t", "setsid sleep 100 & sleep 100"))
         scheduler.run_until("t", "TASK_RUNNING")
-        pids = eventually(lambda: _three(found.faults), what="every process of the task")
-        http_faults.order(found.faults, "freeze_agent", agent=0, tasks=True)
+        pids = eventually(lambda: _three(faults), what="every process of the task")
+        door.order(faults, "freeze_agent", agent=0, tasks=True)
         os.kill(found.pid, signal.SIGKILL)
         eventually(lambda: not any(map(alive, pids)), what="the end of every process")
 
 
 def _three(faults: str) -> list[int]:
-    pids: list[int] = http_faults.order(faults, "task_pids", task_id="t")
+    pids: list[int] = door.order(faults, "task_pids", task_id="t")
     return pids if len(pids) == 3 else []
 
 
 def test_faults_can_be_ordered_while_there_is_no_master(state_dir: Path) -> None:
-    found = daemon.up(state_dir, spread(1), faults=True)
-    http_faults.order(found.faults, "stop_master")
+    found, faults = background.up(state_dir, spread(1))
+    door.order(faults, "stop_master")
     gone = daemon.status(state_dir)
     assert gone is not None
     assert not gone.answering
-    http_faults.order(found.faults, "start_master")
+    door.order(faults, "start_master")
     with Scheduler(found.master) as scheduler:
         scheduler.offer()
 
@@ -147,12 +147,8 @@ def test_fault_that_cannot_be_is_refused_by_name(
     fault: str, arguments: dict[str, object], why: str, make_cluster: MakeCluster
 ) -> None:
     cluster = make_cluster()
-    server = http_faults.make_server(("127.0.0.1", 0), cluster.faults)
+    server = door.make_server(("127.0.0.1", 0), cluster.faults)
     server.start()
     with pytest.raises(ValueError, match=re.escape(why)):
-        http_faults.order(f"127.0.0.1:{server.server_address[1]}", fault, **arguments)
+        door.order(f"127.0.0.1:{server.server_address[1]}", fault, **arguments)
     server.stop()
-
-
-def test_faults_are_not_offered_unasked(state_dir: Path) -> None:
-    assert daemon.up(state_dir, spread(1)).faults == ""

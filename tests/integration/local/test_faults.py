@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
+from cluster_faults import FaultyCluster
 from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
 Json = dict[str, Any]
-MakeCluster = Callable[..., EmbeddedCluster]
+MakeCluster = Callable[..., FaultyCluster]
 # Without exec the shell waits in vfork(2), uninterruptible, for a child that was stopped early.
 SLEEP = "exec sleep 100"
 

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.faults import FaultError
+from cluster_faults import FaultError, FaultyCluster
 from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import CAPABILITIES, Scheduler, task
 from waiting import eventually
 
 Json = dict[str, Any]
-MakeCluster = Callable[..., EmbeddedCluster]
+MakeCluster = Callable[..., FaultyCluster]
 SLEEP = "exec sleep 100"
 #: An agent may be away for as long as a test needs to bring it back: it is not unreachable then.
 PATIENT = Timing(allocation=0.1, agent_ping=15)
@@ -36,7 +35,7 @@ def stubborn(scheduler: Scheduler, ready: Path, **more: Any) -> None:
     eventually(ready.exists, what="the trap")
 
 
-def call(cluster: EmbeddedCluster, path: str, body: object = None) -> tuple[int, Any]:
+def call(cluster: FaultyCluster, path: str, body: object = None) -> tuple[int, Any]:
     """Ask the master over HTTP; return status and body."""
     connection = http.client.HTTPConnection(cluster.master, timeout=10)
     data = json.dumps(body) if body is not None else None
@@ -165,7 +164,7 @@ def test_agent_is_drained_when_the_last_update_is_acknowledged(make_cluster: Mak
         assert scheduler.offer("127.0.0.1", least_cpus=4)["agent_id"] == status["agent_id"]
 
 
-def drain_state(cluster: EmbeddedCluster) -> str | None:
+def drain_state(cluster: FaultyCluster) -> str | None:
     _, body = call(cluster, "/api/v1", {"type": "GET_AGENTS"})
     for agent in body["get_agents"]["agents"]:
         if agent["agent_info"]["hostname"] == "127.0.0.1":

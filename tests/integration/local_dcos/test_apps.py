@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.process_tree import start_time
+from dcos_tensorflow.local.cluster import EmbeddedCluster
+from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
+from dcos_tensorflow.local.machine.process_tree import start_time
+from mesos_scheduler import Scheduler
 from waiting import eventually
 
 from .conftest import MakeWorld
@@ -29,6 +32,11 @@ def create(world: World, **definition: Any) -> dict[str, Any]:
     return dict(reply.json())
 
 
+def sandbox(world: World) -> Path:
+    running(world)
+    return world.sandbox("/app")
+
+
 def running(world: World, app_id: str = "/app") -> dict[str, Any]:
     def one() -> dict[str, Any] | None:
         tasks = world.app(app_id)["tasks"]
@@ -37,12 +45,6 @@ def running(world: World, app_id: str = "/app") -> dict[str, Any]:
     found = eventually(one, what=f"{app_id} to run")
     assert found is not None
     return found
-
-
-def sandbox(world: World, task_id: str) -> Path:
-    agent = world.get("/mesos/slaves")["slaves"][0]["id"]
-    found = world.get(f"/agent/{agent}/files/debug")
-    return next(Path(path) for name, path in found.items() if task_id in name)
 
 
 @pytest.fixture
@@ -79,7 +81,7 @@ def files(tmp_path: Path) -> Iterator[tuple[str, Path, list[int]]]:
 
 def test_a_task_gets_the_variables_of_marathon_and_its_own(bare: World) -> None:
     create(bare, cmd="env > all; sleep 600", env={"MINE": "yes"}, labels={"a.b": "c"})
-    path = sandbox(bare, running(bare)["id"]) / "all"
+    path = sandbox(bare) / "all"
     text = eventually(lambda: path.read_text() if path.exists() else "")
     found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     assert found["MINE"] == "yes"
@@ -100,7 +102,7 @@ def test_a_secret_is_read_from_its_file(bare: World, tmp_path: Path) -> None:
         env={"KEY": {"secret": "s"}},
         secrets={"s": {"source": "tf/key"}},
     )
-    path = sandbox(bare, running(bare)["id"]) / "stdout"
+    path = sandbox(bare) / "stdout"
     eventually(lambda: path.read_text() == "hidden\n")
 
 
@@ -110,10 +112,12 @@ def test_a_missing_secret_is_named_as_the_reason(bare: World) -> None:
     assert "there is no secret 'tf/key'" in failure["message"]
 
 
-def test_what_cannot_be_fetched_is_named_as_the_reason(bare: World) -> None:
+def test_a_failed_fetch_is_told_as_the_reason_and_the_sandbox_says_of_what(bare: World) -> None:
     create(bare, cmd="true", fetch=[{"uri": "http://127.0.0.1:1/none.zip"}])
     failure = eventually(lambda: bare.app("/app").get("lastTaskFailure"))
-    assert "http://127.0.0.1:1/none.zip" in failure["message"]
+    assert "Failed to fetch all URIs" in failure["message"]
+    log = f"/system/v1/logs/v2/task/{failure['taskId']}/file/stderr"
+    assert b"http://127.0.0.1:1/none.zip" in bare.ask("GET", log).body
 
 
 def test_a_cached_artifact_is_downloaded_once_and_asked_for_each_time(
@@ -127,7 +131,7 @@ def test_a_cached_artifact_is_downloaded_once_and_asked_for_each_time(
     bare.ask("DELETE", f"{APPS}/app/tasks/{first}")
     eventually(lambda: running(bare)["id"] != first)
     assert asked == [200, 304]
-    assert (sandbox(bare, running(bare)["id"]) / "data.txt").read_text() == "one"
+    assert (sandbox(bare) / "data.txt").read_text() == "one"
 
 
 def test_an_artifact_that_was_built_anew_is_downloaded_anew(
@@ -142,12 +146,12 @@ def test_an_artifact_that_was_built_anew_is_downloaded_anew(
     artifact.write_text("two")
     bare.ask("DELETE", f"{APPS}/app/tasks/{first}")
     eventually(lambda: running(bare)["id"] != first)
-    assert (sandbox(bare, running(bare)["id"]) / "data.txt").read_text() == "two"
+    assert (sandbox(bare) / "data.txt").read_text() == "two"
 
 
 def test_a_command_that_fails_is_started_again(bare: World) -> None:
     create(bare, cmd="exit 3")
-    eventually(lambda: len(bare.dcos.marathon.finished()) >= 2)
+    eventually(lambda: len(bare.ended()) >= 2)
     failure = bare.app("/app")["lastTaskFailure"]
     assert failure["message"] == "Command exited with status 3"
 
@@ -160,7 +164,7 @@ def test_after_a_failure_the_queue_tells_how_long_it_waits(bare: World) -> None:
     )
     assert queue[0]["app"]["id"] == "/app"
     assert bare.ask("DELETE", "/service/marathon/v2/queue/app/delay").status == 204
-    eventually(lambda: len(bare.dcos.marathon.finished()) >= 2)
+    eventually(lambda: len(bare.ended()) >= 2)
 
 
 def test_a_task_that_stays_unhealthy_is_killed_and_replaced(bare: World) -> None:
@@ -173,7 +177,7 @@ def test_a_task_that_stays_unhealthy_is_killed_and_replaced(bare: World) -> None
         "maxConsecutiveFailures": 2,
     }
     create(bare, cmd="sleep 600", healthChecks=[check])
-    eventually(bare.dcos.marathon.finished)
+    eventually(bare.ended)
     assert "it was unhealthy" in bare.app("/app")["lastTaskFailure"]["message"]
 
 
@@ -228,7 +232,7 @@ def test_a_refused_update_changes_nothing(bare: World) -> None:
 
 def test_a_deleted_app_leaves_no_process_behind(bare: World) -> None:
     create(bare, cmd="sleep 600 & echo $! > child; sleep 600", taskKillGracePeriodSeconds=1)
-    path = sandbox(bare, running(bare)["id"]) / "child"
+    path = sandbox(bare) / "child"
     child = int(eventually(lambda: path.exists() and path.read_text()))
     assert bare.ask("DELETE", f"{APPS}/app?force=true").status == 200
     bare.gone("/app")
@@ -238,7 +242,7 @@ def test_a_deleted_app_leaves_no_process_behind(bare: World) -> None:
 def test_what_a_shell_started_has_its_grace_although_the_shell_is_gone(bare: World) -> None:
     inner = "trap 'sleep 0.3; echo tidy; exit' TERM; touch ready; while true; do sleep 0.05; done"
     create(bare, cmd=f'sh -c "{inner}"; true', taskKillGracePeriodSeconds=10)
-    path = sandbox(bare, running(bare)["id"])
+    path = sandbox(bare)
     eventually((path / "ready").exists)
     bare.ask("DELETE", f"{APPS}/app?force=true")
     bare.gone("/app")
@@ -251,10 +255,53 @@ def test_a_task_that_ignores_sigterm_is_killed_after_its_grace(bare: World) -> N
         cmd="trap '' TERM; touch ready; while true; do sleep 0.05; done",
         taskKillGracePeriodSeconds=0.2,
     )
-    path = sandbox(bare, running(bare)["id"])
+    path = sandbox(bare)
     eventually((path / "ready").exists)
     bare.ask("DELETE", f"{APPS}/app?force=true")
     bare.gone("/app")
+
+
+def test_an_app_takes_nothing_from_what_jobs_are_offered(
+    bare: World, cluster: EmbeddedCluster
+) -> None:
+    create(bare, cmd="sleep 600", cpus=2, mem=4096)
+    agent = running(bare)["slaveId"]
+    with Scheduler(cluster.master) as job:
+        whole = job.offer(least_cpus=2)
+        assert whole["agent_id"]["value"] != agent
+        assert whole["hostname"] != "localhost"
+
+
+def test_the_ports_of_apps_are_those_of_their_agent_and_required_ones_are_kept(
+    bare: World,
+) -> None:
+    create(
+        bare,
+        cmd="sleep 600",
+        portDefinitions=[{"port": 10123}, {"port": 0}],
+        requirePorts=True,
+    )
+    first, second = running(bare)["ports"]
+    assert first == 10123
+    assert 20000 <= second <= 30999
+
+
+def test_marathon_comes_back_as_another_framework_when_it_was_shut_down(
+    bare: World, cluster: EmbeddedCluster
+) -> None:
+    create(bare, cmd="sleep 600")
+    before, first = running(bare)["id"], bare.dcos.marathon.framework_id
+    MesosGateway(cluster.master).teardown(first)
+    eventually(lambda: (tasks := bare.app("/app")["tasks"]) and tasks[0]["id"] != before)
+    running(bare)
+    assert bare.get("/service/marathon/v2/info")["frameworkId"] != first
+
+
+def test_a_second_health_check_is_refused_by_name(bare: World) -> None:
+    check = {"protocol": "TCP", "portIndex": 0}
+    app = {"id": "app", "cmd": "true", "healthChecks": [check, check]}
+    reply = bare.ask("POST", APPS, app)
+    assert (reply.status, reply.json()["details"][0]["path"]) == (422, "/healthChecks/1")
 
 
 def test_apps_come_back_with_the_local_dcos(make_world: MakeWorld, tmp_path: Path) -> None:

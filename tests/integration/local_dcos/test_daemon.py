@@ -18,7 +18,7 @@ from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.dcos import daemon
 from dcos_tensorflow.local.dcos.local_dcos import DcosConfig
-from dcos_tensorflow.local.process_tree import start_time
+from dcos_tensorflow.local.machine.process_tree import start_time
 from waiting import eventually
 
 APPS = "/service/marathon/v2/apps"

@@ -262,7 +262,7 @@ def test_without_the_sdks_label_the_framework_is_torn_down(
         world.cosmos("uninstall", {"packageName": "simple"})
         world.gone("/x")
         names = [one["name"] for one in world.get("/mesos/frameworks")["frameworks"]]
-        assert names == []
+        assert "test" not in names
 
 
 def test_a_package_that_is_not_installed_is_named(world: World) -> None:

@@ -15,6 +15,7 @@ import pytest
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.dcos.cluster_calls import Login
 from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
+from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
@@ -120,7 +121,10 @@ def set_up(stack: ExitStack, cluster: EmbeddedCluster, folder: Path, **options: 
     config = DcosConfig(
         folder=folder / "dcos", master=cluster.master, uninstall_interval=0.05, **options
     )
-    world = World(stack.enter_context(LocalDcos(config)))
+    world = World(LocalDcos(config))
+    # What has been a Marathon in another test would be shown to the clients of this one.
+    stack.callback(lambda: MesosGateway(cluster.master).teardown(world.dcos.marathon.framework_id))
+    stack.enter_context(world.dcos)
     if "login" in options:
         login = {"uid": "admin", "password": "secret"}
         token = world.ask("POST", "/acs/api/v1/auth/login", login).json()["token"]

@@ -127,10 +127,8 @@ def test_a_log_outside_of_the_sandbox_is_not_found(world: World) -> None:
 
 
 def test_the_files_of_an_app_can_be_read(world: World) -> None:
-    agent = world.get("/mesos/slaves")["slaves"][0]["id"]
-    task = world.app("/echo")["tasks"][0]["id"]
-    paths = world.get(f"/agent/{agent}/files/debug")
-    root = next(path for name, path in paths.items() if task in name)
+    agent = world.app("/echo")["tasks"][0]["slaveId"]
+    root = world.sandbox("/echo")
     listed = [one["path"] for one in world.get(f"/agent/{agent}/files/browse?path={root}")]
     assert f"{root}/server.py" in listed
     found = eventually(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.local.dcos.local_dcos import LocalDcos
@@ -63,6 +64,18 @@ class World:
 
     def app(self, app_id: str) -> Json:
         return dict(self.get(f"/service/marathon/v2/apps{app_id}")["app"])
+
+    def sandbox(self, app_id: str) -> Path:
+        """Return where the files of the app's task lie."""
+        task = self.app(app_id)["tasks"][0]
+        found = self.get(f"/agent/{task['slaveId']}/files/debug")
+        return next(Path(path) for name, path in found.items() if task["id"] in name)
+
+    def ended(self) -> list[Json]:
+        """Return the tasks of Marathon that have ended."""
+        frameworks = self.get("/mesos/state")["frameworks"]
+        own = [one for one in frameworks if one["id"] == self.dcos.marathon.framework_id]
+        return [task for one in own for task in one["completed_tasks"]]
 
     def app_ids(self) -> list[str]:
         return [one["id"] for one in self.get("/service/marathon/v2/apps")["apps"]]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from cluster_faults import FaultyCluster
 from dcos_tensorflow.core.model.actions import (
     Accept,
     AcceptInverse,
@@ -32,7 +33,7 @@ from dcos_tensorflow.core.model.events import (
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.mesos.agent_files import AgentFiles, FileNotFound
 from dcos_tensorflow.mesos.convert import framework_info
@@ -127,7 +128,7 @@ class Scheduler:
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.05, 0.5))
-    with EmbeddedCluster(AGENTS, tmp_path, timing=FAST) as running:
+    with FaultyCluster(AGENTS, tmp_path, timing=FAST) as running:
         yield running
 
 
@@ -257,7 +258,7 @@ def test_a_task_outlives_a_broken_subscription(fault, scheduler, cluster):
 
 def test_a_half_open_subscription_is_noticed_by_its_silence(tmp_path, schedulers, cluster):
     timing = replace(FAST, heartbeat=0.1)
-    with EmbeddedCluster(AGENTS[:1], tmp_path / "silent", timing=timing) as silent:
+    with FaultyCluster(AGENTS[:1], tmp_path / "silent", timing=timing) as silent:
         scheduler = schedulers(silent.master).start()
         silent.faults.half_open_streams()
         assert "no sign of life" in scheduler.hear(Disconnected).why
@@ -281,7 +282,7 @@ def test_a_call_during_recovery_is_an_event_and_certain(scheduler, cluster):
 
 
 def test_a_redirect_leads_to_the_leader(tmp_path, schedulers, cluster):
-    with EmbeddedCluster((), tmp_path / "follower", timing=FAST) as follower:
+    with FaultyCluster((), tmp_path / "follower", timing=FAST) as follower:
         follower.faults.redirect(cluster.master)
         scheduler = schedulers(follower.master).start()
         assert str(scheduler.gateway.master) == cluster.master
@@ -291,7 +292,7 @@ def test_a_redirect_leads_to_the_leader(tmp_path, schedulers, cluster):
 def test_a_leader_that_is_deposed_during_a_call_is_left_for_the_new_one(
     tmp_path, schedulers, cluster
 ):
-    with EmbeddedCluster(AGENTS[:1], tmp_path / "new", timing=FAST) as new:
+    with FaultyCluster(AGENTS[:1], tmp_path / "new", timing=FAST) as new:
         scheduler = schedulers().start()
         cluster.faults.redirect(new.master)
         scheduler.gateway.perform(Revive(()))
@@ -409,7 +410,7 @@ def test_a_master_that_is_away_for_a_while_is_waited_for(scheduler, cluster):
 @pytest.mark.parametrize(("secret", "welcome"), [("right", True), ("wrong", False)])
 def test_principal_and_secret_decide_who_is_welcome(secret, welcome, tmp_path, schedulers):
     credentials = {"tf": "right"}
-    with EmbeddedCluster(AGENTS[:1], tmp_path / "a", timing=FAST, credentials=credentials) as own:
+    with FaultyCluster(AGENTS[:1], tmp_path / "a", timing=FAST, credentials=credentials) as own:
         scheduler = schedulers(own.master, principal="tf", secret=secret)
         scheduler.gateway.start(scheduler.info)
         answer = scheduler.hear((Registered, FrameworkRefused))

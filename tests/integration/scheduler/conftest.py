@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster_faults import FaultyCluster
 from command_line import write_options
 from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import Scheduler
@@ -28,7 +29,7 @@ def timing() -> Timing:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, timing: Timing) -> Iterator[EmbeddedCluster]:
+def cluster(tmp_path: Path, timing: Timing) -> Iterator[FaultyCluster]:
     """Two agents of two cpus each."""
     agents = [
         AgentConfig(
@@ -39,12 +40,12 @@ def cluster(tmp_path: Path, timing: Timing) -> Iterator[EmbeddedCluster]:
         )
         for n in (1, 2)
     ]
-    with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as running:
+    with FaultyCluster(agents, tmp_path / "mesos", timing=timing) as running:
         yield running
 
 
 @pytest.fixture
-def schedule(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Made]:
+def schedule(cluster: FaultyCluster, tmp_path: Path) -> Iterator[Made]:
     """Return a function that starts a scheduler; each is stopped at the end."""
     made: list[Scheduler] = []
 
@@ -94,7 +95,7 @@ def options(tmp_path: Path, marks: Path) -> Path:
 
 @pytest.fixture
 def start(
-    tmp_path: Path, options: Path, cluster: EmbeddedCluster
+    tmp_path: Path, options: Path, cluster: FaultyCluster
 ) -> Iterator[Callable[..., SchedulerProcess]]:
     """Return a function that starts a scheduler process; all are ended with the test."""
     started: list[SchedulerProcess] = []

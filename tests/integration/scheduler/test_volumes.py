@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from cluster_faults import FaultyCluster
 from command_line import CommandLine, write_options
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb, UninstallRequested
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import Scheduler as BareScheduler
 from scheduled_jobs import DEADLINE, command_job, done, running, wait_until
@@ -39,7 +40,7 @@ def cluster(tmp_path):
     timing = Timing(
         allocation=0.2, agent_ping=0.2, agent_ping_timeouts=3, update_retry=0.5, heartbeat=0.5
     )
-    with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as made:
+    with FaultyCluster(agents, tmp_path / "mesos", timing=timing) as made:
         yield made
 
 

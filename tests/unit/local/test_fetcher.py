@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.local.fetcher import FetchError, fetch
+from dcos_tensorflow.local.machine.fetcher import FetchError, fetch
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local import operator_calls
-from dcos_tensorflow.local.master import Master, MasterAddress
+from dcos_tensorflow.local.master import operator_calls
+from dcos_tensorflow.local.master.desk import Desk, MasterAddress
+from dcos_tensorflow.local.master.master import Master
 from dcos_tensorflow.local.messages import RegisterAgent, ShutdownAgent, ToAgent
 from dcos_tensorflow.local.timing import Timing
 
@@ -29,14 +30,16 @@ MACHINE = {"hostname": "node1", "ip": "127.0.0.1"}
 @pytest.fixture
 def master() -> Master:
     """A master with one agent, on a machine that is called Node1."""
-    made = Master(MasterAddress("127.0.0.1", 5050, "127.0.0.1"), Timing(), 0.0)
+    made = Master(Desk(MasterAddress("127.0.0.1", 5050, "127.0.0.1"), Timing(), 0.0))
     made.agent_message(0, RegisterAgent(None, INFO), 0.0)
-    made.take_effects()
+    made.desk.take_effects()
     return made
 
 
 def order(master: Master, kind: str, body: Json) -> tuple[int, str]:
-    reply = operator_calls.call(master, json.dumps({"type": kind, kind.lower(): body}).encode(), 1)
+    reply = operator_calls.call(
+        master.desk, json.dumps({"type": kind, kind.lower(): body}).encode(), 1
+    )
     return reply.status, reply.body
 
 
@@ -121,9 +124,9 @@ def test_agent_of_a_machine_that_is_down_is_told_to_leave(master: Master) -> Non
     schedule(master, window(MACHINE))
     order(master, "START_MAINTENANCE", {"machines": [MACHINE]})
     assert master.state.agents == {}
-    master.take_effects()
+    master.desk.take_effects()
     master.agent_message(0, RegisterAgent(None, INFO), 2.0)
-    assert master.take_effects() == [ToAgent(0, ShutdownAgent("Machine is DOWN"))]
+    assert master.desk.take_effects() == [ToAgent(0, ShutdownAgent("Machine is DOWN"))]
 
 
 def test_machine_that_is_up_again_has_left_the_schedule(master: Master) -> None:
@@ -139,7 +142,7 @@ def test_new_master_knows_what_the_registry_knew(master: Master) -> None:
     schedule(master, window(MACHINE))
     order(master, "DRAIN_AGENT", {"agent_id": {"value": agent_id}})
     order(master, "UPDATE_QUOTA", {"quota_configs": [{"role": "r", "limits": {"cpus": 2}}]})
-    heir = Master(master.address, Timing(), 3.0, registry=master.state)
+    heir = Master(Desk(master.desk.address, Timing(), 3.0, registry=master.state))
     assert order(heir, "DEACTIVATE_AGENT", {"agent_id": {"value": agent_id}}) == (200, "")
     heir.agent_message(0, RegisterAgent(agent_id, INFO), 3.0)
     (agent,) = heir.state.agents.values()

@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 from dcos_tensorflow.local import messages
-from dcos_tensorflow.local.master import Master, MasterAddress
-from dcos_tensorflow.local.scheduler_calls import Reply, Request, scheduler_call
+from dcos_tensorflow.local.master.desk import Desk, MasterAddress
+from dcos_tensorflow.local.master.master import Master
+from dcos_tensorflow.local.master.replies import Reply, Request
+from dcos_tensorflow.local.master.scheduler_calls import scheduler_call
 from dcos_tensorflow.local.timing import Timing
 
 Json = dict[str, Any]
@@ -19,7 +21,7 @@ class Play:
 
     def __init__(self, failover_timeout: float = 60, agents: int = 1) -> None:
         self.now = 1000.0
-        self.master = Master(MasterAddress("127.0.0.1", 5050, "127.0.0.1"), TIMING, self.now)
+        self.master = Master(Desk(MasterAddress("127.0.0.1", 5050, "127.0.0.1"), TIMING, self.now))
         self.events: list[Json] = []
         self.to_agents: list[object] = []
         for link in range(agents):
@@ -55,7 +57,7 @@ class Play:
         call: Json = {"type": "SUBSCRIBE", "subscribe": {"framework_info": self.info}}
         if self.framework_id is not None:
             call["framework_id"] = self.info["id"] = {"value": self.framework_id}
-        reply = scheduler_call(self.master, Request(json.dumps(call).encode()), self.now)
+        reply = scheduler_call(self.master.desk, Request(json.dumps(call).encode()), self.now)
         self.stream_id = reply.stream_id
         self._take()
         for event in self.events:
@@ -65,7 +67,7 @@ class Play:
     def call(self, kind: str, **body: Any) -> Reply:
         call = {"type": kind, "framework_id": {"value": self.framework_id}, kind.lower(): body}
         request = Request(json.dumps(call).encode(), stream_id=self.stream_id)
-        reply = scheduler_call(self.master, request, self.now)
+        reply = scheduler_call(self.master.desk, request, self.now)
         self._take()
         return reply
 
@@ -78,7 +80,7 @@ class Play:
         self.now = end
 
     def _take(self, *, pong: bool = False) -> None:
-        for effect in self.master.take_effects():
+        for effect in self.master.desk.take_effects():
             if isinstance(effect, messages.SendEvent):
                 self.events.append(effect.event)
             elif isinstance(effect, messages.ToAgent):

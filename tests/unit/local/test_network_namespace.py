@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
-from dcos_tensorflow.local.host import Host
-from dcos_tensorflow.local.network_namespace import prefix, run_inside
+from dcos_tensorflow.local.machine.host import Host
+from dcos_tensorflow.local.machine.network_namespace import prefix, run_inside
 from waiting import eventually
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.local.schema import ConversionError, convert
+from dcos_tensorflow.local.master.schema import ConversionError, convert
 
 
 def test_all_missing_fields_are_named() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from dcos_tensorflow.local.agent.update_streams import UpdateStreams
 from dcos_tensorflow.local.timing import Timing
-from dcos_tensorflow.local.update_streams import UpdateStreams
 
 Json = dict[str, Any]
 

@@ -23,7 +23,7 @@ def app_and_record(**definition: Any) -> tuple[App, AppRecord]:
 
 def task(name: str, version: str = "v2", **more: Any) -> TaskRecord:
     values: dict[str, Any] = {"state": RUNNING, "staged_at": 1.0, **more}
-    return TaskRecord(name, "/a", version, "c", "/s", (1,), **values)
+    return TaskRecord(name, "/a", version, **values)
 
 
 def test_a_missing_task_is_launched() -> None:

@@ -1,6 +1,15 @@
 """Which processes are the user's."""
 
-from dcos_tensorflow.task.process_table import Process, belonging, only_children
+import os
+import subprocess
+
+from dcos_tensorflow.task.process_table import (
+    Process,
+    belonging,
+    below,
+    only_children,
+    read_process,
+)
 
 
 def pids(processes, first, spared=frozenset()):
@@ -45,3 +54,17 @@ def test_the_chain_ends_where_there_are_several():
     table = [Process(3, 2, 2, 2, "S"), Process(4, 2, 2, 2, "S"), Process(5, 4, 2, 2, "Z")]
     assert only_children(table, 2) == [2]
     assert only_children(table, 4) == [4]
+
+
+def test_parents_come_before_what_they_have_started():
+    table = [Process(4, 3, 2, 2, "S"), Process(3, 2, 2, 2, "S"), Process(7, 1, 7, 7, "S")]
+    assert [process.pid for process in below(table, 2)] == [3, 4]
+
+
+def test_a_process_is_told_from_a_later_one_of_its_id_by_its_start():
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        mine, ended = read_process(os.getpid()), read_process(child.pid)
+    assert (mine.ended, ended.ended) == (False, True)
+    assert 0 < mine.started <= ended.started
+    assert read_process(child.pid) is None

@@ -19,6 +19,7 @@ from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.wording import megabytes, sentence, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.local.agent.agent_config import APPS_ROLE
 from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus
@@ -145,7 +146,9 @@ def running_services(master: str) -> dict[str, int]:
             frameworks = json.load(answer)["frameworks"]
     except (OSError, ValueError, KeyError):
         return {}
-    return {framework["name"]: len(framework["tasks"]) for framework in frameworks}
+    # Marathon is a part of the local DC/OS, and no service.
+    services = [one for one in frameworks if one.get("roles") != [APPS_ROLE]]
+    return {service["name"]: len(service["tasks"]) for service in services}
 
 
 def _document(status: ClusterStatus, work: WorkDirectory) -> dict[str, Any]:

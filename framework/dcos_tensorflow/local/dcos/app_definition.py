@@ -117,7 +117,7 @@ class App:
     ports: tuple[PortDefinition, ...]
     require_ports: bool
     fetch: tuple[Json, ...]
-    health_checks: tuple[HealthCheck, ...]
+    health_check: HealthCheck | None
     resources: Mapping[str, float]
     backoff: float
     backoff_factor: float
@@ -125,7 +125,6 @@ class App:
     kill_grace: float
     minimum_health: float
     maximum_over: float
-    role: str
 
 
 def normalised(given: Any) -> Json:
@@ -276,6 +275,8 @@ def _health_problems(found: Json) -> list[tuple[str, str]]:
     if not isinstance(found["healthChecks"], list):
         return [("/healthChecks", "must be a list")]
     details = []
+    if len(found["healthChecks"]) > 1:
+        details.append(("/healthChecks/1", _unknown("more than one health check")))
     for index, one in enumerate(found["healthChecks"]):
         where = f"/healthChecks/{index}"
         protocol = one.get("protocol", "HTTP") if isinstance(one, dict) else None
@@ -336,7 +337,7 @@ def app_of(definition: Json) -> App:
         ),
         require_ports=definition["requirePorts"],
         fetch=tuple(definition["fetch"]),
-        health_checks=tuple(_health_check(one) for one in definition["healthChecks"]),
+        health_check=next(map(_health_check, definition["healthChecks"]), None),
         resources={name: float(definition[name]) for name in ("cpus", "mem", "disk", "gpus")},
         backoff=float(definition["backoffSeconds"]),
         backoff_factor=float(definition["backoffFactor"]),
@@ -344,7 +345,6 @@ def app_of(definition: Json) -> App:
         kill_grace=float(definition["taskKillGracePeriodSeconds"]),
         minimum_health=float(strategy["minimumHealthCapacity"]),
         maximum_over=float(strategy["maximumOverCapacity"]),
-        role=str(definition["role"]),
     )
 
 

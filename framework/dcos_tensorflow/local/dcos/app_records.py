@@ -77,26 +77,17 @@ class AppRecord:
 
 @dataclass(frozen=True)
 class TaskRecord:
-    """One run of an app. Times are unix seconds; ``pid`` 0 means that it has no process yet.
-
-    ``process_started`` is in clock ticks since boot: with it a process id that was given to
-    another process is not mistaken for the task's.
-    """
+    """One run of an app. Times are unix seconds; without an ``agent_id`` it waits for a place."""
 
     task_id: str
     app_id: str
     config_version: str
-    container_id: str
-    sandbox: str
-    ports: tuple[int, ...]
     staged_at: float
+    agent_id: str = ""
+    ports: tuple[int, ...] = ()
     state: str = STAGING
     started_at: float = 0.0
-    pid: int = 0
-    process_started: int = 0
     healthy: bool | None = None
-    message: str = ""
-    ended_at: float = 0.0
 
     def to_json(self) -> Json:
         """Return it as it is stored."""
@@ -114,14 +105,15 @@ def timestamp(seconds: float) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
-def failure(task: TaskRecord, version: str) -> Json:
+def failure(task: TaskRecord, state: str, message: str, version: str, now: float) -> Json:
     """Return how a task failed, as Marathon shows it with the app."""
     return {
         "appId": task.app_id,
         "host": "127.0.0.1",
-        "message": task.message,
-        "state": task.state,
+        "message": message,
+        "slaveId": task.agent_id,
+        "state": state,
         "taskId": task.task_id,
-        "timestamp": timestamp(task.ended_at),
+        "timestamp": timestamp(now),
         "version": version,
     }

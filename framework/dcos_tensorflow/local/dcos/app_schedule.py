@@ -57,7 +57,7 @@ def _capacity(app: App, target: int) -> tuple[int, int]:
 
 def is_ready(app: App, task: TaskRecord) -> bool:
     """Say whether a deployment may count on the task."""
-    return task.state == RUNNING and (not app.health_checks or task.healthy is True)
+    return task.state == RUNNING and (app.health_check is None or task.healthy is True)
 
 
 def after_failure(record: AppRecord, app: App, ran: float, now: float) -> AppRecord:

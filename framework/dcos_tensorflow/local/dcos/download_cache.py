@@ -20,7 +20,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from dcos_tensorflow.local.fetcher import save
+from dcos_tensorflow.local.machine.fetcher import save
 
 #: Seconds without a byte until a download has failed.
 _STALLED_SECONDS = 60.0

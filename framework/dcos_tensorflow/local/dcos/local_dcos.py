@@ -14,7 +14,7 @@ from types import TracebackType
 
 from dcos_tensorflow.local.dcos import core_cli, this_machine
 from dcos_tensorflow.local.dcos.app_definition import App
-from dcos_tensorflow.local.dcos.app_process import Machine
+from dcos_tensorflow.local.dcos.app_task import Machine
 from dcos_tensorflow.local.dcos.application import Application
 from dcos_tensorflow.local.dcos.cluster_calls import ClusterCalls, Guard, Identity, Login
 from dcos_tensorflow.local.dcos.cosmos import Cosmos
@@ -29,7 +29,6 @@ from dcos_tensorflow.local.dcos.service_changes import ServiceChanges
 from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.dcos.uninstall import Uninstaller
-from dcos_tensorflow.local.host import machine_environment
 from dcos_tensorflow.network.asgi_server import AsgiServer
 
 VARIANTS = ("open", "enterprise", "old-open")
@@ -103,7 +102,7 @@ class LocalDcos:
         """
         config = self._config
         folder = config.folder
-        for name in ("sandboxes", "cache", "secrets", "services"):
+        for name in ("cache", "secrets", "services"):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         state = StateFile(folder / "dcos.json")
         plugin = core_cli.archive(config.core_cli)
@@ -116,9 +115,9 @@ class LocalDcos:
         cache = DownloadCache(folder / "cache")
         identity = Identity(cluster_id, config.version, config.variant.replace("old-", ""))
         built_in = core_cli.package(plugin, self.address, config.version)
-        machine = Machine(machine_environment(), self._overrides, folder / "secrets")
-        self.marathon = Marathon(state, folder / "sandboxes", machine, cache)
-        gateway = MesosGateway(config.master, self.marathon, f"{cluster_id}-0000")
+        machine = Machine(self._overrides, folder / "secrets", cache)
+        self.marathon = Marathon(state, machine, config.master, cluster_id)
+        gateway = MesosGateway(config.master)
         services = Services(self.marathon, gateway)
         cosmos = Cosmos(state, Repositories(cache, [built_in]), self.marathon)
         self._uninstaller = Uninstaller(
@@ -131,9 +130,7 @@ class LocalDcos:
             CosmosCalls(
                 cosmos, None if config.variant == "old-open" else changes, self._uninstaller, cache
             ).table(),
-            MarathonCalls(
-                self.marathon, gateway.framework_id, gateway.agent_id, self.address
-            ).table(),
+            MarathonCalls(self.marathon, self.address).table(),
             MesosCalls(gateway).table(),
         )
         self.marathon.start()

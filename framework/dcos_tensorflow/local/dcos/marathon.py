@@ -1,25 +1,24 @@
 """Marathon: keeps the apps and holds what runs to what they say.
 
-``marathon_calls`` and ``cosmos`` call it. ``app_schedule`` decides, ``task_supervisor`` carries
-out, everything that must survive is in the state file before it is acted on. One thread settles;
-callers and the supervisor's threads change records under one lock and wake it.
+``marathon_calls`` and ``cosmos`` call it. ``app_schedule`` decides, ``app_framework`` has the tasks
+run by Mesos; everything that must survive is in the state file before it is acted on, and before an
+update is acknowledged. One thread settles; callers and Mesos' updates change records under one
+lock and wake it.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.local.dcos import app_process, app_schedule
+from dcos_tensorflow.local.dcos import app_schedule, app_task
 from dcos_tensorflow.local.dcos.app_definition import App, app_of, normalised
-from dcos_tensorflow.local.dcos.app_process import Machine
+from dcos_tensorflow.local.dcos.app_framework import AppFramework
 from dcos_tensorflow.local.dcos.app_records import (
     KILLING,
     RUNNING,
@@ -29,21 +28,24 @@ from dcos_tensorflow.local.dcos.app_records import (
     failure,
     timestamp,
 )
-from dcos_tensorflow.local.dcos.download_cache import DownloadCache
+from dcos_tensorflow.local.dcos.app_task import Machine, Prepared, TaskNotStarted
 from dcos_tensorflow.local.dcos.errors import MarathonError
 from dcos_tensorflow.local.dcos.state_file import StateFile
-from dcos_tensorflow.local.dcos.task_supervisor import TaskSupervisor
-from dcos_tensorflow.local.process_tree import start_time
+from dcos_tensorflow.local.messages import TERMINAL_STATES
+from dcos_tensorflow.mesos.offered_resources import ConversionError, OfferedResources
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
 _SECTION = "marathon"
-#: Tasks that have ended and whose sandboxes are kept.
-_KEPT_TASKS = 20
 _KEPT_VERSIONS = 25
 # What can be changed without a new start of the tasks.
 _NO_RESTART = ("instances",)
+#: Between two times that everything is asked for again: offers, ends, the state of tasks.
+_ASK_AGAIN_SECONDS = 10.0
+#: How long Mesos may take, beyond the tasks' own grace, to tell of their end when all of it stops.
+_END_SECONDS = 10.0
+_REMOVED = "Framework has been removed"
 
 
 class Marathon:
@@ -52,72 +54,69 @@ class Marathon:
     def __init__(
         self,
         state: StateFile,
-        folder: Path,
         machine: Machine,
-        cache: DownloadCache,
+        master: str,
+        name: str,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Read the apps; nothing runs yet.
 
         Args:
             state: where they are kept.
-            folder: of the sandboxes.
             machine: what tasks get of this machine.
-            cache: of what they fetch.
+            master: the Mesos master, ``host:port``.
+            name: what the framework's id begins with; never that of another cluster.
             clock: unix seconds.
         """
         self._state = state
-        self._folder = folder
+        self._machine = machine
+        self._name = name
         self._clock = clock
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        stored = state.get(_SECTION, {"apps": [], "tasks": [], "finished": []})
+        stored = state.get(_SECTION, {"apps": [], "tasks": []})
         apps = [AppRecord.from_json(one) for one in stored["apps"]]
-        tasks = [TaskRecord.from_json(one) for one in stored["tasks"]]
+        # One that was never given to Mesos is no task: the next look at its app starts another.
+        tasks = [TaskRecord.from_json(one) for one in stored["tasks"] if one.get("agent_id")]
         self._apps = {one.app_id: one for one in apps}
         self._tasks = {one.task_id: one for one in tasks}
-        self._finished = [TaskRecord.from_json(one) for one in stored["finished"]]
-        self._supervisor = TaskSupervisor(self, machine, cache)
+        self._framework_number = int(stored.get("framework", 0))
+        #: Tasks that wait for a place.
+        self._prepared: dict[str, Prepared] = {}
+        self._framework = AppFramework(master, self)
+        self._ask_at = 0.0
+        #: When to subscribe again after a refusal.
+        self._return_at: float | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="marathon", daemon=True)
+
+    @property
+    def framework_id(self) -> str:
+        """Return the framework's id: known before there is a subscription, and kept."""
+        return f"{self._name}-{self._framework_number:04d}"
 
     # -- life ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Take up the tasks that run, and start what is missing."""
-        with self._lock:
-            for task in list(self._tasks.values()):
-                self._take_up(task)
-            self._save()
+        """Subscribe, take up the tasks that run, and start what is missing."""
+        self._framework.start(self.framework_id)
         self._thread.start()
-
-    def _take_up(self, task: TaskRecord) -> None:
-        if not task.pid:
-            # It was started in the moment in which the daemon died, or it was not.
-            pid = app_process.find(task.task_id) or 0
-            state = task.state if task.state == KILLING else RUNNING
-            task = replace(task, pid=pid, process_started=start_time(pid) or 0, state=state)
-        record = self._apps.get(task.app_id)
-        lives = task.pid and start_time(task.pid) == task.process_started
-        if record is None or not lives:
-            del self._tasks[task.task_id]
-            self._keep(replace(task, state="TASK_LOST", message="its process is gone"))
-            return
-        app = app_of(record.definition)
-        self._tasks[task.task_id] = task
-        self._supervisor.adopt(app, task, record.version)
-        if task.state == KILLING:
-            self._supervisor.end(task, app.kill_grace)
 
     def stop(self) -> None:
         """End every task; the apps stay and are started again by the next ``start``."""
         with self._lock:
             self._stopping = True
-            for task in list(self._tasks.values()):
-                self._kill(task)
             self._changed.notify_all()
         self._thread.join()
-        self._supervisor.stop()
+        with self._lock:
+            graces = [app_of(one.definition).kill_grace for one in self._apps.values()]
+            for task in list(self._tasks.values()):
+                self._kill(task)
+            self._changed.wait_for(
+                lambda: not self._tasks or not self._framework.connected,
+                max(graces, default=0.0) + _END_SECONDS,
+            )
+        self._framework.stop()
 
     def _run(self) -> None:
         with self._lock:
@@ -129,12 +128,9 @@ class Marathon:
 
     def _settle(self) -> float | None:
         """Do what the apps want now; return when to look again although nothing happened."""
-        wakes = []
-        for app_id in list(self._apps):
-            wake = self._settle_app(app_id)
-            if wake is not None:
-                wakes.append(wake)
-        return min(wakes, default=None)
+        wakes = [self._settle_app(app_id) for app_id in list(self._apps)]
+        wakes.append(self._settle_tasks())
+        return min((one for one in wakes if one is not None), default=None)
 
     def _settle_app(self, app_id: str) -> float | None:
         record = self._apps[app_id]
@@ -143,7 +139,7 @@ class Marathon:
         for task_id in decision.kill:
             self._kill(self._tasks[task_id])
         for _ in range(decision.launch):
-            self._launch(app, record)
+            self._prepare(app, record)
         if decision.complete and record.deleting:
             del self._apps[app_id]
             self._save()
@@ -152,107 +148,161 @@ class Marathon:
             self._apps[app_id] = replace(record, deployment=None)
             self._save()
             self._changed.notify_all()
-        return decision.wake_at
+        # One that had no place yet has ended at once: its app may be complete now.
+        return self._clock() if decision.kill else decision.wake_at
 
-    def _launch(self, app: App, record: AppRecord) -> None:
+    def _settle_tasks(self) -> float | None:
+        """Hold Mesos to the records: launch, and ask again for what was not answered."""
+        now = self._clock()
+        if self._return_at is not None:
+            if now < self._return_at:
+                return self._return_at
+            self._return_at = None
+            self._framework.start(self.framework_id)
+        for offer in self._framework.take_offers():
+            self._use(offer)
+        if not self._framework.connected:
+            return None
+        if now >= self._ask_at:
+            self._ask_at = now + _ASK_AGAIN_SECONDS
+            self._framework.reconcile(one for one in self._tasks.values() if one.agent_id)
+            for task in self._tasks.values():
+                if task.state == KILLING:
+                    self._framework.kill(task.task_id)
+            if self._prepared:
+                self._framework.ask_for_offers()
+        return self._ask_at if self._tasks else None
+
+    def _prepare(self, app: App, record: AppRecord) -> None:
         name = app.app_id.strip("/").replace("/", "_")
         task_id = f"{name}.instance-{uuid.uuid4()}._app.1"
-        task = TaskRecord(
-            task_id=task_id,
-            app_id=app.app_id,
-            config_version=record.config_version,
-            container_id=str(uuid.uuid4()),
-            sandbox=str(self._folder / name / task_id),
-            ports=app_process.free_ports(app.ports, required=app.require_ports),
-            staged_at=self._clock(),
-        )
+        task = TaskRecord(task_id, app.app_id, record.config_version, staged_at=self._clock())
         self._tasks[task_id] = task
-        self._save()
-        self._supervisor.launch(app, task, record.version)
+
+        def prepare() -> None:
+            try:
+                found = app_task.prepared(app, record.version, self._machine)
+            except (TaskNotStarted, OSError) as error:
+                self._ended(task_id, "TASK_FAILED", str(error))
+                return
+            with self._lock:
+                if task_id in self._tasks:
+                    self._prepared[task_id] = found
+                    self._ask_at = 0.0
+                    self._changed.notify_all()
+
+        # It may have to wait for a server.
+        threading.Thread(target=prepare, name=f"task {task_id}", daemon=True).start()
+
+    def _use(self, offer: Json) -> None:
+        """Launch on an agent what waits and fits there."""
+        offered = OfferedResources.of([offer]).fixed()
+        infos = []
+        for task_id, one in list(self._prepared.items()):
+            ports = app_task.ports(one.app, offered.ports())
+            if ports is None:
+                continue
+            try:
+                taken, offered = offered.take(app_task.resources(one.app), ports)
+            except ConversionError as error:
+                log.warning("%s: %s", task_id, error)
+                continue
+            agent_id = offer["agent_id"]["value"]
+            task = replace(self._tasks[task_id], agent_id=agent_id, ports=ports)
+            self._tasks[task_id] = task
+            del self._prepared[task_id]
+            infos.append(app_task.task_info(one, task, taken))
+        if infos:
+            self._save()
+        if not self._framework.launch(offer, infos):
+            # Whether they were launched is to be asked.
+            self._ask_at = 0.0
 
     def _kill(self, task: TaskRecord) -> None:
         if task.state == KILLING:
             return
         self._tasks[task.task_id] = replace(task, state=KILLING)
+        if not task.agent_id:
+            self._ended(task.task_id, "TASK_KILLED", "")
+            return
         self._save()
-        record = self._apps.get(task.app_id)
-        grace = app_of(record.definition).kill_grace if record is not None else 0.0
-        self._supervisor.end(task, grace)
+        self._framework.kill(task.task_id)
 
-    # -- what the supervisor tells -------------------------------------------------------------
+    # -- what Mesos tells ----------------------------------------------------------------------
 
-    def may_start(self, task_id: str) -> bool:
-        """Say whether the task is still wanted."""
+    def subscribed(self) -> None:
+        """Ask for everything anew."""
         with self._lock:
-            return self._tasks[task_id].state != KILLING
-
-    def task_started(self, task_id: str, pid: int, started: int) -> None:
-        """Note a task's process."""
-        with self._lock:
-            task = self._tasks[task_id]
-            killing = task.state == KILLING
-            task = replace(
-                task,
-                pid=pid,
-                process_started=started,
-                started_at=self._clock(),
-                state=KILLING if killing else RUNNING,
-            )
-            self._tasks[task_id] = task
-            self._save()
-            if killing:
-                # The order came between the question whether it may start and its start.
-                self._supervisor.end(task, 0.0)
+            self._ask_at = 0.0
             self._changed.notify_all()
 
-    def task_checked(self, task_id: str, healthy: bool) -> None:
-        """Note a task's health."""
+    def changed(self) -> None:
+        """Look again."""
+        with self._lock:
+            self._changed.notify_all()
+
+    def refused(self, message: str) -> None:
+        """Come back as another framework when this one was removed, and its tasks with it."""
+        log.error("the master refuses Marathon: %s", message)
+        with self._lock:
+            if message == _REMOVED:
+                self._framework_number += 1
+                for task in [one for one in self._tasks.values() if one.agent_id]:
+                    self._ended(task.task_id, "TASK_LOST", message)
+                self._save()
+            self._return_at = self._clock() + 1.0
+            self._changed.notify_all()
+
+    def task_updated(self, status: Json) -> None:
+        """Note what became of a task."""
+        task_id, state = status["task_id"]["value"], status["state"]
         with self._lock:
             task = self._tasks.get(task_id)
-            if task is not None and task.healthy is not healthy:
-                self._tasks[task_id] = replace(task, healthy=healthy)
-                self._changed.notify_all()
+            if state in TERMINAL_STATES:
+                self._ended(task_id, state, status.get("message", ""))
+            elif task is None:
+                self._framework.kill(task_id)
+            elif state == "TASK_RUNNING":
+                found = replace(
+                    task,
+                    state=KILLING if task.state == KILLING else RUNNING,
+                    started_at=task.started_at or self._clock(),
+                    healthy=status.get("healthy"),
+                )
+                if found != task:
+                    self._tasks[task_id] = found
+                    self._save()
+                    self._changed.notify_all()
+            # Within the lock: whoever waits for the end of all tasks leaves none unacknowledged.
+            self._framework.acknowledge(status)
 
-    def task_unhealthy(self, task_id: str, why: str) -> None:
-        """End a task whose checks failed too often; it counts as failed."""
-        with self._lock:
-            task = self._tasks.get(task_id)
-            if task is not None and task.state != KILLING:
-                self._tasks[task_id] = replace(task, message=f"it was unhealthy: {why}")
-                self._kill(self._tasks[task_id])
-
-    def task_ended(self, task_id: str, state: str, why: str) -> None:
+    def _ended(self, task_id: str, state: str, why: str) -> None:
         """Note a task's end, and make its app wait before the next launch if it failed."""
         with self._lock:
             now = self._clock()
-            task = self._tasks.pop(task_id)
-            ordered = task.state == KILLING and not task.message
-            message = task.message or why
-            state = "TASK_KILLED" if ordered else "TASK_FAILED" if task.message else state
-            task = replace(task, state=state, message=message, ended_at=now)
-            self._keep(task)
+            task = self._tasks.pop(task_id, None)
+            self._prepared.pop(task_id, None)
+            if task is None:
+                return
             record = self._apps.get(task.app_id)
-            if record is not None and not ordered:
+            if record is not None and task.state != KILLING:
+                if state == "TASK_KILLED" and task.healthy is False:
+                    state, why = "TASK_FAILED", f"it was unhealthy, and was killed: {why}"
                 ran = now - task.started_at if task.started_at else 0.0
                 record = app_schedule.after_failure(record, app_of(record.definition), ran, now)
                 if state != "TASK_FINISHED":
-                    log.warning("%s: %s", task_id, message)
-                    record = replace(record, last_failure=failure(task, record.version))
+                    log.warning("%s: %s", task_id, why)
+                    found = failure(task, state, why, record.version, now)
+                    record = replace(record, last_failure=found)
                 self._apps[task.app_id] = record
             self._save()
             self._changed.notify_all()
 
-    def _keep(self, task: TaskRecord) -> None:
-        self._finished.append(task)
-        for old in self._finished[:-_KEPT_TASKS]:
-            shutil.rmtree(old.sandbox, ignore_errors=True)
-        self._finished = self._finished[-_KEPT_TASKS:]
-
     def _save(self) -> None:
         stored = {
+            "framework": self._framework_number,
             "apps": [one.to_json() for one in self._apps.values()],
             "tasks": [one.to_json() for one in self._tasks.values()],
-            "finished": [one.to_json() for one in self._finished],
         }
         self._state.put(_SECTION, stored)
 
@@ -279,11 +329,6 @@ class Marathon:
         """Return the tasks of an app, or all, oldest first."""
         with self._lock:
             return [one for one in self._tasks.values() if app_id in (None, one.app_id)]
-
-    def finished(self) -> list[TaskRecord]:
-        """Return the last tasks that ended, oldest first."""
-        with self._lock:
-            return list(self._finished)
 
     # -- changing ------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from dcos_tensorflow.local.dcos import marathon_views as views
@@ -25,13 +24,9 @@ _APP = f"{_BASE}/v2/apps/(.+?)"
 class MarathonCalls:
     """Answers the requests of Marathon's clients."""
 
-    def __init__(
-        self, marathon: Marathon, framework_id: str, agent_id: Callable[[], str], address: str
-    ) -> None:
-        """``agent_id`` gives the agent that tasks are shown on; ``address`` is ours."""
+    def __init__(self, marathon: Marathon, address: str) -> None:
+        """``address`` is ours."""
         self._marathon = marathon
-        self._framework_id = framework_id
-        self._agent_id = agent_id
         self._address = address
 
     def table(self) -> Table:
@@ -70,7 +65,7 @@ class MarathonCalls:
             {
                 "name": "marathon",
                 "version": _VERSION,
-                "frameworkId": self._framework_id,
+                "frameworkId": self._marathon.framework_id,
                 "leader": self._address,
                 "elected": True,
             }
@@ -123,18 +118,13 @@ class MarathonCalls:
         return json_answer(views.group(path, apps, timestamp(time.time())))
 
     def _view(self, record: AppRecord) -> Json:
-        return views.app(record, self._marathon.tasks(record.app_id), self._agent_id())
+        return views.app(record, self._marathon.tasks(record.app_id))
 
     def _views(self) -> list[Json]:
-        agent_id = self._agent_id()
-        return [
-            views.app(one, self._marathon.tasks(one.app_id), agent_id)
-            for one in self._marathon.apps()
-        ]
+        return [self._view(one) for one in self._marathon.apps()]
 
     def _shown(self, tasks: list[TaskRecord]) -> list[Json]:
-        agent_id = self._agent_id()
-        return [views.task(one, agent_id) for one in tasks]
+        return [views.task(one) for one in tasks]
 
     # -- changing ------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from dcos_tensorflow.local.dcos.app_records import timestamp as shown_time
 Json = dict[str, Any]
 
 
-def app(record: AppRecord, tasks: Sequence[TaskRecord], agent_id: str) -> Json:
+def app(record: AppRecord, tasks: Sequence[TaskRecord]) -> Json:
     """Return an app with its tasks."""
     running = [one for one in tasks if one.state == RUNNING]
     found: Json = {
@@ -28,10 +28,10 @@ def app(record: AppRecord, tasks: Sequence[TaskRecord], agent_id: str) -> Json:
         "tasksHealthy": sum(_counts_as_healthy(record, one) for one in running),
         "tasksUnhealthy": sum(one.healthy is False for one in running),
         "deployments": [] if record.deployment is None else [{"id": _deployment_id(record)}],
-        "tasks": [task(one, agent_id) for one in tasks],
+        "tasks": [task(one) for one in tasks],
     }
     if record.last_failure is not None:
-        found["lastTaskFailure"] = {**record.last_failure, "slaveId": agent_id}
+        found["lastTaskFailure"] = record.last_failure
     return found
 
 
@@ -43,13 +43,13 @@ def _deployment_id(record: AppRecord) -> str:
     return "" if record.deployment is None else record.deployment.deployment_id
 
 
-def task(one: TaskRecord, agent_id: str) -> Json:
+def task(one: TaskRecord) -> Json:
     """Return a task."""
     found: Json = {
         "id": one.task_id,
         "appId": one.app_id,
         "host": "127.0.0.1",
-        "slaveId": agent_id,
+        "slaveId": one.agent_id,
         "state": one.state,
         "ports": list(one.ports),
         "servicePorts": [],

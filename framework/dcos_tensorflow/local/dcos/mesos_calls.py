@@ -1,21 +1,18 @@
 """Mesos over HTTP, as Admin Router shows it: ``/mesos``, ``/agent/<id>`` and the logs.
 
-``application`` puts the table behind a server. Everything that needs nothing of Marathon goes to
-the master and the agents unchanged.
+``application`` puts the table behind a server. What the master and the agents can answer goes to
+them unchanged.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
-from dcos_tensorflow.local.dcos import logs, mesos_protobuf, sandbox_files
-from dcos_tensorflow.local.dcos.http_calls import Answer, Call, Table, json_answer, text_answer
+from dcos_tensorflow.local.dcos import logs, mesos_protobuf
+from dcos_tensorflow.local.dcos.http_calls import Answer, Call, Table, text_answer
 from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
 from dcos_tensorflow.local.dcos.upstream import forward
-
-Json = dict[str, Any]
 
 _MASTER = "/mesos(?:/master)?"
 _AGENT = "/(?:agent|slave)/([^/]+)"
@@ -33,24 +30,14 @@ class MesosCalls:
     def table(self) -> Table:
         """Return what is answered."""
         table = Table()
-        table.add("GET", f"{_MASTER}/state(?:\\.json)?", self._state)
-        table.add("GET", f"{_MASTER}/state-summary", self._summary)
         table.add("POST", f"{_MASTER}/api/v1", self._operator)
         table.add("*", f"{_MASTER}(?:/.*)?", self._master)
-        table.add("GET", f"{_AGENT}/files/debug", self._debug)
-        table.add("GET", f"{_AGENT}/files/(browse|read|download)", self._files)
         table.add("*", f"{_AGENT}(?:\\(1\\))?(?:/.*)?", self._agent)
         table.add("GET", "/system/v1/logs/v2/task/([^/]+)/file/(.+)", self._log)
         table.add("GET", "/system/v1/logs/v2/task/([^/]+)", self._log)
         return table
 
     # -- the master ----------------------------------------------------------------------------
-
-    def _state(self, call: Call) -> Answer:
-        return json_answer(self._gateway.state())
-
-    def _summary(self, call: Call) -> Answer:
-        return json_answer(self._gateway.state_summary())
 
     def _operator(self, call: Call) -> Answer:
         kind = call.headers.get("content-type", "").partition(";")[0].strip()
@@ -90,21 +77,6 @@ class MesosCalls:
             body=call.body,
             headers=call.headers,
         )
-
-    def _debug(self, call: Call, agent_id: str) -> Answer:
-        found = self._gateway.sandboxes(agent_id)
-        return json_answer({one.virtual: str(one.path) for one in found})
-
-    def _files(self, call: Call, agent_id: str, verb: str) -> Answer:
-        if "path" not in call.query:
-            return text_answer("Expecting 'path=value' in query.\n", 400)
-        roots = [(one.virtual, one.path) for one in self._gateway.sandboxes(agent_id)]
-        found = sandbox_files.locate(call.query["path"], roots)
-        if verb == "browse":
-            return sandbox_files.browse(found)
-        if verb == "download":
-            return sandbox_files.download(found)
-        return sandbox_files.read(found, call.query.get("offset"), call.query.get("length"))
 
     # -- logs ----------------------------------------------------------------------------------
 

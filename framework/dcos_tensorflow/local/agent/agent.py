@@ -1,0 +1,243 @@
+"""A Mesos agent: its life, its registration, and what the master says to it.
+
+Called by ``cluster``, which brings it messages and carries its effects: messages to the master,
+processes to start, to tell, to destroy. Its tasks are kept by ``containerizer``. An agent keeps its
+containers and unacknowledged updates when it crashes (Mesos: the checkpoint in its work directory);
+``crash`` and ``restart`` are ordered by ``agent_faults``. Pure, as ``master`` is: no I/O, no clock.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.agent.containerizer import Containerizer
+from dcos_tensorflow.local.agent.containers import AgentIdentity, volume_path
+from dcos_tensorflow.local.agent.update_streams import UpdateStreams
+from dcos_tensorflow.local.timing import Timing
+
+Json = dict[str, Any]
+
+
+class Agent:
+    """See the module. ``now`` is unix seconds everywhere."""
+
+    def __init__(
+        self,
+        identity: AgentIdentity,
+        timing: Timing,
+        now: float,
+        *,
+        machine_environment: Mapping[str, str],
+        gpus: int = 0,
+        new_uuid: Callable[[], uuid.UUID] = uuid.uuid4,
+    ) -> None:
+        """Start unknown to any master."""
+        self.identity = identity
+        self.timing = timing
+        self.started_at = now
+        self.agent_id: str | None = None
+        self.registered = False
+        self.running = True
+        self.total: tuple[Json, ...] | None = None
+        self._new_uuid = new_uuid
+        self._updates = UpdateStreams(timing)
+        self._effects: list[object] = []
+        self.containerizer = Containerizer(
+            identity,
+            timing,
+            self._updates,
+            self._emit,
+            machine_environment=machine_environment,
+            gpus=gpus,
+            new_uuid=new_uuid,
+        )
+        self._next_registration = now
+        self._last_ping = now
+        #: It left in order: whoever starts it again starts a new agent.
+        self._left = False
+
+    # -- effects and time ----------------------------------------------------------------------
+
+    def take_effects(self) -> list[object]:
+        """Return what is to be done since the last call, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _emit(self, effect: object) -> None:
+        self._effects.append(effect)
+
+    def _send(self, message: object) -> None:
+        self._emit(messages.ToMaster(message))
+
+    def deadline(self) -> float:
+        """Return when ``tick`` has something to do next."""
+        if not self.running:
+            return float("inf")
+        if not self.registered:
+            return self._next_registration
+        return min(self._last_ping + self.timing.agent_timeout, self._updates.deadline())
+
+    def tick(self, now: float) -> None:
+        """Register, notice a silent master, send updates again."""
+        if not self.running:
+            return
+        if self.registered and now >= self._last_ping + self.timing.agent_timeout:
+            self.master_changed(now)
+        if not self.registered:
+            if now >= self._next_registration:
+                self._next_registration = now + self.timing.agent_registration
+                self._send(self._registration())
+            return
+        self._updates.tick(now)
+        self._updates.flush(self._emit)
+
+    # -- life ----------------------------------------------------------------------------------
+
+    def crash(self) -> None:
+        """Stop as SIGKILL would: executors of frameworks without checkpointing die with it."""
+        self.running = False
+        self.registered = False
+        self._updates.pause()
+        self.containerizer.lose_unrecoverable()
+
+    def lose_power(self) -> None:
+        """Stop with the whole machine; ``cluster`` ends the processes on it."""
+        self.running = False
+        self.registered = False
+        self._updates.pause()
+
+    def restart(self, now: float) -> None:
+        """Start again with the same work directory; as a new agent when it had left in order."""
+        if self._left:
+            self._become_new()
+        self.running = True
+        self.started_at = now
+        self.master_changed(now)
+
+    def shut_down(self, now: float) -> None:
+        """Leave in order (SIGUSR1 in Mesos): unregister, end every task without updates."""
+        if self.registered:
+            self._send(messages.UnregisterAgent())
+        self._end(now)
+
+    def _end(self, now: float) -> None:
+        self.containerizer.kill_all(now)
+        self._updates.forget()
+        self._left = True
+        self.running = False
+        self.registered = False
+        self._updates.pause()
+
+    def forget(self, now: float) -> None:
+        """Become a new agent on the same machine: new id, no containers (an empty work dir)."""
+        self._become_new()
+        self.restart(now)
+
+    def _become_new(self) -> None:
+        self.containerizer.lose_all()
+        self.agent_id = None
+        self.total = None
+        self._updates.forget()
+        self._left = False
+
+    def master_changed(self, now: float) -> None:
+        """Note that another master leads: register with it."""
+        self.registered = False
+        self._updates.pause()
+        self._next_registration = now
+        self._last_ping = now
+
+    def _registration(self) -> messages.RegisterAgent:
+        tasks = []
+        held = self.containerizer
+        for container in held.containers.values():
+            open_stream = self._updates.has(container.framework_id, container.task_id)
+            if container.silent or (container.terminal and not open_stream):
+                continue
+            entry: Json = {
+                "framework_id": container.framework_id,
+                "info": container.task,
+                "state": container.state,
+                "status": self._updates.last_sent(container.framework_id, container.task_id),
+            }
+            if container.parent is not None and container.parent in held.groups:
+                entry["executor"] = held.groups[container.parent]
+                entry["group_executor_id"] = container.executor_id
+            tasks.append(entry)
+        framework_ids = sorted({entry["framework_id"] for entry in tasks})
+        return messages.RegisterAgent(
+            agent_id=self.agent_id,
+            info=self.identity.info,
+            tasks=tuple(tasks),
+            frameworks=tuple(held.frameworks[framework_id] for framework_id in framework_ids),
+            total=self.total,
+        )
+
+    # -- messages of the master ----------------------------------------------------------------
+
+    def master_message(self, message: object, now: float) -> None:
+        """Take a message of the master."""
+        if not self.running:
+            return
+        if isinstance(message, messages.AgentRegistered):
+            self._registered(message, now)
+        elif isinstance(message, messages.Ping):
+            self._last_ping = now
+            self._send(messages.Pong())
+        elif isinstance(message, messages.RunTasks):
+            assert self.agent_id is not None, "the master runs tasks on registered agents only"
+            self.containerizer.run(message, self.agent_id, now)
+        elif isinstance(message, messages.KillTask):
+            self.containerizer.kill_task(message, now)
+        elif isinstance(message, messages.AcknowledgeUpdate):
+            self._acknowledged(message, now)
+        elif isinstance(message, messages.ApplyOperation):
+            self._apply(message, now)
+        elif isinstance(message, messages.AcknowledgeOperation):
+            self._updates.acknowledge_operation(message.uuid)
+        elif isinstance(message, messages.ShutdownExecutor):
+            self.containerizer.shut_down_executor(message, now)
+        elif isinstance(message, messages.ShutdownFramework):
+            self.containerizer.shut_down_framework(message.framework_id, now)
+        elif isinstance(message, messages.ShutdownAgent):
+            self._end(now)
+
+    def _registered(self, message: messages.AgentRegistered, now: float) -> None:
+        self.agent_id = message.agent_id
+        self.registered = True
+        self._last_ping = now
+        self._updates.resume(now)
+        self._updates.flush(self._emit)
+
+    def _acknowledged(self, message: messages.AcknowledgeUpdate, now: float) -> None:
+        framework_id, task_id = message.framework_id, message.task_id
+        self._updates.acknowledge(framework_id, task_id, message.uuid, now)
+        self._updates.flush(self._emit)
+        self.containerizer.acknowledged(framework_id, task_id)
+
+    def executor_message(self, message: object, now: float) -> None:
+        """Take a report of one of its processes."""
+        self.containerizer.executor_message(message, now)
+
+    # -- operations ----------------------------------------------------------------------------
+
+    def _apply(self, message: messages.ApplyOperation, now: float) -> None:
+        self.total = message.total
+        for volume in message.destroyed:
+            path = volume_path(self.identity, volume)
+            self._emit(messages.RemoveDirectory(path))
+        if message.status is None:
+            return
+        assert self.agent_id is not None
+        uid = base64.b64encode(self._new_uuid().bytes).decode()
+        status = {
+            **message.status,
+            "uuid": {"value": uid},
+            "agent_id": {"value": self.agent_id},
+        }
+        self._updates.put_operation(message.framework_id, status, now)
+        self._updates.flush(self._emit)

@@ -1,0 +1,114 @@
+"""What an embedded agent is made of: its configuration, and the facts that follow from it.
+
+Given to ``cluster`` and ``daemon``; pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.local.agent.containers import AgentIdentity
+
+Json = dict[str, Any]
+
+#: The role that everything of the agent for apps is reserved for: as on DC/OS' public agents.
+APPS_ROLE = "slave_public"
+#: And the attribute by which those are known.
+APPS_ATTRIBUTE = "public_ip"
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """One agent. ``mem`` and ``disk`` are megabytes, ``ports`` first and last, inclusive.
+
+    ``network_namespace`` is the path of one that has ``address`` (``/run/netns/...``): the agent
+    listens there and its tasks run there. ``mounts`` are whole disks: their sizes (MB) by the
+    directories where they are mounted.
+    """
+
+    address: str = "127.0.0.1"
+    hostname: str = ""
+    cpus: float = 2
+    mem: float = 4096
+    disk: float = 10000
+    gpus: int = 0
+    ports: tuple[int, int] = (31000, 32000)
+    attributes: Mapping[str, str | float] = field(default_factory=dict)
+    zone: str | None = None
+    region: str | None = None
+    network_namespace: str = ""
+    mounts: Mapping[str, float] = field(default_factory=dict)
+
+
+def for_apps(first: AgentConfig) -> AgentConfig:
+    """Return the agent that the apps of a local DC/OS run on, in the region of the ``first`` one.
+
+    What an app asks for is noted and not enforced, so there is more of everything than apps can
+    ask for. Its ports lie below those of the agents for jobs (``daemon.FIRST_PORT``).
+    """
+    return AgentConfig(
+        hostname="localhost",
+        attributes={APPS_ATTRIBUTE: "true"},
+        cpus=1000,
+        mem=1000000,
+        disk=10000000,
+        ports=(1, 30999),
+        zone=first.zone,
+        region=first.region,
+    )
+
+
+def identity(
+    link: int, config: AgentConfig, port: int, work_dir: Path, role: str = ""
+) -> AgentIdentity:
+    """Return the facts of the agent at ``link`` that listens on ``port``.
+
+    With a ``role`` all of it is reserved for that one (Mesos: ``--default_role``).
+    """
+    hostname = config.hostname or config.address
+    scalars: dict[str, float] = {"cpus": config.cpus, "mem": config.mem, "disk": config.disk}
+    if config.gpus:
+        scalars["gpus"] = config.gpus
+    resources: list[Json] = [
+        {"name": name, "type": "SCALAR", "scalar": {"value": float(value)}}
+        for name, value in scalars.items()
+    ]
+    resources += [_mount(root, size) for root, size in config.mounts.items()]
+    ranges = {"range": [{"begin": config.ports[0], "end": config.ports[1]}]}
+    ports: Json = {"name": "ports", "type": "RANGES", "ranges": ranges}
+    if role:
+        for resource in (*resources, ports):
+            resource["reservations"] = [{"type": "STATIC", "role": role}]
+    info: Json = {
+        "hostname": hostname,
+        "ip": config.address,
+        "port": port,
+        "resources": [*resources, ports],
+        # Offers list the ports first.
+        "offered_resources": [ports, *resources],
+        "attributes": [_attribute(name, value) for name, value in config.attributes.items()],
+        "checkpoint": True,
+    }
+    if config.region is not None or config.zone is not None:
+        info["domain"] = {
+            "fault_domain": {
+                "region": {"name": config.region or "local"},
+                "zone": {"name": config.zone or "local"},
+            }
+        }
+    namespace = config.network_namespace
+    return AgentIdentity(link, config.address, port, hostname, str(work_dir), info, namespace)
+
+
+def _mount(root: str, size: float) -> Json:
+    disk = {"source": {"type": "MOUNT", "mount": {"root": root}}}
+    return {"name": "disk", "type": "SCALAR", "scalar": {"value": float(size)}, "disk": disk}
+
+
+def _attribute(name: str, value: str | float) -> Json:
+    if isinstance(value, str):
+        return {"name": name, "type": "TEXT", "text": {"value": value}}
+    return {"name": name, "type": "SCALAR", "scalar": {"value": float(value)}}

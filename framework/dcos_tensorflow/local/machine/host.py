@@ -1,0 +1,204 @@
+"""Starts, tells and ends executor processes: the shell under the agents.
+
+``cluster`` has one; it hands it the effects of its agents and gets back what the processes say.
+A process belongs to the machine, not to an agent: a simulated crash of an agent touches none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.local import messages
+from dcos_tensorflow.local.machine import secret_files
+from dcos_tensorflow.local.machine.network_namespace import prefix
+from dcos_tensorflow.local.machine.process_tree import kill_tree, signal_group
+
+#: Called with the container's id and a message of ``messages``.
+Deliver = Callable[[str, object], None]
+
+_ROOT = str(Path(__file__).resolve().parents[3])
+# -I and -S: what the user set up for their own Python must not reach the executor.
+_BOOT = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from dcos_tensorflow.local.machine.executor import main; main()"
+)
+# What tasks inherit of the cluster's own environment.
+_INHERITED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)
+
+
+def machine_environment() -> dict[str, str]:
+    """Return what every task on this machine inherits."""
+    found = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    found.setdefault("PATH", os.defpath)
+    return found
+
+
+class _Process:
+    """An executor process and what is known of its task."""
+
+    def __init__(
+        self,
+        container_id: str,
+        process: subprocess.Popen[bytes],
+        secrets: Mapping[str, Any] | None,
+    ) -> None:
+        self.container_id = container_id
+        self.process = process
+        self.secrets = secrets
+        self.task_pid: int | None = None
+        self.pending = b""
+
+
+class Host:
+    """See the module. Thread-safe; ``deliver`` is called from the reading thread."""
+
+    def __init__(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        self._processes: dict[str, _Process] = {}
+        self._lock = threading.Lock()
+        self._selector = selectors.DefaultSelector()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        self._stopping = False
+        self._thread = threading.Thread(target=self._read, name="executors", daemon=True)
+        self._thread.start()
+
+    def start(self, container_id: str, sandbox: str, spec: Mapping[str, Any]) -> int:
+        """Start an executor in a new sandbox; return its process id.
+
+        Raises:
+            OSError: the sandbox or the process could not be made.
+        """
+        os.makedirs(sandbox, exist_ok=True)
+        for name in ("stdout", "stderr"):
+            Path(sandbox, name).touch()
+        for volume in spec["volumes"]:
+            os.makedirs(volume["source"], exist_ok=True)
+            target = os.path.join(sandbox, volume["container_path"])
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.symlink(volume["source"], target)
+        secrets = spec.get("secrets")
+        if secrets is not None:
+            secret_files.write(secrets, sandbox)
+        command = [sys.executable, "-I", "-S", "-c", _BOOT, _ROOT]
+        with open(os.path.join(sandbox, "stderr"), "ab") as log:
+            process = subprocess.Popen(
+                [*prefix(spec.get("network_namespace", "")), *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=sandbox,
+                start_new_session=True,
+            )
+        entry = _Process(container_id, process, secrets)
+        assert process.stdout is not None
+        with self._lock:
+            self._processes[container_id] = entry
+            self._selector.register(process.stdout, selectors.EVENT_READ, entry)
+        os.eventfd_write(self._wake, 1)
+        self._write(entry, {"type": "task", **spec})
+        return process.pid
+
+    def tell(self, container_id: str, command: Mapping[str, Any]) -> None:
+        """Write a command to an executor; one that is gone needs none."""
+        with self._lock:
+            entry = self._processes.get(container_id)
+        if entry is not None:
+            self._write(entry, command)
+
+    def _write(self, entry: _Process, order: Mapping[str, Any]) -> None:
+        assert entry.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            entry.process.stdin.write(json.dumps(order).encode() + b"\n")
+            entry.process.stdin.flush()
+
+    def destroy(self, container_id: str) -> None:
+        """End an executor and everything below it at once."""
+        with self._lock:
+            entry = self._processes.get(container_id)
+        if entry is not None:
+            kill_tree(entry.process.pid)
+            if entry.task_pid is not None:
+                signal_group(entry.task_pid, signal.SIGKILL)
+
+    def executor_pids(self) -> dict[str, int]:
+        """Return the process ids of the executors that live, by container."""
+        with self._lock:
+            return {name: entry.process.pid for name, entry in self._processes.items()}
+
+    def stop(self) -> None:
+        """End every process and the reading thread."""
+        for container_id in self.executor_pids():
+            self.destroy(container_id)
+        self._stopping = True
+        os.eventfd_write(self._wake, 1)
+        self._thread.join()
+        self._selector.close()
+        os.close(self._wake)
+
+    def _read(self) -> None:
+        while True:
+            with self._lock:
+                if self._stopping and not self._processes:
+                    return
+            for key, _ in self._selector.select():
+                if key.fd == self._wake:
+                    os.eventfd_read(self._wake)
+                else:
+                    self._read_one(key.data)
+
+    def _read_one(self, entry: _Process) -> None:
+        assert entry.process.stdout is not None
+        data = os.read(entry.process.stdout.fileno(), 65536)
+        if not data:
+            self._gone(entry)
+            return
+        *lines, entry.pending = (entry.pending + data).split(b"\n")
+        for line in lines:
+            report = json.loads(line)
+            if report["type"] == "running":
+                entry.task_pid = report.get("pid")
+            message = messages.ExecutorReport(entry.container_id, report)
+            self._deliver(entry.container_id, message)
+
+    def _gone(self, entry: _Process) -> None:
+        assert entry.process.stdout is not None
+        assert entry.process.stdin is not None
+        with self._lock:
+            self._selector.unregister(entry.process.stdout)
+            del self._processes[entry.container_id]
+        code = entry.process.wait()
+        secret_files.remove(entry.secrets)
+        if code < 0 and entry.task_pid is not None:
+            # The executor was killed: nobody else ends its task.
+            kill_tree(entry.task_pid)
+        entry.process.stdout.close()
+        with contextlib.suppress(BrokenPipeError):
+            entry.process.stdin.close()
+        status = -code if code < 0 else code << 8
+        self._deliver(entry.container_id, messages.ExecutorGone(entry.container_id, status))

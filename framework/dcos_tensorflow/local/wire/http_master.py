@@ -1,0 +1,154 @@
+"""The master's HTTP server: a thin shell over ``scheduler_calls`` and ``operator_calls``.
+
+``cluster`` owns it and answers its calls under its lock.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import urllib.parse
+from collections.abc import Mapping
+from typing import BinaryIO, Protocol, cast
+
+from dcos_tensorflow.local.interference import Interference
+from dcos_tensorflow.local.master.replies import TEXT, Reply, Request
+from dcos_tensorflow.local.wire.http_server import Handler, Server
+from dcos_tensorflow.local.wire.streams import EventStream
+
+
+class MasterDoor(Protocol):
+    """What the server needs of the cluster."""
+
+    interference: Interference
+    credentials: Mapping[str, str] | None
+
+    @property
+    def master(self) -> str:
+        """Return where the master listens, ``host:port``."""
+
+    def scheduler_call(self, request: Request) -> tuple[Reply, EventStream | None]:
+        """Answer a scheduler's call."""
+
+    def stream_closed(self, stream_id: str) -> None:
+        """Note that a scheduler's connection has ended."""
+
+    def operator_call(self, body: bytes, principal: str | None) -> Reply:
+        """Answer ``POST /api/v1``."""
+
+    def operator_get(self, path: str, query: Mapping[str, list[str]], form: bytes) -> Reply:
+        """Answer the other endpoints."""
+
+    def now(self) -> float:
+        """Return unix seconds."""
+
+
+_SCHEDULER = "/api/v1/scheduler"
+_OPERATOR = "/api/v1"
+_OPEN = frozenset({"/health", "/version", "/redirect"})
+_WRITERS = frozenset({"/teardown", "/machine/down", "/machine/up", "/quota", "/reserve"})
+
+
+def make_server(address: tuple[str, int], door: MasterDoor) -> Server:
+    """Return a server that is not started yet.
+
+    Raises:
+        OSError: the address cannot be had.
+    """
+    return Server(address, type("MasterHandler", (_MasterHandler,), {"door": door}))
+
+
+class _MasterHandler(Handler):
+    door: MasterDoor
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def do_PUT(self) -> None:
+        self._serve()
+
+    def do_DELETE(self) -> None:
+        self._serve()
+
+    def _serve(self) -> None:
+        parsed = urllib.parse.urlparse(self.path)
+        # libprocess serves everything under the process' name, too.
+        path = parsed.path.removeprefix("/master") or "/"
+        body = self.body()
+        principal = self._principal()
+        if principal is None and self.door.credentials is not None and path not in _OPEN:
+            self._unauthorized(path)
+            return
+        reply = self.door.interference.master_asked(path, body)
+        if reply is not None:
+            self._reply(reply)
+        elif path == "/redirect":
+            self.answer(307, headers={"Location": f"//{self.door.master}"})
+        elif path in (_SCHEDULER, _OPERATOR, f"{_OPERATOR}/operator") and self.command != "POST":
+            text = (
+                "405 Method Not Allowed. Expecting one of { 'POST' }, but received"
+                f" '{self.command}'."
+            )
+            self.answer(405, text, TEXT, {"Allow": "POST"})
+        elif path == _SCHEDULER:
+            self._scheduler(body, principal)
+        elif path in (_OPERATOR, f"{_OPERATOR}/operator"):
+            self._reply(self.door.operator_call(body, principal))
+        else:
+            query = urllib.parse.parse_qs(parsed.query)
+            self._reply(self.door.operator_get(path, query, body))
+
+    def _reply(self, reply: Reply) -> None:
+        self.answer(reply.status, reply.body, reply.content_type, reply.headers)
+
+    def _scheduler(self, body: bytes, principal: str | None) -> None:
+        request = Request(
+            body=body,
+            content_type=self.headers.get("Content-Type"),
+            accept=self.headers.get("Accept"),
+            stream_id=self.headers.get("Mesos-Stream-Id"),
+            principal=principal,
+        )
+        reply, stream = self.door.scheduler_call(request)
+        if stream is None:
+            self._reply(reply)
+            return
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.send_header("Mesos-Stream-Id", stream.stream_id)
+        try:
+            self.end_headers()
+            out = self.door.interference.records_out(self.connection, cast(BinaryIO, self.wfile))
+            stream.serve(self.connection, out)
+        finally:
+            self.door.stream_closed(stream.stream_id)
+
+    def _principal(self) -> str | None:
+        header = self.headers.get("Authorization", "")
+        credentials = self.door.credentials
+        if credentials is None or not header.startswith("Basic "):
+            return None
+        try:
+            given = base64.b64decode(header[len("Basic ") :], validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return None
+        name, _, secret = given.partition(":")
+        known = credentials.get(name)
+        if known is not None and hmac.compare_digest(known.encode(), secret.encode()):
+            return name
+        return None
+
+    def _unauthorized(self, path: str) -> None:
+        realm = "mesos-master-readonly"
+        if path == _SCHEDULER:
+            realm = "mesos-master-scheduler"
+        elif path.startswith(_OPERATOR) or path in _WRITERS:
+            realm = "mesos-master-readwrite"
+        headers = {"WWW-Authenticate": f'Basic realm="{realm}"'}
+        self.answer(401, "401 Unauthorized.", TEXT, headers)

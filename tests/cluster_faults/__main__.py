@@ -1,0 +1,12 @@
+"""The process behind ``background``: ``python -m cluster_faults serve STATE_DIR``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from cluster_faults.background import ClusterWithDoor
+from dcos_tensorflow.local import daemon
+
+if __name__ == "__main__":
+    daemon.serve(Path(sys.argv[2]), ClusterWithDoor)

@@ -1,0 +1,30 @@
+"""The cluster whose faults are to order, and all that is to order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cluster_faults.disturbance import Disturbance
+from cluster_faults.masters import MasterFaults
+from cluster_faults.operators import OperatorOrders
+from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+
+
+class Faults(OperatorOrders, MasterFaults):
+    """See the package."""
+
+    def __init__(self, cluster: EmbeddedCluster, disturbance: Disturbance) -> None:
+        self._cluster = cluster
+        self._disturbance = disturbance
+        disturbance.attach(cluster)
+
+
+class FaultyCluster(EmbeddedCluster):
+    """The embedded cluster of the product with a ``Disturbance`` between its parts."""
+
+    def __init__(self, agents: Sequence[AgentConfig], work_dir: Path, **options: Any) -> None:
+        disturbance = Disturbance(len(agents))
+        super().__init__(agents, work_dir, interference=disturbance, **options)
+        self.faults = Faults(self, disturbance)

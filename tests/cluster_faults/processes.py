@@ -1,0 +1,28 @@
+"""Signals to a process and all below it, for faults."""
+
+from __future__ import annotations
+
+import signal
+
+from dcos_tensorflow.local.machine.process_tree import descendants, signal_process
+
+
+def signal_tree(pid: int, number: int, *, itself: bool = True) -> None:
+    """Send a signal to everything below ``pid`` and to itself, each once, new ones included."""
+    told: set[int] = set()
+    while True:
+        found = [one for one in ([pid] if itself else []) + descendants(pid) if one not in told]
+        if not found:
+            return
+        for one in found:
+            signal_process(one, number)
+        told.update(found)
+
+
+def kill_from_top(pid: int) -> None:
+    """SIGKILL ``pid`` before anything below it, which then has nobody to tell of its end."""
+    signal_tree(pid, signal.SIGSTOP)
+    below = descendants(pid)
+    signal_process(pid, signal.SIGKILL)
+    for one in below:
+        signal_process(one, signal.SIGKILL)
