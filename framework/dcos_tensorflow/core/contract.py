@@ -10,6 +10,8 @@ RUNNER_TOKEN_VARIABLE = "TASK_RUNNER_TOKEN"
 RUNNER_PORT_VARIABLE = "TASK_RUNNER_PORT"
 #: JSON of {path below the sandbox: base64}: the secrets that the runner writes as files.
 RUNNER_SECRETS_VARIABLE = "TASK_RUNNER_SECRET_FILES"
+#: Names the folder of those files, for the runner's guard.
+RUNNER_SECRETS_DIRECTORY_VARIABLE = "TASK_RUNNER_SECRETS_DIR"
 RUNNER_SPEC_VERSION = 1
 
 # What the user's process finds in its environment (docs/job-contract.md).

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Set, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 END_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 0.02
 
 
-@dataclass(frozen=True)
-class Process:
+# No dataclass: that import costs the guard a tenth of its memory and a third of its start.
+class Process(NamedTuple):
     """One line of the process table. ``state`` is that of proc(5), ``Z`` for a zombie."""
 
     pid: int

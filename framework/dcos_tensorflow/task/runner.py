@@ -29,13 +29,14 @@ from dcos_tensorflow.task import (
 )
 from dcos_tensorflow.task.contracts import Found, JobUnusable
 from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, human_line
-from dcos_tensorflow.task.guard import Guard
+from dcos_tensorflow.task.guarding import Guard
 from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
 from dcos_tensorflow.task.logs import BoundedOutput
 from dcos_tensorflow.task.observer import Observer, own_port
 from dcos_tensorflow.task.peers import PeerWatch
 from dcos_tensorflow.task.preparation import Preparation
 from dcos_tensorflow.task.process import UserProcess
+from dcos_tensorflow.task.program import WRAPPER_FLAG
 from dcos_tensorflow.task.progress_log import ProgressLog
 from dcos_tensorflow.task.showing import Moment, Showing
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
@@ -44,9 +45,6 @@ from dcos_tensorflow.task.storage_work import storage_work
 if TYPE_CHECKING:
     from dcos_tensorflow.task.log_shipping.shipper import Shipper
 
-#: The arguments with which this program runs as its own guard or wrapper.
-GUARD_FLAG = "--guard"
-WRAPPER_FLAG = "--wrapper"
 #: How often deadlines and the progress file are looked at.
 TICK_SECONDS = 0.25
 #: How often guard and orphans are: that reads the whole process table.
@@ -220,7 +218,7 @@ class Runner:
             if name not in environment.RUNNER_VARIABLES
         }
         mark = f"{environment.MARK_VARIABLE}={self._mark}"
-        self._guard = Guard([*self._self_command, GUARD_FLAG, mark], outside)
+        self._guard = Guard(self._self_command, mark, outside)
 
     def _next(self) -> None:
         """Take one event, or the time that has passed: whatever comes in, deadlines are kept."""
