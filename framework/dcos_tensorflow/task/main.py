@@ -75,7 +75,10 @@ def run_task(variables: Mapping[str, str]) -> int:
     """Run the task that ``variables`` describe and return its exit code."""
     sandbox = os.path.abspath(variables.get("MESOS_SANDBOX") or os.getcwd())
     try:
-        spec = parse_spec(variables.get(contract.RUNNER_SPEC_VARIABLE, ""))
+        spec = parse_spec(
+            variables.get(contract.RUNNER_SPEC_VARIABLE, ""),
+            variables.get(contract.RUNNER_ADDRESSES_VARIABLE, ""),
+        )
     except SpecError as error:
         return _end(
             "task",

@@ -405,7 +405,9 @@ class Runner:
                 gated=action.gated,
             )
         except OSError as error:
-            self._end_without_process(number, self._preparation.cannot_start(command[0], error))
+            self._end_without_process(
+                number, self._preparation.cannot_start(command[0], variables, error)
+            )
             return
         self._observer = Observer(
             self._process,

@@ -17,9 +17,11 @@ The rules are TensorFlow's (``tensorflow/python/distribute/multi_worker_util.py`
 
 from __future__ import annotations
 
+import base64
 import functools
 import itertools
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +39,7 @@ from dcos_tensorflow.core.model.spec import (
 )
 
 #: The job of a TF_CONFIG that a role is a member of. GPU workers follow the workers in ``worker``.
+#: Members of one job stand together here, also for the other table: each job is one stretch.
 _TF_CONFIG_JOBS = {
     TaskRole.CHIEF: "chief",
     TaskRole.WORKER: "worker",
@@ -62,14 +65,64 @@ class ClusterSpec:
     epoch: int
     addresses: Mapping[str, str] = field(default_factory=dict)
 
+    # Each of these is worked out once: every member asks for them.
+
     @functools.cached_property
     def names_by_role(self) -> Mapping[TaskRole, tuple[str, ...]]:
-        """Return the members of each role by index. Worked out once: every member asks for it."""
+        """Return the members of each role by index."""
         members = sorted((*split_task_name(name), name) for name in self.addresses)
         found: dict[TaskRole, tuple[str, ...]] = {}
         for role, group in itertools.groupby(members, key=lambda member: member[0]):
             found[role] = tuple(name for _, _, name in group)
         return found
+
+    @functools.cached_property
+    def places(self) -> Mapping[str, int]:
+        """Return the place of each member of the gang: chief, workers, GPU workers, ps."""
+        ordered = (n for role in _TF_CONFIG_JOBS for n in self.names_by_role.get(role, ()))
+        return {name: place for place, name in enumerate(ordered)}
+
+    @functools.cached_property
+    def table(self) -> tuple[str, ...]:
+        """Return the members' addresses, each at its place."""
+        return tuple(self.addresses[name] for name in self.places)
+
+    @functools.cached_property
+    def table_text(self) -> str:
+        """Return the table as what a launch carries it in (docs/task-runner.md)."""
+        return base64.b64encode(zlib.compress("\n".join(self.table).encode())).decode()
+
+    @functools.cached_property
+    def tf_config_jobs(self) -> Mapping[str, range]:
+        """Return the places of each job's members in a TF_CONFIG."""
+        return self._jobs(_TF_CONFIG_JOBS)
+
+    @functools.cached_property
+    def server_jobs(self) -> Mapping[str, range]:
+        """Return the places of each job's members for a ``tf.compat.v1.train.Server``."""
+        return self._jobs(_SERVER_JOBS)
+
+    def _jobs(self, jobs: Mapping[TaskRole, str]) -> Mapping[str, range]:
+        found: dict[str, range] = {}
+        for role, job in jobs.items():
+            names = self.names_by_role.get(role, ())
+            if names:
+                start = self.places[names[0]]
+                first = found[job].start if job in found else start
+                found[job] = range(first, start + len(names))
+        return found
+
+
+#: How members are said: by their addresses, or by their places in the table.
+_Said = Callable[[ClusterSpec, tuple[range, ...]], list[Any]]
+
+
+def _by_address(cluster: ClusterSpec, members: tuple[range, ...]) -> list[Any]:
+    return [address for m in members for address in cluster.table[m.start : m.stop]]
+
+
+def _by_place(cluster: ClusterSpec, members: tuple[range, ...]) -> list[Any]:
+    return [[m.start, m.stop] for m in members]
 
 
 def rendered_strategy(spec: ServiceSpec) -> Strategy:
@@ -173,10 +226,9 @@ def data_shard(cluster: ClusterSpec, task: str) -> tuple[int, int]:
 
     Chief first, then workers, then GPU workers. Tasks that do not train see all of it: (0, 1).
     """
-    training = [n for role in TRAINING_ROLES for n in cluster.names_by_role.get(role, ())]
-    if task not in training:
-        return 0, 1
-    return training.index(task), len(training)
+    training = cluster.server_jobs.get("worker", range(0))
+    place = cluster.places.get(task, -1)
+    return (place, len(training)) if place in training else (0, 1)
 
 
 def tf_config(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, Any] | None:
@@ -186,6 +238,12 @@ def tf_config(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, A
     job. The evaluator sees the cluster and is not in it.
     Raises ValueError when ``task`` should be a member and has no address.
     """
+    return _tf_config(spec, cluster, task, _by_address)
+
+
+def _tf_config(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said
+) -> dict[str, Any] | None:
     role, index = split_task_name(task)
     if role not in (*GANG_ROLES, TaskRole.EVALUATOR):
         return None
@@ -197,10 +255,12 @@ def tf_config(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, A
     elif strategy is Strategy.INDEPENDENT:
         return None
     else:
-        position = _position(cluster, task, _TF_CONFIG_JOBS)
-    jobs = _jobs(cluster, _TF_CONFIG_JOBS)
-    if strategy is Strategy.MULTI_WORKER:
-        jobs.pop("ps", None)
+        position = _position(cluster, task, cluster.tf_config_jobs)
+    jobs = {
+        job: said(cluster, (members,))
+        for job, members in cluster.tf_config_jobs.items()
+        if job != "ps" or strategy is not Strategy.MULTI_WORKER
+    }
     return {"cluster": jobs, "task": {"type": position[0], "index": position[1]}}
 
 
@@ -212,13 +272,20 @@ def server_definition(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dic
     its own chief. None for tasks that are no members (evaluator, TensorBoard).
     Raises ValueError when ``task`` should be a member and has no address.
     """
+    return _server_definition(spec, cluster, task, _by_address)
+
+
+def _server_definition(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said
+) -> dict[str, Any] | None:
     role, _ = split_task_name(task)
     if role not in _SERVER_JOBS:
         return None
-    job, index = _position(cluster, task, _SERVER_JOBS)
-    jobs = _jobs(cluster, _SERVER_JOBS)
+    job, index = _position(cluster, task, cluster.server_jobs)
     if rendered_strategy(spec) is Strategy.INDEPENDENT:
         jobs, index = {"worker": [cluster.addresses[task]]}, 0
+    else:
+        jobs = {job: said(cluster, (members,)) for job, members in cluster.server_jobs.items()}
     return {"cluster": jobs, "job_name": job, "task_index": index}
 
 
@@ -238,42 +305,72 @@ def wait_for(spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str) 
     * the evaluator waits for the decider where that one opens its port: sessions, and
       ``multi_worker`` with more than one member.
     """
+    return tuple(_by_address(cluster, _wait_for(spec, cluster, task, contract)))
+
+
+def _wait_for(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str
+) -> tuple[range, ...]:
     role, _ = split_task_name(task)
     strategy = rendered_strategy(spec)
     if strategy is Strategy.INDEPENDENT or role not in (*TRAINING_ROLES, TaskRole.EVALUATOR):
         return ()
     if contract == job_contract.CONTRACT_FUNCTION:
         strategy = Strategy.BETWEEN_GRAPH
-    members = _jobs(cluster, _SERVER_JOBS)
-    ps, workers = tuple(members.get("ps", ())), tuple(members.get("worker", ()))
+    ps = cluster.server_jobs.get("ps", range(0))
+    workers = cluster.server_jobs.get("worker", range(0))
     sessions = strategy is Strategy.BETWEEN_GRAPH
     if role is TaskRole.EVALUATOR:
         listens = sessions or (strategy is Strategy.MULTI_WORKER and len(workers) > 1)
-        return workers[:1] if listens else ()
+        return (workers[:1],) if listens else ()
     if not sessions:
         return ()
-    if _position(cluster, task, _SERVER_JOBS)[1] > 0:
-        return ps + workers[:1]
-    return ps
+    if _position(cluster, task, cluster.server_jobs)[1] > 0:
+        return (ps, workers[:1])
+    return (ps,)
 
 
 def runner_cluster(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, Any]:
     """Return what the task runner of ``task`` is told about an epoch (docs/task-runner.md).
 
     ``distribute`` is for scripts and commands, ``server`` for ``main(server, log_dir, context)``:
-    which of them the job is, the runner sees when it has the code.
+    which of them the job is, the runner sees when it has the code. This is the body of an order,
+    which runners of former versions read too: it says every address out.
     """
-    definition = server_definition(spec, cluster, task)
+    return _runner_cluster(spec, cluster, task, _by_address)
+
+
+def launched_cluster(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str
+) -> tuple[dict[str, Any], str]:
+    """Return the same for the launch of ``task``, and the text of the table that it refers to.
+
+    A launch has to fit a few variables, so it says the addresses once: what stands for some of them
+    is ``[start, end]`` in the table. The table is empty for who is told of nobody but itself.
+    """
+    role, _ = split_task_name(task)
+    alone = role in GANG_ROLES and rendered_strategy(spec) is Strategy.INDEPENDENT
+    if alone or role not in (*GANG_ROLES, TaskRole.EVALUATOR):
+        return _runner_cluster(spec, cluster, task, _by_address), ""
+    return _runner_cluster(spec, cluster, task, _by_place), cluster.table_text
+
+
+def _runner_cluster(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said
+) -> dict[str, Any]:
+    def waits(contract: str) -> list[Any]:
+        return said(cluster, _wait_for(spec, cluster, task, contract))
+
+    definition = _server_definition(spec, cluster, task, said)
     server = None
     if definition is not None:
-        waiting = wait_for(spec, cluster, task, job_contract.CONTRACT_FUNCTION)
-        server = {**definition, "wait_for": list(waiting)}
+        server = {**definition, "wait_for": waits(job_contract.CONTRACT_FUNCTION)}
     index, count = data_shard(cluster, task)
     return {
         "epoch": cluster.epoch,
         "distribute": {
-            "tf_config": tf_config(spec, cluster, task),
-            "wait_for": list(wait_for(spec, cluster, task, job_contract.CONTRACT_SCRIPT)),
+            "tf_config": _tf_config(spec, cluster, task, said),
+            "wait_for": waits(job_contract.CONTRACT_SCRIPT),
         },
         "server": server,
         "data_shard": {"index": index, "count": count},
@@ -289,27 +386,10 @@ def _training_count(spec: ServiceSpec) -> int:
     return sum(_count(spec, role) for role in TRAINING_ROLES)
 
 
-def _members(cluster: ClusterSpec, jobs: Mapping[TaskRole, str]) -> list[tuple[str, str]]:
-    """Return (job, task name) of every member, in the order of ``jobs`` and then by index."""
-    return [
-        (job, name) for role, job in jobs.items() for name in cluster.names_by_role.get(role, ())
-    ]
-
-
-def _jobs(cluster: ClusterSpec, jobs: Mapping[TaskRole, str]) -> dict[str, list[str]]:
-    """Return job -> addresses; jobs without a member are left out."""
-    found: dict[str, list[str]] = {}
-    for job, name in _members(cluster, jobs):
-        found.setdefault(job, []).append(cluster.addresses[name])
-    return found
-
-
-def _position(cluster: ClusterSpec, task: str, jobs: Mapping[TaskRole, str]) -> tuple[str, int]:
+def _position(cluster: ClusterSpec, task: str, jobs: Mapping[str, range]) -> tuple[str, int]:
     """Return job and index of a member. Raises ValueError when it has no address."""
-    seen: dict[str, int] = {}
-    for job, name in _members(cluster, jobs):
-        index = seen.get(job, 0)
-        if name == task:
-            return job, index
-        seen[job] = index + 1
+    place = cluster.places.get(task, -1)
+    for job, members in jobs.items():
+        if place in members:
+            return job, place - members.start
     raise ValueError(f"{task} has no address in the ClusterSpec of epoch {cluster.epoch}")
