@@ -8,13 +8,10 @@ from typing import Any
 from dcos_tensorflow.cli.machine import wanted
 from dcos_tensorflow.cli.preparation import PreparedJob
 from dcos_tensorflow.cli.wording import megabytes, table
-from dcos_tensorflow.core.cluster.cluster_spec import (
-    ClusterSpec,
-    rendered_strategy,
-    server_definition,
-)
+from dcos_tensorflow.core.cluster.cluster_spec import rendered_strategy, server_definition
 from dcos_tensorflow.core.cluster.cluster_spec import tf_config as render_tf_config
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec
 from dcos_tensorflow.core.recovery import outcome

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec, runner_cluster
+from dcos_tensorflow.core.cluster.cluster_spec import runner_cluster
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, Strategy, TaskRole
 from runner_process import Starter

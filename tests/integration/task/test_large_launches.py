@@ -8,8 +8,9 @@ import subprocess
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec, address_of, members_of
+from dcos_tensorflow.core.cluster.cluster_spec import address_of
 from dcos_tensorflow.core.cluster.launch import launch_task
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.options import OptionsError, load, service_spec
@@ -32,7 +33,7 @@ def options(workers):
 
 def launch_of_last(spec):
     """Return the launch of the task whose TF_CONFIG is the longest."""
-    role, names = spec.roles[0], members_of(spec)
+    role, names = spec.roles[0], tuple(spec.task_names())
     cluster = ClusterSpec(1, {n: address_of(spec, role, i, "", 0) for i, n in enumerate(names)})
     record = TaskRecord(
         name=names[-1],

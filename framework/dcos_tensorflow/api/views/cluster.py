@@ -10,7 +10,7 @@ from typing import Any
 from dcos_tensorflow.api.answers import ElementNotFound
 from dcos_tensorflow.api.views.pods import wanted_names
 from dcos_tensorflow.core.cluster import cluster_spec
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
 

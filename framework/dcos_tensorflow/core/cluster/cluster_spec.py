@@ -17,16 +17,12 @@ The rules are TensorFlow's (``tensorflow/python/distribute/multi_worker_util.py`
 
 from __future__ import annotations
 
-import base64
-import functools
-import itertools
-import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from dcos_tensorflow.core import contract as job_contract
 from dcos_tensorflow.core.cluster.addresses import dns_name, not_known_yet
+from dcos_tensorflow.core.model.cluster_spec import SERVER_JOBS, ClusterSpec
 from dcos_tensorflow.core.model.spec import (
     GANG_ROLES,
     TRAINING_ROLES,
@@ -37,81 +33,6 @@ from dcos_tensorflow.core.model.spec import (
     TaskRole,
     split_task_name,
 )
-
-#: The job of a TF_CONFIG that a role is a member of. GPU workers follow the workers in ``worker``.
-#: Members of one job stand together here, also for the other table: each job is one stretch.
-_TF_CONFIG_JOBS = {
-    TaskRole.CHIEF: "chief",
-    TaskRole.WORKER: "worker",
-    TaskRole.GPU_WORKER: "worker",
-    TaskRole.PS: "ps",
-}
-#: The job of a ``tf.compat.v1.train.Server``: the chief is index 0 of ``worker``.
-_SERVER_JOBS = {
-    TaskRole.PS: "ps",
-    TaskRole.CHIEF: "worker",
-    TaskRole.WORKER: "worker",
-    TaskRole.GPU_WORKER: "worker",
-}
-
-
-@dataclass(frozen=True)
-class ClusterSpec:
-    """Who is where in one epoch: task name -> ``host:port`` of its TensorFlow server.
-
-    Sidecars and evaluators may be in it; rendering leaves them out.
-    """
-
-    epoch: int
-    addresses: Mapping[str, str] = field(default_factory=dict)
-
-    # Each of these is worked out once: every member asks for them.
-
-    @functools.cached_property
-    def names_by_role(self) -> Mapping[TaskRole, tuple[str, ...]]:
-        """Return the members of each role by index."""
-        members = sorted((*split_task_name(name), name) for name in self.addresses)
-        found: dict[TaskRole, tuple[str, ...]] = {}
-        for role, group in itertools.groupby(members, key=lambda member: member[0]):
-            found[role] = tuple(name for _, _, name in group)
-        return found
-
-    @functools.cached_property
-    def places(self) -> Mapping[str, int]:
-        """Return the place of each member of the gang: chief, workers, GPU workers, ps."""
-        ordered = (n for role in _TF_CONFIG_JOBS for n in self.names_by_role.get(role, ()))
-        return {name: place for place, name in enumerate(ordered)}
-
-    @functools.cached_property
-    def table(self) -> tuple[str, ...]:
-        """Return the members' addresses, each at its place."""
-        return tuple(self.addresses[name] for name in self.places)
-
-    @functools.cached_property
-    def table_text(self) -> str:
-        """Return the table as what a launch carries it in (docs/task-runner.md)."""
-        return base64.b64encode(zlib.compress("\n".join(self.table).encode())).decode()
-
-    @functools.cached_property
-    def tf_config_jobs(self) -> Mapping[str, range]:
-        """Return the places of each job's members in a TF_CONFIG."""
-        return self._jobs(_TF_CONFIG_JOBS)
-
-    @functools.cached_property
-    def server_jobs(self) -> Mapping[str, range]:
-        """Return the places of each job's members for a ``tf.compat.v1.train.Server``."""
-        return self._jobs(_SERVER_JOBS)
-
-    def _jobs(self, jobs: Mapping[TaskRole, str]) -> Mapping[str, range]:
-        found: dict[str, range] = {}
-        for role, job in jobs.items():
-            names = self.names_by_role.get(role, ())
-            if names:
-                start = self.places[names[0]]
-                first = found[job].start if job in found else start
-                found[job] = range(first, start + len(names))
-        return found
-
 
 #: How members are said: by their addresses, or by their places in the table.
 _Said = Callable[[ClusterSpec, tuple[range, ...]], list[Any]]
@@ -279,7 +200,7 @@ def _server_definition(
     spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said
 ) -> dict[str, Any] | None:
     role, _ = split_task_name(task)
-    if role not in _SERVER_JOBS:
+    if role not in SERVER_JOBS:
         return None
     job, index = _position(cluster, task, cluster.server_jobs)
     if rendered_strategy(spec) is Strategy.INDEPENDENT:

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import addresses
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec, address_of, tf_config
+from dcos_tensorflow.core.cluster.cluster_spec import address_of, tf_config
 from dcos_tensorflow.core.cluster.launch import launch_task
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.spec import (
     GANG_ROLES,

@@ -16,8 +16,8 @@ from typing import Any
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import addresses, cluster_spec, storage_sections
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.actions import LaunchTask
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole, Uri
 from dcos_tensorflow.core.model.task import TaskRecord

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.actions import Write
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.job import JobState
 from dcos_tensorflow.core.model.offer import Offer

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster import addresses
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.cluster.launch import launch_task
 from dcos_tensorflow.core.cluster.launch_options import options_of
 from dcos_tensorflow.core.cluster.orders import must_agree
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.model.actions import Accept
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster import orders
-from dcos_tensorflow.core.cluster.cluster_spec import ClusterSpec, members_of
+from dcos_tensorflow.core.cluster.cluster_spec import members_of
 from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import GANG_ROLES
