@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 END_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 0.02
@@ -119,8 +119,3 @@ def marked(mark: str, spared: Set[int]) -> Tuple[Process, ...]:
     processes = read_processes()
     first = {p.pid for p in processes if p.pid not in spared and has_mark(p.pid, mark)}
     return belonging(processes, first, spared)
-
-
-def environment_mark(environment: Mapping[str, str], name: str) -> str:
-    """Return the mark of a process environment in the form that ``has_mark`` looks for."""
-    return f"{name}={environment[name]}"
