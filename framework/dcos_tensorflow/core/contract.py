@@ -10,7 +10,16 @@ RUNNER_TOKEN_VARIABLE = "TASK_RUNNER_TOKEN"
 RUNNER_PORT_VARIABLE = "TASK_RUNNER_PORT"
 #: JSON of {path below the sandbox: base64}: the secrets that the runner writes as files.
 RUNNER_SECRETS_VARIABLE = "TASK_RUNNER_SECRET_FILES"
-RUNNER_SPEC_VERSION = 1
+#: Names the folder of those files, for the runner's guard.
+RUNNER_SECRETS_DIRECTORY_VARIABLE = "TASK_RUNNER_SECRETS_DIR"
+#: The members' addresses, one a line, each member at its place: zlib, then base64. The spec refers
+#: to some of them by [start, end].
+RUNNER_ADDRESSES_VARIABLE = "TASK_RUNNER_ADDRESSES"
+RUNNER_SPEC_VERSION = 2
+
+#: No process can be passed a variable of more bytes, its name, ``=`` and the final zero included:
+#: MAX_ARG_STRLEN of Linux, with pages of 4 KiB.
+VARIABLE_BYTES = 131_072
 
 # What the user's process finds in its environment (docs/job-contract.md).
 TF_CONFIG = "TF_CONFIG"

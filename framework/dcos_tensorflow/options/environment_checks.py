@@ -26,6 +26,7 @@ RESERVED_VARIABLES = {
     contract.SERVICE_NAME: "it is service.name",
     contract.PROGRESS_FILE: "it is where the job reports its progress",
     contract.RUNNER_SPEC_VARIABLE: "it belongs to the task runner",
+    contract.RUNNER_ADDRESSES_VARIABLE: "it belongs to the task runner",
     contract.RUNNER_TOKEN_VARIABLE: "it belongs to the task runner",
     contract.RUNNER_PORT_VARIABLE: "it belongs to the task runner",
     contract.RUNNER_SECRETS_VARIABLE: "it belongs to the task runner",

@@ -15,10 +15,12 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from dcos_tensorflow.options import catalogue, document
-from dcos_tensorflow.options.cross_checks import findings
+from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.options import catalogue, document, kernel_checks
+from dcos_tensorflow.options.cross_checks import findings, role_options
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError, is_secret
 from dcos_tensorflow.options.models import Options
+from dcos_tensorflow.options.service import GROUP_OF_ROLE, service_spec
 from dcos_tensorflow.options.storage_checks import KEY_REFUSED, STORAGE_GROUPS
 from dcos_tensorflow.options.storage_values import looks_like_key
 
@@ -51,8 +53,22 @@ def load(source: Path | Mapping[str, Any] | str, *, overrides: Sequence[str] = (
     problems += found
     if options is None or problems:
         raise OptionsError(_in_order(problems, values), name)
+    too_large = tuple(_too_large(options))
+    if too_large:
+        raise OptionsError(too_large, name)
     options._base_directory = base_directory
     return options
+
+
+def _too_large(options: Options) -> Iterator[OptionProblem]:
+    """Yield what no process could be passed; asked when all else is right."""
+
+    def variable(role: TaskRole, name: str) -> str:
+        group = GROUP_OF_ROLE[role]
+        own = name in role_options(options, group).env
+        return f"{group if own else 'service'}.env.{name}"
+
+    return kernel_checks.problems(service_spec(options), GROUP_OF_ROLE, variable)
 
 
 def _plain(value: Any) -> Any:

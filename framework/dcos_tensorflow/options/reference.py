@@ -56,6 +56,9 @@ Rules that span several options:
   images of can be chosen.
 * GPU workers have at least one GPU each, and GPUs need the `mesos` containerizer.
 * `cluster_spec.addressing` `dns` needs ports that are not 0.
+* The addresses of all members fit into `TF_CONFIG`, one variable of at most 131,072 bytes: about
+  5,400 by IPv4 address, 2,300 by DNS name. Environment and command of a task have at most 114,688
+  bytes together, which is what Mesos can hand on, or 1.7 MB with the `docker` containerizer.
 * `service.virtual_network_enabled` needs a `virtual_network_name`; what a network means for ports
   and names is told in `docs/networks.md`.
 * The longest of several waits is not shorter than the first.

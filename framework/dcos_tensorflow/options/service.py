@@ -30,7 +30,7 @@ from dcos_tensorflow.core.model.spec import (
     VirtualNetwork,
 )
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
-from dcos_tensorflow.options import catalogue, data_access
+from dcos_tensorflow.options import catalogue, data_access, kernel_checks
 from dcos_tensorflow.options.containers import limits_of, secrets_of, shared_memory_of
 from dcos_tensorflow.options.cross_checks import (
     GANG_GROUPS,
@@ -42,7 +42,7 @@ from dcos_tensorflow.options.cross_checks import (
     port_of,
     role_options,
 )
-from dcos_tensorflow.options.errors import HIDDEN, is_secret
+from dcos_tensorflow.options.errors import HIDDEN, OptionsError, is_secret
 from dcos_tensorflow.options.idle_options import idle_notes
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.network_values import network_labels
@@ -286,8 +286,21 @@ def _extra_uris(options: Options) -> list[Uri]:
 def with_task_environment(
     spec: ServiceSpec, environments: Mapping[TaskRole, Mapping[str, str]]
 ) -> ServiceSpec:
-    """Return ``spec`` with what ``task_environment`` found laid over each role's environment."""
+    """Return ``spec`` with what ``task_environment`` found laid over each role's environment.
+
+    Raises OptionsError where no process could be passed all of that.
+    """
     roles = tuple(
         replace(role, env={**role.env, **environments.get(role.role, {})}) for role in spec.roles
     )
-    return replace(spec, roles=roles)
+    joined = replace(spec, roles=roles)
+    if any(environments.values()):
+
+        def variable(role: TaskRole, name: str) -> str:
+            given = name in environments.get(role, {})
+            return f"TASKCFG_*_{name}" if given else f"{GROUP_OF_ROLE[role]}.env.{name}"
+
+        too_large = tuple(kernel_checks.problems(joined, GROUP_OF_ROLE, variable))
+        if too_large:
+            raise OptionsError(too_large, "the environment")
+    return joined

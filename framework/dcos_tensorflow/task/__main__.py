@@ -2,7 +2,7 @@
 
 import sys
 
-from dcos_tensorflow.task.main import main
+from dcos_tensorflow.task.program import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -1,69 +1,32 @@
-"""boto3 and what it needs, as the task runner brings it along: packed here, unpacked there.
+"""boto3 and what it needs, as the task runner brings it along (``pack_libraries`` has packed it).
 
-``pack`` asks for ``contents`` on the scheduler's machine; the runner calls ``activate`` before it
-imports anything of ``storage.object_store``. botocore reads its descriptions of services from real
-files, so all of it is unpacked into the sandbox at the first start. It goes on the runner's own
-``sys.path`` and nowhere else: a job that imports boto3 gets that of its own environment.
+The runner calls ``activate`` before it imports anything of ``storage.object_store``. botocore reads
+its descriptions of services from real files, so all of it is unpacked into the sandbox at the first
+start. It goes on the runner's own ``sys.path`` and nowhere else: a job that imports boto3 gets that
+of its own environment.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import os
-import re
 import shutil
 import sys
 import zipfile
-from importlib import metadata
-from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple
 
-#: What boto3 needs, all of it pure Python: module -> distribution.
-_MODULES = {
-    "boto3": "boto3",
-    "botocore": "botocore",
-    "dateutil": "python-dateutil",
-    "jmespath": "jmespath",
-    "s3transfer": "s3transfer",
-    "six": "six",
-    "urllib3": "urllib3",
-}
-#: Whose descriptions are needed: those of all other services are most of botocore's size. STS is
-#: what roles of containers and profiles ask for their keys.
-_SERVICES = ("logs", "s3", "sts")
-_DATA = re.compile(
-    rf"botocore/(cacert\.pem|data/([^/]+\.json|({'|'.join(_SERVICES)})/[^/]+/(?!examples)[^/]+))"
-)
-_SERVICES_OF_ENDPOINTS = ("logs", "s3", "s3-control", "sts")
+from dcos_tensorflow.task.contracts import JobUnusable
 
-_FOLDER = "libraries"
-_INDEX = "libraries.json"
+#: In the archive: where the libraries are, and what is said of them.
+FOLDER = "libraries"
+INDEX = "libraries.json"
 #: In the sandbox.
 _UNPACKED = ".task-runner"
 
 
-class BundleError(Exception):
-    """boto3 cannot be packed or used here; the text says why, ``hint`` what to do."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
-def contents() -> Dict[str, Union[str, bytes]]:
-    """Return the files of the bundle by their names in the zipapp. Raises BundleError, OSError."""
-    files = {f"{_FOLDER}/{name}": content for name, content in sorted(_files())}
-    digest = hashlib.sha256()
-    for name, content in files.items():
-        digest.update(f"{name} {len(content)}\n".encode() + content)
-    index = {
-        "digest": digest.hexdigest()[:16],
-        "requires_python": _requires_python(),
-        "versions": {module: _version(module) for module in sorted(_MODULES)},
-    }
-    return {_INDEX: json.dumps(index, indent=1, sort_keys=True), **files}
+class BundleError(JobUnusable):
+    """boto3 cannot be packed or used here."""
 
 
 def activate(sandbox: str) -> str:
@@ -96,7 +59,7 @@ def _archive() -> Optional[str]:
 def _index(archive: str) -> Optional[Dict[str, Any]]:
     with zipfile.ZipFile(archive) as packed:
         try:
-            index: Dict[str, Any] = json.loads(packed.read(_INDEX))
+            index: Dict[str, Any] = json.loads(packed.read(INDEX))
         except KeyError:
             return None
     return index
@@ -126,9 +89,9 @@ def _unpacked(archive: str, index: Dict[str, Any], sandbox: str) -> str:
     try:
         os.makedirs(top, exist_ok=True)
         with zipfile.ZipFile(archive) as packed:
-            names = [n for n in packed.namelist() if n.startswith(f"{_FOLDER}/")]
+            names = [n for n in packed.namelist() if n.startswith(f"{FOLDER}/")]
             packed.extractall(partial, names)
-        os.rename(os.path.join(partial, _FOLDER), folder)
+        os.rename(os.path.join(partial, FOLDER), folder)
     except OSError as error:
         # Another start may have been first.
         if os.path.isdir(folder):
@@ -140,48 +103,3 @@ def _unpacked(archive: str, index: Dict[str, Any], sandbox: str) -> str:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return folder
-
-
-def _files() -> Iterator[Tuple[str, bytes]]:
-    for module in _MODULES:
-        place = _place(module)
-        sources = sorted(place.rglob("*")) if place.is_dir() else [place]
-        for source in sources:
-            name = str(source.relative_to(place.parent))
-            if source.suffix == ".py" or _DATA.fullmatch(name):
-                content = source.read_bytes()
-                yield name, _pruned(content) if name.endswith("/endpoints.json") else content
-
-
-def _place(module: str) -> Path:
-    found = importlib.util.find_spec(module)
-    if found is None or not found.origin:
-        raise BundleError(f"{module} is not installed beside {sys.executable}")
-    origin = Path(found.origin)
-    return origin.parent if found.submodule_search_locations else origin
-
-
-def _pruned(endpoints: bytes) -> bytes:
-    """Return botocore's endpoints.json with the services that are asked for, and all regions."""
-    document = json.loads(endpoints)
-    for partition in document["partitions"]:
-        services = partition["services"]
-        partition["services"] = {s: services[s] for s in _SERVICES_OF_ENDPOINTS if s in services}
-    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
-
-
-def _requires_python() -> List[int]:
-    """Return the oldest Python that all of it runs on, as its distributions say."""
-    oldest = (3, 8)
-    for distribution in _MODULES.values():
-        try:
-            text = metadata.distribution(distribution).metadata["Requires-Python"] or ""
-        except metadata.PackageNotFoundError:
-            raise BundleError(f"{distribution} is not installed beside {sys.executable}") from None
-        for major, minor in re.findall(r">=\s*(\d+)\.(\d+)", text):
-            oldest = max(oldest, (int(major), int(minor)))
-    return list(oldest)
-
-
-def _version(module: str) -> str:
-    return metadata.version(_MODULES[module])

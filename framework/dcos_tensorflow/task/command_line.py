@@ -9,7 +9,7 @@ from typing import Dict, List, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import wrapper
-from dcos_tensorflow.task.contracts import Found, parse_context
+from dcos_tensorflow.task.contracts import Found
 from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.spec import Cluster, RunnerSpec
 
@@ -43,7 +43,6 @@ def user_command(
         root=found.module.root,
         as_script=as_script,
         log_dir=where.job_log_dir,
-        context={} if as_script else parse_context(spec.job.context),
         cluster={k: list(v) for k, v in server.cluster.items()} if server else None,
         job_name=server.job_name if server else "",
         task_index=server.task_index if server else 0,

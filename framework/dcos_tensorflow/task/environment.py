@@ -20,6 +20,7 @@ PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
 #: What only the runner may know.
 RUNNER_VARIABLES = (
     contract.RUNNER_SPEC_VARIABLE,
+    contract.RUNNER_ADDRESSES_VARIABLE,
     contract.RUNNER_TOKEN_VARIABLE,
     contract.RUNNER_PORT_VARIABLE,
     contract.RUNNER_SECRETS_VARIABLE,

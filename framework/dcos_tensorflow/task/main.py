@@ -1,7 +1,7 @@
 """The program: reads its environment, finds the job, runs it, reports, exits.
 
-Started by Mesos (or by hand) as ``python3 task-runner.pyz``; it starts itself again with
-``--wrapper`` for user code that needs one, and with ``--guard`` for its guard.
+``program`` comes here where Mesos (or a person) has started ``python3 task-runner.pyz``; the runner
+starts that again for its guard, and for user code that needs a wrapper.
 """
 
 from __future__ import annotations
@@ -16,16 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, List, Mapping, MutableMapping, Optional
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import (
-    bundle,
-    exit_file,
-    guard,
-    kerberos,
-    process,
-    secret_files,
-    server,
-    wrapper,
-)
+from dcos_tensorflow.task import exit_file, process, server
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
 from dcos_tensorflow.task.exit_analysis import (
     ExitClass,
@@ -36,7 +27,7 @@ from dcos_tensorflow.task.exit_analysis import (
     runner_failed,
 )
 from dcos_tensorflow.task.logs import BoundedOutput
-from dcos_tensorflow.task.runner import GUARD_FLAG, WRAPPER_FLAG, Runner
+from dcos_tensorflow.task.runner import Runner
 from dcos_tensorflow.task.spec import RunnerSpec, parse_spec
 from dcos_tensorflow.task.spec_fields import SpecError
 from dcos_tensorflow.task.storage_work import log_shipper
@@ -50,15 +41,8 @@ SHIP_SECONDS = 60.0
 SHIP_WHEN_STOPPED_SECONDS = 2.0
 
 
-def main(arguments: List[str]) -> int:
+def main() -> int:
     """Run the task that the environment describes and return its exit code."""
-    if arguments[:1] == [WRAPPER_FLAG]:
-        return wrapper.main()
-    if arguments[:1] == [GUARD_FLAG]:
-        return guard.main(arguments[1])
-    if arguments:
-        sys.stderr.write("task-runner takes no arguments: it reads its environment\n")
-        return contract.EXIT_RUNNER_FAILED
     return _run_with_secrets(os.environ)
 
 
@@ -70,13 +54,20 @@ def _run_with_secrets(variables: MutableMapping[str, str]) -> int:
         sys.stderr.write(f"task-runner: {text}\n")
         sys.stderr.flush()
 
+    uses_kerberos = variables.get(contract.KERBEROS_VARIABLE + "ENABLED") == "true"
     with ExitStack() as stack:
-        try:
-            stack.enter_context(secret_files.placed(variables, sandbox))
-        except (OSError, ValueError) as error:
-            log(f"the task's secrets cannot be written: {error}")
-            return contract.EXIT_RUNNER_FAILED
-        stack.enter_context(kerberos.ready(variables, sandbox, log))
+        if uses_kerberos or variables.get(contract.RUNNER_SECRETS_VARIABLE):
+            from dcos_tensorflow.task import secret_files
+
+            try:
+                stack.enter_context(secret_files.placed(variables, sandbox))
+            except (OSError, ValueError) as error:
+                log(f"the task's secrets cannot be written: {error}")
+                return contract.EXIT_RUNNER_FAILED
+        if uses_kerberos:
+            from dcos_tensorflow.task import kerberos
+
+            stack.enter_context(kerberos.ready(variables, sandbox, log))
         return run_task(variables)
 
 
@@ -84,7 +75,10 @@ def run_task(variables: Mapping[str, str]) -> int:
     """Run the task that ``variables`` describe and return its exit code."""
     sandbox = os.path.abspath(variables.get("MESOS_SANDBOX") or os.getcwd())
     try:
-        spec = parse_spec(variables.get(contract.RUNNER_SPEC_VARIABLE, ""))
+        spec = parse_spec(
+            variables.get(contract.RUNNER_SPEC_VARIABLE, ""),
+            variables.get(contract.RUNNER_ADDRESSES_VARIABLE, ""),
+        )
     except SpecError as error:
         return _end(
             "task",
@@ -100,7 +94,7 @@ def run_task(variables: Mapping[str, str]) -> int:
     try:
         shipper = _ship_logs(spec, sandbox, stdout, stderr)
         report = _run(spec, sandbox, variables, stdout, stderr, shipper=shipper)
-    except (JobUnusable, bundle.BundleError) as error:
+    except JobUnusable as error:
         shipper, report = None, job_unusable(str(error), error.hint)
     code = _end(spec.task, sandbox, stderr, report)
     if shipper is not None:
@@ -112,11 +106,10 @@ def run_task(variables: Mapping[str, str]) -> int:
 def _ship_logs(
     spec: RunnerSpec, sandbox: str, stdout: BoundedOutput, stderr: BoundedOutput
 ) -> "Optional[Shipper]":
-    """Copy what is written from now on to where ``logs`` says, if it does.
-
-    Raises JobUnusable and BundleError.
-    """
+    """Copy what is written from now on to where ``logs`` says, if it does. Raises JobUnusable."""
     if spec.storage.is_used:
+        from dcos_tensorflow.task import bundle
+
         bundle.activate(sandbox)
 
     def log(text: str) -> None:
@@ -215,6 +208,6 @@ def self_command() -> List[str]:
     root = str(Path(__file__).resolve().parents[2])
     code = (
         f"import sys; sys.path.insert(0, {root!r}); "
-        "from dcos_tensorflow.task.main import main; sys.exit(main(sys.argv[1:]))"
+        "from dcos_tensorflow.task.program import main; sys.exit(main(sys.argv[1:]))"
     )
     return [sys.executable, "-c", code]

@@ -2,8 +2,8 @@
 
 The scheduler and the tests call ``build_zipapp``; nothing inside the container does. There are two
 of it: the small one, and for jobs that keep things in S3 one with the storage engine and boto3 in
-it (``bundle``). The same sources always give the same bytes, so the fetcher's cache and a checksum
-can rely on it.
+it (``pack_libraries``). The same sources always give the same bytes, so the fetcher's cache and a
+checksum can rely on it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import zipfile
 from pathlib import Path
 from typing import Dict, Mapping, Union
 
-from dcos_tensorflow.task import bundle
+from dcos_tensorflow.task import pack_libraries
 
+#: What packs has no use where it was packed.
+_NOT_PACKED = ("pack.py", "pack_libraries.py")
 #: Zip files begin in 1980; a fixed time keeps the bytes the same.
 _TIME = (1980, 1, 1, 0, 0, 0)
 _MAIN = """\
 import sys
 
-from dcos_tensorflow.task.main import main
+from dcos_tensorflow.task.program import main
 
 sys.exit(main(sys.argv[1:]))
 """
@@ -35,7 +37,7 @@ def build_zipapp(target: Path, storage: bool = False) -> Path:
     contents: Dict[str, Union[str, bytes]] = dict(_contents())
     if storage:
         contents.update(_storage_contents())
-        contents.update(bundle.contents())
+        contents.update(pack_libraries.contents())
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     with temporary.open("wb") as file:
@@ -65,6 +67,8 @@ def _contents() -> Dict[str, str]:
         "dcos_tensorflow/core/contract.py": (package / "core" / "contract.py").read_text("utf-8"),
     }
     for source in here.glob("*.py"):
+        if source.name in _NOT_PACKED:
+            continue
         contents[f"dcos_tensorflow/task/{source.name}"] = source.read_text("utf-8")
     return contents
 

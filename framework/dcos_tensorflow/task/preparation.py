@@ -6,11 +6,13 @@ directory, and changes nothing.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from dataclasses import dataclass, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import checkpoints, command_line, environment
 from dcos_tensorflow.task.contracts import Found
 from dcos_tensorflow.task.environment import Directories
@@ -81,8 +83,19 @@ class Preparation:
             return None
         return checkpoint_mismatch(order.restore_step, step, directory)
 
-    def cannot_start(self, program: str, error: OSError) -> ExitReport:
+    def cannot_start(
+        self, program: str, variables: Mapping[str, str], error: OSError
+    ) -> ExitReport:
         """Return the report of a start that the system has refused."""
+        if error.errno == errno.E2BIG:
+            sizes = {name: len(os.fsencode(f"{name}={variables[name]}")) + 1 for name in variables}
+            longest = max(sizes, key=lambda name: sizes[name])
+            return job_unusable(
+                f"Environment and command line are too long for {program}: {longest} alone has "
+                f"{sizes[longest]} bytes, and all variables {sum(sizes.values())}",
+                f"Linux passes {contract.VARIABLE_BYTES} bytes in one variable, and in all of them "
+                "a quarter of the stack's limit; TF_CONFIG holds the address of every member",
+            )
         theirs = isinstance(error, (FileNotFoundError, PermissionError))
         if theirs and os.path.isdir(self.where.sandbox):
             return job_unusable(f"{program} cannot be started: {error.strerror}")

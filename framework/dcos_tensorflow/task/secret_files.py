@@ -20,8 +20,6 @@ from typing import Iterator, Mapping, MutableMapping
 
 from dcos_tensorflow.core import contract
 
-#: Names the folder of the files, for the guard.
-DIRECTORY_VARIABLE = "TASK_RUNNER_SECRETS_DIR"
 _MEMORY = "/dev/shm"
 _PREFIX = ".dcos-tensorflow-"
 #: A folder this young may not be locked yet by whoever has made it.
@@ -58,14 +56,14 @@ def write(variables: MutableMapping[str, str], sandbox: str, content: bytes) -> 
 
 def directory(variables: MutableMapping[str, str], sandbox: str) -> str:
     """Return the folder of such files, made at the first time. Raises OSError."""
-    if DIRECTORY_VARIABLE not in variables:
+    if contract.RUNNER_SECRETS_DIRECTORY_VARIABLE not in variables:
         place = _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) else sandbox
         remove_left_behind(place)
         made = tempfile.mkdtemp(prefix=_PREFIX, dir=place)
         # Held until this process ends, however it does: by that others see that it is in use.
         _lock(made)
-        variables[DIRECTORY_VARIABLE] = made
-    return variables[DIRECTORY_VARIABLE]
+        variables[contract.RUNNER_SECRETS_DIRECTORY_VARIABLE] = made
+    return variables[contract.RUNNER_SECRETS_DIRECTORY_VARIABLE]
 
 
 def remove_left_behind(place: str) -> None:
@@ -94,5 +92,5 @@ def _lock(folder: str) -> int:
 
 def remove(variables: Mapping[str, str]) -> None:
     """Remove the folder, if there is one."""
-    if DIRECTORY_VARIABLE in variables:
-        shutil.rmtree(variables[DIRECTORY_VARIABLE], ignore_errors=True)
+    if contract.RUNNER_SECRETS_DIRECTORY_VARIABLE in variables:
+        shutil.rmtree(variables[contract.RUNNER_SECRETS_DIRECTORY_VARIABLE], ignore_errors=True)

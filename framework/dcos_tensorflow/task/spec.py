@@ -6,6 +6,8 @@ Nothing here touches files, the network or the environment.
 
 from __future__ import annotations
 
+import base64
+import zlib
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Tuple
 
@@ -13,6 +15,9 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import storage_spec
 from dcos_tensorflow.task.spec_fields import Fields, SpecError, json_object
 from dcos_tensorflow.task.storage_spec import Storage
+
+#: The versions of the spec that are read: the first says every address out.
+VERSIONS = (1, contract.RUNNER_SPEC_VERSION)
 
 CONTRACTS = (
     contract.CONTRACT_AUTO,
@@ -121,25 +126,26 @@ class RunnerSpec:
         return Order(start=1, run=not self.held, cluster=self.cluster)
 
 
-def parse_spec(text: str) -> RunnerSpec:
-    """Return the spec that ``text`` holds.
+def parse_spec(text: str, table: str = "") -> RunnerSpec:
+    """Return the spec that ``text`` holds; its cluster may refer to the addresses in ``table``.
 
     Raises SpecError when it is no JSON, of another version, or has a wrong or missing value.
     """
     fields = Fields(json_object(text, contract.RUNNER_SPEC_VARIABLE), "")
     version = fields.integer("version")
-    if version != contract.RUNNER_SPEC_VERSION:
+    if version not in VERSIONS:
         raise SpecError(
             f"version is {version}, but this task runner reads version "
             f"{contract.RUNNER_SPEC_VERSION}: scheduler and runner are of different releases"
         )
+    addresses = _table(table)
     return RunnerSpec(
         service=fields.text("service"),
         task=fields.text("task"),
         role=fields.text("role", ""),
         index=fields.integer("index", 0),
         attempt=fields.integer("attempt", 1),
-        cluster=_cluster(fields.part("cluster")),
+        cluster=_cluster(fields.part("cluster", lambda part: _said_out(part, addresses))),
         job=_job(fields.part("job")),
         log_dir=fields.text("log_dir", ""),
         checkpoint_dir=fields.text("checkpoint_dir", ""),
@@ -173,6 +179,32 @@ def parse_order(text: str) -> Order:
         expects_restore_step=fields.boolean("expects_restore_step", False),
         restore_step=fields.integer("restore_step") if fields.has("restore_step") else None,
     )
+
+
+def _table(text: str) -> Tuple[str, ...]:
+    try:
+        lines = zlib.decompress(base64.b64decode(text)).decode() if text else ""
+    except (ValueError, zlib.error) as error:
+        raise SpecError(f"{contract.RUNNER_ADDRESSES_VARIABLE} is no table: {error}") from None
+    return tuple(lines.split("\n")) if lines else ()
+
+
+def _said_out(part: Any, table: Tuple[str, ...]) -> Any:
+    """Return ``part`` of a cluster with each ``[[start, end], ...]`` as the addresses there."""
+    if isinstance(part, dict):
+        return {name: _said_out(value, table) for name, value in part.items()}
+    if not isinstance(part, list) or not part or not all(_is_stretch(item) for item in part):
+        return part
+    if any(end > len(table) for _, end in part):
+        raise SpecError(
+            f"the cluster refers to addresses up to {max(end for _, end in part)}, and "
+            f"{contract.RUNNER_ADDRESSES_VARIABLE} has {len(table)}"
+        )
+    return [address for start, end in part for address in table[start:end]]
+
+
+def _is_stretch(item: Any) -> bool:
+    return isinstance(item, list) and len(item) == 2 and all(type(n) is int for n in item)
 
 
 def _cluster(fields: Fields) -> Cluster:

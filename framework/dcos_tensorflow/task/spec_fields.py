@@ -6,7 +6,7 @@ For ``spec`` and ``storage_spec``, which know what the values mean.
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Callable, Mapping, Optional, Tuple
 
 #: No time or amount is larger; beyond that, numbers stop being ones that can be counted with.
 MAX_NUMBER = 1e9
@@ -86,12 +86,12 @@ class Fields:
             raise self._wrong(name, "true or false", value)
         return value
 
-    def part(self, name: str) -> "Fields":
-        """Return an object within the object."""
+    def part(self, name: str, read: Callable[[Any], Any] = lambda value: value) -> "Fields":
+        """Return an object within the object, as ``read`` makes it of what stands there."""
         value = self._value(name, _MISSING)
         if not isinstance(value, dict):
             raise self._wrong(name, "an object", value)
-        return Fields(value, self.path(name))
+        return Fields(read(value), self.path(name))
 
     def optional_part(self, name: str) -> "Optional[Fields]":
         """Return an object within the object; None where there is none."""

@@ -9,6 +9,7 @@ under ``tensorflow.compat.v1``.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import faulthandler
 import functools
@@ -18,6 +19,7 @@ import json
 import os
 import runpy
 import sys
+import zlib
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Optional
 
@@ -33,8 +35,9 @@ RECOVERY_WAIT_SECONDS = 1
 
 @dataclass(frozen=True)
 class Call:
-    """What is to be called. ``cluster`` None means a server of one task, without peers.
+    """What is to be called; the context is in the job's own JOB_CONTEXT.
 
+    ``cluster`` None means a server of one task, without peers.
     ``pin_checkpoints``: no file system is shared, so checkpoints are saved by the chief alone.
     """
 
@@ -43,7 +46,6 @@ class Call:
     as_script: bool
     root: str
     log_dir: str = ""
-    context: Optional[Dict[str, Any]] = None
     cluster: Optional[Dict[str, List[str]]] = None
     job_name: str = ""
     task_index: int = 0
@@ -52,13 +54,18 @@ class Call:
     pin_checkpoints: bool = True
 
     def as_text(self) -> str:
-        """Return the call as the value of an environment variable."""
-        return json.dumps(asdict(self))
+        """Return the call as the value of an environment variable, which must not grow too long."""
+        return base64.b64encode(zlib.compress(json.dumps(asdict(self)).encode())).decode()
+
+    @staticmethod
+    def of_text(text: str) -> "Call":
+        """Return the call that ``text`` stands for."""
+        return Call(**json.loads(zlib.decompress(base64.b64decode(text))))
 
 
 def main() -> int:
     """Do what the environment says and return the exit code; exceptions of the user's code pass."""
-    call = Call(**json.loads(os.environ.pop(VARIABLE)))
+    call = Call.of_text(os.environ.pop(VARIABLE))
     _tell_crashes()
     _take_the_place_of_a_script(call)
     if call.as_script:
@@ -107,7 +114,9 @@ def _run_function(call: Call) -> int:
         print(f"task-runner: parameter server {call.task_index} is serving", flush=True)
         server.join()
         return 0
-    _main_of(call)(server, call.log_dir, call.context)
+    # The runner has seen that it is an object.
+    context = json.loads(os.environ[contract.JOB_CONTEXT].strip() or "{}")
+    _main_of(call)(server, call.log_dir, context)
     return 0
 
 

@@ -9,8 +9,22 @@ import subprocess
 import pytest
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.cluster.cluster_spec import (
+    launched_cluster,
+    runner_cluster,
+)
 from dcos_tensorflow.core.cluster.launch import launch_command, task_token
-from dcos_tensorflow.core.model.spec import JobSpec, Uri
+from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import (
+    JobSpec,
+    RoleSpec,
+    ServiceSpec,
+    Strategy,
+    TaskRole,
+    Uri,
+)
+from dcos_tensorflow.task.spec import parse_order, parse_spec
 from simulated_scheduler import small_job, started
 
 
@@ -18,6 +32,13 @@ from simulated_scheduler import small_job, started
 def launch():
     scheduler = started()
     return scheduler.cluster.tasks[scheduler.cluster.id_of("worker-1")].launch
+
+
+def told(launch):
+    """Return what the runner reads of a launch."""
+    return parse_spec(
+        launch.env[contract.RUNNER_SPEC_VARIABLE], launch.env[contract.RUNNER_ADDRESSES_VARIABLE]
+    )
 
 
 def test_the_runner_comes_under_its_own_name_and_is_not_unpacked(launch):
@@ -39,18 +60,56 @@ def test_the_runners_spec_names_task_epoch_and_ports(launch):
 
 
 def test_the_cluster_definition_has_every_member_and_this_ones_place(launch):
-    server = json.loads(launch.env[contract.RUNNER_SPEC_VARIABLE])["cluster"]["server"]
-    assert (server["job_name"], server["task_index"]) == ("worker", 1)
-    assert server["cluster"]["worker"][1].endswith(f":{launch.ports[0]}")
+    server = told(launch).cluster.server
+    assert (server.job_name, server.task_index) == ("worker", 1)
+    assert server.cluster["worker"][1].endswith(f":{launch.ports[0]}")
+
+
+def test_no_address_is_said_in_clear_beside_the_table_of_all(launch):
+    addresses = [a for job in told(launch).cluster.server.cluster.values() for a in job]
+    assert len(addresses) == 3
+    assert not [a for a in addresses for value in launch.env.values() if a in value]
+    assert contract.TF_CONFIG not in launch.env
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_the_runner_makes_the_same_of_a_launch_as_of_an_order(strategy):
+    counts = {"chief": 1, "worker": 3, "gpu-worker": 2, "evaluator": 1, "tensorboard": 1}
+    if strategy in (Strategy.AUTO, Strategy.PARAMETER_SERVER, Strategy.BETWEEN_GRAPH):
+        counts["ps"] = 2
+    spec = ServiceSpec(
+        name="mnist",
+        roles=tuple(RoleSpec(TaskRole(r), n, Resources(cpus=1)) for r, n in counts.items()),
+        strategy=strategy,
+    )
+    # A member may be missing: the job goes on with fewer.
+    addresses = {n: f"10.0.0.{i}:{31000 + i}" for i, n in enumerate(spec.task_names())}
+    del addresses["worker-1"]
+    cluster = ClusterSpec(4, addresses)
+    for name in addresses:
+        cluster_told, table = launched_cluster(spec, cluster, name)
+        document = {"version": 2, "service": "mnist", "task": name, "job": {}}
+        launched = parse_spec(json.dumps({**document, "cluster": cluster_told}), table).cluster
+        body = {**runner_cluster(spec, cluster, name), "start": 2, "run": True}
+        assert launched == parse_order(json.dumps(body)).cluster
+
+
+def test_who_is_told_of_nobody_is_sent_no_table():
+    roles = (RoleSpec(TaskRole.WORKER, 1000, Resources(cpus=1)),)
+    spec = ServiceSpec(name="mnist", roles=roles, strategy=Strategy.INDEPENDENT)
+    cluster = ClusterSpec(1, {f"worker-{n}": f"10.0.0.1:{n + 1}" for n in range(1000)})
+    rendered, table = launched_cluster(spec, cluster, "worker-999")
+    assert table == ""
+    assert rendered["server"]["cluster"] == {"worker": ["10.0.0.1:1000"]}
 
 
 def test_the_users_environment_cannot_replace_ours():
     spec = small_job()
-    roles = tuple(dataclasses.replace(r, env={"TF_CONFIG": "mine", "X": "1"}) for r in spec.roles)
+    roles = tuple(dataclasses.replace(r, env={"TASK_NAME": "mine", "X": "1"}) for r in spec.roles)
     scheduler = started(dataclasses.replace(spec, roles=roles))
     env = scheduler.cluster.tasks[scheduler.cluster.id_of("worker-0")].launch.env
     assert env["X"] == "1"
-    assert env["TF_CONFIG"] != "mine"
+    assert env["TASK_NAME"] == "worker-0"
 
 
 def test_extra_files_are_fetched_too():

@@ -47,7 +47,10 @@ def launch_of(task: str, spec: ServiceSpec) -> LaunchTask:
 
 
 def told(task: str, spec: ServiceSpec) -> RunnerSpec:
-    return parse_spec(launch_of(task, spec).env[contract.RUNNER_SPEC_VARIABLE])
+    env = launch_of(task, spec).env
+    return parse_spec(
+        env[contract.RUNNER_SPEC_VARIABLE], env.get(contract.RUNNER_ADDRESSES_VARIABLE, "")
+    )
 
 
 def test_a_job_that_keeps_nothing_in_s3_is_told_nothing_of_it() -> None:

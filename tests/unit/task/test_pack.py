@@ -1,6 +1,9 @@
 """The runner as one file, for any Python from 3.8 on."""
 
 import ast
+import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -27,6 +30,29 @@ def test_it_holds_the_task_room_and_the_shared_constants_alone(tmp_path):
         "dcos_tensorflow/core/__init__.py",
         "dcos_tensorflow/core/contract.py",
     }
+
+
+def test_what_packs_is_not_packed(tmp_path):
+    with zipfile.ZipFile(build_zipapp(tmp_path / "runner.pyz")) as archive:
+        assert not [name for name in archive.namelist() if "/pack" in name]
+
+
+def test_the_guard_of_a_task_imports_nothing_of_its_runner(tmp_path):
+    runner = build_zipapp(tmp_path / "runner.pyz")
+    ended = subprocess.run(
+        [sys.executable, "-S", "-X", "importtime", runner, "--guard", "NO_SUCH_MARK=1"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = set(re.findall(r"\|\s+(\S+)$", ended.stderr, re.MULTILINE))
+    ours = {name for name in imported if name.startswith("dcos_tensorflow.task.")}
+    assert ours == {
+        f"dcos_tensorflow.task.{name}" for name in ("program", "guard", "process_table")
+    }
+    # The largest of the standard library's that the runner needs.
+    assert not imported & {"dataclasses", "subprocess", "json", "shutil", "http"}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)

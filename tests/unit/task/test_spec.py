@@ -109,7 +109,7 @@ def test_a_wrong_value_of_an_order_is_refused(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 2}, "version is 2, but this task runner reads version 1"),
+        ({"version": 3}, "version is 3, but this task runner reads version 2"),
         ({"service": 5}, "service must be a text, got 5"),
         ({"cpus": "one"}, "cpus must be a number of at least 0, got a text"),
         ({"gpus": 0.5}, "gpus must be a whole number of at least 0, got 0.5"),

@@ -17,12 +17,12 @@ The rules are TensorFlow's (``tensorflow/python/distribute/multi_worker_util.py`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dcos_tensorflow.core import contract as job_contract
 from dcos_tensorflow.core.cluster.addresses import dns_name, not_known_yet
-from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.cluster_spec import SERVER_JOBS, ClusterSpec
 from dcos_tensorflow.core.model.spec import (
     GANG_ROLES,
     TRAINING_ROLES,
@@ -34,20 +34,16 @@ from dcos_tensorflow.core.model.spec import (
     split_task_name,
 )
 
-#: The job of a TF_CONFIG that a role is a member of. GPU workers follow the workers in ``worker``.
-_TF_CONFIG_JOBS = {
-    TaskRole.CHIEF: "chief",
-    TaskRole.WORKER: "worker",
-    TaskRole.GPU_WORKER: "worker",
-    TaskRole.PS: "ps",
-}
-#: The job of a ``tf.compat.v1.train.Server``: the chief is index 0 of ``worker``.
-_SERVER_JOBS = {
-    TaskRole.PS: "ps",
-    TaskRole.CHIEF: "worker",
-    TaskRole.WORKER: "worker",
-    TaskRole.GPU_WORKER: "worker",
-}
+#: How members are said: by their addresses, or by their places in the table.
+_Said = Callable[[ClusterSpec, tuple[range, ...]], list[Any]]
+
+
+def _by_address(cluster: ClusterSpec, members: tuple[range, ...]) -> list[Any]:
+    return [address for m in members for address in cluster.table[m.start : m.stop]]
+
+
+def _by_place(cluster: ClusterSpec, members: tuple[range, ...]) -> list[Any]:
+    return [[m.start, m.stop] for m in members]
 
 
 def rendered_strategy(spec: ServiceSpec) -> Strategy:
@@ -133,10 +129,9 @@ def data_shard(cluster: ClusterSpec, task: str) -> tuple[int, int]:
 
     Chief first, then workers, then GPU workers. Tasks that do not train see all of it: (0, 1).
     """
-    training = [n for role in TRAINING_ROLES for n in cluster.names_by_role.get(role, ())]
-    if task not in training:
-        return 0, 1
-    return training.index(task), len(training)
+    training = cluster.server_jobs.get("worker", range(0))
+    place = cluster.places.get(task, -1)
+    return (place, len(training)) if place in training else (0, 1)
 
 
 def tf_config(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, Any] | None:
@@ -146,6 +141,12 @@ def tf_config(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, A
     job. The evaluator sees the cluster and is not in it.
     Raises ValueError when ``task`` should be a member and has no address.
     """
+    return _tf_config(spec, cluster, task, _by_address)
+
+
+def _tf_config(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said
+) -> dict[str, Any] | None:
     role, index = split_task_name(task)
     if role not in (*GANG_ROLES, TaskRole.EVALUATOR):
         return None
@@ -157,10 +158,12 @@ def tf_config(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, A
     elif strategy is Strategy.INDEPENDENT:
         return None
     else:
-        position = _position(cluster, task, _TF_CONFIG_JOBS)
-    jobs = _jobs(cluster, _TF_CONFIG_JOBS)
-    if strategy is Strategy.MULTI_WORKER:
-        jobs.pop("ps", None)
+        position = _position(cluster, task, cluster.tf_config_jobs)
+    jobs = {
+        job: said(cluster, (members,))
+        for job, members in cluster.tf_config_jobs.items()
+        if job != "ps" or strategy is not Strategy.MULTI_WORKER
+    }
     return {"cluster": jobs, "task": {"type": position[0], "index": position[1]}}
 
 
@@ -172,13 +175,20 @@ def server_definition(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dic
     its own chief. None for tasks that are no members (evaluator, TensorBoard).
     Raises ValueError when ``task`` should be a member and has no address.
     """
+    return _server_definition(spec, cluster, task, _by_address)
+
+
+def _server_definition(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said
+) -> dict[str, Any] | None:
     role, _ = split_task_name(task)
-    if role not in _SERVER_JOBS:
+    if role not in SERVER_JOBS:
         return None
-    job, index = _position(cluster, task, _SERVER_JOBS)
-    jobs = _jobs(cluster, _SERVER_JOBS)
+    job, index = _position(cluster, task, cluster.server_jobs)
     if rendered_strategy(spec) is Strategy.INDEPENDENT:
         jobs, index = {"worker": [cluster.addresses[task]]}, 0
+    else:
+        jobs = {job: said(cluster, (members,)) for job, members in cluster.server_jobs.items()}
     return {"cluster": jobs, "job_name": job, "task_index": index}
 
 
@@ -198,42 +208,72 @@ def wait_for(spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str) 
     * the evaluator waits for the decider where that one opens its port: sessions, and
       ``multi_worker`` with more than one member.
     """
+    return tuple(_by_address(cluster, _wait_for(spec, cluster, task, contract)))
+
+
+def _wait_for(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str, contract: str
+) -> tuple[range, ...]:
     role, _ = split_task_name(task)
     strategy = rendered_strategy(spec)
     if strategy is Strategy.INDEPENDENT or role not in (*TRAINING_ROLES, TaskRole.EVALUATOR):
         return ()
     if contract == job_contract.CONTRACT_FUNCTION:
         strategy = Strategy.BETWEEN_GRAPH
-    members = _jobs(cluster, _SERVER_JOBS)
-    ps, workers = tuple(members.get("ps", ())), tuple(members.get("worker", ()))
+    ps = cluster.server_jobs.get("ps", range(0))
+    workers = cluster.server_jobs.get("worker", range(0))
     sessions = strategy is Strategy.BETWEEN_GRAPH
     if role is TaskRole.EVALUATOR:
         listens = sessions or (strategy is Strategy.MULTI_WORKER and len(workers) > 1)
-        return workers[:1] if listens else ()
+        return (workers[:1],) if listens else ()
     if not sessions:
         return ()
-    if _position(cluster, task, _SERVER_JOBS)[1] > 0:
-        return ps + workers[:1]
-    return ps
+    if _position(cluster, task, cluster.server_jobs)[1] > 0:
+        return (ps, workers[:1])
+    return (ps,)
 
 
 def runner_cluster(spec: ServiceSpec, cluster: ClusterSpec, task: str) -> dict[str, Any]:
     """Return what the task runner of ``task`` is told about an epoch (docs/task-runner.md).
 
     ``distribute`` is for scripts and commands, ``server`` for ``main(server, log_dir, context)``:
-    which of them the job is, the runner sees when it has the code.
+    which of them the job is, the runner sees when it has the code. This is the body of an order,
+    which runners of former versions read too: it says every address out.
     """
-    definition = server_definition(spec, cluster, task)
+    return _runner_cluster(spec, cluster, task, _by_address)
+
+
+def launched_cluster(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str
+) -> tuple[dict[str, Any], str]:
+    """Return the same for the launch of ``task``, and the text of the table that it refers to.
+
+    A launch has to fit a few variables, so it says the addresses once: what stands for some of them
+    is ``[start, end]`` in the table. The table is empty for who is told of nobody but itself.
+    """
+    role, _ = split_task_name(task)
+    alone = role in GANG_ROLES and rendered_strategy(spec) is Strategy.INDEPENDENT
+    if alone or role not in (*GANG_ROLES, TaskRole.EVALUATOR):
+        return _runner_cluster(spec, cluster, task, _by_address), ""
+    return _runner_cluster(spec, cluster, task, _by_place), cluster.table_text
+
+
+def _runner_cluster(
+    spec: ServiceSpec, cluster: ClusterSpec, task: str, said: _Said
+) -> dict[str, Any]:
+    def waits(contract: str) -> list[Any]:
+        return said(cluster, _wait_for(spec, cluster, task, contract))
+
+    definition = _server_definition(spec, cluster, task, said)
     server = None
     if definition is not None:
-        waiting = wait_for(spec, cluster, task, job_contract.CONTRACT_FUNCTION)
-        server = {**definition, "wait_for": list(waiting)}
+        server = {**definition, "wait_for": waits(job_contract.CONTRACT_FUNCTION)}
     index, count = data_shard(cluster, task)
     return {
         "epoch": cluster.epoch,
         "distribute": {
-            "tf_config": tf_config(spec, cluster, task),
-            "wait_for": list(wait_for(spec, cluster, task, job_contract.CONTRACT_SCRIPT)),
+            "tf_config": _tf_config(spec, cluster, task, said),
+            "wait_for": waits(job_contract.CONTRACT_SCRIPT),
         },
         "server": server,
         "data_shard": {"index": index, "count": count},
@@ -249,27 +289,10 @@ def _training_count(spec: ServiceSpec) -> int:
     return sum(_count(spec, role) for role in TRAINING_ROLES)
 
 
-def _members(cluster: ClusterSpec, jobs: Mapping[TaskRole, str]) -> list[tuple[str, str]]:
-    """Return (job, task name) of every member, in the order of ``jobs`` and then by index."""
-    return [
-        (job, name) for role, job in jobs.items() for name in cluster.names_by_role.get(role, ())
-    ]
-
-
-def _jobs(cluster: ClusterSpec, jobs: Mapping[TaskRole, str]) -> dict[str, list[str]]:
-    """Return job -> addresses; jobs without a member are left out."""
-    found: dict[str, list[str]] = {}
-    for job, name in _members(cluster, jobs):
-        found.setdefault(job, []).append(cluster.addresses[name])
-    return found
-
-
-def _position(cluster: ClusterSpec, task: str, jobs: Mapping[TaskRole, str]) -> tuple[str, int]:
+def _position(cluster: ClusterSpec, task: str, jobs: Mapping[str, range]) -> tuple[str, int]:
     """Return job and index of a member. Raises ValueError when it has no address."""
-    seen: dict[str, int] = {}
-    for job, name in _members(cluster, jobs):
-        index = seen.get(job, 0)
-        if name == task:
-            return job, index
-        seen[job] = index + 1
+    place = cluster.places.get(task, -1)
+    for job, members in jobs.items():
+        if place in members:
+            return job, place - members.start
     raise ValueError(f"{task} has no address in the ClusterSpec of epoch {cluster.epoch}")

@@ -75,7 +75,7 @@ def runner_spec(
 ) -> str:
     """Return the JSON text that tells the runner what to run (docs/task-runner.md).
 
-    ``rendered`` is what ``cluster_spec.runner_cluster`` says for this task, ``lineage`` the
+    ``rendered`` is what ``cluster_spec.launched_cluster`` says for this task, ``lineage`` the
     service's instance: attempts are counted anew in another.
     """
     job = spec.job
@@ -112,6 +112,7 @@ def runner_spec(
             "freeze_seconds": spec.freeze_seconds,
         },
         sort_keys=True,
+        separators=(",", ":"),
     )
 
 
@@ -119,8 +120,9 @@ def _environment(
     spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec, lineage: str
 ) -> dict[str, str]:
     shard_index, shard_count = cluster_spec.data_shard(cluster, record.name)
-    rendered = cluster_spec.runner_cluster(spec, cluster, record.name)
-    tf_config = rendered["distribute"]["tf_config"]
+    rendered, table = cluster_spec.launched_cluster(spec, cluster, record.name)
+    # TF_CONFIG, JOB_CONTEXT and what else is long is made by the runner out of its spec: a launch
+    # passes through single variables of Mesos (kernel_limits), so it says everything once.
     env = {
         **storage_sections.env(spec, role.role),
         **role.env,
@@ -129,12 +131,11 @@ def _environment(
         contract.TF_EPOCH: str(cluster.epoch),
         contract.DATA_SHARD_INDEX: str(shard_index),
         contract.DATA_SHARD_COUNT: str(shard_count),
-        contract.JOB_CONTEXT: spec.job.context,
         contract.RUNNER_SPEC_VARIABLE: runner_spec(spec, role, record, rendered, lineage),
         contract.RUNNER_PORT_VARIABLE: str(record.ports[-1]),
     }
-    if tf_config is not None:
-        env[contract.TF_CONFIG] = json.dumps(tf_config, sort_keys=True)
+    if table:
+        env[contract.RUNNER_ADDRESSES_VARIABLE] = table
     return env
 
 

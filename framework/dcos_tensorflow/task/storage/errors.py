@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
-from typing import Any, Dict, FrozenSet, Mapping, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Mapping, Tuple
 
 
 @dataclass(frozen=True)
@@ -219,8 +219,3 @@ def _local(error: OSError, what: str) -> Problem:
     if error.errno in _FULL_DISK:
         return Problem("disk_full", False, f"{what}: {reason}", "make room on the task's disk")
     return Problem("local_io", True, f"{what}: {reason}", "is the task's disk in order?")
-
-
-def mentions_disk(problem: Optional[Problem]) -> bool:
-    """Say whether ``problem`` is one of this machine's disk."""
-    return problem is not None and problem.kind in ("disk_full", "local_io")

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 import posixpath
-import threading
 import time
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Iterator, List, Set, Tuple
 
 from dcos_tensorflow.task.storage import layout, snapshot, status
 from dcos_tensorflow.task.storage.connection import Connection
@@ -21,6 +20,7 @@ from dcos_tensorflow.task.storage.errors import Cancelled, StorageError, storage
 from dcos_tensorflow.task.storage.layout import FileFacts
 from dcos_tensorflow.task.storage.location import Location
 from dcos_tensorflow.task.storage.upload import CheckpointUpload, SourceChanged
+from dcos_tensorflow.task.storage.uploading import Uploading
 from dcos_tensorflow.task.storage.workers import run_all
 
 #: These make a model visible to its readers, so they go up after its other files.
@@ -40,7 +40,7 @@ class MirrorPlan:
     quiet_seconds: float = 2.0
 
 
-class Mirror:
+class Mirror(Uploading):
     """Copies one directory. ``start`` and ``finish``, or ``copy_once`` without the thread.
 
     ``others`` returns the files that are not this task's own: whoever wrote them copies them.
@@ -52,49 +52,10 @@ class Mirror:
         connection: Connection,
         others: Callable[[], FrozenSet[str]] = frozenset,
     ) -> None:
+        super().__init__("mirror", plan.interval_seconds, connection)
         self._plan = plan
         self._others = others
-        self._connection = connection
-        self._gate = connection.gate
-        self._board = status.StatusBoard()
         self._copied: Dict[str, Tuple[FileFacts, float]] = {}
-        self._ending = threading.Event()
-        self._saw_end = False
-        self._thread: Optional[threading.Thread] = None
-
-    def status(self) -> status.SyncStatus:
-        """Return how far it is; from any thread."""
-        return self._board.read()
-
-    def start(self) -> None:
-        """Begin to copy every ``interval_seconds``. Returns at once."""
-        self._thread = threading.Thread(target=self._work, name="mirror", daemon=True)
-        self._thread.start()
-
-    def finish(self, seconds: float) -> bool:
-        """Copy what is left within ``seconds``, and stop; say whether everything is copied.
-
-        False too where the time was over before anybody could look.
-        """
-        self._gate.limit(seconds)
-        self._ending.set()
-        if self._thread is not None:
-            self._gate.wait_for(self._thread)
-        else:
-            self._last()
-        self._gate.close()
-        return self._saw_end and not self._board.waits
-
-    def limit(self, seconds: float) -> None:
-        """Leave a ``finish`` no more than ``seconds`` from now on."""
-        self._gate.limit(seconds)
-
-    def stop(self) -> None:
-        """Stop without copying anything more."""
-        self._gate.close()
-        self._ending.set()
-        if self._thread is not None:
-            self._thread.join(5.0)
 
     def copy_once(self, ended: bool = False) -> int:
         """Copy what has changed and return how many files that was. Raises nothing."""
@@ -121,21 +82,7 @@ class Mirror:
             self._board.failed(problem)
         return len(copied)
 
-    def _work(self) -> None:
-        while not self._ending.wait(self._plan.interval_seconds):
-            self.copy_once()
-        self._last()
-        if self._board.read().problem is None:
-            self._board.change(state=status.STATE_STOPPED)
-
-    def _last(self) -> None:
-        self.copy_once(ended=True)
-        while self._board.read().state == status.STATE_RETRYING and not self._gate.closed:
-            try:
-                self._gate.wait(self._connection.backoff.first)
-            except Cancelled:
-                return
-            self.copy_once(ended=True)
+    _round = copy_once
 
     def _due(self, ended: bool) -> List[FileFacts]:
         listing = snapshot.look(self._plan.directory)

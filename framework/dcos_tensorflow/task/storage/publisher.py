@@ -8,7 +8,6 @@ complete is decided in ``layout``, what may be written in ``manifest``.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from dataclasses import dataclass, replace
 from typing import Dict, Optional, Tuple
@@ -30,6 +29,7 @@ from dcos_tensorflow.task.storage.manifest import FileEntry, Manifest, Published
 from dcos_tensorflow.task.storage.object_store import ObjectStore
 from dcos_tensorflow.task.storage.snapshot import SetAside
 from dcos_tensorflow.task.storage.upload import CheckpointUpload, SourceChanged
+from dcos_tensorflow.task.storage.uploading import Uploading
 
 #: A checkpoint that changed while it was set aside is looked at again so often, at once.
 _LOOKS = 50
@@ -61,14 +61,12 @@ class _Pending:
     made: Optional[Manifest] = None
 
 
-class Publisher:
+class Publisher(Uploading):
     """Publishes one directory. ``start`` and ``finish``, or ``publish_once`` without the thread."""
 
     def __init__(self, plan: PublishPlan, connection: Connection) -> None:
+        super().__init__("publisher", plan.interval_seconds, connection)
         self._plan = plan
-        self._connection = connection
-        self._gate = connection.gate
-        self._board = status.StatusBoard()
         self._token = os.urandom(4).hex()
         self._sequence = 0
         self._owned: Optional[OwnedPointer] = None
@@ -79,53 +77,10 @@ class Publisher:
         self._dropped: Tuple[Published, ...] = ()
         self._looked: snapshot.Looked = {}
         self._restless_since: Optional[float] = None
-        self._wake = threading.Event()
-        self._ending = threading.Event()
-        self._finishing = False
-        self._saw_end = False
-        self._thread: Optional[threading.Thread] = None
-
-    def status(self) -> status.SyncStatus:
-        """Return how far it is; from any thread."""
-        return self._board.read()
-
-    def start(self) -> None:
-        """Begin to publish every ``interval_seconds``. Returns at once."""
-        self._thread = threading.Thread(target=self._work, name="publisher", daemon=True)
-        self._thread.start()
 
     def publish_soon(self) -> None:
         """Have the thread look at once instead of at the end of its interval."""
         self._wake.set()
-
-    def finish(self, seconds: float) -> bool:
-        """Publish what the ended process left, within ``seconds``, and stop.
-
-        Say whether everything that was complete is published now: False too where the time was
-        over before anybody could look.
-        """
-        self._gate.limit(seconds)
-        self._finishing = True
-        self._ending.set()
-        self._wake.set()
-        if self._thread is not None:
-            self._gate.wait_for(self._thread)
-        else:
-            self._last()
-        self._gate.close()
-        return self._saw_end and not self._board.waits
-
-    def limit(self, seconds: float) -> None:
-        """Leave a ``finish`` no more than ``seconds`` from now on."""
-        self._gate.limit(seconds)
-
-    def stop(self) -> None:
-        """Stop without publishing anything more."""
-        self._ending.set()
-        self._gate.close()
-        self._wake.set()
-        if self._thread is not None:
-            self._thread.join(5.0)
 
     def publish_once(self, ended: bool = False) -> bool:
         """Look, and publish if there is something new; say whether a checkpoint was published.
@@ -158,33 +113,19 @@ class Publisher:
         self._board.recovered(status.STATE_IDLE)
         return published
 
-    def _work(self) -> None:
+    _round = publish_once
+
+    def _before_rounds(self) -> None:
         snapshot.discard_left_behind(self._plan.directory)
-        while not self._ending.is_set():
-            began = time.monotonic()
-            self.publish_once()
-            if self._board.read().state == status.STATE_LOST:
-                return
-            wait = self._plan.interval_seconds
-            if self._restless_since is not None:
-                wait = min(wait, _LOOK_AGAIN)
-            self._wake.wait(max(0.0, began + wait - time.monotonic()))
-            self._wake.clear()
-        if self._finishing:
-            self._last()
-        if self._board.read().problem is None:
-            self._board.change(state=status.STATE_STOPPED)
+
+    def _wait_seconds(self) -> float:
+        wait = self._plan.interval_seconds
+        return wait if self._restless_since is None else min(wait, _LOOK_AGAIN)
 
     def _last(self) -> None:
         # What is newest counts now, not what was begun before.
         self._drop_pending(take_back=False)
-        self.publish_once(ended=True)
-        while self._board.read().state == status.STATE_RETRYING and not self._gate.closed:
-            try:
-                self._gate.wait(self._connection.backoff.first)
-            except Cancelled:
-                break
-            self.publish_once(ended=True)
+        super()._last()
         self._drop_pending(take_back=False)
 
     def _publish(self, ended: bool) -> bool:

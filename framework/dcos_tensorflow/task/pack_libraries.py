@@ -1,0 +1,94 @@
+"""boto3 and what it needs, as it is packed into the task runner (``bundle`` unpacks it there).
+
+``pack`` asks for ``contents`` on the scheduler's machine; nothing inside the container does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Dict, Iterator, List, Tuple, Union
+
+from dcos_tensorflow.task.bundle import FOLDER, INDEX, BundleError
+
+#: What boto3 needs, all of it pure Python: module -> distribution.
+_MODULES = {
+    "boto3": "boto3",
+    "botocore": "botocore",
+    "dateutil": "python-dateutil",
+    "jmespath": "jmespath",
+    "s3transfer": "s3transfer",
+    "six": "six",
+    "urllib3": "urllib3",
+}
+#: Whose descriptions are needed: those of all other services are most of botocore's size. STS is
+#: what roles of containers and profiles ask for their keys.
+_SERVICES = ("logs", "s3", "sts")
+_DATA = re.compile(
+    rf"botocore/(cacert\.pem|data/([^/]+\.json|({'|'.join(_SERVICES)})/[^/]+/(?!examples)[^/]+))"
+)
+_SERVICES_OF_ENDPOINTS = ("logs", "s3", "s3-control", "sts")
+
+
+def contents() -> Dict[str, Union[str, bytes]]:
+    """Return the files of the bundle by their names in the zipapp. Raises BundleError, OSError."""
+    files = {f"{FOLDER}/{name}": content for name, content in sorted(_files())}
+    digest = hashlib.sha256()
+    for name, content in files.items():
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    index = {
+        "digest": digest.hexdigest()[:16],
+        "requires_python": _requires_python(),
+        "versions": {module: _version(module) for module in sorted(_MODULES)},
+    }
+    return {INDEX: json.dumps(index, indent=1, sort_keys=True), **files}
+
+
+def _files() -> Iterator[Tuple[str, bytes]]:
+    for module in _MODULES:
+        place = _place(module)
+        sources = sorted(place.rglob("*")) if place.is_dir() else [place]
+        for source in sources:
+            name = str(source.relative_to(place.parent))
+            if source.suffix == ".py" or _DATA.fullmatch(name):
+                content = source.read_bytes()
+                yield name, _pruned(content) if name.endswith("/endpoints.json") else content
+
+
+def _place(module: str) -> Path:
+    found = importlib.util.find_spec(module)
+    if found is None or not found.origin:
+        raise BundleError(f"{module} is not installed beside {sys.executable}")
+    origin = Path(found.origin)
+    return origin.parent if found.submodule_search_locations else origin
+
+
+def _pruned(endpoints: bytes) -> bytes:
+    """Return botocore's endpoints.json with the services that are asked for, and all regions."""
+    document = json.loads(endpoints)
+    for partition in document["partitions"]:
+        services = partition["services"]
+        partition["services"] = {s: services[s] for s in _SERVICES_OF_ENDPOINTS if s in services}
+    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _requires_python() -> List[int]:
+    """Return the oldest Python that all of it runs on, as its distributions say."""
+    oldest = (3, 8)
+    for distribution in _MODULES.values():
+        try:
+            text = metadata.distribution(distribution).metadata["Requires-Python"] or ""
+        except metadata.PackageNotFoundError:
+            raise BundleError(f"{distribution} is not installed beside {sys.executable}") from None
+        for major, minor in re.findall(r">=\s*(\d+)\.(\d+)", text):
+            oldest = max(oldest, (int(major), int(minor)))
+    return list(oldest)
+
+
+def _version(module: str) -> str:
+    return metadata.version(_MODULES[module])

@@ -1,0 +1,238 @@
+"""The starts of the user's process in one container: each from its command to its end.
+
+``runner`` makes one ``Starts`` and tells it when to begin, to signal and to look. Which start is
+wanted, and what an end leads to, is decided elsewhere (``lifecycle``).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import uuid
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Callable, List, Mapping, Optional, Set
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.task import environment, exit_file, out_of_memory, watchdog
+from dcos_tensorflow.task.contracts import Found, JobUnusable
+from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, Verdict
+from dcos_tensorflow.task.guarding import Guard
+from dcos_tensorflow.task.lifecycle_events import ProcessEnded, StartProcess
+from dcos_tensorflow.task.logs import BoundedOutput
+from dcos_tensorflow.task.observer import Observer, own_port
+from dcos_tensorflow.task.preparation import Preparation
+from dcos_tensorflow.task.process import UserProcess
+from dcos_tensorflow.task.program import WRAPPER_FLAG
+from dcos_tensorflow.task.progress_log import ProgressLog
+from dcos_tensorflow.task.spec import RunnerSpec
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.task.log_shipping.shipper import Shipper
+
+#: How often guard and orphans are looked after: that reads the whole process table.
+CHILDREN_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class End:
+    """A process is gone, as the thread that waited for it says; not yet judged."""
+
+    process: int
+    return_code: int
+    signalled: bool
+
+
+class Starts:
+    """What runs now of one task's starts, and what they have told.
+
+    ``self_command`` is how this program starts itself again, for wrapper and guard; ``on_end`` gets
+    an ``End`` from another thread.
+    """
+
+    def __init__(
+        self,
+        spec: RunnerSpec,
+        found: Found,
+        where: environment.Directories,
+        *,
+        inherited: Mapping[str, str],
+        self_command: List[str],
+        stdout: BoundedOutput,
+        stderr: BoundedOutput,
+        shipper: "Optional[Shipper]",
+        log: Callable[[str], None],
+        on_end: Callable[[End], None],
+    ) -> None:
+        self._spec = spec
+        self._found = found
+        self._where = where
+        self._inherited = inherited
+        self._self_command = self_command
+        self._stdout = stdout
+        self._stderr = stderr
+        self._shipper = shipper
+        self._log = log
+        self._on_end = on_end
+        self._mark = uuid.uuid4().hex
+        self._guard: Optional[Guard] = None
+        self._children_due = 0.0
+        self._kills_before: Optional[int] = None
+        self.preparation = Preparation(
+            spec,
+            found,
+            where,
+            inherited,
+            wrapper_command=(self_command[0], "-u", *self_command[1:], WRAPPER_FLAG),
+            mark=self._mark,
+        )
+        self.progress = ProgressLog()
+        self.process: Optional[UserProcess] = None
+        self.observer: Optional[Observer] = None
+        #: When the newest process was started, in unix seconds.
+        self.started_at: Optional[float] = None
+
+    def prepare(self) -> None:
+        """Make the sandbox ready for the first start. Raises JobUnusable."""
+        for path in self._where.local():
+            try:
+                os.makedirs(path, exist_ok=True)
+            except OSError as error:
+                raise JobUnusable(
+                    f"The directory {path} cannot be made: {error.strerror}",
+                    "it is for checkpoints and logs; choose one that the task's user may write",
+                ) from None
+        path = os.path.join(self._where.sandbox, environment.PROGRESS_FILE_NAME)
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            # The usual case: the sandbox is new.
+            pass
+        except OSError as error:
+            self._log(f"{path} is in the way, so the job cannot report progress there: {error}")
+        self.progress.follow(path)
+        outside = {
+            name: value
+            for name, value in self._inherited.items()
+            if name not in environment.RUNNER_VARIABLES
+        }
+        mark = f"{environment.MARK_VARIABLE}={self._mark}"
+        self._guard = Guard(self._self_command, mark, outside)
+
+    def begin(self, action: StartProcess, has_failed: bool) -> Optional[ExitReport]:
+        """Start a process, and return why there is none; ``listen`` then lets it be heard of.
+
+        ``has_failed``: the start before has left a report, which is that of the task no more.
+        """
+        self.progress.begin_start()
+        if self._shipper:
+            self._shipper.spool.begin_start(action.order.start)
+        refusal = self.preparation.refusal(action.order)
+        if refusal:
+            return refusal
+        if has_failed:
+            exit_file.withdraw_report(self._where.sandbox, self._log)
+        number, cluster = action.process, action.order.cluster
+        command, variables, notes = self.preparation.command(cluster)
+        for note in notes:
+            self._log(note)
+        self.started_at = time.time()
+        self._kills_before = out_of_memory.kills()
+        self._log(
+            f"start {action.order.start}, epoch {cluster.epoch}, contract {self._found.contract}: "
+            f"{' '.join(command)}"
+        )
+        try:
+            self.process = UserProcess(
+                command,
+                environment=variables,
+                directory=self._where.sandbox,
+                stdout=self._stdout,
+                stderr=self._stderr,
+                on_line=self.progress.read_line,
+                on_end=lambda code, signalled: self._on_end(End(number, code, signalled)),
+                spared=self._our_children,
+                gated=action.gated,
+            )
+        except OSError as error:
+            return self.preparation.cannot_start(command[0], variables, error)
+        shows = self._found.contract == contract.CONTRACT_TENSORBOARD
+        self.observer = Observer(
+            self.process,
+            watchdog.Limits(self._spec.stall_seconds, self._spec.freeze_seconds),
+            port=own_port(self._found, cluster),
+            in_shell=self._found.contract == contract.CONTRACT_COMMAND,
+            # TensorBoard reads what others write: that is no progress of its own.
+            directories=() if shows else self._where.local(),
+        )
+        return None
+
+    def listen(self) -> None:
+        """Listen to the process that ``begin`` has started, and wait for its end."""
+        if self.process:
+            self.process.begin()
+
+    def release(self) -> None:
+        """Let a process at its gate go on."""
+        if self.process:
+            self.process.release()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all of the process, if one runs."""
+        if self.process:
+            self.process.signal_group(number)
+
+    def look(self) -> Optional[Verdict]:
+        """Look after guard and orphans, and return why the process is given up, if it is."""
+        self._look_after_children()
+        self.progress.read_file()
+        if self.observer is None:
+            return None
+        if not self.progress.known.told:
+            self.progress.read_event_step(self.observer.event_step())
+        return self.observer.look(self.progress.known)
+
+    def ended(self, end: End, condemned: Optional[Verdict], stop_reason: str) -> ProcessEnded:
+        """Return what the end of the process means.
+
+        ``condemned`` and ``stop_reason`` say why it was signalled, where that was our doing.
+        """
+        if self.process:
+            self.process.close()
+        self.process = self.observer = None
+        # All that this start has told is its own, not the next one's.
+        self.progress.read_file()
+        ending = Ending(
+            return_code=end.return_code,
+            stop_reason=stop_reason if end.signalled else "",
+            condemned=condemned if end.signalled else None,
+            out_of_memory=out_of_memory.kills() != self._kills_before,
+        )
+        report = self.preparation.report(ending, self.progress.lines())
+        report = replace(report, result=self.progress.known.result)
+        asked = end.signalled and ending.condemned is None
+        return ProcessEnded(end.process, report, asked, time.time())
+
+    def kill(self) -> None:
+        """End what still runs: the user's process must not outlive us."""
+        if self.process:
+            self.process.signal_group(signal.SIGKILL)
+            self.process.close()
+
+    def close(self) -> None:
+        """Let the guard go."""
+        if self._guard:
+            self._guard.dismiss()
+
+    def _our_children(self) -> Set[int]:
+        return {self._guard.pid} if self._guard else set()
+
+    def _look_after_children(self) -> None:
+        now = time.monotonic()
+        if now < self._children_due:
+            return
+        self._children_due = now + CHILDREN_SECONDS
+        if self._guard:
+            self._guard.keep(self._log)
+        if self.process:
+            self.process.reap_orphans()
