@@ -1,7 +1,8 @@
 """Real training through the command line: each way to bring code, both TensorFlow versions.
 
 Each example is trained once with each version here or in a test that trains it anyway: the digits
-with the newest in ``test_shared_filesystem_in_s3``.
+with the newest in ``test_shared_filesystem_in_s3``, others with the other version among the cases
+that only ``make soak`` runs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def run_arguments(example: str, name: str, python: str, *more: str) -> tuple[obj
     [
         # Its workers never end by themselves.
         ("parameter_server", NEWEST, "service.outcome_grace_seconds=1"),
-        ("multi_worker", OLD, "service.outcome=all_workers"),
+        pytest.param(*("multi_worker", OLD, "service.outcome=all_workers"), marks=pytest.mark.soak),
     ],
 )
 def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, version, setting):
@@ -83,7 +84,7 @@ def test_a_job_run_again_goes_on_from_its_checkpoints(local_cluster, tensorflow)
 
 
 def test_nothing_is_left_on_the_cluster(local_cluster):
-    status = local_cluster("local", "status", "--json")
+    status = local_cluster.ask("local", "status", "--json")
     with urllib.request.urlopen(f"http://{json.loads(status.out)['master']}/state") as answer:
         state = json.load(answer)
     assert state["frameworks"] == []
