@@ -8,6 +8,8 @@ SEEDS ?= 10000
 # Most tests wait for processes: more of them at a time than there are cores keep these busy.
 TEST_PROCESSES ?= 4
 PYTEST_ARGUMENTS ?=
+# What one of the test processes has compiled the others read: that is most of what collecting takes.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -57,8 +59,8 @@ demo: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed
 	  --set service.python=$(CURDIR)/$(TENSORFLOW_VENV)
 
 environments: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed .venvs/tensorboard/.installed system-packages
-	@# Else each of the many processes compiles them anew where PYTHONDONTWRITEBYTECODE is set.
-	@$(BIN)/python -m compileall -q framework tests
+	@# Else each of the many processes that begin at once compiles them anew.
+	@$(BIN)/python -m compileall -q framework
 
 PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES)
 # A file's tests share what is costly to start.
