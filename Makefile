@@ -6,7 +6,7 @@ TENSORFLOW ?= 2.21.0
 OLD_TENSORFLOW ?= 2.15.1
 SEEDS ?= 10000
 # Most tests wait for processes: more of them at a time than there are cores keep these busy.
-TEST_PROCESSES ?= 4
+TEST_PROCESSES ?= 3
 PYTEST_ARGUMENTS ?=
 # What one of the test processes has compiled the others read: that is most of what collecting takes.
 unexport PYTHONDONTWRITEBYTECODE
