@@ -4,10 +4,12 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TENSORFLOW ?= 2.21.0
 OLD_TENSORFLOW ?= 2.15.1
-SEEDS ?= 300
-# Most tests wait for processes: two at a time take little more than half the time.
-TEST_PROCESSES ?= 2
+SEEDS ?= 10000
+# Most tests wait for processes: more of them at a time than there are cores keep these busy.
+TEST_PROCESSES ?= 3
 PYTEST_ARGUMENTS ?=
+# What one of the test processes has compiled the others read: that is most of what collecting takes.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,12 +18,13 @@ OLD_TENSORFLOW_VENV := .venvs/tensorflow-$(OLD_TENSORFLOW)
 PIP := -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit lint format schemas simulate bench package clean system-packages
+.PHONY: help demo test soak unit environments lint format schemas simulate bench package clean system-packages
 
 help:
 	@echo "make demo      a real distributed training on this machine, from nothing to its end"
-	@echo "make test      everything set up, all tests"
+	@echo "make test      everything set up, and the tests that a change must pass"
 	@echo "make unit      the tests that need neither TensorFlow nor ZooKeeper"
+	@echo "make soak      hours: all tests, with all cases and the full numbers"
 	@echo "make simulate  SEEDS=10000: random histories against the core"
 	@echo "make bench     the benchmarks, in 20 minutes; build/bench.json"
 	@echo "make package   ARTIFACT_URL=https://...: the DC/OS package, to be served from there"
@@ -55,14 +58,28 @@ demo: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed
 	@$(BIN)/dcos-tensorflow run examples/digits/options.json --yes \
 	  --set service.python=$(CURDIR)/$(TENSORFLOW_VENV)
 
-test: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed .venvs/tensorboard/.installed system-packages
-	@# Else each of the many processes compiles them anew where PYTHONDONTWRITEBYTECODE is set.
+environments: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed .venvs/tensorboard/.installed system-packages
+	@# Else each of the many processes that begin at once compiles them anew.
 	@$(BIN)/python -m compileall -q framework
-	SEEDS=$(SEEDS) $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile \
-	  --no-loadscope-reorder $(PYTEST_ARGUMENTS)
+
+PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES)
+# A file's tests share what is costly to start.
+BY_FILE := --dist loadfile --no-loadscope-reorder
+
+test: environments
+	$(PYTEST) $(BY_FILE) $(PYTEST_ARGUMENTS)
+
+# The same tests with the numbers that are promised, and the cases that "make test" leaves out.
+soak: export SEEDS := $(SEEDS)
+soak: export KILLS ?= 500
+soak: export LOSSES ?= 20
+soak: export CUTS ?= 200
+soak: export FIGHTS ?= 200
+soak: environments
+	$(PYTEST) $(BY_FILE) -m "" $(PYTEST_ARGUMENTS)
 
 unit: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGUMENTS)
+	$(PYTEST) tests/unit $(PYTEST_ARGUMENTS)
 
 simulate: $(VENV)/.installed
 	$(BIN)/python tests/simulation/simulate.py $(SEEDS)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -21,8 +22,15 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 NEWEST = "2.21.0"
 OLD = "2.15.1"
+
 #: A job's command: run until the test touches ``finish`` among the checkpoints.
 UNTIL_FINISH = "until test -e $CHECKPOINT_DIR/finish; do sleep 0.1; done"
+
+
+def both(first: str) -> list[Any]:
+    """Return both versions as parameters of a test: ``make test`` is content with the first."""
+    other = OLD if first == NEWEST else NEWEST
+    return [first, pytest.param(other, marks=pytest.mark.soak)]
 
 
 @dataclass(frozen=True)

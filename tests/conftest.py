@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,13 +39,22 @@ def own_zookeeper(tmp_path: Path) -> Iterator[ZooKeeperServer]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a ZooKeeper server where none can be started, and say why."""
+    """Order as ``SOAK_ORDER`` decides, a text; skip what needs ZooKeeper where there is none."""
+    if order := os.environ.get("SOAK_ORDER"):
+        items.sort(key=lambda item: hashlib.sha256(f"{order} {item.nodeid}".encode()).digest())
     reason = available()
     if reason is None:
         return
     for item in items:
         if item.get_closest_marker("zookeeper"):
             item.add_marker(pytest.mark.skip(reason=f"no ZooKeeper: {reason}"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Begin no more tests after ``SOAK_UNTIL``, in seconds since 1970."""
+    if time.time() > float(os.environ.get("SOAK_UNTIL", "inf")):
+        pytest.skip("the time for this part of the soak is over")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 LOOK_SECONDS = 0.01
 #: A look that takes long is followed by a pause so many times as long, up to the longest one: who
 #: waits leaves the machine to whom it waits for.
-PAUSE_PER_LOOK = 3.0
+PAUSE_PER_LOOK = 9.0
 LONGEST_PAUSE_SECONDS = 0.5
 
 

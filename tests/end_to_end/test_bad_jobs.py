@@ -130,7 +130,7 @@ def nothing_is_left(local_cluster: CommandLine, service: str) -> None:
     """Wait until the cluster has no framework of this service, nor a task: the job's end is told
     before its scheduler has left.
     """
-    status = local_cluster("local", "status", "--json")
+    status = local_cluster.ask("local", "status", "--json")
     assert status.code == 0, status.out
     master = json.loads(status.out)["master"]
 
@@ -191,22 +191,22 @@ def nothing_is_left(local_cluster: CommandLine, service: str) -> None:
     ],
 )
 def test_an_option_that_makes_no_sense_is_named(command_line, job, sections, sentences):
-    says(command_line("run", job(**sections)), 2, "1 problem in", *sentences)
+    says(command_line.ask("run", job(**sections)), 2, "1 problem in", *sentences)
 
 
 def test_a_syntax_error_is_told_with_its_place(command_line, tmp_path):
     file = tmp_path / "options.json"
     file.write_text('{"service": {"name": "x",\n  "job_cmd": "true" "again"}}')
-    says(command_line("run", file), 2, str(file), "is not JSON", "line 2 column 21")
+    says(command_line.ask("run", file), 2, str(file), "is not JSON", "line 2 column 21")
 
 
 def test_an_options_file_that_is_missing_is_named(command_line, tmp_path):
     file = tmp_path / "nowhere.json"
-    says(command_line("run", file), 2, f"File '{file}' does not exist")
+    says(command_line.ask("run", file), 2, f"File '{file}' does not exist")
 
 
 def test_setting_an_unknown_option_is_refused_with_the_nearest_name(command_line, job):
-    ended = command_line("run", job(), "--set", "worker.memory=4")
+    ended = command_line.ask("run", job(), "--set", "worker.memory=4")
     says(ended, 2, "worker.memory: unknown option; did you mean worker.mem?")
 
 
@@ -220,7 +220,7 @@ def test_setting_an_unknown_option_is_refused_with_the_nearest_name(command_line
     ],
 )
 def test_a_bad_address_is_refused_with_what_is_allowed(command_line, job, flag, value, sentence):
-    says(command_line("run", job(), flag, value), 2, f"the flag {flag}", sentence)
+    says(command_line.ask("run", job(), flag, value), 2, f"the flag {flag}", sentence)
 
 
 # The job's code.
@@ -229,7 +229,9 @@ def test_a_bad_address_is_refused_with_what_is_allowed(command_line, job, flag, 
 @pytest.mark.parametrize("url", ["nowhere.zip", "file:///nowhere/job.zip"])
 def test_a_job_that_does_not_exist_here_is_refused_at_once(command_line, job, url):
     file = job(service={"job_name": "train", "job_url": url})
-    says(command_line("run", file), 2, "service.job_url: there is no file or folder /", url[-11:])
+    says(
+        command_line.ask("run", file), 2, "service.job_url: there is no file or folder /", url[-11:]
+    )
 
 
 class _NotFound(http.server.BaseHTTPRequestHandler):
@@ -260,22 +262,22 @@ def test_a_job_that_the_web_server_does_not_have_is_named(local_cluster, job, em
 @pytest.mark.parametrize("archive", ["job.zip", "job.tar.gz", "job.tar"])
 def test_an_archive_that_is_none_is_refused_at_once(command_line, job, tmp_path, archive):
     (tmp_path / archive).write_text("this is a text and no archive")
-    ended = command_line("run", job(service={"job_name": "train", "job_url": archive}))
+    ended = command_line.ask("run", job(service={"job_name": "train", "job_url": archive}))
     says(ended, 2, f"service.job_url: {tmp_path / archive}", "is not a")
 
 
 def test_a_module_that_is_not_in_the_job_is_named_with_the_nearest(command_line, module):
-    ended = command_line("run", module("print(1)", job_name="trian"))
+    ended = command_line.ask("run", module("print(1)", job_name="trian"))
     says(ended, 2, "no module 'trian' (service.job_name is 'trian'); did you mean train?")
 
 
 def test_a_function_that_is_wanted_and_missing_is_told(command_line, module):
-    ended = command_line("run", module("def main(): pass", job_contract="function"))
+    ended = command_line.ask("run", module("def main(): pass", job_contract="function"))
     says(ended, 2, "main(server, log_dir, context)", "service.job_contract")
 
 
 def test_code_that_is_not_python_is_told_with_its_line(command_line, module):
-    says(command_line("run", module("x = 1\ndef f(:\n")), 2, "train.py, line 2 is not Python")
+    says(command_line.ask("run", module("x = 1\ndef f(:\n")), 2, "train.py, line 2 is not Python")
 
 
 # The job's process.
@@ -301,7 +303,7 @@ def test_a_command_that_does_not_exist_is_named(local_cluster, job):
 
 @pytest.mark.parametrize("python", ["/nowhere/bin/python", "python9.9"])
 def test_a_python_that_does_not_exist_is_refused_at_once(command_line, job, python):
-    ended = command_line("run", job(service={"python": python, "job_cmd": "true"}))
+    ended = command_line.ask("run", job(service={"python": python, "job_cmd": "true"}))
     says(ended, 2, f"service.python: there is no {python}")
 
 
@@ -395,10 +397,10 @@ def test_a_wish_that_cannot_be_fulfilled_waits_and_says_why(start, job, local_cl
 def test_a_detached_job_that_waits_says_why_to_whoever_asks(local_cluster, job, name):
     sections, reason = WISHES["more cpus than an agent has"]
     says(local_cluster("run", job(**sections), "--detach"), 0, f"{name} runs in the background")
-    eventually(lambda: reason in local_cluster("why", name).out, seconds=PATIENCE)
-    says(local_cluster("status", name), 0, "placing", reason)
-    says(local_cluster("why", name), 0, "worker-0", "worker-1", reason, "too little cpus")
-    says(local_cluster("stop", name), 0)
+    eventually(lambda: reason in local_cluster.ask("why", name).out, seconds=PATIENCE)
+    says(local_cluster.ask("status", name), 0, "placing", reason)
+    says(local_cluster.ask("why", name), 0, "worker-0", "worker-1", reason, "too little cpus")
+    says(local_cluster.ask("stop", name), 0)
     nothing_is_left(local_cluster, name)
 
 
@@ -437,13 +439,13 @@ def test_state_in_a_zookeeper_that_is_not_there_is_refused(local_cluster, job):
 def test_a_state_file_that_cannot_be_used_is_refused(command_line, job, tmp_path, path, sentence):
     (tmp_path / "blocked").touch()
     (tmp_path / "text.db").write_text("not a database but a text\n" * 100)
-    ended = command_line("run", job(), "--state", f"sqlite:///{tmp_path}/{path}")
+    ended = command_line.ask("run", job(), "--state", f"sqlite:///{tmp_path}/{path}")
     says(ended, 8, "The state store: ", sentence)
 
 
 def test_a_work_directory_that_cannot_be_made_is_refused(command_line, job, tmp_path):
     (tmp_path / "blocked").touch()
-    ended = command_line("run", job(), "--work-dir", tmp_path / "blocked" / "home")
+    ended = command_line.ask("run", job(), "--work-dir", tmp_path / "blocked" / "home")
     says(ended, 1, f"{tmp_path}/blocked")
 
 
@@ -456,8 +458,8 @@ def test_a_second_scheduler_of_a_service_names_the_first(local_cluster, job, nam
         *("scheduler", file, "--local", "--no-wait-for-leadership"),
     )
     says(second, 8, f"Service '{name}' is already led by", f"pid {pid}")
-    others = local_cluster("run", file, "--set", "worker.cpus=0.2")
+    others = local_cluster.ask("run", file, "--set", "worker.cpus=0.2")
     says(others, 2, "has other options", f"dcos-tensorflow stop {name}")
-    says(local_cluster("status", name), 0, "running")
-    says(local_cluster("stop", name), 0)
+    says(local_cluster.ask("status", name), 0, "running")
+    says(local_cluster.ask("stop", name), 0)
     nothing_is_left(local_cluster, name)

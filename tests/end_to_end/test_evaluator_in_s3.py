@@ -17,7 +17,10 @@ SMALL = {"cpus": 0.5, "mem": 1024, "disk": 100}
 DEADLINE = 120.0
 
 
-@pytest.mark.parametrize(("version", "api"), [(NEWEST, "iterator"), (OLD, "sidecar")])
+@pytest.mark.parametrize(
+    ("version", "api"),
+    [(NEWEST, "iterator"), pytest.param(OLD, "sidecar", marks=pytest.mark.soak)],
+)
 def test_an_evaluator_follows_the_training(
     local_cluster, s3, tmp_path, *, tensorflow, version, api
 ):

@@ -23,7 +23,7 @@ from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow]
 
-LOSSES = int(os.environ.get("LOSSES", "2"))
+LOSSES = int(os.environ.get("LOSSES", "1"))
 SEED = int(os.environ.get("LOSSES_SEED", "1"))
 TRAINER = Path(__file__).parent / "s3_trainer.py"
 #: Generous: an unhurried machine needs a tenth of it.

@@ -1,7 +1,8 @@
 """Real training through the command line: each way to bring code, both TensorFlow versions.
 
 Each example is trained once with each version here or in a test that trains it anyway: the digits
-with the newest in ``test_shared_filesystem_in_s3``.
+with the newest in ``test_shared_filesystem_in_s3``, others with the other version among the cases
+that only ``make soak`` runs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import EXAMPLES, NEWEST, OLD, accuracy_in
+from command_line import EXAMPLES, NEWEST, OLD, accuracy_in, both
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
 
@@ -32,7 +33,7 @@ def run_arguments(example: str, name: str, python: str, *more: str) -> tuple[obj
     [
         # Its workers never end by themselves.
         ("parameter_server", NEWEST, "service.outcome_grace_seconds=1"),
-        ("multi_worker", OLD, "service.outcome=all_workers"),
+        pytest.param(*("multi_worker", OLD, "service.outcome=all_workers"), marks=pytest.mark.soak),
     ],
 )
 def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, version, setting):
@@ -48,6 +49,8 @@ def test_a_command_runs_with_tf_config_in_its_environment(local_cluster, tensorf
     assert ended.code == 0, ended.out[-4000:]
 
 
+# Others do so with jobs without TensorFlow.
+@pytest.mark.soak
 @pytest.mark.zookeeper
 def test_an_example_trains_with_state_in_zookeeper(local_cluster, tensorflow, zookeeper_server):
     state = f"zk://{zookeeper_server.address}/jobs"
@@ -69,9 +72,11 @@ def test_two_jobs_of_different_tensorflow_versions_run_at_once(local_cluster, te
     assert all(accuracy_in(out) > 0.9 for out in outs)
 
 
-def test_a_job_run_again_goes_on_from_its_checkpoints(local_cluster, tensorflow):
+@pytest.mark.parametrize("version", both(first=OLD))
+def test_a_job_run_again_goes_on_from_its_checkpoints(local_cluster, tensorflow, version):
     all_end = ("--set", "service.outcome=all_workers")
-    arguments = run_arguments("tf1_script", "again", tensorflow(NEWEST), *all_end)
+    name = "again-" + version.replace(".", "-")
+    arguments = run_arguments("tf1_script", name, tensorflow(version), *all_end)
     first = local_cluster(*arguments, timeout=300)
     second = local_cluster(*arguments, timeout=300)
     assert [first.code, second.code] == [0, 0], second.out[-4000:]
@@ -83,7 +88,7 @@ def test_a_job_run_again_goes_on_from_its_checkpoints(local_cluster, tensorflow)
 
 
 def test_nothing_is_left_on_the_cluster(local_cluster):
-    status = local_cluster("local", "status", "--json")
+    status = local_cluster.ask("local", "status", "--json")
     with urllib.request.urlopen(f"http://{json.loads(status.out)['master']}/state") as answer:
         state = json.load(answer)
     assert state["frameworks"] == []

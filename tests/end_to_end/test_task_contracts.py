@@ -1,7 +1,8 @@
 """Each way to bring code, with real TensorFlow: the packed runner started by hand, no scheduler.
 
 The jobs are those of ``examples/``; each task gets a sandbox of its own and the spec that the
-scheduler would write. What a scheduler starts is trained to its end by ``test_jobs``.
+scheduler would write. What a scheduler starts is trained to its end by ``test_jobs``; of the same
+examples, ``make test`` trains here only what goes on in a new epoch.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from command_line import NEWEST, OLD, both
 from dcos_tensorflow.task.authentication import signed_headers
 from dcos_tensorflow.task.pack import build_zipapp
 from free_ports import free_port
@@ -28,7 +30,6 @@ from waiting import eventually
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
-VERSIONS = ("2.15.1", "2.21.0")
 TOKEN = "token"
 SECONDS = 120.0
 #: The roles of an options file, and what they are called in TF_CONFIG.
@@ -216,14 +217,16 @@ def worker(deploy: Callable[..., Gang], tmp_path_factory: pytest.TempPathFactory
     return run
 
 
+@pytest.mark.soak
 def test_a_tensorflow_1_script_trains_unedited(example):
-    gang = example("2.15.1", "tf1_script")
+    gang = example(OLD, "tf1_script")
     gang.end("worker-0", "worker-1")
     assert gang.tasks["worker-0"].result()["test_accuracy"] > 0.9
 
 
+@pytest.mark.soak
 def test_digits_are_learned_with_parameter_server_strategy(example):
-    gang = example("2.21.0", "parameter_server")
+    gang = example(NEWEST, "parameter_server")
     gang.end("chief-0")
     assert gang.tasks["chief-0"].result()["test_accuracy"] > 0.9
     for name, task in gang.tasks.items():
@@ -233,8 +236,11 @@ def test_digits_are_learned_with_parameter_server_strategy(example):
 @pytest.mark.parametrize(
     ("version", "name", "ending"),
     [
-        ("2.21.0", "multi_worker", ("train.py", "STEPS = 400", "STEPS = 10**9")),
-        ("2.15.1", "digits", ("digits.py", '"steps", 1500', '"steps", 10**9')),
+        pytest.param(
+            *(NEWEST, "multi_worker", ("train.py", "STEPS = 400", "STEPS = 10**9")),
+            marks=pytest.mark.soak,
+        ),
+        (OLD, "digits", ("digits.py", '"steps", 1500', '"steps", 10**9')),
     ],
 )
 def test_a_new_epoch_restarts_a_job_from_its_checkpoint(
@@ -282,26 +288,25 @@ def replace_once(file: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new))
 
 
+@pytest.mark.soak
 def test_a_command_trains_and_a_second_run_goes_on(example):
-    gang = example("2.15.1", "command")
+    gang = example(OLD, "command")
     gang.end("worker-0")
     assert gang.tasks["worker-0"].result()["test_accuracy"] > 0.9
-    again = example(
-        "2.15.1", "command", job_cmd="python3 train.py --epochs 16 --directory checkpoints"
-    )
+    again = example(OLD, "command", job_cmd="python3 train.py --epochs 16 --directory checkpoints")
     again.end("worker-0")
     assert "Epoch 15/16" not in again.tasks["worker-0"].text()
     assert "Epoch 16/16" in again.tasks["worker-0"].text()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", both(first=NEWEST))
 def test_a_tensorflow_1_script_is_told_of_tf1_compat(worker, version):
     task = worker(version, "import tensorflow as tf\ntf.placeholder(tf.float32, [None])\n")
     assert task.wait() == 1
     assert "service.tf1_compat" in task.report()["hint"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", both(first=OLD))
 def test_with_tf1_compat_a_script_finds_every_form_of_tensorflow(worker, version):
     source = (
         "import tensorflow as tf\n"
@@ -328,12 +333,12 @@ def test_with_tf1_compat_a_package_finds_tensorflow_1_too(deploy, tmp_path_facto
     (folder / "pack" / "part.py").write_text("import tensorflow as tf\nX = tf.placeholder\n")
     (folder / "pack" / "__main__.py").write_text("from . import part\nprint(__name__, part.X)\n")
     job = {"job_name": "pack", "tf1_compat": True}
-    task = deploy(VERSIONS[0], folder, {"worker": 1}, job).tasks["worker-0"]
+    task = deploy(OLD, folder, {"worker": 1}, job).tasks["worker-0"]
     assert task.wait() == 0, task.tail()
     assert task.text().startswith("__main__ <function placeholder")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", both(first=NEWEST))
 def test_a_port_that_is_taken_is_told_with_its_own_exit_code(worker, version):
     python_of(version)
     source = (
@@ -362,7 +367,7 @@ def test_model_fit_under_a_strategy_with_keras_3_is_told_of_legacy_keras(worker)
         "data = tf.data.Dataset.from_tensor_slices((np.ones((64, 4)), np.ones(64)))\n"
         "model.fit(data.repeat().batch(8), epochs=1, steps_per_epoch=4)\n"
     )
-    task = worker("2.21.0", source, workers=2)
+    task = worker(NEWEST, source, workers=2)
     assert task.wait() == 1, task.tail()
     assert "service.legacy_keras" in task.report()["hint"], task.tail()
 
@@ -387,14 +392,14 @@ def main(server, log_dir, context):
 """
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", both(first=OLD))
 def test_the_default_saver_saves_whole_checkpoints_on_the_chiefs_disk(worker, version):
     task = worker(version, SAVES.replace("SCAFFOLD", "tf.train.Scaffold()"), ps=2)
     assert task.wait() == 0, task.tail()
     assert (task.sandbox / "own" / "model.ckpt-10.data-00000-of-00001").exists()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", both(first=OLD))
 def test_a_sharded_checkpoint_on_private_disks_is_told_of_the_chief(worker, version):
     saver = "tf.train.Scaffold(saver=tf.train.Saver(sharded=True))"
     task = worker(version, SAVES.replace("SCAFFOLD", saver), ps=2)
@@ -404,7 +409,7 @@ def test_a_sharded_checkpoint_on_private_disks_is_told_of_the_chief(worker, vers
 
 def test_an_error_while_the_module_is_imported_is_told_with_its_name(worker):
     source = "import json\njson.no_such_thing\ndef main(server, log_dir, context): pass\n"
-    task = worker("2.21.0", source)
+    task = worker(NEWEST, source)
     assert task.wait() == 1
     summary = task.report()["summary"]
     assert summary.startswith("job cannot be imported: AttributeError: module 'json'")

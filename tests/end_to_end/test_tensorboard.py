@@ -102,6 +102,13 @@ def shown(
         made.run.communicate(timeout=DEADLINE)
 
 
+def tensorboard_alone() -> str:
+    environment = ROOT / ".venvs/tensorboard"
+    if not environment.exists():
+        pytest.skip("no environment of TensorBoard alone: run 'make test'")
+    return str(environment)
+
+
 def growing_losses(shown: Shown, address: str) -> list[tuple[int, float]]:
     """Wait until TensorBoard has shown the first losses, and then more; return what it shows."""
     first = eventually(lambda: shown.losses(address), seconds=DEADLINE, what="losses")
@@ -112,12 +119,12 @@ def growing_losses(shown: Shown, address: str) -> list[tuple[int, float]]:
     return shown.losses(address)
 
 
-# The newest TensorFlow's is the one that is kept, below.
-@pytest.mark.parametrize("board", ["of its own", OLD])
+@pytest.mark.parametrize(
+    "board",
+    ["of its own", *(pytest.param(version, marks=pytest.mark.soak) for version in (OLD, NEWEST))],
+)
 def test_tensorboard_shows_the_growing_scalars_of_a_job_in_s3(shown, tensorflow, board):
-    environment = str(ROOT / ".venvs/tensorboard") if board == "of its own" else tensorflow(board)
-    if not Path(environment).exists():
-        pytest.skip("no environment of TensorBoard alone: run 'make test'")
+    environment = tensorboard_alone() if board == "of its own" else tensorflow(board)
     shown.begin(tensorflow(NEWEST), environment)
     address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
     growing_losses(shown, address)
@@ -125,16 +132,16 @@ def test_tensorboard_shows_the_growing_scalars_of_a_job_in_s3(shown, tensorflow,
     assert shown.losses(address) == []  # It has ended with the job.
 
 
-def test_tensorboard_shows_a_local_log_directory(shown, tensorflow):
-    shown.begin(tensorflow(NEWEST), tensorflow(NEWEST), in_s3=False)
+def test_tensorboard_shows_a_local_log_directory(shown):
+    shown.begin(tensorboard_alone(), tensorboard_alone(), in_s3=False)
     address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
     eventually(lambda: shown.losses(address), seconds=DEADLINE, what="losses")
     shown.end()
     assert shown.losses(address) == []  # It has ended with the job.
 
 
-def test_a_kept_tensorboard_outlives_the_job_until_it_is_stopped(shown, tensorflow):
-    shown.begin(tensorflow(NEWEST), tensorflow(NEWEST), keep_running=True)
+def test_a_kept_tensorboard_outlives_the_job_until_it_is_stopped(shown):
+    shown.begin(tensorboard_alone(), tensorboard_alone(), keep_running=True)
     address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
     seen = growing_losses(shown, address)
     shown.finish.touch()

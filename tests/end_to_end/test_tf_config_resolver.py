@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from command_line import NEWEST, both
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 GOLDEN = ROOT / "tests" / "unit" / "core" / "golden" / "tf_config"
-VERSIONS = ("2.15.1", "2.21.0")
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", both(first=NEWEST))
 def test_tensorflow_reads_every_rendered_config_as_it_was_meant(version: str) -> None:
     python = ROOT / ".venvs" / f"tensorflow-{version}" / "bin" / "python"
     if not python.exists():

@@ -1,9 +1,15 @@
-"""The simulation finds bugs: some that others have made, put into the scheduler on purpose."""
+"""The simulation finds bugs: some that others have made, put into the scheduler on purpose.
+
+Each search begins at the seed that has found the bug, so that it takes a moment; where that seed
+does not find it any more, because the histories are others now, all seeds are searched. Then the
+first one of them is the new place to begin.
+"""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -25,9 +31,10 @@ from simulated_mesos import Cluster
 SEEDS = 1000
 
 
-def first_broken_seed(kind: type[History] = History) -> int | None:
-    """Return the first seed whose history breaks a rule, or the model itself."""
-    return next((seed for seed in range(SEEDS) if broken_rule(kind, seed)), None)
+def broken_seed(kind: type[History] = History, known: int = 0) -> int | None:
+    """Return a seed whose history breaks a rule, or the model itself; tries ``known`` first."""
+    seeds = chain([known], range(SEEDS))
+    return next((seed for seed in seeds if broken_rule(kind, seed)), None)
 
 
 def test_acknowledging_before_the_commit_is_found(monkeypatch):
@@ -40,7 +47,7 @@ def test_acknowledging_before_the_commit_is_found(monkeypatch):
         return original(self, *together)
 
     monkeypatch.setattr(FaultyScheduler, "handle", acknowledge_first)
-    assert first_broken_seed() is not None
+    assert broken_seed(known=30) is not None
 
 
 def test_destroying_the_volume_of_a_task_that_has_ended_is_found(monkeypatch):
@@ -52,7 +59,7 @@ def test_destroying_the_volume_of_a_task_that_has_ended_is_found(monkeypatch):
         return reservations.Kept.NOTHING if ended else original(state, reservation)
 
     monkeypatch.setattr(reservations, "kept", nothing_without_a_task)
-    assert first_broken_seed(VolumeHistory) is not None
+    assert broken_seed(VolumeHistory) is not None
 
 
 def test_believing_that_a_reservation_was_made_is_found(monkeypatch):
@@ -63,7 +70,7 @@ def test_believing_that_a_reservation_was_made_is_found(monkeypatch):
         original(draft, draft.state.reservations[found.resource_id])
 
     monkeypatch.setattr(reservations, "_learn", believe)
-    assert first_broken_seed(VolumeHistory) is not None
+    assert broken_seed(VolumeHistory, known=6) is not None
 
 
 def test_forgetting_a_reservation_before_it_is_given_back_is_found(monkeypatch):
@@ -73,7 +80,7 @@ def test_forgetting_a_reservation_before_it_is_given_back_is_found(monkeypatch):
 
     monkeypatch.setattr(reservations, "_give_back", lambda draft, offer: None)
     monkeypatch.setattr(reservations, "_forget", forget)
-    assert first_broken_seed(VolumeHistory) is not None
+    assert broken_seed(VolumeHistory) is not None
 
 
 def test_sending_an_accept_again_is_found(monkeypatch):
@@ -85,17 +92,17 @@ def test_sending_an_accept_again_is_found(monkeypatch):
             original(self, action)
 
     monkeypatch.setattr(Cluster, "perform", twice)
-    assert first_broken_seed() is not None
+    assert broken_seed() is not None
 
 
 def test_not_fencing_an_old_attempt_is_found(monkeypatch):
     monkeypatch.setattr(advance, "_kill_strays", lambda draft: None)
-    assert first_broken_seed() is not None
+    assert broken_seed() is not None
 
 
 def test_starting_before_everybody_has_stopped_is_found(monkeypatch):
     monkeypatch.setattr(task_table, "tells_held", lambda record, report: record.held)
-    assert first_broken_seed() is not None
+    assert broken_seed(known=2) is not None
 
 
 def test_restarting_only_whoever_has_failed_is_found(monkeypatch):
@@ -103,29 +110,29 @@ def test_restarting_only_whoever_has_failed_is_found(monkeypatch):
         return tuple(name for name in everybody if name in losses)
 
     monkeypatch.setattr(members, "restart_set", only_the_lost)
-    assert first_broken_seed(SingleIncident) is not None
+    assert broken_seed(SingleIncident, known=5) is not None
 
 
 def test_restarting_everybody_is_found(monkeypatch):
     monkeypatch.setattr(
         members, "restart_set", lambda strategy, decider, everybody, losses: tuple(everybody)
     )
-    assert first_broken_seed(SingleIncident) is not None
+    assert broken_seed(SingleIncident, known=2) is not None
 
 
 def test_losing_a_cause_that_is_seen_after_its_effect_is_found(monkeypatch):
     monkeypatch.setattr(incidents, "see_cause", lambda draft: None)
-    assert first_broken_seed(SingleIncident) is not None
+    assert broken_seed(SingleIncident, known=21) is not None
 
 
 def test_forgetting_who_comes_back_after_it_was_given_up_is_found(monkeypatch):
     monkeypatch.setattr(absorb, "_was_given_up", lambda draft, record: False)
-    assert first_broken_seed() is not None
+    assert broken_seed() is not None
 
 
 def test_launching_while_old_attempts_may_live_is_found(monkeypatch):
     monkeypatch.setattr(desk, "_old_attempts_may_live", lambda *_: "")
-    assert first_broken_seed() is not None
+    assert broken_seed() is not None
 
 
 def test_launching_a_sidecar_while_its_old_attempt_may_live_is_found(monkeypatch):
@@ -137,15 +144,15 @@ def test_launching_a_sidecar_while_its_old_attempt_may_live_is_found(monkeypatch
         return original(draft, reachable) if waits else ""
 
     monkeypatch.setattr(desk, "_old_attempts_may_live", of_members_only)
-    assert first_broken_seed(EvaluatorHistory) is not None
+    assert broken_seed(EvaluatorHistory, known=22) is not None
 
 
 def test_charging_for_peers_that_died_of_a_failure_is_found(monkeypatch):
     charged = causes.Cause(causes.PEER_LOST, charged=True)
     monkeypatch.setitem(causes.EXIT_CLASSES, contract.EXIT_CLASS_PEER_LOST, charged)
-    assert first_broken_seed() is not None
+    assert broken_seed() is not None
 
 
 def test_starting_before_those_who_leave_have_ended_is_found(monkeypatch):
     monkeypatch.setattr(restarts, "_waits_for_old_peers", lambda gang: False)
-    assert first_broken_seed() is not None
+    assert broken_seed(known=68) is not None

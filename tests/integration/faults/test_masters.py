@@ -84,7 +84,14 @@ def test_the_master_answers_503_for_a_while(training: ScheduledTraining) -> None
     training.ends_right()
 
 
-@pytest.mark.parametrize("how", ["close_streams", "close_streams_mid_record", "half_open_streams"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "close_streams",
+        pytest.param("close_streams_mid_record", marks=pytest.mark.soak),
+        "half_open_streams",
+    ],
+)
 def test_the_stream_of_events_breaks(training: ScheduledTraining, how: str) -> None:
     known, before = training.framework_id(), subscriptions(training)
     getattr(training.cluster.faults, how)()

@@ -42,7 +42,9 @@ def test_the_updates_of_a_launch_are_lost(
     launched_once(make_training())
 
 
-@pytest.mark.parametrize("fault", ["late", "twice", "lost"])
+@pytest.mark.parametrize(
+    "fault", [*(pytest.param(each, marks=pytest.mark.soak) for each in ("late", "twice")), "lost"]
+)
 def test_the_update_of_an_end_is_disturbed(training: ScheduledTraining, fault: str) -> None:
     faults = training.cluster.faults
     {

@@ -111,7 +111,11 @@ def test_a_frozen_scheduler_is_followed_by_its_standby_and_ends_without_harm(
 
 @pytest.mark.parametrize(
     ("action", "when", "number"),
-    [("Accept", "before", 3), ("Accept", "after", 2), ("Acknowledge", "before", 2)],
+    [
+        ("Accept", "before", 3),
+        ("Accept", "after", 2),
+        pytest.param("Acknowledge", "before", 2, marks=pytest.mark.soak),
+    ],
 )
 def test_a_scheduler_that_crashes_between_store_and_act_launches_nothing_twice(
     make_served: MakeServed, action: str, when: str, number: int

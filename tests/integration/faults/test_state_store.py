@@ -66,7 +66,13 @@ def test_the_session_is_over_when_zookeeper_is_back_and_the_next_scheduler_goes_
     training.ends_right()
 
 
-@pytest.mark.parametrize("how", ["a node is removed by hand", "the servers are set up anew"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "a node is removed by hand",
+        pytest.param("the servers are set up anew", marks=pytest.mark.soak),
+    ],
+)
 def test_a_state_that_was_lost_is_explained_and_its_tasks_are_not_fought(
     make_served: MakeServed, own_zookeeper: ZooKeeperServer, how: str
 ) -> None:

@@ -37,7 +37,7 @@ def with_options(**sections: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("fetched", ["checkout", "artifact"])
+@pytest.mark.parametrize("fetched", ["checkout", pytest.param("artifact", marks=pytest.mark.soak)])
 def test_the_app_deploys_its_job_and_answers_for_it(
     start: Callable[..., Any], request: pytest.FixtureRequest, fetched: str
 ) -> None:

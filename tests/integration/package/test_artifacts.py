@@ -18,7 +18,7 @@ from dcos_tensorflow.package.rules import problems
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 #: The first of them waits for the build.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def started_once(marks: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("backend", ["zookeeper", "sqlite"])
+@pytest.mark.parametrize("backend", [pytest.param("zookeeper", marks=pytest.mark.soak), "sqlite"])
 def test_a_standby_takes_over_from_a_leader_that_is_killed(
     start, zookeeper, tmp_path, marks, backend
 ):
@@ -78,20 +78,6 @@ def test_a_standby_answers_that_it_is_one_and_who_leads(start, zookeeper):
     assert (status, body["value"]) == (503, 503)
     assert f"(pid {leader.process.pid} on host" in body["reasons"][0]
     assert standby.ask("/v1/job")[0] == 503
-
-
-def test_a_leader_that_was_frozen_ends_without_having_done_anything(start, zookeeper, marks):
-    leader = start("leader", zookeeper, *SHORT_SESSION)
-    before = leader.wait_for("running")
-    standby = start("standby", zookeeper, "--standby")
-    standby.says("is led by")
-    leader.freeze()
-    after = standby.wait_for("running")
-    assert attempts(after) == attempts(before)
-    leader.thaw()
-    assert leader.exit_code() == EXIT_LOCKED
-    assert "Traceback" not in leader.log
-    ends_well(standby, marks)
 
 
 def test_a_leader_that_is_cut_off_from_zookeeper_makes_room_for_another(
@@ -130,19 +116,7 @@ def test_a_zookeeper_that_freezes_costs_the_job_nothing(start, own_zookeeper, ma
     started_once(marks)
 
 
-def test_a_zookeeper_that_is_restarted_costs_neither_job_nor_leadership(
-    start, own_zookeeper, marks
-):
-    leader = start("leader", own_zookeeper.url())
-    before = leader.wait_for("running")
-    own_zookeeper.kill()
-    own_zookeeper.restart()
-    ends_well(leader, marks)
-    assert attempts(leader.job()) == attempts(before)
-    assert leader.process.poll() is None
-
-
-@pytest.mark.parametrize("how", ["cut", "hang"])
+@pytest.mark.parametrize("how", [pytest.param("cut", marks=pytest.mark.soak), "hang"])
 def test_a_leader_that_is_cut_off_from_mesos_keeps_the_job_and_finds_its_way_back(
     start, zookeeper, cluster, marks, how
 ):

@@ -1,10 +1,12 @@
 """Two attempts of the chief write at once, and uploads are cut: nobody ever sees half a checkpoint.
 
-Each of the many rounds is small; the numbers are what the project promises to have tried.
+Each of the many rounds is small; ``make soak`` plays the numbers that the project promises to have
+tried.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 
@@ -16,8 +18,8 @@ from dcos_tensorflow.task.storage.errors import DamagedCheckpoint
 from dcos_tensorflow.task.storage.location import Location
 from s3_server import Fault
 
-CUTS = 200
-FIGHTS = 200
+CUTS = int(os.environ.get("CUTS", "40"))
+FIGHTS = int(os.environ.get("FIGHTS", "40"))
 NEWER = "00000002"
 
 
