@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
-from sample_states import a_record, a_state, failed, gang, running
+from sample_states import a_record, a_state, changed, failed, gang, running, with_records
 
 DEPLOYED = {"deployed": True}
 
@@ -77,7 +76,7 @@ def test_a_job_that_has_succeeded_is_healthy_without_a_master(ask: Any) -> None:
 
 def test_a_sidecar_that_was_given_up_degrades_the_service(ask: Any) -> None:
     broken = a_record("tensorboard-0", TaskState.FAILED, message="no module", failures=3)
-    state = replace(running(), tasks={**running().tasks, "tensorboard-0": broken})
+    state = with_records(running(), broken)
 
     answer = ask("/v1/health?verbose", state)
     assert answer.status_code == 206
@@ -88,7 +87,7 @@ def test_checkpoints_that_somebody_must_make_possible_degrade_the_service(ask: A
     problem = {"kind": "no_bucket", "retryable": False, "summary": "no bucket", "hint": "make it"}
     task_id = running().tasks["worker-0"].task_id
     report = {"storage": {"checkpoints": {"state": "blocked", "problem": problem}}}
-    state = replace(running(), reports={task_id: report})
+    state = changed(running(), reports={task_id: report})
 
     answer = ask("/v1/health?verbose", state)
     assert answer.status_code == 206

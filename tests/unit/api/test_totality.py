@@ -88,7 +88,7 @@ def steered(phase: JobPhase) -> Iterator[ServiceState]:
 def test_every_view_answers_with_json(phase: JobPhase, every: int) -> None:
     for state in itertools.chain(states(phase, every), steered(phase)):
         bodies = [
-            *(plans.plan_and_status(state, name)[0] for name in all_plans(state)),
+            *(plans.plan_and_status(state, name)[0] for name in all_plans(state.view())),
             pods.pods_status(state),
             pods.pod_info(state, "worker-1"),
             endpoints.endpoint(state, "worker"),
@@ -120,7 +120,7 @@ def test_a_scrape_is_never_empty(phase: JobPhase, every: int) -> None:
 @PHASES
 def test_phases_add_up_and_every_step_says_something(phase: JobPhase, every: int) -> None:
     for state in itertools.chain(states(phase, every), steered(phase)):
-        for plan in all_plans(state).values():
+        for plan in all_plans(state.view()).values():
             for part in plan.phases:
                 assert part.status is aggregate(step.status for step in part.steps)
                 assert all(step.message for step in part.steps)
@@ -130,7 +130,7 @@ def test_phases_add_up_and_every_step_says_something(phase: JobPhase, every: int
 @PHASES
 def test_errors_and_the_error_status_go_together(phase: JobPhase, every: int) -> None:
     for state in states(phase, every):
-        plan = all_plans(state)["deploy"]
+        plan = all_plans(state.view())["deploy"]
         if plan.errors:
             assert plan.status is Status.ERROR
 
@@ -150,7 +150,7 @@ def test_every_verb_has_an_answer(phase: JobPhase, every: int) -> None:
     # Each phase begins with another state, so that all of them together see every value.
     first = list(JobPhase).index(phase) % every
     for state in itertools.islice(steered(phase), first, None, every):
-        for name, plan in all_plans(state).items():
+        for name, plan in all_plans(state.view()).items():
             part = plan.phases[0] if plan.phases else None
             for word in verbs.PLAN_VERBS:
                 replies = [verbs.plan_verb(state, name, word, None, None)]

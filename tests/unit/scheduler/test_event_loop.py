@@ -261,7 +261,7 @@ def test_a_clock_set_ahead_a_day_and_back_stops_no_repeated_kill(recorder):
     wall, up = [NOW + 10.0], [500.0]
     clock = steady(lambda: wall[0], lambda: up[0])
     loop = EventLoop(
-        ServiceState(small_job(), "instance", LaunchSettings(token_key="00" * 32)),
+        a_new_state(),
         recorder,
         recorder.perform,
         tick_seconds=0.01,

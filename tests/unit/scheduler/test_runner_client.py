@@ -25,6 +25,7 @@ from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.scheduler import runner_client
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from sample_states import a_state, changed, with_records
@@ -153,7 +154,7 @@ class Runners:
         self.loop.close()
 
 
-class Watched(dict[str, TaskRecord]):
+class Watched(TaskTable):
     """Tasks that count how often somebody goes through all of them."""
 
     looked_at = 0
@@ -344,9 +345,10 @@ def test_among_many_runners_none_is_waited_for(service, monkeypatch):
 def test_all_tasks_are_looked_at_only_when_they_have_changed(service):
     one = service("well", "well")
     one.wait(lambda: len(one.events) == 2)
-    tasks = Watched(one.state.tasks)
+    gang = one.state.only_gang
+    tasks = Watched(gang.tasks.roster, gang.tasks.values(), one.state.told.reports)
     with one.changed:
-        one.state = replace(one.state, tasks=tasks)
+        one.state = replace(one.state, gangs={gang.name: replace(gang, tasks=tasks)})
     asked = one.all[0].asked
     one.wait(lambda: one.all[0].asked >= asked + 4)
     assert tasks.looked_at == 1

@@ -11,7 +11,7 @@ step, puts records into that, and closes it: ten thousand updates in a step cost
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from enum import Enum, auto
 from typing import TypeVar
 
@@ -148,6 +148,14 @@ class TaskTable(Mapping[str, TaskRecord]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._records
+
+    def values(self) -> ValuesView[TaskRecord]:
+        """Return the records."""
+        return self._records.values()
+
+    def items(self) -> ItemsView[str, TaskRecord]:
+        """Return names and records."""
+        return self._records.items()
 
     def having(self, fact: Fact) -> set[str]:
         """Return the names of the tasks of which this is true. Not to be changed."""
