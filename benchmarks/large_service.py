@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +39,8 @@ def running_service(tasks: int, *, starting: int = 0) -> ServiceState:
         )
         for number, name in enumerate(names)
     ]
-    state = a_state(JobPhase.RUNNING, records, spec=spec, job={"deployed": True})
-    return replace(state, reports={record.task_id: report(record, 1) for record in records})
+    told = {record.task_id: report(record, 1) for record in records}
+    return a_state(JobPhase.RUNNING, records, spec=spec, job={"deployed": True}, reports=told)
 
 
 def settled(state: ServiceState, steps: int = 3) -> ServiceState:

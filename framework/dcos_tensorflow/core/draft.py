@@ -33,6 +33,8 @@ class Draft:
     actions: list[Action] = field(default_factory=list)
     acknowledgements: list[Acknowledge] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    #: Tasks that the master has spoken of in this step.
+    spoken_of: set[str] = field(default_factory=set)
     _reports: dict[str, Report] | None = None
 
     def waited(self, since: float) -> float:

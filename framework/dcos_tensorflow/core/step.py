@@ -27,7 +27,7 @@ from dcos_tensorflow.core.model.actions import Action, Write
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.offers.desk import use_offers
-from dcos_tensorflow.core.offers.reconciliation import reconcile
+from dcos_tensorflow.core.offers.reconciliation import reconcile, settle
 from dcos_tensorflow.core.operator.requests import carry_out
 
 #: A scheduler that looked at nothing for so long (its store was away, its machine stood still) has
@@ -55,6 +55,7 @@ def step(state: ServiceState, events: Sequence[Event], now: float) -> Decision:
     for event in events:
         if not carry_out(draft, event):
             absorb(draft, event)
+    settle(draft)
     advance(draft)
     use_offers(draft)
     reconcile(draft)

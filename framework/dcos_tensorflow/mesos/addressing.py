@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.core.cluster.addresses import Vip
-from dcos_tensorflow.core.model.actions import LaunchTask
+from dcos_tensorflow.core.model.actions import LaunchTask, Vip
 
 
 def joined(container: Mapping[str, Any] | None, launch: LaunchTask) -> dict[str, Any] | None:

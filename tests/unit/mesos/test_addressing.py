@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.cluster.addresses import Vip
-from dcos_tensorflow.core.model.actions import LaunchTask
+from dcos_tensorflow.core.model.actions import LaunchTask, Vip
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import (
     Container,

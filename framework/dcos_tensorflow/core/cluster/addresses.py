@@ -12,8 +12,7 @@ gang is therefore launched with its processes held, and started when every addre
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dcos_tensorflow.core.model.actions import Vip
 from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, TaskRole
 
 #: Where TensorFlow listens in a container of its own when no port is configured.
@@ -23,19 +22,6 @@ RUNNER_PORT = 2218
 #: DC/OS' domain of virtual addresses that only tasks of the cluster can use.
 VIP_DOMAIN = "l4lb.thisdcos.directory"
 _TENSORBOARD_PORT = 6006
-
-
-@dataclass(frozen=True)
-class Vip:
-    """A virtual address: one name and port for whichever tasks listen behind it."""
-
-    prefix: str
-    port: int
-
-    @property
-    def label(self) -> str:
-        """Return the value of the port label that DC/OS makes the address of."""
-        return f"{self.prefix}:{self.port}"
 
 
 def own_ports(role: RoleSpec) -> tuple[int, int]:

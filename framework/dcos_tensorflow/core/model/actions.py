@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dcos_tensorflow.core.cluster.addresses import Vip
 from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import Container, NetworkAddresses, Uri, VirtualNetwork
@@ -30,6 +29,19 @@ class ReservationOrder:
     principal: str
     persistence_id: str
     volume: VolumeSpec
+
+
+@dataclass(frozen=True)
+class Vip:
+    """A virtual address: one name and port for whichever tasks listen behind it."""
+
+    prefix: str
+    port: int
+
+    @property
+    def label(self) -> str:
+        """Return the value of the port label that DC/OS makes the address of."""
+        return f"{self.prefix}:{self.port}"
 
 
 @dataclass(frozen=True)

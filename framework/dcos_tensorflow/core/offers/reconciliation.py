@@ -53,6 +53,7 @@ def reconcile(draft: Draft) -> None:
 
 def begin_anew(draft: Draft) -> None:
     """Owe an answer about every task: what the master has told before was to another life of us."""
+    draft.spoken_of.clear()
     waiting = frozenset(r.task_id for r in draft.state.live_tasks)
     waiting |= draft.state.abandoned.keys()
     _set(draft, Reconciliation(waiting=waiting, next_at=draft.now, implicit_at=draft.now))
@@ -66,17 +67,24 @@ def doubt(draft: Draft, task_ids: frozenset[str]) -> None:
 
 def ask_in(draft: Draft, seconds: float, task_ids: frozenset[str]) -> None:
     """Ask about these tasks, and whoever else owes an answer, after ``seconds``."""
+    draft.spoken_of -= task_ids
     owed = draft.state.reconciliation
     waiting, next_at = owed.waiting | task_ids, draft.now + seconds
     _set(draft, replace(owed, waiting=waiting, next_at=next_at, round=0))
 
 
 def answered(draft: Draft, task_id: str) -> None:
-    """Note that the master has spoken of a task."""
-    owed = draft.state.reconciliation
-    if task_id in owed.waiting or task_id in owed.unexplained:
-        unexplained = {k: v for k, v in owed.unexplained.items() if k != task_id}
-        _set(draft, replace(owed, waiting=owed.waiting - {task_id}, unexplained=unexplained))
+    """Note that the master has spoken of a task; ``settle`` takes all of them off together."""
+    draft.spoken_of.add(task_id)
+
+
+def settle(draft: Draft) -> None:
+    """Wait no more for those that the master has spoken of in this step."""
+    owed, spoken_of = draft.state.reconciliation, draft.spoken_of
+    if spoken_of.isdisjoint(owed.waiting) and spoken_of.isdisjoint(owed.unexplained):
+        return
+    unexplained = {k: v for k, v in owed.unexplained.items() if k not in spoken_of}
+    _set(draft, replace(owed, waiting=owed.waiting - spoken_of, unexplained=unexplained))
 
 
 def wants_explanation(gang: GangDraft, record: TaskRecord, update: TaskUpdate) -> bool:
@@ -95,6 +103,7 @@ def wants_explanation(gang: GangDraft, record: TaskRecord, update: TaskUpdate) -
         return False
     if record.task_id not in owed.unexplained:
         gang.say(f"{record.name} has failed, and how is still to be told")
+        gang.service.spoken_of.discard(record.task_id)
         _set(
             gang.service,
             replace(
