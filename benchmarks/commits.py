@@ -27,8 +27,9 @@ from pathlib import Path
 import figures
 from large_service import running_service, settled, updates
 
+from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Acknowledge, Action
-from dcos_tensorflow.core.model.service_state import ServiceState, first_writes, writes_between
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.scheduler.event_loop import EventLoop
 from dcos_tensorflow.state.store import StateStore, open_store
 from sample_states import NOW

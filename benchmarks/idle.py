@@ -19,9 +19,10 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import figures
 from large_service import running_service
@@ -31,6 +32,7 @@ from dcos_tensorflow.core.model.events import RunnerReported
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
+from sample_states import changed, with_records
 from scheduler_process import SchedulerProcess
 from waiting import eventually
 
@@ -96,18 +98,18 @@ class Service:
 
     def __init__(self, tasks: int, port: int) -> None:
         state = running_service(tasks)
-        here = {
-            name: replace(record, address="127.0.0.1", ports=(1, port))
-            for name, record in state.tasks.items()
-        }
-        self.state = replace(state, tasks=here, reports={})
+        here = [
+            replace(record, address="127.0.0.1", ports=(1, port)) for record in state.tasks.values()
+        ]
+        self.reports: dict[str, Mapping[str, Any]] = {}
+        self.state = changed(with_records(state, *here), reports=self.reports)
         self.heard: set[str] = set()
 
     def now(self) -> ServiceState:
         return self.state
 
     def take(self, event: RunnerReported) -> None:
-        self.state.reports[event.task_id] = event.report
+        self.reports[event.task_id] = event.report
         self.heard.add(event.task_id)
 
 

@@ -13,7 +13,6 @@ The store is a ZooKeeper server of its own; the start of Python itself (0.5 s) i
 from __future__ import annotations
 
 import argparse
-import inspect
 import itertools
 import tempfile
 import time
@@ -23,15 +22,11 @@ import figures
 from commits import stores
 from large_service import running_service
 
+from dcos_tensorflow.core.kept.restore import restore
+from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Reconcile
 from dcos_tensorflow.core.model.events import Registered, Tick
-from dcos_tensorflow.core.model.service_state import (
-    LaunchSettings,
-    ServiceState,
-    first_writes,
-    restore,
-    writes_between,
-)
+from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.state.store import StateStore, open_store
 from sample_states import NOW
@@ -65,9 +60,7 @@ def restart(store: StateStore, tasks: int) -> tuple[float, float, float, float, 
     times, used = [time.monotonic()], time.process_time()
     values = store.load()
     times.append(time.monotonic())
-    # A state store's times are made sense of by the time of its reader, where it takes one.
-    now = {"now": NOW} if "now" in inspect.signature(restore).parameters else {}
-    state = restore(values, LaunchSettings(), **now)
+    state = restore(values, LaunchSettings(), NOW)
     assert state is not None
     times.append(time.monotonic())
     decision = step(state, (Registered(state.framework_id, "master"), Tick()), NOW)
