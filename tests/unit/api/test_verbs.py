@@ -142,6 +142,16 @@ class TestPodVerbs:
         assert (answer.status_code, answer.json()) == (200, {"pod": name, "tasks": [name]})
         assert source.events == [PodCommand(verb, (name,))]
 
+    def test_an_attempt_that_was_given_up_is_let_go_of_by_its_id(
+        self, order: Any, source: Any
+    ) -> None:
+        old = "tensorflow__worker-1__of-another-life"
+        state = replace(running(), abandoned={old: "a9"})
+
+        answer = order(f"/v1/pod/{old}/replace", state)
+        assert (answer.status_code, answer.json()) == (200, {"pod": old, "tasks": [old]})
+        assert source.events == [PodCommand(PodVerb.REPLACE, (old,))]
+
     @pytest.mark.parametrize("tasks", [["node"], ["worker-0"], []])
     def test_the_pods_one_task_may_be_named(self, order: Any, tasks: list[str]) -> None:
         assert order("/v1/pod/worker-0/pause", running(), tasks).status_code == 200
