@@ -56,9 +56,11 @@ class Metrics:
         for action in decision.actions:
             seen.update(_counted(action))
         after = decision.state.tasks
-        if self._before is not None and after is not self._before:
-            for name, record in after.items():
-                old = self._before.get(name)
+        if self._before is not None:
+            for name in decision.changed:
+                record, old = after.get(name), self._before.get(name)
+                if record is None:
+                    continue
                 if old is None or (old.task_id, old.state) != (record.task_id, record.state):
                     seen[f"task_status.{MESOS_STATES[record.state].lower()}"] += 1
         self._before = after

@@ -46,6 +46,8 @@ class Decision:
     actions: tuple[Action, ...]
     #: Why, one sentence after the other.
     why: str
+    #: The tasks whose records have changed, or are gone.
+    changed: tuple[str, ...] = ()
 
 
 def step(state: ServiceState, events: Sequence[Event], now: float) -> Decision:
@@ -59,13 +61,22 @@ def step(state: ServiceState, events: Sequence[Event], now: float) -> Decision:
     advance(draft)
     use_offers(draft)
     reconcile(draft)
-    writes = writes_between(state, draft.state)
+    writes, changed = writes_between(state, draft.state), _changed(state, draft.state)
     draft.close()
     return Decision(
         state=draft.state,
         writes=writes,
         actions=(*draft.actions, *draft.acknowledgements),
         why="; ".join(dict.fromkeys(draft.reasons)),
+        changed=changed,
+    )
+
+
+def _changed(before: ServiceState, after: ServiceState) -> tuple[str, ...]:
+    return tuple(
+        name
+        for gang in after.gangs.values()
+        for name in gang.tasks.changed_since(before.gangs[gang.name].tasks)
     )
 
 

@@ -36,7 +36,7 @@ def scraped(ask: Any) -> Any:
 
 
 def decided(state: ServiceState, *actions: Action) -> Decision:
-    return Decision(state, (), actions, "")
+    return Decision(state, (), actions, "", tuple(state.tasks))
 
 
 def test_offers_are_counted(scraped: Any) -> None:
