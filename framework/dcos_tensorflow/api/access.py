@@ -1,6 +1,6 @@
 """Who may ask: a bearer token or none, and which addresses may be bound without one.
 
-Used by ``api.app`` for each request and by ``scheduler.Scheduler`` before the server is started.
+Used by ``api.app`` for each request and by ``scheduler.scheduler`` before the server is started.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The ASGI application: paths, methods and statuses; what is shown comes from ``api.views``.
 
-Made by ``scheduler.Scheduler`` with itself as the ``StateSource``; served by ``api.server``. Paths
+Made by ``scheduler.scheduler`` with itself as the ``StateSource``; served by ``api.server``. Paths
 are those of ``api.operations``: the DC/OS SDK's, with more beside them (docs/api.md).
 Every answer is one view of one state; nothing is kept between requests.
 """

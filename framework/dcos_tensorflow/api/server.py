@@ -1,4 +1,4 @@
-"""Serves the API in a thread of its own. Used by ``scheduler.Scheduler`` and by tests."""
+"""Serves the API in a thread of its own. Used by ``scheduler.scheduler`` and by tests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Where the API takes what it shows and leaves what it is asked to do.
 
-Implemented by ``scheduler.Scheduler`` and by the tests; ``api.app`` knows nothing else of them.
+Implemented by ``scheduler.scheduler`` and by the tests; ``api.app`` knows nothing else of them.
 """
 
 from __future__ import annotations

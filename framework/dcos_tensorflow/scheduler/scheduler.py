@@ -94,7 +94,7 @@ class Scheduler:
     """The scheduler of one service.
 
     ``job`` is a packed local job, or None when the options name a URL. ``serve_api`` starts the
-    HTTP API for this scheduler (``api.serve``); it is given, not imported, because imports point
+    HTTP API for this scheduler (``api.server``); it is given, not imported, because imports point
     downwards only. ``spec_of`` makes a ServiceSpec of changed options as ``spec`` was made; it
     raises OptionsError.
     """

@@ -19,7 +19,7 @@ from dcos_tensorflow.task.spec import Job
 #: How deep below a root an unpacked archive is searched, and how many directories at most.
 SEARCH_DEPTH = 3
 SEARCH_LIMIT = 2000
-#: The role that is a member of no cluster (``core.model.task.TaskRole.EVALUATOR``).
+#: The role that is a member of no cluster (``core.model.spec.TaskRole.EVALUATOR``).
 EVALUATOR = "evaluator"
 _SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "logs", "checkpoints"})
 

@@ -107,7 +107,7 @@ class SchedulerSource:
 
 
 class ServedApi:
-    """A running API (``scheduler.RunningApi``)."""
+    """A running API (``scheduler.scheduler.RunningApi``)."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server

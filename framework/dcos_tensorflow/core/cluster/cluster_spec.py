@@ -1,9 +1,10 @@
 """The ClusterSpec of one epoch, rendered per strategy and per task.
 
-``core.step`` makes a :class:`ClusterSpec` from the assignments of a placed gang and asks here
-what each task is to be told: ``TF_CONFIG``, the definition of a ``tf.compat.v1.train.Server``,
-whose ports to wait for, which part of the data to read. Nothing here places a task or reads a
-resource; what is rendered depends on the spec and the addresses alone.
+``core.recovery.restarts`` makes a :class:`ClusterSpec`; who launches a task (``launch``) or orders
+its runner (``orders``), and the API's view of it, ask here what the task is to be told:
+``TF_CONFIG``, the definition of a ``tf.compat.v1.train.Server``, whose ports to wait for, which
+part of the data to read. Nothing here places a task or reads a resource; what is rendered depends
+on the spec and the addresses alone.
 
 The rules are TensorFlow's (``tensorflow/python/distribute/multi_worker_util.py``,
 ``TFConfigClusterResolver``) and what was measured with versions 2.15 and 2.21:

@@ -1,8 +1,8 @@
 """From a placed task to the launch that an ACCEPT carries: command, environment, files.
 
-Called by ``core.step`` when a gang or a sidecar was placed. Everything a task needs is in its
-launch, so that it starts and trains with the scheduler away. Secrets never go into the visible
-environment or the command (rule 11).
+Called by ``core.offers.launching`` when a gang or a sidecar was placed. Everything a task needs is
+in its launch, so that it starts and trains with the scheduler away. Secrets never go into the
+visible environment or the command (rule 11).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Everything the core can ask for, as frozen values, and the Decision that carries it.
+"""Everything the core can ask for, as frozen values.
 
-The scheduler commits ``writes`` first, then performs ``actions`` in order: write before act.
+A Decision (``core.step``) carries them: the scheduler commits ``writes`` first, then performs
+``actions`` in order: write before act.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Everything that can happen to a service, as frozen values.
 
 Mesos callbacks, timers, HTTP verbs, runner reports and the outcomes of actions all become one of
-these and go through one queue to ``core.step.step``.
+these and go through one inbox to ``core.step.step``.
 """
 
 from __future__ import annotations

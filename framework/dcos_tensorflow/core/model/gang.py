@@ -1,8 +1,9 @@
 """A gang: the tasks of one ClusterSpec, and everything that is true of them as one.
 
 A service holds one of it, and every function that works on a gang is given which: as a
-:class:`GangView` where it asks, as a ``core.draft.GangDraft`` where it changes something. What
-belongs to the service (subscription, offers, reservations, controls, what was told) is beside it.
+:class:`~dcos_tensorflow.core.model.service_state.GangView` where it asks, as a
+``core.draft.GangDraft`` where it changes something. What belongs to the service (subscription,
+offers, reservations, controls, what was told) is beside it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where a gang's job stands: its phase, its restart, its failures, its verdict.
 
-Kept in the state store as part of ``core.model.gang.Gang``. ``core.advance`` moves a job from phase
-to phase along the edges of ``TRANSITIONS``; ``core.recovery`` says when.
+Part of ``core.model.gang.Gang``, and kept in the state store. ``core.advance`` moves a job from
+phase to phase along the edges of ``TRANSITIONS``; ``core.recovery`` says when.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reservations and the volumes on them: whose they are, and when all goes back.
 
-Called by ``core.offers.use`` at the head of each step, and by whoever launches, replaces or removes
+Called by ``core.offers.desk`` once a step, and by whoever launches, replaces or removes
 tasks (where they go is ``core.offers.volume_places``). A task with a volume goes back to the agent
 that has it, for as long as its options ask for it; only ``pod replace``, an agent that is gone for
 good, and an uninstall give it up. What carries our labels and is nobody's is given back when it is

@@ -1,6 +1,6 @@
 """Which task goes to which agent, and why a task goes nowhere.
 
-``core.step`` calls :func:`place` with what is wanted, the offers it holds and what already runs.
+``core.offers.desk`` calls :func:`place` with what is wanted, the offers in hand and what runs.
 The answer is a value: assignments, misfits each with its reason, and which offers help nobody.
 Nothing is accepted, declined or remembered here. Made for 10,000 agents: they are columns of a
 table that is kept from one decision to the next (``core.placement.agent_table``), a task costs the

@@ -3,7 +3,7 @@
 Asked by ``core.recovery.planned_changes`` (whom to restart next), by the plan views and by
 ``core.operator.plan_control``. A task is outdated while its container was launched with other
 options than the target's (``core.cluster.fingerprint``). One that fails or moves meanwhile is
-launched with the target's, unless it is kept from them (``core.cluster.launch_options``). Pure.
+launched with the target's, unless it is kept from them (``core.recovery.launch_options``). Pure.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Called by ``cluster``, which brings it messages and carries its effects: messages to the master,
 processes to start, to tell, to destroy. Its tasks are kept by ``containerizer``. An agent keeps its
 containers and unacknowledged updates when it crashes (Mesos: the checkpoint in its work directory);
-``crash`` and ``restart`` are ordered by ``agent_faults``. Pure, as ``master`` is: no I/O, no clock.
+``crash`` and ``restart`` are for whoever orders faults (tests). Pure, as ``master`` is: no I/O, no
+clock.
 """
 
 from __future__ import annotations
