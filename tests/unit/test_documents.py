@@ -1,0 +1,128 @@
+"""What documents, docstrings and comments name is there: modules, functions, files, other pages.
+
+A name is looked for without importing anything: in the files' trees alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "framework" / "dcos_tensorflow"
+ROOMS = frozenset(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+
+#: Decisions and the changelog tell of their own time.
+DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+SOURCES = sorted([*PACKAGE.rglob("*.py"), *ROOT.glob("tests/**/*.py")])
+
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+IN_DOCUMENT = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+IN_SOURCE = re.compile(r"``([^`\n]+)``|:(?:class|func|meth|mod):`~?([^`\n]+)`")
+DOTTED = re.compile(r"(?:dcos_tensorflow\.)?([a-z_]+)((?:\.\w+)+)(?:\(.*\))?")
+PAGE = re.compile(r"(?:docs|tests)/[\w./-]+\.(?:md|py)")
+#: Ends of texts with a dot that are files' names.
+FILES = (".json", ".proto", ".py", ".md")
+#: Where a path begins that must be there; ``dist/`` and what else is built is not looked for.
+FOLDERS = ("framework/", "tests/", "docs/", "benchmarks/")
+#: A path below a room ends so; others that begin like a room are a user's: ``local/work``.
+IN_ROOM = tuple(f"{room}/" for room in ROOMS), (".py", "/")
+
+
+@functools.cache
+def names_in(module: Path) -> dict[str, frozenset[str]]:
+    """Return what a module defines or imports, each with what a class of that name has."""
+    found: dict[str, frozenset[str]] = {}
+    for node in ast.parse(module.read_text()).body:
+        match node:
+            case ast.ClassDef(name=name, body=body):
+                found[name] = frozenset(_defined(body))
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                found.update((alias.asname or alias.name, frozenset()) for alias in names)
+            case _:
+                found.update((name, frozenset()) for name in _defined([node]))
+    return found
+
+
+def _defined(body: list[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Assign(targets=targets):
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+
+
+def is_there(place: Path, name: str) -> bool:
+    """Say whether a dotted name below a folder is a folder, a module, or a name of one."""
+    parts = name.split(".")
+    while parts and (place / parts[0]).is_dir():
+        place, parts = place / parts[0], parts[1:]
+    if not parts:
+        return True
+    module = place / f"{parts[0]}.py"
+    if module.is_file():
+        parts = parts[1:]
+    else:
+        module = place / "__init__.py"
+    if not parts or not module.is_file():
+        return not parts
+    of_class = names_in(module).get(parts[0])
+    return of_class is not None and (len(parts) == 1 or parts[1] in of_class)
+
+
+def missing_names(texts: Iterable[str], *beside: Path) -> list[str]:
+    """Return the names among these texts that begin at a room and lead nowhere.
+
+    A module names its neighbours in the folder ``beside`` it as well.
+    """
+    dotted = (match for text in texts if (match := DOTTED.fullmatch(text)) is not None)
+    named = (match[1] + match[2] for match in dotted if match[1] in ROOMS)
+    places = (PACKAGE, *beside)
+    return [
+        name
+        for name in named
+        if not name.endswith(FILES) and not any(is_there(place, name) for place in places)
+    ]
+
+
+def is_path(text: str) -> bool:
+    """Say whether a text of a document is a path that must be there."""
+    begins, ends = IN_ROOM
+    below = text.startswith(FOLDERS) or (text.startswith(begins) and text.endswith(ends))
+    return below and not set(text) & set(" <*=")
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)
+def test_a_document_names_what_is_there(page: Path) -> None:
+    text = page.read_text()
+    quoted = IN_DOCUMENT.findall(text)
+    paths = [path for path in quoted if is_path(path)]
+    assert missing_names(quoted) == []
+    assert [p for p in paths if not ((ROOT / p).exists() or (PACKAGE / p).exists())] == []
+    assert [p for p in LINK.findall(text) if not (page.parent / p).exists()] == []
+
+
+def test_a_name_that_leads_nowhere_is_found() -> None:
+    there = ["core.step", "core.step.step", "core.draft.GangDraft.block", "options.json", "no.room"]
+    gone = ["core.service", "core.step.service", "core.draft.GangDraft.members"]
+    assert missing_names([*there, *gone]) == gone
+
+
+def test_docstrings_and_comments_name_what_is_there() -> None:
+    missing = []
+    for source in SOURCES:
+        text = source.read_text()
+        quoted = ("".join(found) for found in IN_SOURCE.findall(text))
+        pages = (page for page in PAGE.findall(text) if not (ROOT / page).exists())
+        where = source.relative_to(ROOT)
+        names = missing_names(quoted, source.parent)
+        missing += [f"{where}: {name}" for name in (*names, *pages)]
+    assert missing == []
