@@ -1,7 +1,7 @@
 """Reservations and the volumes on them: whose they are, and when all goes back.
 
-Called by ``core.offers.desk`` once a step, and by whoever launches, replaces or removes
-tasks (where they go is ``core.offers.volume_places``). A task with a volume goes back to the agent
+Called by ``core.offers.desk`` first in each step, and where tasks are launched, replaced or removed
+(where they go is ``core.offers.volume_places``). A task with a volume goes back to the agent
 that has it, for as long as its options ask for it; only ``pod replace``, an agent that is gone for
 good, and an uninstall give it up. What carries our labels and is nobody's is given back when it is
 offered: nothing in an offer is in use. What carries other labels, or none, is never touched (rule

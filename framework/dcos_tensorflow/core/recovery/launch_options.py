@@ -1,6 +1,6 @@
 """Which options a task is launched with: the target's, or its old ones while it is kept from those.
 
-Asked by whoever places and launches (``core.offers.wants``, ``core.offers.launching``,
+Asked where tasks are placed and launched (``core.offers.wants``, ``core.offers.launching``,
 ``core.offers.reservations``), and by ``core.recovery.sidecar_ends``. A task that fails while the
 operator holds the update back comes back as it was (DC/OS SDK: a task is recovered with the
 configuration that it was launched with). Pure.
