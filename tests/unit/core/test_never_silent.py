@@ -7,6 +7,8 @@ from dcos_tensorflow.core.model.actions import Action, Kill, Reconcile
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.operator.plan_control import rule
+from dcos_tensorflow.core.operator.rulings import Answer
 from dcos_tensorflow.core.plans.plan import deploy_plan
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, lose_agent_of, small_job, started, training
@@ -57,6 +59,13 @@ def test_whoever_was_let_go_of_is_waited_for_no_more():
     scheduler.handle(events.PodCommand(events.PodVerb.REPLACE, (STRAY,)))
     scheduler.run(30)
     assert scheduler.state.job.phase is not JobPhase.PLACING
+
+
+def test_letting_go_twice_is_as_good_as_once():
+    scheduler = with_a_stray()
+    command = events.PodCommand(events.PodVerb.REPLACE, (STRAY,))
+    scheduler.handle(command)
+    assert rule(scheduler.state, command).answer is Answer.ALREADY
 
 
 def test_what_was_let_go_of_is_forgotten_once_it_has_ended():

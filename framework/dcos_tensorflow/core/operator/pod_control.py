@@ -31,12 +31,9 @@ Names = tuple[str, ...]
 def rule_pod(state: ServiceState, command: PodCommand) -> Ruling:
     """Return everything about what a pod verb does in this state."""
     names = tuple(dict.fromkeys(command.tasks))
-    old = _waited_for(state, names)
+    old = tuple(name for name in names if name in state.strays or name in state.abandoned)
     if command.verb is PodVerb.REPLACE and old:
-        let_go = tuple(dict.fromkeys((*state.controls.let_go, *old)))
-        why = f"nobody waits for the end of {', '.join(old)} any more"
-        after = replace(state.controls, let_go=let_go)
-        return Ruling(after, Effects(), Answer.RECEIVED, why)
+        return _let_go(state.controls, old)
     unknown = [name for name in names if state.gang_wanting(name) is None]
     if unknown or not names:
         why = f"there is no task {', '.join(unknown)}"
@@ -47,13 +44,16 @@ def rule_pod(state: ServiceState, command: PodCommand) -> Ruling:
         return unchanged(state.controls, Answer.REFUSED, str(refused))
 
 
-def _waited_for(state: ServiceState, names: Names) -> Names:
-    """Return which of these are the ids of attempts that were given up and may still run.
+def _let_go(controls: Controls, old: Names) -> Ruling:
+    """Wait no more for attempts that were given up and may still run.
 
-    By its id alone: who asks for ``replace`` of a task does not mean to have two of it.
+    By their ids alone: a person who asks for ``replace`` of a task does not mean to have two of it.
     """
-    known = {*state.strays, *state.abandoned} - {*state.controls.let_go}
-    return tuple(name for name in names if name in known)
+    why = f"nobody waits for the end of {', '.join(old)} any more"
+    let_go = tuple(dict.fromkeys((*controls.let_go, *old)))
+    if let_go == controls.let_go:
+        return unchanged(controls, Answer.ALREADY, why)
+    return Ruling(replace(controls, let_go=let_go), Effects(), Answer.RECEIVED, why)
 
 
 def _views(state: ServiceState, names: Names) -> Iterable[tuple[GangView, Names]]:
