@@ -144,6 +144,18 @@ class Expect:
         return _expect(f"variables({task!r}, {shown})", check)
 
     @staticmethod
+    def context(task: str, text: str) -> Tick:
+        """The task that was just launched gives its job this context."""
+
+        def check(service: Service) -> str | None:
+            found = [
+                service.runner_spec(n).job.context for n in service.launches() if n.name == task
+            ]
+            return f"{task} has {found}" if found != [text] else None
+
+        return _expect(f"context({task!r}, {text!r})", check)
+
+    @staticmethod
     def secrets(task: str, **files: str) -> Tick:
         """The task that was just launched gets these files of secrets, and variables name them."""
 

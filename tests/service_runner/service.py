@@ -20,7 +20,7 @@ from dcos_tensorflow.core.model.spec import Uri
 from dcos_tensorflow.core.plans.elements import Plan
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.scheduler.beginning import begin
-from dcos_tensorflow.task.spec import parse_spec
+from dcos_tensorflow.task.spec import RunnerSpec, parse_spec
 from service_runner.package_app import SchedulerStart
 from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler
@@ -137,7 +137,13 @@ class Service:
         self.actions = list(self.scheduler.performed)
         for launch in self.launches():
             # What a task's runner cannot read would only be found out on an agent.
-            parse_spec(launch.env[contract.RUNNER_SPEC_VARIABLE])
+            self.runner_spec(launch)
+
+    @staticmethod
+    def runner_spec(launch: LaunchTask) -> RunnerSpec:
+        """Return what a task's runner reads out of its launch."""
+        spec = launch.env[contract.RUNNER_SPEC_VARIABLE]
+        return parse_spec(spec, launch.env.get(contract.RUNNER_ADDRESSES_VARIABLE, ""))
 
     def _pass_time(self, seconds: float) -> None:
         wanted, self.cluster.suppressed = self.cluster.suppressed, True

@@ -119,5 +119,5 @@ def test_an_empty_context_is_an_empty_object(runner: ServiceRunner) -> None:
         Send.register(),
         Send.offers(),
         Expect.launched(*tasks),
-        Expect.variables("worker-0", JOB_CONTEXT="{}"),
+        Expect.context("worker-0", "{}"),
     )

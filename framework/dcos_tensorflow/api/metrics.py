@@ -48,7 +48,7 @@ class Metrics:
                 "suppresses": 0,
             }
         )
-        self._before: Mapping[str, TaskRecord] | None = None
+        self._before: Mapping[str, TaskRecord] = {}
 
     def observe(self, decision: Decision) -> None:
         """Count the actions of a step and the changes of tasks since the last one."""
@@ -56,13 +56,12 @@ class Metrics:
         for action in decision.actions:
             seen.update(_counted(action))
         after = decision.state.tasks
-        if self._before is not None:
-            for name in decision.changed:
-                record, old = after.get(name), self._before.get(name)
-                if record is None:
-                    continue
-                if old is None or (old.task_id, old.state) != (record.task_id, record.state):
-                    seen[f"task_status.{MESOS_STATES[record.state].lower()}"] += 1
+        for name in decision.changed:
+            record, old = after.get(name), self._before.get(name)
+            if record is None:
+                continue
+            if old is None or (old.task_id, old.state) != (record.task_id, record.state):
+                seen[f"task_status.{MESOS_STATES[record.state].lower()}"] += 1
         self._before = after
         with self._lock:
             self._counts.update(seen)

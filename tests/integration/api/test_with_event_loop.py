@@ -142,7 +142,7 @@ def test_a_gang_is_not_placed_while_its_plan_is_paused(service: Service) -> None
     service.submit(registered())
     assert service.ask("/v1/plans/deploy/interrupt", "POST")[0] == 200
     service.submit(offered(1, 2, 3, 4))
-    assert service.loop.wait_for(lambda s: s.offer_log.rejected > 0, DEADLINE_SECONDS)
+    assert service.loop.wait_for(lambda s: s.desk.log.rejected > 0, DEADLINE_SECONDS)
     assert service.ask("/v1/plans/deploy")[1]["status"] == "WAITING"
 
     assert service.ask("/v1/plans/deploy/continue", "POST")[0] == 200
@@ -167,7 +167,7 @@ def test_a_service_is_uninstalled_over_http(service: Service) -> None:
     service.reach(JobPhase.RUNNING)
 
     assert service.ask("/v1/uninstall", "POST")[0] == 200
-    assert service.loop.wait_for(lambda s: s.erased, DEADLINE_SECONDS)
+    assert service.loop.wait_for(lambda s: s.removal.erased, DEADLINE_SECONDS)
 
     status, plan = service.ask("/v1/plans/deploy")
     assert (status, plan["status"]) == (200, "COMPLETE")

@@ -53,8 +53,9 @@ def test_a_gang_that_waits_for_its_quota_says_so_and_starts_when_it_is_raised(sc
     wait_until(
         scheduler,
         lambda state: (
-            "the quota of the Mesos role team leaves 1 of 1 cpus, and 3 are needed" in state.job.why
+            "the quota of the Mesos role team leaves 1 of 1 cpus, and 3 are needed"
+            in state.only_gang.why
         ),
     )
     limit(cluster, 3.0)
-    assert "quota" not in wait_until(scheduler, done).job.why
+    assert "quota" not in wait_until(scheduler, done).only_gang.why

@@ -73,7 +73,7 @@ def test_options_that_a_job_cannot_go_over_to_are_refused_and_the_job_goes_on(sc
     before = wait_until(first, running)
     first.stop()
     second = schedule(replace(lasting, user="somebody-else"))
-    state = wait_until(second, lambda s: s.refused_configuration != "")
+    state = wait_until(second, lambda s: s.told.refused_configuration != "")
     assert "the user that tasks run as" in state.told.refused_configuration
     assert is_target(lasting)(state)
     assert {r.task_id for r in state.tasks.values()} == {r.task_id for r in before.tasks.values()}
@@ -103,7 +103,7 @@ def test_an_uninstall_leaves_nothing_behind_and_the_scheduler_goes_on_answering(
     scheduler = schedule(lasting)
     wait_until(scheduler, running)
     scheduler.submit(UninstallRequested("the test wants it"))
-    state = wait_until(scheduler, lambda s: s.erased)
+    state = wait_until(scheduler, lambda s: s.removal.erased)
     assert all(record.terminal for record in state.tasks.values())
     assert frameworks(cluster) == []
     assert values(tmp_path) == {}
@@ -118,7 +118,7 @@ def test_a_scheduler_started_to_uninstall_ends_the_job_that_another_left(
     before = wait_until(first, running)
     first.stop()
     second = schedule(lasting, uninstall=True)
-    state = wait_until(second, lambda s: s.erased)
+    state = wait_until(second, lambda s: s.removal.erased)
     assert {r.task_id for r in state.tasks.values()} == {r.task_id for r in before.tasks.values()}
     assert (frameworks(cluster), values(tmp_path)) == ([], {})
 
@@ -127,7 +127,7 @@ def test_an_uninstall_of_a_service_that_never_was_is_over_at_once(
     schedule, lasting, cluster, tmp_path
 ):
     scheduler = schedule(lasting, uninstall=True)
-    wait_until(scheduler, lambda s: s.erased)
+    wait_until(scheduler, lambda s: s.removal.erased)
     assert (frameworks(cluster), values(tmp_path)) == ([], {})
 
 
@@ -140,14 +140,14 @@ def test_an_uninstall_that_was_interrupted_is_gone_on_with_by_its_own_kind_only(
     first = schedule(stubborn)
     wait_until(first, running)
     first.submit(UninstallRequested("the test wants it"))
-    wait_until(first, lambda s: s.job.uninstalling)
+    wait_until(first, lambda s: s.uninstall.asked)
     first.stop()
     with pytest.raises(SchedulerError, match="being uninstalled") as refused:
         schedule(stubborn)
     assert refused.value.exit_code == EXIT_UNINSTALLING == 11
     (marks / "finish").touch()
     third = schedule(stubborn, uninstall=True)
-    wait_until(third, lambda s: s.erased)
+    wait_until(third, lambda s: s.removal.erased)
     assert values(tmp_path) == {}
 
 
@@ -155,7 +155,7 @@ def test_after_an_uninstall_the_same_name_is_a_new_service(schedule, lasting, ma
     first = schedule(lasting)
     before = wait_until(first, running)
     first.submit(UninstallRequested("the test wants it"))
-    wait_until(first, lambda s: s.erased)
+    wait_until(first, lambda s: s.removal.erased)
     second = schedule(lasting)
     after = wait_until(second, running)
     assert after.framework_id != before.framework_id

@@ -149,7 +149,7 @@ def test_a_task_waits_for_its_agent_and_goes_on_there(schedule, cluster, marks):
     cluster.faults.partition_agent(number)
     wait_until(scheduler, lambda s: "its volume is on agent" in s.job.why)
     cluster.faults.heal_agent(number)
-    after = wait_until(scheduler, lambda s: running(s) and s.job.restarts > 0)
+    after = wait_until(scheduler, lambda s: running(s) and s.job.restart.count > 0)
     assert after.tasks["worker-1"].agent_id == record.agent_id
     assert len(volumes(cluster)) == 2
 
@@ -202,7 +202,7 @@ def test_an_uninstall_leaves_no_reservation_in_the_master(schedule, cluster, mar
         (marks / "finish").touch()
         wait_until(scheduler, done)
     scheduler.submit(UninstallRequested("the test wants it"))
-    state = wait_until(scheduler, lambda s: s.erased)
+    state = wait_until(scheduler, lambda s: s.removal.erased)
     assert state.uninstall.given_up == ()
     assert reserved(cluster) == []
 
@@ -234,7 +234,7 @@ def test_the_reservation_of_another_framework_in_our_role_is_left_alone(schedule
     scheduler = schedule(keeping(marks))
     wait_for_starts(scheduler, marks, {"worker-0": 1, "worker-1": 1})
     scheduler.submit(UninstallRequested("the test wants it"))
-    wait_until(scheduler, lambda s: s.erased)
+    wait_until(scheduler, lambda s: s.removal.erased)
     left = reserved(cluster)
     assert [labels["resource_id"] for labels, _ in left] == ["theirs"]
     assert left[0][1]["scalar"]["value"] == 0.05
@@ -305,5 +305,5 @@ def test_a_framework_that_the_operator_removed_finds_its_volumes_as_another(
     wait_for_starts(scheduler, marks, {"worker-0": 2, "worker-1": 2})
     assert volumes(cluster) == known
     scheduler.submit(UninstallRequested("the test wants it"))
-    wait_until(scheduler, lambda s: s.erased)
+    wait_until(scheduler, lambda s: s.removal.erased)
     assert reserved(cluster) == []

@@ -35,8 +35,8 @@ def scraped(ask: Any) -> Any:
     return scrape
 
 
-def decided(state: ServiceState, *actions: Action) -> Decision:
-    return Decision(state, (), actions, "", tuple(state.tasks))
+def decided(state: ServiceState, *actions: Action, changed: tuple[str, ...] = ()) -> Decision:
+    return Decision(state, (), actions, "", changed)
 
 
 def test_offers_are_counted(scraped: Any) -> None:
@@ -112,7 +112,8 @@ class TestObserved:
         metrics = Metrics()
         metrics.observe(decided(a_state()))
         for _ in range(2):
-            metrics.observe(decided(a_state(JobPhase.STARTING, gang())))
+            state = a_state(JobPhase.STARTING, gang())
+            metrics.observe(decided(state, changed=tuple(state.tasks)))
 
         assert metrics.counts()["task_status.task_running"] == 3
 
