@@ -16,16 +16,18 @@ LOCK = "lock"
 SCHEMA_VERSION = "SchemaVersion"
 RESERVED = frozenset({LOCK, SCHEMA_VERSION})
 
-#: The layout this release reads and writes; the DC/OS SDK calls its single-service layout 1, too.
-CURRENT_SCHEMA = 1
+#: The layout this release writes (``core.kept.paths``); it reads all up to this one. The first
+#: commit of a leader raises an older one before it writes anything else: the release that wrote it
+#: must not take a state for its own that it would read only half of.
+CURRENT_SCHEMA = 2
 
 #: Bytes. ZooKeeper takes requests of 1,048,575 bytes (jute.maxbuffer); the SDK's limit is this.
 MAX_VALUE_BYTES = 1_000_000
 
 #: Erased first: without it nothing stored is a service any more, whatever is left of it.
 ERASED_FIRST = "ConfigTarget"
-#: Erased last, the job's record after all the rest: it says that an uninstall is under way.
-ERASED_LAST = ("FrameworkID", "Properties/job", "Properties", SCHEMA_VERSION)
+#: Erased last, the service's record after all the rest: it says that an uninstall is under way.
+ERASED_LAST = ("FrameworkID", "Properties/service")
 
 # ZooKeeper refuses these characters (PathUtils.validatePath). It looks at UTF-16 units, so what
 # takes two of them, such as emoji, is refused as well.
@@ -76,13 +78,13 @@ def erase_order(path: str) -> int:
     """Sort key of an erase: larger is erased later."""
     if path == ERASED_FIRST:
         return -1
-    if path == "Properties" or path in ERASED_LAST:
+    if path in ERASED_LAST:
         return ERASED_LAST.index(path) + 1
     return 0
 
 
-def check_schema(stored: bytes, where: str) -> None:
-    """Raise StateTooNew or StateCorrupt unless this release can read that layout."""
+def check_schema(stored: bytes, where: str) -> int:
+    """Return the layout; raise StateTooNew or StateCorrupt unless this release can read it."""
     try:
         version = int(stored)
     except ValueError:
@@ -95,6 +97,12 @@ def check_schema(stored: bytes, where: str) -> None:
             f"{where}: the state has layout {version}; this release knows layouts up to "
             f"{CURRENT_SCHEMA}. Use the release that wrote it, or a newer one"
         )
+    return version
+
+
+def current_schema() -> bytes:
+    """The layout this release writes, as it is stored."""
+    return b"%d" % CURRENT_SCHEMA
 
 
 def is_a_folder(path: str) -> BadStatePath:

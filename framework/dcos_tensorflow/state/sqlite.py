@@ -69,6 +69,11 @@ class SqliteStore:
     def commit(self, writes: Sequence[Write]) -> None:
         """Apply all writes in order, or none."""
         with self._mutex, self._translated(), self._fenced_transaction():
+            self._execute(
+                "UPDATE state_value SET value = ? WHERE service = ? AND path = ? AND value <> ?",
+                *(paths.current_schema(), self._folder, paths.SCHEMA_VERSION),
+                paths.current_schema(),
+            )
             for write in writes:
                 self._apply(write)
 
@@ -198,7 +203,7 @@ class SqliteStore:
             self._execute("INSERT OR REPLACE INTO leader VALUES (?, ?)", self._folder, token)
             self._execute(
                 "INSERT OR IGNORE INTO state_value VALUES (?, ?, ?)",
-                *(self._folder, paths.SCHEMA_VERSION, b"%d" % paths.CURRENT_SCHEMA),
+                *(self._folder, paths.SCHEMA_VERSION, paths.current_schema()),
             )
         self._token = token
 

@@ -102,6 +102,8 @@ class ZooKeeperStore:
         self._version = -1
         self._in_doubt: _InDoubt | None = None
         self._tree: Tree | None = None
+        # True until a commit of ours has raised the layout of an older release.
+        self._is_older = False
         self._session = ZooKeeperSession(place, session_seconds, timeout_seconds, self._lost)
         try:
             with self._unexpected():
@@ -134,8 +136,12 @@ class ZooKeeperStore:
                 try:
                     self._settle_older_commit()
                     planned_from = done
-                    for part in split(plan(self._known_tree(), writes[planned_from:])):
+                    planned = plan(self._known_tree(), writes[planned_from:])
+                    # Of all transactions the first one raises the layout.
+                    raised = [_raised_schema()] if self._is_older else []
+                    for part in split([*raised, *planned]):
                         self._send(tuple(part))
+                        self._is_older = False
                         done = planned_from + part[-1].index + 1
                     return
                 except _NodesDiffer:
@@ -216,19 +222,20 @@ class ZooKeeperStore:
             raise errors.StateUnavailable("the ZooKeeper session ended just as its turn came")
         _data, stat = self._session.call(lambda client: client.get_async(self._lock))
         self._version = stat.version
-        if not self._check_schema():
-            version = Operation(Verb.CREATE, paths.SCHEMA_VERSION, b"%d" % paths.CURRENT_SCHEMA)
-            self._send((PlannedWrite(0, (version,), {paths.SCHEMA_VERSION: 0}),))
+        version = self._check_schema()
+        self._is_older = version is not None and version < paths.CURRENT_SCHEMA
+        if version is None:
+            first = Operation(Verb.CREATE, paths.SCHEMA_VERSION, paths.current_schema())
+            self._send((PlannedWrite(0, (first,), {paths.SCHEMA_VERSION: 0}),))
 
-    def _check_schema(self) -> bool:
-        """Whether a layout version is stored; raises when this release cannot read it."""
+    def _check_schema(self) -> int | None:
+        """The stored layout, None before the first; raises when this release cannot read it."""
         path = f"{self._root}/{paths.SCHEMA_VERSION}"
         try:
             data, _stat = self._session.call(lambda client: client.get_async(path))
         except NoNodeError:
-            return False
-        paths.check_schema(data, f"{self.place}, service {self.service!r}")
-        return True
+            return None
+        return paths.check_schema(data, f"{self.place}, service {self.service!r}")
 
     def _known_tree(self) -> Tree:
         if self._tree is None:
@@ -383,10 +390,22 @@ def _first_failure(results: Sequence[Any]) -> tuple[int, Exception | None]:
     return -1, None
 
 
+def _raised_schema() -> PlannedWrite:
+    """What brings the layout of an older release to this one's, before a commit's own writes."""
+    return PlannedWrite(
+        -1, (Operation(Verb.SET, paths.SCHEMA_VERSION, paths.current_schema()),), {}
+    )
+
+
 def _deletions(tree: Tree) -> list[PlannedWrite]:
-    """All nodes, children before parents, and last what an unfinished uninstall needs to know."""
-    order = sorted(tree, key=lambda path: (paths.erase_order(path), -path.count("/"), path))
-    return [
-        PlannedWrite(index, (Operation(Verb.DELETE, path),), {path: None})
-        for index, path in enumerate(order)
-    ]
+    """All values with their emptied folders, and last what an unfinished uninstall needs to know.
+
+    A folder goes with its last value: whoever comes next would take an empty one for a value.
+    """
+    values = [path for path in tree if not tree.get(path) and path != paths.SCHEMA_VERSION]
+    order = sorted(values, key=lambda path: (paths.erase_order(path), path))
+    planned = plan(tree, [Write(path, None) for path in order])
+    if paths.SCHEMA_VERSION in tree:
+        version = Operation(Verb.DELETE, paths.SCHEMA_VERSION)
+        planned.append(PlannedWrite(len(order), (version,), {paths.SCHEMA_VERSION: None}))
+    return planned

@@ -344,11 +344,75 @@ def test_a_contender_takes_over_a_service_that_is_erased(backend: Backend) -> No
     assert leader.load() == {"Epoch": b"2"}
 
 
+# Layouts of other releases
+
+
+def knows_layout(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    monkeypatch.setattr("dcos_tensorflow.state.paths.CURRENT_SCHEMA", version)
+
+
+def a_store_of_the_first_release(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    knows_layout(monkeypatch, 1)
+    store = backend.leader()
+    store.commit([Write("Epoch", b"1")])
+    store.close()
+    monkeypatch.undo()
+
+
 def test_state_of_a_newer_release_is_refused_at_open(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dcos_tensorflow.state.paths.CURRENT_SCHEMA", 2)
+    knows_layout(monkeypatch, 3)
     backend.leader().commit([Write("Epoch", b"1")])
     monkeypatch.undo()
-    with pytest.raises(StateTooNew, match="layout 2"):
+    with pytest.raises(StateTooNew, match="layout 3"):
         backend.store()
+
+
+def test_state_of_the_first_release_stays_its_own_until_a_leader_commits(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_store_of_the_first_release(backend, monkeypatch)
+    newer = backend.leader()
+    assert newer.load() == {"Epoch": b"1"}
+    newer.close()
+    knows_layout(monkeypatch, 1)
+    assert backend.store().load() == {"Epoch": b"1"}
+
+
+def test_the_first_commit_closes_the_state_to_the_first_release(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_store_of_the_first_release(backend, monkeypatch)
+    knows_layout(monkeypatch, 1)
+    standby = backend.store()
+    monkeypatch.undo()
+    leader = backend.leader()
+    leader.commit([Write("Epoch", b"2")])
+    leader.commit([Write("Epoch", b"3")])
+    leader.close()
+    assert backend.store().load() == {"Epoch": b"3"}
+    knows_layout(monkeypatch, 1)
+    for ask in (backend.store, standby.load, lambda: standby.lead("standby", 5, ignore)):
+        with pytest.raises(StateTooNew, match="layout 2"):
+            ask()
+
+
+def test_a_leader_killed_inside_its_first_commit_leaves_no_half_to_the_first_release(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_store_of_the_first_release(backend, monkeypatch)
+    process = backend.process(session_seconds=30.0)
+    assert process.ask("lead", 5) == "leads"
+    process.send("commit a huge one", 200)
+    assert process.read() == "has begun"
+    process.kill()
+    written = backend.store().load().keys() - {"Epoch"}
+    knows_layout(monkeypatch, 1)
+    if written:
+        with pytest.raises(StateTooNew, match="layout 2"):
+            backend.store()
+    else:
+        assert backend.store().load() == {"Epoch": b"1"}
+    # SQLite needs no split: all or nothing there.
+    assert bool(written) == (backend.name == "zookeeper")

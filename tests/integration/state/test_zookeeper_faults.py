@@ -6,6 +6,8 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,10 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 
+from dcos_tensorflow.core.kept.restore import is_uninstalling
+from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Write
+from dcos_tensorflow.core.model.service_state import ServiceState, Uninstall
 from dcos_tensorflow.state.store import (
     FencedOut,
     LeadershipTaken,
@@ -25,7 +30,9 @@ from dcos_tensorflow.state.store import (
     StateUnavailable,
     open_store,
 )
+from dcos_tensorflow.state.transactions import split
 from dcos_tensorflow.state.zookeeper import ZooKeeperStore
+from sample_states import running
 from tcp_proxy import TcpProxy
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
@@ -376,7 +383,7 @@ def test_the_layout_is_that_of_the_sdk(
     with client_of(zookeeper_server) as client:
         root = f"/{chroot}/dcos-service-team__tf"
         assert sorted(client.get_children(root)) == ["FrameworkID", "SchemaVersion", "lock"]
-        assert client.get(f"{root}/SchemaVersion")[0] == b"1"
+        assert client.get(f"{root}/SchemaVersion")[0] == b"2"
 
 
 def test_nothing_is_left_of_an_erased_service(
@@ -387,6 +394,37 @@ def test_nothing_is_left_of_an_erased_service(
     store.erase()
     with client_of(zookeeper_server) as client:
         assert client.get_children(f"/{session_backend.url.rpartition('/')[2]}") == []
+
+
+def test_an_erase_cut_short_anywhere_leaves_what_says_that_the_service_is_uninstalled(
+    session_backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = session_backend.leader()
+    state = replace(running(), uninstall=Uninstall(asked=True))
+    new = ServiceState.of_one_gang(state.spec, state.instance, state.settings)
+    store.commit([*first_writes(new), *writes_between(new, state)])
+    kept = len(store.load())
+    monkeypatch.setattr("dcos_tensorflow.state.zookeeper.split", partial(split, max_operations=1))
+    transact = ZooKeeperStore._transact
+    cuts = 0
+    while True:
+        left = iter([True])
+
+        def one_more(self: ZooKeeperStore, *arguments: Any, left: Any = left) -> None:
+            if next(left, None) is None:
+                raise InterruptedError
+            transact(self, *arguments)
+
+        monkeypatch.setattr(ZooKeeperStore, "_transact", one_more)
+        try:
+            store.erase()
+        except InterruptedError:
+            cuts += 1
+        else:
+            break
+        assert not (values := store.load()) or is_uninstalling(values)
+    assert cuts == kept
+    assert store.load() == {}
 
 
 def test_nodes_made_with_credentials_are_closed_to_everyone_else(

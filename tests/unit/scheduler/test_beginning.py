@@ -16,6 +16,7 @@ from dcos_tensorflow.core.model.job import JobPhase, JobState
 from dcos_tensorflow.core.model.service_state import LaunchSettings, Uninstall
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
+from dcos_tensorflow.state.paths import erase_order
 from sample_states import with_job
 from scheduled_jobs import command_job
 
@@ -135,9 +136,12 @@ def test_an_uninstall_of_nothing_writes_nothing_of_a_new_service(store):
 
 def test_an_erase_that_was_cut_short_makes_no_new_service(store):
     stored(store, uninstalling=True)
-    store.values = {paths.SERVICE: store.values[paths.SERVICE]}
-    with pytest.raises(UninstallGoesOn):
-        begin(store, SPEC, SETTINGS)
+    order = sorted(store.values, key=erase_order)
+    assert order[-1] == paths.SERVICE
+    for path in order[:-1]:
+        del store.values[path]
+        with pytest.raises(UninstallGoesOn):
+            begin(store, SPEC, SETTINGS)
     assert not begin(store, SPEC, SETTINGS, uninstall=True).subscribe
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dcos_tensorflow.state.paths import erase_order
 
 
-def test_an_erase_begins_with_what_makes_a_service_and_ends_with_the_job() -> None:
+def test_an_erase_begins_with_what_makes_a_service_and_ends_with_the_service() -> None:
     """Whatever a crash leaves is no service, and says to the last that it is being uninstalled."""
-    values = ["Properties/job", "ConfigTarget", "Tasks/ps-0/TaskInfo", "Properties/a", "Plans"]
-    order = sorted([*values, "SchemaVersion", "Properties", "FrameworkID"], key=erase_order)
+    values = ["Properties/service", "ConfigTarget", "Tasks/ps-0/TaskInfo", "Properties/a", "Plans"]
+    order = sorted([*values, "FrameworkID"], key=erase_order)
     assert order[0] == "ConfigTarget"
-    assert order[-4:] == ["FrameworkID", "Properties/job", "Properties", "SchemaVersion"]
+    assert order[-2:] == ["FrameworkID", "Properties/service"]
