@@ -11,13 +11,27 @@ from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
-from dcos_tensorflow.core.model.events import ConfigurationChanged, UninstallRequested
+from dcos_tensorflow.core.model.actions import Kill, Reconcile
+from dcos_tensorflow.core.model.events import (
+    ConfigurationChanged,
+    Registered,
+    Tick,
+    UninstallRequested,
+)
 from dcos_tensorflow.core.model.job import JobPhase, JobState
-from dcos_tensorflow.core.model.service_state import LaunchSettings, Uninstall
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.service_state import (
+    LaunchSettings,
+    Reconciliation,
+    ServiceState,
+    Uninstall,
+)
+from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec
+from dcos_tensorflow.core.model.task import TaskState, mesos_task_id
+from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
+from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.state.paths import erase_order
-from sample_states import with_job
+from sample_states import a_record, with_job, with_records
 from scheduled_jobs import command_job
 
 SETTINGS = LaunchSettings()
@@ -150,3 +164,66 @@ def test_a_job_record_that_cannot_be_read_is_told_with_its_path(store):
     store.values[paths.job("main")] = b"{"
     with pytest.raises(StateUnreadable, match=paths.job("main")):
         begin(store, SPEC, SETTINGS)
+
+
+# A clock that was a day ahead when the state was written, and is right again
+
+DAY = 86_400.0
+
+
+def stored_a_day_ahead(store: Values, record: dict[str, object], **job: object):
+    """Let the store hold a job whose every time lies a day ahead; return what is begun with."""
+    spec = replace(SPEC, retry=RetrySpec(max_backoff_seconds=100.0))
+    before = stored(store, spec)
+    ahead = time.time() + DAY
+    times = dict.fromkeys(("launched_at", "changed_at", "ordered_at"), ahead)
+    workers = [
+        a_record(name, **{"task_id": mesos_task_id(spec.name, name, "unique"), **times, **record})
+        for name in ("worker-0", "worker-1")
+    ]
+    job = {"phase_since": ahead, "started_at": ahead, "deployed": True, **job}
+    due = {"restart_at": ahead + 90.0} if job["phase"] is JobPhase.BACKING_OFF else {}
+    store.commit(writes_between(before, with_records(with_job(before, **job, **due), *workers)))
+    return begin(store, spec, SETTINGS).state
+
+
+def actions_after(state: ServiceState, *seconds: float):
+    """Return what the real step does as time passes, and the state that it comes to."""
+    began, actions = steady_time(), []
+    for event, at in ((Registered("f-1", "127.0.0.1:5050"), 0.0), *((Tick(), s) for s in seconds)):
+        decision = step(state, (event,), began + at)
+        state = decision.state
+        actions += decision.actions
+    return actions, state
+
+
+def test_a_wrong_clock_of_before_holds_up_no_back_off(store):
+    held = {"start": 2, "held": True}
+    state = stored_a_day_ahead(
+        store, held, phase=JobPhase.BACKING_OFF, restarting=("worker-0", "worker-1")
+    )
+    assert actions_after(state, 1.0)[1].job.phase is JobPhase.BACKING_OFF
+    # No back-off is longer than the longest with its jitter.
+    assert actions_after(state, 201.0)[1].job.phase is not JobPhase.BACKING_OFF
+
+
+def test_a_wrong_clock_of_before_holds_up_no_kill(store):
+    ordered = {"killed_at": time.time() + DAY, "kill_reason": "the job is ending"}
+    state = stored_a_day_ahead(store, ordered, phase=JobPhase.ENDING)
+    actions, _ = actions_after(state, 60.0)
+    killed = {action.task_id for action in actions if isinstance(action, Kill)}
+    assert killed == {record.task_id for record in state.tasks.values()}
+
+
+def test_a_wrong_clock_of_before_holds_up_no_reconciliation(store):
+    state = stored_a_day_ahead(store, {"state": TaskState.LAUNCHING}, phase=JobPhase.STAGING)
+    everybody = {(record.task_id, record.agent_id) for record in state.tasks.values()}
+    actions, registered = actions_after(state)
+    assert asked_by(actions) == everybody
+    # Later, when nobody owes an answer, silence after a launch is noticed by the stored time.
+    settled = replace(registered, reconciliation=Reconciliation(implicit_at=float("inf")))
+    assert asked_by(step(settled, (Tick(),), steady_time() + 60.0).actions) == everybody
+
+
+def asked_by(actions) -> set[tuple[str, str]]:
+    return {pair for action in actions if isinstance(action, Reconcile) for pair in action.tasks}
