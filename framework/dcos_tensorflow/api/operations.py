@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dcos_tensorflow.api.verbs import PLAN_VERBS, POD_VERBS
 from dcos_tensorflow.api.views.health import Health
@@ -32,6 +33,7 @@ class Answer:
 class Operation:
     """One method of one path. ``id`` is what ``api.app`` finds its endpoint by.
 
+    ``tag`` is the part of the API that it belongs to, by the first part of the path.
     ``query`` are the names of the parameters in the query and what they mean, ``body`` the schema
     of what may be sent. ``is_open`` says that it is answered without the token. ``needs_state``
     says that it is answered 503 while this scheduler has no state to show.
@@ -40,7 +42,6 @@ class Operation:
     id: str
     method: str
     path: str
-    tag: str
     summary: str
     answers: Mapping[int, Answer]
     query: Mapping[str, str] = field(default_factory=dict)
@@ -50,10 +51,27 @@ class Operation:
     needs_state: bool = True
 
     @property
+    def tag(self) -> str:
+        """Return the name of the part of the API that it belongs to."""
+        first = self.path.split("/")[2]
+        return _TAGS.get(first, first)
+
+    @property
     def is_verb(self) -> bool:
         """Say whether it orders something; the others only show."""
         return self.method != "GET"
 
+
+#: What paths belong to that do not begin with the name of their tag.
+_TAGS = {
+    "plan": "plans",
+    "pod": "pods",
+    "cluster": "job",
+    "why": "job",
+    "uninstall": "job",
+    "health": "state",
+    "openapi.json": "state",
+}
 
 _NOT_FOUND = Answer("there is none of this name: the text `Element not found`", TEXT)
 _NONSENSE = Answer("the request makes no sense; the message says why", "Message")
@@ -67,213 +85,148 @@ _PLAN = {
     202: Answer("the plan is in progress", "Plan"),
     417: Answer("the plan has errors", "Plan"),
 }
+_CONFIGURATION = {
+    200: Answer("the configuration", "Configuration"),
+    400: Answer("that is no UUID", "Message"),
+    404: _NOT_FOUND,
+}
+_FRAMEWORK_ID = {
+    200: Answer("as it is now", "Names"),
+    404: Answer("not registered yet, or not any more: `Element not found`", TEXT),
+}
+_PART = {
+    200: Answer("whole lines while there is more; `next_offset` is where to go on", "Part"),
+    400: _NONSENSE,
+    403: Answer("the file holds a secret", "Message"),
+    404: Answer(
+        "no such task: the text `Element not found`; no such file, or not yet: the message",
+        "Message",
+    ),
+    503: Answer(
+        "the agent cannot be asked, this scheduler does not lead, or its state is not"
+        " loaded; the message says which",
+        "Message",
+    ),
+}
+_PART_QUERY = {
+    "offset": "first byte; 0 if it is not said",
+    "length": "most bytes; 65536 if it is not said, and never more",
+    "task_id": "an earlier attempt by its Mesos task id, together with its agent_id",
+    "agent_id": "id of the agent on which that attempt ran",
+}
+_HEALTH = {
+    int(health): Answer(
+        health.name.lower().replace("_", " "), "" if health in (204, 205) else "Health"
+    )
+    for health in sorted(Health)
+}
+_ARTIFACT = {200: Answer("the file", BYTES), 404: _NOT_FOUND}
+_DOCUMENT = {200: Answer("an OpenAPI 3.1 document", "Any")}
 
 
 def _show(
-    identifier: str,
-    path: str,
-    tag: str,
-    summary: str,
-    schema: str,
-    *,
-    query: Mapping[str, str] | None = None,
+    identifier: str, path: str, summary: str, schema: str, query: Mapping[str, str] | None = None
 ) -> Operation:
-    answers = {200: Answer("as it is now", schema)}
-    if "{" in path:
-        answers[404] = _NOT_FOUND
-    return Operation(identifier, "GET", path, tag, summary, answers, query or {})
+    """Return what answers 200 with what it shows, and nothing else of its own."""
+    answers = {200: Answer("as it is now", schema)} | ({404: _NOT_FOUND} if "{" in path else {})
+    return _get(identifier, path, summary, answers, query=query or {})
 
+
+def _get(
+    identifier: str, path: str, summary: str, answers: Mapping[int, Answer], **more: Any
+) -> Operation:
+    return Operation(identifier, "GET", path, summary, answers, **more)
+
+
+_OPEN: Mapping[str, bool] = {"is_open": True, "needs_state": False}
 
 _SHOWN = (
-    _show("plans", "/v1/plans", "plans", "The names of all plans", "Names"),
-    Operation(
-        "plan",
-        "GET",
-        "/v1/plans/{plan}",
-        "plans",
-        "A plan with its phases and steps",
-        {**_PLAN, 404: _NOT_FOUND},
-    ),
-    Operation(
-        "deploy_plan",
-        "GET",
-        "/v1/plan",
-        "plans",
-        "The plan `deploy`; older than `/v1/plans`",
-        _PLAN,
-    ),
-    _show("pods", "/v1/pod", "pods", "The names of all tasks, launched or not", "Names"),
-    _show("pods_status", "/v1/pod/status", "pods", "All tasks by role", "PodsStatus"),
-    _show("pod_status", "/v1/pod/{name}/status", "pods", "Id and state of a task", "PodInstance"),
+    _show("plans", "/v1/plans", "The names of all plans", "Names"),
+    _get("plan", "/v1/plans/{plan}", "A plan with its phases and steps", _PLAN | {404: _NOT_FOUND}),
+    _get("deploy_plan", "/v1/plan", "The plan `deploy`; older than `/v1/plans`", _PLAN),
+    _show("pods", "/v1/pod", "The names of all tasks, launched or not", "Names"),
+    _show("pods_status", "/v1/pod/status", "All tasks by role", "PodsStatus"),
+    _show("pod_status", "/v1/pod/{name}/status", "Id and state of a task", "PodInstance"),
     _show(
         "pod_info",
         "/v1/pod/{name}/info",
-        "pods",
         "TaskInfo and TaskStatus of a task, without command and environment",
         "TaskInfos",
     ),
-    Operation(
+    _get(
         "pod_file",
-        "GET",
         "/v1/pod/{name}/files/{file}",
-        "pods",
         "A part of a file of a task's sandbox, such as `stdout`",
-        {
-            200: Answer("whole lines while there is more; `next_offset` is where to go on", "Part"),
-            400: _NONSENSE,
-            403: Answer("the file holds a secret", "Message"),
-            404: Answer(
-                "no such task: the text `Element not found`; no such file, or not yet: the message",
-                "Message",
-            ),
-            503: Answer(
-                "the agent cannot be asked, this scheduler does not lead, or its state is not"
-                " loaded; the message says which",
-                "Message",
-            ),
-        },
-        query={
-            "offset": "first byte; 0 if it is not said",
-            "length": "most bytes; 65536 if it is not said, and never more",
-            "task_id": "an earlier attempt by its Mesos task id, together with its agent_id",
-            "agent_id": "id of the agent on which that attempt ran",
-        },
+        _PART,
+        query=_PART_QUERY,
     ),
-    _show("endpoints", "/v1/endpoints", "endpoints", "The roles that listen", "Names"),
-    _show(
-        "endpoint",
-        "/v1/endpoints/{name}",
-        "endpoints",
-        "Where the live tasks of a role listen",
-        "Endpoint",
-    ),
-    Operation(
-        "framework_id",
-        "GET",
-        "/v1/state/frameworkId",
-        "state",
-        "The framework id, in a list",
-        {
-            200: Answer("as it is now", "Names"),
-            404: Answer("not registered yet, or not any more: `Element not found`", TEXT),
-        },
-    ),
-    _show("properties", "/v1/state/properties", "state", "The names of all properties", "Names"),
-    _show("property", "/v1/state/properties/{name}", "state", "The value of a property", "Any"),
+    _show("endpoints", "/v1/endpoints", "The roles that listen", "Names"),
+    _show("endpoint", "/v1/endpoints/{name}", "Where the live tasks of a role listen", "Endpoint"),
+    _get("framework_id", "/v1/state/frameworkId", "The framework id, in a list", _FRAMEWORK_ID),
+    _show("properties", "/v1/state/properties", "The names of all properties", "Names"),
+    _show("property", "/v1/state/properties/{name}", "The value of a property", "Any"),
     _show(
         "configurations",
         "/v1/configurations",
-        "configurations",
         "The ids of all configurations that are kept, the target's first",
         "Names",
     ),
-    _show("target_id", "/v1/configurations/targetId", "configurations", "The target's id", "Names"),
+    _show("target_id", "/v1/configurations/targetId", "The target's id", "Names"),
     _show(
         "target",
         "/v1/configurations/target",
-        "configurations",
         "The target: its outline, the whole spec, the options as they were given",
         "Configuration",
     ),
-    Operation(
-        "configuration",
-        "GET",
-        "/v1/configurations/{id}",
-        "configurations",
-        "A configuration by its id",
-        {
-            200: Answer("the configuration", "Configuration"),
-            400: Answer("that is no UUID", "Message"),
-            404: _NOT_FOUND,
-        },
-    ),
-    _show(
-        "offers",
-        "/v2/debug/offers",
-        "debug",
-        "What became of the newest 100 offers, and why",
-        "Offers",
-    ),
-    _show("offers_v1", "/v1/debug/offers", "debug", "The same as `/v2/debug/offers`", "Offers"),
+    _get("configuration", "/v1/configurations/{id}", "A configuration by its id", _CONFIGURATION),
+    _show("offers", "/v2/debug/offers", "What became of the newest 100 offers, and why", "Offers"),
+    _show("offers_v1", "/v1/debug/offers", "The same as `/v2/debug/offers`", "Offers"),
     _show(
         "debug_plans",
         "/v1/debug/plans",
-        "debug",
         "Outline of the plans and counts of steps",
         "DebugPlans",
-        query=_SELECTION,
+        _SELECTION,
     ),
     _show(
         "debug_task_statuses",
         "/v1/debug/taskStatuses",
-        "debug",
         "Mesos state of each task, by plan, phase and step",
         "TaskStatuses",
-        query=_SELECTION,
+        _SELECTION,
     ),
     _show(
         "debug_reservations",
         "/v1/debug/reservations",
-        "debug",
         "The resource ids of what is reserved, by the host that it is on",
         "Reservations",
     ),
     _show(
         "cluster",
         "/v1/cluster",
-        "job",
         "The ClusterSpec of the current epoch, and what each task is told of it",
         "Cluster",
     ),
     _show(
         "cluster_of_task",
         "/v1/cluster/{name}",
-        "job",
         "What one task is told of the ClusterSpec",
         "TaskOfCluster",
     ),
-    _show("job", "/v1/job", "job", "Where the job stands, how it ended, each task's part", "Job"),
-    _show("why", "/v1/why", "job", "Why the job is not further: per task, per offer", "Why"),
-    _show("metrics", "/v1/metrics", "metrics", "All metrics as Dropwizard's JSON", "Metrics"),
-    _show(
-        "prometheus", "/v1/metrics/prometheus", "metrics", "All metrics as Prometheus' text", TEXT
-    ),
-    Operation(
+    _show("job", "/v1/job", "Where the job stands, how it ended, each task's part", "Job"),
+    _show("why", "/v1/why", "Why the job is not further: per task, per offer", "Why"),
+    _show("metrics", "/v1/metrics", "All metrics as Dropwizard's JSON", "Metrics"),
+    _show("prometheus", "/v1/metrics/prometheus", "All metrics as Prometheus' text", TEXT),
+    _get(
         "health",
-        "GET",
         "/v1/health",
-        "state",
         "The health: the HTTP status is the number",
-        {
-            int(health): Answer(
-                health.name.lower().replace("_", " "),
-                "" if health in (204, 205) else "Health",
-            )
-            for health in sorted(Health)
-        },
+        _HEALTH,
         query={"verbose": "give the reasons too; they need the token"},
-        is_open=True,
-        needs_state=False,
+        **_OPEN,
     ),
-    Operation(
-        "artifact",
-        "GET",
-        "/v1/artifacts/{name}",
-        "artifacts",
-        "A file that tasks fetch",
-        {200: Answer("the file", BYTES), 404: _NOT_FOUND},
-        is_open=True,
-        needs_state=False,
-    ),
-    Operation(
-        "openapi",
-        "GET",
-        "/v1/openapi.json",
-        "state",
-        "This document",
-        {200: Answer("an OpenAPI 3.1 document", "Any")},
-        needs_state=False,
-    ),
+    _get("artifact", "/v1/artifacts/{name}", "A file that tasks fetch", _ARTIFACT, **_OPEN),
+    _get("openapi", "/v1/openapi.json", "This document", _DOCUMENT, needs_state=False),
 )
 
 _PLAN_SUMMARIES = {
@@ -296,61 +249,24 @@ _VERB_PARAMETERS = {
 }
 
 
-def _plan_verb(word: str, path: str, identifier: str, what: str) -> Operation:
-    return Operation(
-        identifier,
-        "POST",
-        path,
-        "plans",
-        _PLAN_SUMMARIES[word].format(what),
-        {
-            200: Answer("received; it is carried out afterwards", "Received"),
-            208: Answer("it is so already", "Message"),
-            400: _NONSENSE,
-            404: _NOT_FOUND,
-            409: Answer("it cannot be done; the message says why", "Message"),
-        },
-        query=_VERB_PARAMETERS,
-        body="NoParameters" if word == "start" else "",
-    )
-
-
-def _pod_verb(word: str) -> Operation:
-    return Operation(
-        f"pod_{word}",
-        "POST",
-        f"/v1/pod/{{name}}/{word}",
-        "pods",
-        _POD_SUMMARIES[word],
-        {
-            200: Answer("received, or so already", "PodAnswer"),
-            **({400: _NONSENSE} if word in ("pause", "resume") else {}),
-            404: Answer(
-                "no such task: the text `Element not found`, or which of the body's names are none",
-                "NoSuchTasks",
-            ),
-            409: Answer("it cannot be done; the message says why", "Message"),
-        },
-        body="Names" if word in ("pause", "resume") else "",
-    )
-
-
-def _end(identifier: str, path: str, summary: str) -> Operation:
-    return Operation(
-        identifier,
-        "POST",
-        path,
-        "job",
-        summary,
-        {
-            200: Answer("received; it is carried out afterwards", "Received"),
-            208: Answer("it is so already", "Message"),
-            400: _NONSENSE,
-        },
-        body="Reason",
-    )
-
-
+_RECEIVED = {
+    200: Answer("received; it is carried out afterwards", "Received"),
+    208: Answer("it is so already", "Message"),
+    400: _NONSENSE,
+}
+_STEERED = {
+    **_RECEIVED,
+    404: _NOT_FOUND,
+    409: Answer("it cannot be done; the message says why", "Message"),
+}
+_POD_STEERED = {
+    200: Answer("received, or so already", "PodAnswer"),
+    404: Answer(
+        "no such task: the text `Element not found`, or which of the body's names are none",
+        "NoSuchTasks",
+    ),
+    409: _STEERED[409],
+}
 _CHANGED = {
     200: Answer(
         "received: the id of the new target, the tasks that get a new container", "Changed"
@@ -358,6 +274,26 @@ _CHANGED = {
     208: Answer("it is the target already", "Unchanged"),
     417: Answer("the running service cannot become that; nothing changes", "Message"),
 }
+
+
+def _post(
+    identifier: str, path: str, summary: str, answers: Mapping[int, Answer], **more: Any
+) -> Operation:
+    return Operation(identifier, "POST", path, summary, answers, **more)
+
+
+def _plan_verb(word: str, path: str, identifier: str, what: str) -> Operation:
+    summary, body = _PLAN_SUMMARIES[word].format(what), "NoParameters" if word == "start" else ""
+    return _post(identifier, path, summary, _STEERED, query=_VERB_PARAMETERS, body=body)
+
+
+def _pod_verb(word: str) -> Operation:
+    path, summary = f"/v1/pod/{{name}}/{word}", _POD_SUMMARIES[word]
+    if word not in ("pause", "resume"):
+        return _post(f"pod_{word}", path, summary, _POD_STEERED)
+    # These take the names of tasks, which can be nonsense.
+    return _post(f"pod_{word}", path, summary, _POD_STEERED | {400: _NONSENSE}, body="Names")
+
 
 _VERBS = (
     *(
@@ -369,44 +305,41 @@ _VERBS = (
         for word in PLAN_VERBS
     ),
     *(_pod_verb(word) for word in POD_VERBS),
-    _end("stop", "/v1/job/stop", "End the job"),
-    Operation(
+    _post("stop", "/v1/job/stop", "End the job", _RECEIVED, body="Reason"),
+    _post(
         "update",
-        "POST",
         "/v1/job/update",
-        "job",
         "Go over to other options: the body is the whole options document",
-        {**_CHANGED, 400: Answer("the options are wrong; nothing changes", "Problems")},
+        _CHANGED | {400: Answer("the options are wrong; nothing changes", "Problems")},
         body="Options",
         body_is_required=True,
     ),
-    Operation(
+    _post(
         "check_update",
-        "POST",
         "/v1/job/check",
-        "job",
         "Say what an update to these options would do, and change nothing",
-        {**_CHANGED, 400: Answer("the options are wrong", "Problems")},
+        _CHANGED | {400: Answer("the options are wrong", "Problems")},
         body="Options",
         body_is_required=True,
     ),
-    Operation(
+    _post(
         "rollback",
-        "POST",
         "/v1/job/rollback",
-        "job",
         "Go back to a configuration of before; without a body to the only other one",
-        {**_CHANGED, 400: _NONSENSE, 404: _NOT_FOUND},
+        _CHANGED | {400: _NONSENSE, 404: _NOT_FOUND},
         body="WantedConfiguration",
     ),
-    _end(
-        "uninstall", "/v1/uninstall", "End everything, leave nothing behind; cannot be taken back"
+    _post(
+        "uninstall",
+        "/v1/uninstall",
+        "End everything, leave nothing behind; cannot be taken back",
+        _RECEIVED,
+        body="Reason",
     ),
     Operation(
         "refresh",
         "PUT",
         "/v1/state/refresh",
-        "state",
         "Refresh the cache of the state, of which there is none",
         {409: Answer("there is no cache", "Message")},
     ),
