@@ -8,6 +8,7 @@ Every answer is one view of one state; nothing is kept between requests.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -30,7 +31,6 @@ from dcos_tensorflow.api.answers import (
     not_found_answer,
     options_answer,
 )
-from dcos_tensorflow.api.artifacts import is_artifact_name
 from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_text
 from dcos_tensorflow.api.operations import OPERATIONS
 from dcos_tensorflow.api.redaction import redact_text, secret_values
@@ -60,6 +60,9 @@ _MAX_BODY_BYTES = 65536
 _MAX_OPTIONS_BYTES = 1_000_000
 #: How many files are read at once: agents that do not answer must not take all threads.
 _READERS = 8
+
+#: The names of files that tasks fetch: no separator, no leading dot.
+_ARTIFACT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 #: What errors name, for whoever has mistyped one.
 _VERBS = [f"{found.method} {found.path}" for found in OPERATIONS if found.is_verb]
@@ -229,9 +232,10 @@ class _Api:
         return json_answer(body, int(value), self._secrets(state) if state is not None else ())
 
     def _artifact(self, request: Request) -> Response:
-        # Open without the token: Mesos' fetcher has none.
+        # Open without the token: Mesos' fetcher has none. There is no listing, and the names that
+        # ``scheduler.artifacts`` gives carry a hash of the content: nobody can guess one.
         name = _part(request, "name")
-        path = self._source.artifact(name) if is_artifact_name(name) else None
+        path = self._source.artifact(name) if _ARTIFACT.fullmatch(name) else None
         if path is None or not path.is_file():
             raise ElementNotFound(name)
         return FileResponse(

@@ -16,14 +16,16 @@ class ApiServer:
     """The API at one address. ``start`` and ``stop`` are called once each."""
 
     def __init__(self, app: ASGIApp, host: str = "127.0.0.1", port: int = 0) -> None:
+        #: ``host:port`` as it was bound; empty before the start.
+        self.address = ""
         self._app = app
         self._server = AsgiServer("the API", host, port, grace_seconds=_GRACE_SECONDS)
 
     def start(self) -> str:
-        """Bind, serve, and return ``host:port`` as it was bound. Raises ServerNotStarted."""
-        address = self._server.bind()
+        """Bind, serve, and return ``address``. Raises ServerNotStarted."""
+        self.address = self._server.bind()
         self._server.serve(self._app, "api-server")
-        return address
+        return self.address
 
     def stop(self) -> None:
         """Stop serving; returns when the thread has ended. Harmless when it never started."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import CliError
@@ -17,56 +16,28 @@ from dcos_tensorflow.cli.errors import CliError
 HOME_VARIABLE = "DCOS_TENSORFLOW_HOME"
 
 
-@dataclass(frozen=True)
 class ServiceDirectory:
     """The folder of one service. The folders exist once ``prepare`` was called."""
 
-    path: Path
-
-    @property
-    def database(self) -> Path:
-        """Return the SQLite file that holds the state when nothing else is asked for."""
-        return self.path / "state.db"
-
-    @property
-    def state_url(self) -> str:
-        """Return the URL of ``database``."""
-        return f"sqlite:///{self.database}"
-
-    @property
-    def checkpoints(self) -> Path:
-        """Return where the tasks of a local job keep their checkpoints together."""
-        return self.path / "checkpoints"
-
-    @property
-    def artifacts(self) -> Path:
-        """Return where the files lie that tasks fetch."""
-        return self.path / "artifacts"
-
-    @property
-    def cluster(self) -> Path:
-        """Return the folder of the embedded cluster that lives as long as one run."""
-        return self.path / "cluster"
-
-    @property
-    def task_logs(self) -> Path:
-        """Return the folder that leads to the sandbox of each task of the last local job."""
-        return self.path / "tasks"
-
-    @property
-    def log(self) -> Path:
-        """Return the scheduler's log."""
-        return self.path / "scheduler.log"
-
-    @property
-    def registration(self) -> Path:
-        """Return the file by which a running scheduler is found."""
-        return self.path / "scheduler.json"
-
-    @property
-    def last_end(self) -> Path:
-        """Return the file that tells how the last job ended."""
-        return self.path / "last-job.json"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        #: The SQLite file that holds the state when nothing else is asked for, and its URL.
+        self.database = path / "state.db"
+        self.state_url = f"sqlite:///{self.database}"
+        #: Where the tasks of a local job keep their checkpoints together.
+        self.checkpoints = path / "checkpoints"
+        #: Where the files lie that tasks fetch.
+        self.artifacts = path / "artifacts"
+        #: The folder of the embedded cluster that lives as long as one run.
+        self.cluster = path / "cluster"
+        #: Leads to the sandbox of each task of the last local job.
+        self.task_logs = path / "tasks"
+        #: The scheduler's log.
+        self.log = path / "scheduler.log"
+        #: The file by which a running scheduler is found.
+        self.registration = path / "scheduler.json"
+        #: The file that tells how the last job ended.
+        self.last_end = path / "last-job.json"
 
     def prepare(self) -> None:
         """Make the folders, readable by this user only. Raises CliError."""
@@ -74,26 +45,17 @@ class ServiceDirectory:
             make_folder(folder)
 
 
-@dataclass(frozen=True)
 class WorkDirectory:
     """The folder of all services of this user."""
 
-    path: Path
-
-    @property
-    def local(self) -> Path:
-        """Return the folder of the embedded cluster that ``local up`` leaves running."""
-        return self.path / "local"
-
-    @property
-    def services(self) -> Path:
-        """Return the folder of the services' folders."""
-        return self.path / "services"
-
-    @property
-    def crash_log(self) -> Path:
-        """Return the file that errors of ours are written to."""
-        return self.path / "crash.log"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        #: The folder of the embedded cluster that ``local up`` leaves running.
+        self.local = path / "local"
+        #: The folder of the services' folders.
+        self.services = path / "services"
+        #: The file that errors of ours are written to.
+        self.crash_log = path / "crash.log"
 
     def service(self, name: str) -> ServiceDirectory:
         """Return the folder of a service; ``/`` in its name becomes ``__``, as in ZooKeeper."""

@@ -81,10 +81,13 @@ class SchedulerError(Exception):
         self.exit_code = exit_code
 
 
-class RunningApi(Protocol):
-    """An HTTP API that serves already."""
+class Api(Protocol):
+    """An HTTP API. ``address`` is its ``host:port`` once it has been started."""
 
     address: str
+
+    def start(self) -> str:
+        """Begin to serve, and return the address."""
 
     def stop(self) -> None:
         """Stop serving."""
@@ -105,7 +108,7 @@ class Scheduler:
         config: SchedulerConfig,
         *,
         job: Path | None = None,
-        serve_api: Callable[[Scheduler], RunningApi] | None = None,
+        serve_api: Callable[[Scheduler], Api] | None = None,
         spec_of: Callable[[Options], ServiceSpec] | None = None,
     ) -> None:
         self.spec = spec
@@ -120,7 +123,7 @@ class Scheduler:
         self._watchers: list[Callable[[Decision], None]] = []
         self._store: StateStore | None = None
         self._leadership: Leadership | None = None
-        self._api: RunningApi | None = None
+        self._api: Api | None = None
         self._loop: EventLoop | None = None
         self._gateway: MesosGateway | None = None
         self._subscription: Subscription | None = None
@@ -221,9 +224,8 @@ class Scheduler:
         self._store = open_store(
             config.state, self.spec.name, zookeeper_session_seconds=config.session_seconds
         )
-        if config.standby and self._serve_api is not None:
-            self._api = self._serve_api(self)
-            log.info("a standby, whose API listens on http://%s", self._api.address)
+        if config.standby and self._start_api():
+            log.info("a standby, whose API listens on http://%s", self.api_address)
         self._leadership = self._store.lead(
             f"{socket.gethostname()} pid {os.getpid()}",
             None if config.standby else config.leadership_timeout_seconds,
@@ -232,8 +234,7 @@ class Scheduler:
         )
         self._leader = ""
         log.info("leading the service %s", self.spec.name)
-        if self._api is None and self._serve_api is not None:
-            self._api = self._serve_api(self)
+        self._start_api()
         self._gateway = gateway = MesosGateway(self._mesos_config(), self._from_mesos, steady_time)
         beginning = begin(
             self._store,
@@ -309,6 +310,13 @@ class Scheduler:
             self._store.commit([Write(paths.FRAMEWORK_ID, None)])
 
     # Wiring.
+
+    def _start_api(self) -> bool:
+        """Serve the API, where there is one and it is not served yet; say whether there is one."""
+        if self._api is None and self._serve_api is not None:
+            self._api = self._serve_api(self)
+            self._api.start()
+        return self._api is not None
 
     def _running_loop(self) -> EventLoop:
         if self._loop is None:

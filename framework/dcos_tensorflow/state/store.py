@@ -19,39 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.state.errors import (
-    BadStatePath,
-    BadStateUrl,
-    FencedOut,
-    LeadershipTaken,
-    StateAccessDenied,
-    StateCorrupt,
-    StateError,
-    StateStorageFull,
-    StateTooLarge,
-    StateTooNew,
-    StateUnavailable,
-)
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
-
-__all__ = [
-    "BadStatePath",
-    "BadStateUrl",
-    "FencedOut",
-    "Holder",
-    "Leadership",
-    "LeadershipTaken",
-    "StateAccessDenied",
-    "StateCorrupt",
-    "StateError",
-    "StateStorageFull",
-    "StateStore",
-    "StateTooLarge",
-    "StateTooNew",
-    "StateUnavailable",
-    "open_store",
-]
 
 
 class StateStore(Protocol):

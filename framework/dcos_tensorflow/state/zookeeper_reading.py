@@ -7,7 +7,6 @@ value takes one and each folder another. It only reads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from kazoo.client import KazooClient
 
@@ -48,7 +47,7 @@ class _Reading:
     def read(self, nodes: Sequence[str]) -> list[str]:
         """Read these nodes; returns those that are folders instead of values."""
         folders = []
-        for path, (data, stat) in self._session.pipeline(_get, nodes):
+        for path, (data, stat) in self._session.pipeline(KazooClient.get_async, nodes):
             if stat.numChildren:
                 folders.append(path)
             else:
@@ -59,7 +58,7 @@ class _Reading:
         """The nodes in these folders, and those folders that have none: they are values."""
         children: list[str] = []
         empty: list[str] = []
-        for folder, names in self._session.pipeline(_get_children, folders):
+        for folder, names in self._session.pipeline(KazooClient.get_children_async, folders):
             children += [f"{folder}/{name}" for name in names]
             if not names:
                 empty.append(folder)
@@ -68,11 +67,3 @@ class _Reading:
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def _get(client: KazooClient, path: str) -> Any:
-    return client.get_async(path)
-
-
-def _get_children(client: KazooClient, path: str) -> Any:
-    return client.get_children_async(path)

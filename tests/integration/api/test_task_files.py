@@ -16,7 +16,7 @@ import pytest
 from cluster_faults import FaultyCluster
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
-from dcos_tensorflow.cli.serving.served_job import SchedulerSource, ServedApi
+from dcos_tensorflow.cli.serving.served_job import SchedulerSource
 from dcos_tensorflow.core.model.container_spec import TaskSecret
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.local.cluster import AgentConfig
@@ -54,7 +54,7 @@ class Service:
         self.scheduler = Scheduler(
             spec,
             config,
-            serve_api=lambda s: ServedApi(ApiServer(create_app(SchedulerSource(s, {})))),
+            serve_api=lambda s: ApiServer(create_app(SchedulerSource(s, {}))),
         )
         self.scheduler.start()
         wait_until(self.scheduler, running)

@@ -23,7 +23,7 @@ from typing import Any
 from cluster_faults import FaultyCluster
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
-from dcos_tensorflow.cli.serving.served_job import SchedulerSource, ServedApi
+from dcos_tensorflow.cli.serving.served_job import SchedulerSource
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import Scheduler
@@ -283,8 +283,8 @@ class ScheduledTraining(Training):
         self.scheduler = Scheduler(service_spec(load(options)), config, serve_api=self._serve_api)
         self.scheduler.start()
 
-    def _serve_api(self, scheduler: Scheduler) -> ServedApi:
-        return ServedApi(ApiServer(create_app(SchedulerSource(scheduler, self.options))))
+    def _serve_api(self, scheduler: Scheduler) -> ApiServer:
+        return ApiServer(create_app(SchedulerSource(scheduler, self.options)))
 
     @property
     def api(self) -> str:

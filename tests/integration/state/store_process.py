@@ -13,8 +13,9 @@ import sys
 from typing import Any
 
 from dcos_tensorflow.core.model.actions import Write
+from dcos_tensorflow.state.errors import StateError
 from dcos_tensorflow.state.sqlite import SqliteStore
-from dcos_tensorflow.state.store import StateError, StateStore, open_store
+from dcos_tensorflow.state.store import StateStore, open_store
 
 #: A huge commit says that it has begun when it comes to the one step, and never ends: it stays at
 #: the other. Whoever kills it meanwhile may hit it anywhere, but not after its end. That is early:

@@ -14,18 +14,17 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.state.sqlite import SqliteStore
-from dcos_tensorflow.state.store import (
+from dcos_tensorflow.state.errors import (
     FencedOut,
     StateAccessDenied,
     StateCorrupt,
     StateError,
     StateStorageFull,
-    StateStore,
     StateTooNew,
     StateUnavailable,
-    open_store,
 )
+from dcos_tensorflow.state.sqlite import SqliteStore
+from dcos_tensorflow.state.store import StateStore, open_store
 
 FRAMEWORK = Path(__file__).resolve().parents[3] / "framework"
 
@@ -109,7 +108,9 @@ def test_a_read_only_directory_is_refused_clearly() -> None:
     folder = Path(tempfile.mkdtemp())  # tmp_path is closed to other users on its whole way
     folder.chmod(0o555)
     code = (
-        "import os, sys, dcos_tensorflow.state.sqlite; from dcos_tensorflow.state.store import *\n"
+        "import os, sys, dcos_tensorflow.state.sqlite\n"
+        "from dcos_tensorflow.state.errors import StateAccessDenied\n"
+        "from dcos_tensorflow.state.store import open_store\n"
         "os.setgid(65534); os.setuid(65534)\n"
         "try: open_store(sys.argv[1], 'tf')\n"
         "except StateAccessDenied as error: print(error)"

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dcos_tensorflow.core.model.actions import Write
-from dcos_tensorflow.state.leadership import Holder
-from dcos_tensorflow.state.paths import MAX_VALUE_BYTES
-from dcos_tensorflow.state.store import (
+from dcos_tensorflow.state.errors import (
     BadStatePath,
     FencedOut,
     LeadershipTaken,
@@ -18,6 +16,8 @@ from dcos_tensorflow.state.store import (
     StateTooLarge,
     StateTooNew,
 )
+from dcos_tensorflow.state.leadership import Holder
+from dcos_tensorflow.state.paths import MAX_VALUE_BYTES
 
 if TYPE_CHECKING:
     from conftest import Backend

@@ -20,16 +20,15 @@ from dcos_tensorflow.core.kept.restore import is_uninstalling
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.service_state import ServiceState, Uninstall
-from dcos_tensorflow.state.store import (
+from dcos_tensorflow.state.errors import (
     FencedOut,
     LeadershipTaken,
     StateAccessDenied,
     StateCorrupt,
     StateError,
-    StateStore,
     StateUnavailable,
-    open_store,
 )
+from dcos_tensorflow.state.store import StateStore, open_store
 from dcos_tensorflow.state.transactions import split
 from dcos_tensorflow.state.zookeeper import ZooKeeperStore
 from sample_states import running

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.api.access import OpenBinding, check_binding
-from dcos_tensorflow.api.artifacts import artifact_in
 from dcos_tensorflow.core.model.events import StopRequested
 from dcos_tensorflow.core.model.job import JobPhase
 from sample_states import a_state, running
@@ -271,10 +270,3 @@ class TestArtifacts:
 
         client.get("/v1/artifacts/%2e%2e")
         assert asked == []
-
-    def test_a_name_is_found_in_its_directory_only(self, tmp_path: Path) -> None:
-        (tmp_path / "a").write_text("x")
-
-        assert artifact_in(tmp_path, "a") == tmp_path.resolve() / "a"
-        assert artifact_in(tmp_path, "b") is None
-        assert artifact_in(tmp_path, f"../{tmp_path.name}/a") is None

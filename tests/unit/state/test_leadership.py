@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from dcos_tensorflow.state.errors import BadStatePath
 from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder, Leadership, this_process
 from dcos_tensorflow.state.paths import folder_name
-from dcos_tensorflow.state.store import BadStatePath
 
 
 @pytest.fixture

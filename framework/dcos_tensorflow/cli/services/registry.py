@@ -43,7 +43,7 @@ class Registration:
         except ProcessLookupError:
             return False
         except PermissionError:
-            return True
+            pass  # Another user's, and alive.
         return True
 
 

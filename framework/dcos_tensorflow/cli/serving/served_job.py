@@ -28,13 +28,11 @@ from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.model.events import Event, StopRequested, UninstallRequested
+from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import Outcome
-from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
 from dcos_tensorflow.mesos.address import parse_masters
-from dcos_tensorflow.mesos.agent_files import FilePart
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
 from dcos_tensorflow.options import Options, effective, load
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
@@ -53,30 +51,23 @@ _FIRST_SECONDS = 3.0
 
 
 class SchedulerSource:
-    """The scheduler as the API sees it (``api.source.StateSource``)."""
+    """The scheduler as the API sees it (``api.source.StateSource``), with the options it runs."""
 
     def __init__(self, scheduler: Scheduler, configuration: Mapping[str, Any]) -> None:
+        self.state = scheduler.state
+        self.leader = scheduler.leader
+        self.submit = scheduler.submit
+        self.configurations = scheduler.configurations
+        self.artifact = scheduler.artifact
+        self.read_file = TaskFiles(lambda: scheduler.files, self._framework_id).read
         self._scheduler = scheduler
         self._configuration = configuration
-        self._files = TaskFiles(lambda: scheduler.files, self._framework_id)
         #: What was asked for since, by configuration id; one of them may be the target now.
         self._changed: dict[str, Mapping[str, Any]] = {}
 
-    def state(self) -> ServiceState | None:
-        """Return the newest state."""
-        return self._scheduler.state()
-
-    def leader(self) -> str:
-        """Return who leads while this scheduler waits."""
-        return self._scheduler.leader()
-
-    def submit(self, event: Event) -> None:
-        """Hand an event to the event loop."""
-        self._scheduler.submit(event)
-
     def configuration(self) -> Mapping[str, Any]:
         """Return the options of the target, secrets hidden."""
-        state = self._scheduler.state()
+        state = self.state()
         if state is None or not self._changed:
             return self._configuration
         return self._changed.get(configuration_id(state.spec), self._configuration)
@@ -87,35 +78,9 @@ class SchedulerSource:
         self._changed[configuration_id(spec)] = effective(load(options))
         return spec
 
-    def configurations(self) -> Mapping[str, ServiceSpec]:
-        """Return every stored configuration by its id."""
-        return self._scheduler.configurations()
-
-    def artifact(self, name: str) -> Path | None:
-        """Return a file that tasks fetch."""
-        return self._scheduler.artifact(name)
-
-    def read_file(
-        self, agent_id: str, task_id: str, file: str, offset: int, length: int
-    ) -> FilePart:
-        """Return a part of a file of a task's sandbox. Raises AgentFilesError."""
-        return self._files.read(agent_id, task_id, file, offset, length)
-
     def _framework_id(self) -> str:
-        state = self._scheduler.state()
+        state = self.state()
         return state.framework_id if state is not None else ""
-
-
-class ServedApi:
-    """A running API (``scheduler.scheduler.RunningApi``)."""
-
-    def __init__(self, server: ApiServer) -> None:
-        self._server = server
-        self.address = server.start()
-
-    def stop(self) -> None:
-        """Stop serving."""
-        self._server.stop()
 
 
 class ServedJob:
@@ -267,10 +232,10 @@ class ServedJob:
             return []
         return files.tail(agent_id, state.framework_id, task_id, file, lines=400)
 
-    def _serve_api(self, scheduler: Scheduler) -> ServedApi:
+    def _serve_api(self, scheduler: Scheduler) -> ApiServer:
         source = SchedulerSource(scheduler, self._configuration)
         app = create_app(source, token=self.config.api_token, metrics=self._metrics)
-        return ServedApi(ApiServer(app, self.config.api_host, self.config.api_port))
+        return ApiServer(app, self.config.api_host, self.config.api_port)
 
     def _registration(self) -> Registration:
         return Registration(
