@@ -47,6 +47,12 @@ def megabytes(value: float) -> str:
     return f"{value / 1024:.3g} GB" if value >= 1024 else f"{value:.0f} MB"
 
 
+def amounts(cpus: float, mem: float, disk: float, gpus: float) -> str:
+    """Return what a task needs or a machine has, e.g. ``2 cpus, 4 GB memory, 10 GB disk``."""
+    text = f"{cpus:g} cpus, {megabytes(mem)} memory, {megabytes(disk)} disk"
+    return f"{text}, {gpus:g} gpu{'s' * (gpus != 1)}" if gpus else text
+
+
 def words(name: str) -> str:
     """Return the name of a result as words: ``test_accuracy`` becomes ``test accuracy``."""
     return name.replace("_", " ").strip()

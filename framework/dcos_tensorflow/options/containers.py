@@ -14,10 +14,10 @@ from dcos_tensorflow.options.container_values import ProcessLimit, SecretSource
 from dcos_tensorflow.options.environment_checks import RESERVED_VARIABLES
 from dcos_tensorflow.options.errors import Finding
 from dcos_tensorflow.options.models import Options
+from dcos_tensorflow.options.role_models import ROLE_GROUPS
 
 #: What docker run --ulimit does not take (github.com/docker/go-units, ulimit.go).
 _NO_ULIMIT = ("RLIMIT_AS",)
-_GROUPS = ("parameter_server", "chief", "worker", "gpu_worker", "evaluator", "tensorboard")
 
 
 def secrets_of(options: Options, group: str) -> tuple[TaskSecret, ...]:
@@ -53,11 +53,11 @@ def container_findings(options: Options, with_image: Sequence[str]) -> Iterator[
 
     ``with_image`` are the groups of the roles whose tasks run in a container image.
     """
-    for group in ("service", *_GROUPS):
+    for group in ("service", *ROLE_GROUPS):
         section = getattr(options, group)
         yield from _secrets(f"{group}.secrets", section.secrets)
         yield from _limits(f"{group}.rlimits", section.rlimits)
-        for other in ("service", *_GROUPS) if group == "service" else ("service", group):
+        for other in ("service", *ROLE_GROUPS) if group == "service" else ("service", group):
             yield from _both(group, section.secrets, other, getattr(options, other).env)
     if options.service.containerizer == "docker" and with_image:
         yield from _docker(options, with_image)

@@ -15,27 +15,17 @@ from dcos_tensorflow.options.errors import Finding
 from dcos_tensorflow.options.images import tensorflow_image
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.role_models import (
+    ROLE_GROUPS,
     Chief,
     Evaluator,
     GpuWorker,
-    ParameterServer,
+    RoleOptions,
     TensorBoard,
     Worker,
 )
 from dcos_tensorflow.options.storage_checks import storage_findings
 
-RoleOptions = ParameterServer | Chief | Worker | GpuWorker | Evaluator | TensorBoard
-
-#: The groups of options that describe a kind of task.
-ROLE_GROUPS = (
-    "parameter_server",
-    "chief",
-    "worker",
-    "gpu_worker",
-    "evaluator",
-    "tensorboard",
-)
-#: Those of them that are members of the ClusterSpec.
+#: The groups of the roles that are members of the ClusterSpec.
 GANG_GROUPS = ("parameter_server", "chief", "worker", "gpu_worker")
 _TRAINING_GROUPS = ("chief", "worker", "gpu_worker")
 
@@ -95,25 +85,17 @@ def image_of(options: Options, group: str) -> str:
 
 
 def _unsupported(options: Options) -> Iterator[Finding]:
-    service = options.service
-    refused = (
-        (
-            "service.mesos_api_version",
-            service.mesos_api_version != "V1",
-            "only Mesos' HTTP API is supported",
-            "V1",
-        ),
-        (
-            "service.gcs_key",
-            bool(service.gcs_key),
+    api, key = "service.mesos_api_version", "service.gcs_key"
+    if options.service.mesos_api_version != "V1":
+        yield Finding(api, "only Mesos' HTTP API is supported", "V1", (api,))
+    if options.service.gcs_key:
+        yield Finding(
+            key,
             "a key in the options would be stored in plain text; set service.use_gcs_key_secret, "
             "and service.gcs_key_secret to the secret or the file that holds it",
             "empty text",
-        ),
-    )
-    for path, is_set, message, allowed in refused:
-        if is_set:
-            yield Finding(path, message, allowed, (path,))
+            (key,),
+        )
 
 
 def _job(options: Options) -> Iterator[Finding]:
@@ -166,23 +148,19 @@ def _evaluator(options: Options) -> Iterator[Finding]:
 
 
 def _kerberos(options: Options) -> Iterator[Finding]:
-    kerberos = options.service.security.kerberos
-    if not kerberos.enabled:
-        return
-    prefix = "service.security.kerberos"
+    kerberos, prefix = options.service.security.kerberos, "service.security.kerberos"
     needed = {
         "kdc.hostname": kerberos.kdc.hostname,
         "kdc.port": kerberos.kdc.port,
         "realm": kerberos.realm,
     }
-    for name, value in needed.items():
+    for name, value in needed.items() if kerberos.enabled else ():
         if not value:
-            yield Finding(
-                f"{prefix}.{name}",
-                f"is needed because {prefix}.enabled is true",
-                "",
-                (f"{prefix}.{name}", f"{prefix}.enabled"),
-            )
+            yield _needed(f"{prefix}.{name}", f"{prefix}.enabled")
+
+
+def _needed(path: str, because: str, allowed: str = "") -> Finding:
+    return Finding(path, f"is needed because {because} is true", allowed, (because, path))
 
 
 def _roles(options: Options) -> Iterator[Finding]:
@@ -324,39 +302,23 @@ def _addressing(options: Options) -> Iterator[Finding]:
 
 
 def _network(options: Options) -> Iterator[Finding]:
-    service = options.service
+    service, name = options.service, "service.virtual_network_name"
     if service.virtual_network_enabled and not service.virtual_network_name.strip():
-        yield Finding(
-            "service.virtual_network_name",
-            "is needed because service.virtual_network_enabled is true",
-            "the name of a network, such as dcos",
-            ("service.virtual_network_enabled", "service.virtual_network_name"),
-        )
+        allowed = "the name of a network, such as dcos"
+        yield _needed(name, "service.virtual_network_enabled", allowed)
 
 
 def _times(options: Options) -> Iterator[Finding]:
-    pairs = (
-        (
-            "gang.max_retry_seconds",
-            options.gang.max_retry_seconds,
-            "gang.retry_seconds",
-            options.gang.retry_seconds,
-        ),
-        (
-            "retry.max_backoff_seconds",
-            options.retry.max_backoff_seconds,
-            "retry.initial_backoff_seconds",
-            options.retry.initial_backoff_seconds,
-        ),
-    )
-    for longest_path, longest, first_path, first in pairs:
-        if longest < first:
-            yield Finding(
-                longest_path,
-                f"is less than {first_path}, which is {first:g}",
-                f"at least {first:g}",
-                (longest_path, first_path),
-            )
+    """The longest of several waits is not shorter than the first."""
+    for group, longest_name, first_name in (
+        ("gang", "max_retry_seconds", "retry_seconds"),
+        ("retry", "max_backoff_seconds", "initial_backoff_seconds"),
+    ):
+        section, longest_path = getattr(options, group), f"{group}.{longest_name}"
+        first_path, first = f"{group}.{first_name}", getattr(section, first_name)
+        if getattr(section, longest_name) < first:
+            message = f"is less than {first_path}, which is {first:g}"
+            yield Finding(longest_path, message, f"at least {first:g}", (longest_path, first_path))
 
 
 def _environments(options: Options) -> Iterator[Finding]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dcos_tensorflow.options.cross_checks import ROLE_GROUPS, count_of, gpus_of, role_options
+from dcos_tensorflow.options.cross_checks import count_of, gpus_of, role_options
 from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.role_models import TensorBoard
+from dcos_tensorflow.options.role_models import ROLE_GROUPS, TensorBoard
 from dcos_tensorflow.options.section import Section
 from dcos_tensorflow.options.storage import storage_spec
 

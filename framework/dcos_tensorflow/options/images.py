@@ -83,6 +83,4 @@ def with_images(options: Options, images: Mapping[str, TensorFlowImages]) -> Opt
         if service.gpu_tf_image == published.gpu
         else service.gpu_tf_image,
     }
-    changed = options.model_copy(update={"service": service.model_copy(update=chosen)})
-    changed._base_directory = options.base_directory
-    return changed
+    return options.model_copy(update={"service": service.model_copy(update=chosen)})

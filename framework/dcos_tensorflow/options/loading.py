@@ -20,7 +20,8 @@ from dcos_tensorflow.options import catalogue, document, kernel_checks
 from dcos_tensorflow.options.cross_checks import findings, role_options
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError, is_secret
 from dcos_tensorflow.options.models import Options
-from dcos_tensorflow.options.service import GROUP_OF_ROLE, service_spec
+from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
+from dcos_tensorflow.options.service import service_spec
 from dcos_tensorflow.options.storage_checks import KEY_REFUSED, STORAGE_GROUPS
 from dcos_tensorflow.options.storage_values import looks_like_key
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, GetJsonSchemaHandler
 from pydantic.config import JsonDict
 
+from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.options.container_values import (
     ProcessLimits,
     Secrets,
@@ -263,3 +264,17 @@ class TensorBoard(_Contained, _KeepsRunning, _BesideTheGang, _Sized, _Placed):
 
     names = called("TensorBoard", "TensorBoard")
     port: Port = _port(6006, "HTTP port of {one}: used when the agent has it free. 0 is any.")
+
+
+RoleOptions = ParameterServer | Chief | Worker | GpuWorker | Evaluator | TensorBoard
+
+#: The groups of options that describe a kind of task, in the order of ServiceSpec.roles.
+GROUP_OF_ROLE = {
+    TaskRole.PS: "parameter_server",
+    TaskRole.CHIEF: "chief",
+    TaskRole.WORKER: "worker",
+    TaskRole.GPU_WORKER: "gpu_worker",
+    TaskRole.EVALUATOR: "evaluator",
+    TaskRole.TENSORBOARD: "tensorboard",
+}
+ROLE_GROUPS = tuple(GROUP_OF_ROLE.values())

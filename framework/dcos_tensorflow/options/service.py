@@ -34,7 +34,6 @@ from dcos_tensorflow.options import catalogue, data_access, kernel_checks
 from dcos_tensorflow.options.containers import limits_of, secrets_of, shared_memory_of
 from dcos_tensorflow.options.cross_checks import (
     GANG_GROUPS,
-    RoleOptions,
     count_of,
     gpus_of,
     image_of,
@@ -47,23 +46,19 @@ from dcos_tensorflow.options.idle_options import idle_notes
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.network_values import network_labels
 from dcos_tensorflow.options.placement import parse_placement
-from dcos_tensorflow.options.role_models import GpuWorker, TensorBoard, Worker
+from dcos_tensorflow.options.role_models import (
+    GROUP_OF_ROLE,
+    GpuWorker,
+    RoleOptions,
+    TensorBoard,
+    Worker,
+)
 from dcos_tensorflow.options.storage import (
     shared_directories,
     shared_directory,
     storage_notes,
     storage_spec,
 )
-
-#: The roles in the order of ServiceSpec.roles, and where their options stand.
-GROUP_OF_ROLE = {
-    TaskRole.PS: "parameter_server",
-    TaskRole.CHIEF: "chief",
-    TaskRole.WORKER: "worker",
-    TaskRole.GPU_WORKER: "gpu_worker",
-    TaskRole.EVALUATOR: "evaluator",
-    TaskRole.TENSORBOARD: "tensorboard",
-}
 
 #: A task that TensorFlow is imported in needs about this much (measured, MB).
 _TENSORFLOW_MEM = 600

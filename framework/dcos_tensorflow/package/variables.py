@@ -123,9 +123,7 @@ def with_group_role(given: Options, environ: Mapping[str, str]) -> Options:
     if not enforced and role == _DEFAULT_ROLE:
         return given
     service = given.service.model_copy(update={"mesos_role": role})
-    changed = given.model_copy(update={"service": service})
-    changed._base_directory = given.base_directory
-    return changed
+    return given.model_copy(update={"service": service})
 
 
 def _takes_text(option: Option) -> bool:

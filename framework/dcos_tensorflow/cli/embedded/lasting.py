@@ -17,7 +17,7 @@ from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.output import say, say_lines, show_json
-from dcos_tensorflow.cli.wording import megabytes, sentence, table
+from dcos_tensorflow.cli.wording import amounts, sentence, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.local.agent.agent_config import APPS_ROLE
 from dcos_tensorflow.local.background_process import BackgroundProcessError
@@ -181,8 +181,6 @@ def _lines(status: ClusterStatus, work: WorkDirectory) -> list[str]:
 
 
 def _agent(agent: AgentConfig) -> str:
-    parts = [f"{agent.cpus:g} cpus, {megabytes(agent.mem)} memory, {megabytes(agent.disk)} disk"]
-    if agent.gpus:
-        parts.append(f"{agent.gpus} gpu{'s' * (agent.gpus != 1)}")
+    parts = [amounts(agent.cpus, agent.mem, agent.disk, agent.gpus)]
     parts += [f"{name}:{value}" for name, value in agent.attributes.items()]
     return ", ".join(parts)

@@ -44,7 +44,9 @@ class Answer:
     @property
     def message(self) -> str:
         """Return what was said, without the full stop."""
-        return _message(self.text)
+        document = self.document
+        told = document.get("message", self.text) if isinstance(document, dict) else self.text
+        return str(told).strip().rstrip(".")
 
     @property
     def is_missing(self) -> bool:
@@ -125,12 +127,3 @@ def connect(directory: ServiceDirectory, service: str) -> SchedulerClient:
     if found is None or not found.process_lives():
         raise SchedulerAway(f"No scheduler of {service} runs on this machine.")
     return SchedulerClient(found)
-
-
-def _message(text: str) -> str:
-    try:
-        document = json.loads(text)
-    except ValueError:
-        return text.strip().rstrip(".")
-    message = document.get("message", text) if isinstance(document, dict) else text
-    return str(message).strip().rstrip(".")

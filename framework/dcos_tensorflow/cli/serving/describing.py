@@ -7,7 +7,7 @@ from typing import Any
 
 from dcos_tensorflow.cli.embedded.fitting import wanted
 from dcos_tensorflow.cli.serving.preparation import PreparedJob
-from dcos_tensorflow.cli.wording import megabytes, table
+from dcos_tensorflow.cli.wording import amounts, table
 from dcos_tensorflow.core.cluster.cluster_spec import rendered_strategy, server_definition
 from dcos_tensorflow.core.cluster.cluster_spec import tf_config as render_tf_config
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
@@ -49,7 +49,7 @@ def lines(described: Mapping[str, Any]) -> list[str]:
     found = [f"{described['service']} would run {len(described['tasks'])} tasks:"]
     found += table([(_title(role), _needs(role)) for role in described["roles"]])
     found.append("")
-    total = _amounts(described["total"])
+    total = amounts(**described["total"])
     members = "; ".join(
         f"{kind}: {', '.join(names)}" for kind, names in described["cluster_spec"].items()
     )
@@ -125,7 +125,7 @@ def _title(role: Mapping[str, Any]) -> str:
 
 def _needs(role: Mapping[str, Any]) -> str:
     each = " each" if role["count"] > 1 else ""
-    parts = [f"{_amounts(role['resources'])}{each}"]
+    parts = [f"{amounts(**role['resources'])}{each}"]
     if role["placement"]:
         parts.append(f"placement {', '.join(role['placement'])}")
     if role["image"]:
@@ -133,12 +133,3 @@ def _needs(role: Mapping[str, Any]) -> str:
     elif role["python"]:
         parts.append(f"python {role['python']}")
     return ", ".join(parts)
-
-
-def _amounts(resources: Mapping[str, float]) -> str:
-    text = (
-        f"{resources['cpus']:g} cpus, {megabytes(resources['mem'])} memory,"
-        f" {megabytes(resources['disk'])} disk"
-    )
-    gpus = resources["gpus"]
-    return f"{text}, {gpus:g} gpu{'s' * (gpus != 1)}" if gpus else text

@@ -33,7 +33,7 @@ from dcos_tensorflow.options import (
     with_task_environment,
 )
 from dcos_tensorflow.options.cross_checks import role_options
-from dcos_tensorflow.options.service import GROUP_OF_ROLE
+from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
 from dcos_tensorflow.task.spec import Job
 
