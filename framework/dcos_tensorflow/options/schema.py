@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dcos_tensorflow.options.schema_documents import generated_files
@@ -21,10 +21,13 @@ def main(arguments: list[str] | None = None) -> int:
     return write_or_check("dcos_tensorflow.options.schema", generated_files(), arguments)
 
 
-def write_or_check(module: str, files: Mapping[str, str], arguments: list[str] | None) -> int:
-    """Be the command line of ``module``, which generates ``files`` (path -> text).
+def write_or_check(
+    module: str, files: Mapping[str, str | Callable[[str], str]], arguments: list[str] | None
+) -> int:
+    """Be the command line of ``module``, which generates ``files``.
 
-    Paths are below the repository. Return the exit code: 1 when ``--check`` finds a difference.
+    Each is its text by its path, or what makes a new text of the present one. Paths are below the
+    repository. Return the exit code: 1 when ``--check`` finds a difference.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {module}")
     parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
@@ -39,9 +42,11 @@ def write_or_check(module: str, files: Mapping[str, str], arguments: list[str] |
     if not (root / "setup.cfg").is_file():
         parser.error(f"{root} is no checkout of dcos-tensorflow: give it with --root")
     stale = []
-    for name, text in files.items():
+    for name, made in files.items():
         path = root / name
-        if path.is_file() and path.read_text(encoding="utf-8") == text:
+        present = path.read_text(encoding="utf-8") if path.is_file() else ""
+        text = made if isinstance(made, str) else made(present)
+        if present == text:
             continue
         stale.append(name)
         if not parsed.check:

@@ -7,11 +7,11 @@ JSON Schema 2020-12 for editors and programs, and draft 4 as DC/OS wants it for 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dcos_tensorflow.options import catalogue
-from dcos_tensorflow.options.reference import reference_page
+from dcos_tensorflow.options.reference import with_tables
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -44,12 +44,15 @@ def universe_config() -> dict[str, Any]:
     return _universe_group(catalogue.resolved_schema(), ())
 
 
-def generated_files() -> dict[str, str]:
-    """Return the text of each generated file by its path in the repository."""
+def generated_files() -> dict[str, str | Callable[[str], str]]:
+    """Return the text of each generated file by its path in the repository.
+
+    Of a page that is written by hand in part: what makes of it the page with the rest.
+    """
     return {
         "config-schemas/options.schema.json": _text(json_schema()),
         "universe/config.json": _text(universe_config()),
-        "docs/options.md": reference_page(),
+        "docs/options.md": with_tables,
     }
 
 

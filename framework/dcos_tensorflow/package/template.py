@@ -7,7 +7,6 @@ only says whether it is up to date. The rest of the template is written by hand.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from dcos_tensorflow.options.schema import write_or_check
 from dcos_tensorflow.package.variables import option_variables
@@ -42,11 +41,7 @@ def with_options(template: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the template's options, or check them. Return the exit code."""
-    root = Path(__file__).resolve().parents[3]
-    text = (root / TEMPLATE).read_text(encoding="utf-8")
-    return write_or_check(
-        "dcos_tensorflow.package.template", {TEMPLATE: with_options(text)}, arguments
-    )
+    return write_or_check("dcos_tensorflow.package.template", {TEMPLATE: with_options}, arguments)
 
 
 if __name__ == "__main__":
