@@ -20,6 +20,7 @@ from dcos_tensorflow.options.values import (
     given,
     list_from_text,
     problem,
+    shaped,
     single_line,
     text_schema,
     whole,
@@ -58,12 +59,6 @@ def _if_any(value: str) -> str:
     return _source(value) if value else value
 
 
-def _variable(value: str) -> str:
-    if value and not re.fullmatch(_VARIABLE, value):
-        raise problem("is not the name of an environment variable")
-    return value
-
-
 def _sandbox_file(value: str) -> str:
     single_line(value)
     if value.startswith("/") or ".." in value.split("/"):
@@ -92,9 +87,9 @@ class SecretSource(Section):
         description="Where it is: a path of the cluster's secret store, file:/path on the "
         "scheduler's machine, or env:NAME of the scheduler's environment.",
     )
-    env: Annotated[str, AfterValidator(_variable)] = Field(
-        "", title="Variable", description="Variable that holds it."
-    )
+    env: Annotated[
+        str, shaped(_VARIABLE, "is not the name of an environment variable", or_empty=True)
+    ] = Field("", title="Variable", description="Variable that holds it.")
     file: Annotated[str, AfterValidator(_sandbox_file)] = Field(
         "", title="File", description="File below the sandbox that holds it."
     )

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from dcos_tensorflow.options.values import Allowed, problem, single_line, whole
+from dcos_tensorflow.options.values import Allowed, problem, shaped, single_line, whole
 
 #: The schemes that stand for S3; s3a and s3n are Hadoop's.
 S3_SCHEMES = ("s3", "s3a", "s3n")
@@ -143,12 +143,6 @@ def looks_like_key(value: str) -> bool:
     return mixed and bool(re.fullmatch(r"[A-Za-z0-9+/=]{40}|[A-Za-z0-9+/=]{100,}", value))
 
 
-def _prefix(value: str) -> str:
-    if value and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-        raise problem("is not the beginning of a variable's name", "AWS_")
-    return value
-
-
 KeepCheckpoints = Annotated[int, Field(ge=1, le=10_000), BeforeValidator(whole)]
 RollBytes = Annotated[int, Field(ge=1024, le=1_000_000_000), BeforeValidator(whole)]
 CacheBytes = Annotated[int, Field(ge=0, le=10**15), BeforeValidator(whole)]
@@ -181,6 +175,11 @@ CredentialsFile = Annotated[
 ]
 VariablePrefix = Annotated[
     str,
-    AfterValidator(_prefix),
+    shaped(
+        r"[A-Za-z_][A-Za-z0-9_]*",
+        "is not the beginning of a variable's name",
+        "AWS_",
+        or_empty=True,
+    ),
     Allowed("letters, digits and underscores, no digit first, or empty text"),
 ]

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -55,6 +55,17 @@ def problem(message: str, suggestion: str = "") -> PydanticCustomError:
     return PydanticCustomError(
         "option", "{message}", {"message": message, "suggestion": suggestion}
     )
+
+
+def shaped(pattern: str, message: str, suggestion: str = "", *, or_empty: bool = False) -> Any:
+    """Return the validator of a text that must match ``pattern``, and what is said if not."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value) and not (or_empty and not value):
+            raise problem(message, suggestion)
+        return value
+
+    return AfterValidator(check)
 
 
 def whole(value: object) -> object:
@@ -159,12 +170,6 @@ def _dns_form(value: str) -> str:
     return "/".join(label for label in labels if label)
 
 
-def _dns_domain(value: str) -> str:
-    if not re.fullmatch(rf"{_LABEL}(?:\.{_LABEL})*", value):
-        raise problem("is not a domain name")
-    return value
-
-
 def _mesos_role(value: str) -> str:
     # Mesos docs, "Roles": invalid role names.
     for part in value.split("/"):
@@ -187,12 +192,6 @@ def _job_name(value: str) -> str:
 def _job_path(value: str) -> str:
     if ".." in value.split("/"):
         raise problem("must stay below the sandbox: .. is not allowed")
-    return value
-
-
-def _volume_path(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", value):
-        raise problem("is not the name of one directory in the sandbox")
     return value
 
 
@@ -230,12 +229,6 @@ def fetchable(value: str) -> str:
         raise problem("holds a password, which would be stored and shown to everyone")
     if "://" in value and parts.scheme not in FETCHED_SCHEMES:
         raise problem(f"the Mesos fetcher knows no {value.split('://', maxsplit=1)[0].strip()}://")
-    return value
-
-
-def _tensorflow_version(value: str) -> str:
-    if value and not re.fullmatch(r"\d+\.\d+\.\d+", value):
-        raise problem("is no version of TensorFlow")
     return value
 
 
@@ -322,7 +315,7 @@ ServiceName = Annotated[
 ]
 DnsDomain = Annotated[
     str,
-    AfterValidator(_dns_domain),
+    shaped(rf"{_LABEL}(?:\.{_LABEL})*", "is not a domain name"),
     Allowed("a domain name such as autoip.dcos.thisdcos.directory"),
 ]
 MesosRole = Annotated[str, AfterValidator(_mesos_role), Allowed("the name of a Mesos role, or *")]
@@ -334,14 +327,16 @@ Image = Annotated[
     str, AfterValidator(_image), Allowed("an image such as usr/img:version, or empty text")
 ]
 TensorFlowVersion = Annotated[
-    str, AfterValidator(_tensorflow_version), Allowed("a version such as 2.21.0, or empty text")
+    str,
+    shaped(r"\d+\.\d+\.\d+", "is no version of TensorFlow", or_empty=True),
+    Allowed("a version such as 2.21.0, or empty text"),
 ]
 JobPath = Annotated[
     str, AfterValidator(_job_path), Allowed("a path below the sandbox, or empty text")
 ]
 VolumePath = Annotated[
     str,
-    AfterValidator(_volume_path),
+    shaped(r"[A-Za-z0-9_][A-Za-z0-9._-]*", "is not the name of one directory in the sandbox"),
     Allowed("a name of letters, digits, dots, underscores and hyphens, such as tf-volume"),
 ]
 FetchedUri = Annotated[

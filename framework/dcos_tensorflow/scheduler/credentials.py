@@ -10,11 +10,10 @@ import configparser
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.core.model.actions import Accept, Action
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.scheduler.secret_sources import SecretError, read_file
 
@@ -24,10 +23,6 @@ log = logging.getLogger(__name__)
 _ID, _KEY, _TOKEN = "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"
 _NEEDED = (_ID, _KEY)
 _MOST_BYTES = 100_000
-
-
-class CredentialsError(SecretError):
-    """Credentials cannot be had from where they should be; the text says why and holds none."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +47,7 @@ class CredentialsReader:
         self._last: dict[CredentialsReference, S3Credentials] = {}
 
     def read(self, reference: CredentialsReference) -> S3Credentials:
-        """Return what ``reference`` stands for now. Raises CredentialsError."""
+        """Return what ``reference`` stands for now. Raises SecretError."""
         if reference.file:
             return _of(_from_file(Path(reference.file), reference.profile), str(reference))
         values = {name: self._environ.get(reference.env + name, "") for name in (*_NEEDED, _TOKEN)}
@@ -63,31 +58,20 @@ class CredentialsReader:
         try:
             if reference is not None:
                 self.read(reference)
-        except CredentialsError as error:
+        except SecretError as error:
             return str(error)
         return ""
 
-    def with_credentials(self, action: Action) -> Action:
-        """Return ``action`` with the secrets that its launches refer to, if it is one that has any.
+    def variables(self, reference: CredentialsReference) -> dict[str, str]:
+        """Return the environment variables of a launch that refers to credentials.
 
         Where they cannot be read now, those of the launch before are used: a key file that is being
         replaced must not hold up a restart. Where there were none either, tasks are launched
         without, and say themselves what they cannot reach.
         """
-        if not isinstance(action, Accept) or not any(x.credentials for x in action.launches):
-            return action
-        references = {x.credentials for x in action.launches if x.credentials is not None}
-        found = {reference: self._variables(reference) for reference in references}
-        launches = tuple(
-            replace(x, secret_env={**x.secret_env, **found[x.credentials]}) if x.credentials else x
-            for x in action.launches
-        )
-        return replace(action, launches=launches)
-
-    def _variables(self, reference: CredentialsReference) -> dict[str, str]:
         try:
             self._last[reference] = self.read(reference)
-        except CredentialsError as error:
+        except SecretError as error:
             if reference not in self._last:
                 log.error("tasks are launched without S3 credentials: %s", error)
                 return {}
@@ -98,10 +82,10 @@ class CredentialsReader:
 def _of(values: Mapping[str, Any], where: str) -> S3Credentials:
     missing = [name for name in _NEEDED if not values.get(name)]
     if missing:
-        raise CredentialsError(f"{where} have no {' and no '.join(missing)}")
+        raise SecretError(f"{where} have no {' and no '.join(missing)}")
     for name, value in values.items():
         if value and (not isinstance(value, str) or not value.isprintable() or " " in value):
-            raise CredentialsError(f"{where}: {name} is no text that a key can be")
+            raise SecretError(f"{where}: {name} is no text that a key can be")
     return S3Credentials(values[_ID], values[_KEY], values.get(_TOKEN) or "")
 
 
@@ -109,9 +93,7 @@ def _from_file(path: Path, profile: str) -> dict[str, Any]:
     try:
         text = read_file(path, _MOST_BYTES).decode()
     except UnicodeDecodeError:
-        raise CredentialsError(f"{path} is not UTF-8 text") from None
-    except SecretError as error:
-        raise CredentialsError(str(error)) from None
+        raise SecretError(f"{path} is not UTF-8 text") from None
     return _from_json(text, path) if text.lstrip()[:1] == "{" else _from_ini(text, path, profile)
 
 
@@ -121,10 +103,10 @@ def _from_json(text: str, path: Path) -> dict[str, Any]:
         document = json.loads(text)
     except ValueError:
         # Never the parser's own words, nor a cause: they show the file.
-        raise CredentialsError(f"{path} is not JSON") from None
+        raise SecretError(f"{path} is not JSON") from None
     inner = document.get("Credentials", document)
     if not isinstance(inner, dict):
-        raise CredentialsError(f"{path}: Credentials is not an object")
+        raise SecretError(f"{path}: Credentials is not an object")
     plain = {str(key).lower().replace("_", "").removeprefix("aws"): v for key, v in inner.items()}
     spelled = {name: name.lower().replace("_", "") for name in (_ID, _KEY, _TOKEN)}
     values = {name: plain.get(key) for name, key in spelled.items()}
@@ -138,9 +120,9 @@ def _from_ini(text: str, path: Path, profile: str) -> dict[str, Any]:
     try:
         parser.read_string(text)
     except configparser.Error:
-        raise CredentialsError(f"{path} is no credentials file of AWS, and no JSON") from None
+        raise SecretError(f"{path} is no credentials file of AWS, and no JSON") from None
     for section in (profile, f"profile {profile}"):
         if parser.has_section(section):
             found = parser[section]
             return {name: found.get(f"aws_{name.lower()}", "") for name in (_ID, _KEY, _TOKEN)}
-    raise CredentialsError(f"{path} has no profile {profile}")
+    raise SecretError(f"{path} has no profile {profile}")

@@ -68,13 +68,16 @@ class LaunchSecrets:
         """
         if not isinstance(action, Accept):
             return action
-        with_credentials = self._credentials.with_credentials(action)
-        if not isinstance(with_credentials, Accept):
-            return with_credentials
+        found = {
+            reference: self._credentials.variables(reference) if reference is not None else {}
+            for reference in {launch.credentials for launch in action.launches}
+        }
         launches = tuple(
-            replace(launch, secret_values=self._sources.values(launch.secrets))
-            if launch.secrets
-            else launch
-            for launch in with_credentials.launches
+            replace(
+                launch,
+                secret_env={**launch.secret_env, **found[launch.credentials]},
+                secret_values=self._sources.values(launch.secrets),
+            )
+            for launch in action.launches
         )
-        return replace(with_credentials, launches=launches)
+        return replace(action, launches=launches)

@@ -8,38 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.core.model.actions import Accept, Decline, LaunchTask
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
-from dcos_tensorflow.scheduler.credentials import CredentialsError, CredentialsReader
+from dcos_tensorflow.scheduler.credentials import CredentialsReader
+from dcos_tensorflow.scheduler.secret_sources import SecretError
 
 KEY_ID, KEY, TOKEN = "the-id", "the-secret-key", "the-session-token"
 VARIABLES = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": KEY}
 INI = f"[default]\naws_access_key_id = {KEY_ID}\naws_secret_access_key = {KEY}\n"
-
-
-def accept(*references: CredentialsReference | None) -> Accept:
-    launches = tuple(
-        LaunchTask(
-            task_id=f"t{number}",
-            name=f"worker-{number}",
-            agent_id="a",
-            resources=Resources(),
-            ports=(1,),
-            command="run",
-            env={},
-            secret_env={"TOKEN": "t"},
-            credentials=reference,
-        )
-        for number, reference in enumerate(references)
-    )
-    return Accept(("o",), "a", launches, 5.0)
-
-
-def secrets_of(reader: CredentialsReader, reference: CredentialsReference) -> dict[str, str]:
-    action = reader.with_credentials(accept(reference))
-    assert isinstance(action, Accept)
-    return {k: v for k, v in action.launches[0].secret_env.items() if k != "TOKEN"}
 
 
 @pytest.fixture
@@ -58,14 +33,14 @@ def test_variables_are_found_by_their_prefix() -> None:
             "AWS_ACCESS_KEY_ID": "other",
         }
     )
-    found = secrets_of(reader, CredentialsReference(env="TRAINING_"))
+    found = reader.variables(CredentialsReference(env="TRAINING_"))
     assert found == {**VARIABLES, "AWS_SESSION_TOKEN": TOKEN}
 
 
 def test_a_credentials_file_has_profiles(file: Path) -> None:
     file.write_text(INI.replace("default", "training") + "[default]\naws_access_key_id = x\n")
     reference = CredentialsReference(file=str(file), profile="training")
-    assert secrets_of(CredentialsReader({}), reference) == VARIABLES
+    assert CredentialsReader({}).variables(reference) == VARIABLES
 
 
 @pytest.mark.parametrize(
@@ -83,24 +58,24 @@ def test_a_credentials_file_has_profiles(file: Path) -> None:
 )
 def test_json_is_read_in_every_spelling_of_aws(file: Path, document: dict[str, object]) -> None:
     file.write_text(json.dumps(document))
-    found = secrets_of(CredentialsReader({}), CredentialsReference(file=str(file)))
+    found = CredentialsReader({}).variables(CredentialsReference(file=str(file)))
     assert found == {**VARIABLES, "AWS_SESSION_TOKEN": TOKEN}
 
 
 def test_a_rotated_key_reaches_the_next_launch(file: Path) -> None:
     reader, reference = CredentialsReader({}), CredentialsReference(file=str(file))
-    secrets_of(reader, reference)
+    reader.variables(reference)
     file.write_text(INI.replace(KEY, "rotated"))
-    assert secrets_of(reader, reference)["AWS_SECRET_ACCESS_KEY"] == "rotated"
+    assert reader.variables(reference)["AWS_SECRET_ACCESS_KEY"] == "rotated"
 
 
 def test_while_a_file_is_replaced_the_keys_of_before_are_used(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader, reference = CredentialsReader({}), CredentialsReference(file=str(file))
-    secrets_of(reader, reference)
+    reader.variables(reference)
     file.write_text("[defau")
-    assert secrets_of(reader, reference) == VARIABLES
+    assert reader.variables(reference) == VARIABLES
     assert "of the launch before" in caplog.text
 
 
@@ -108,21 +83,8 @@ def test_without_any_the_tasks_are_launched_and_it_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     reference = CredentialsReference(file=str(tmp_path / "missing"))
-    assert secrets_of(CredentialsReader({}), reference) == {}
+    assert CredentialsReader({}).variables(reference) == {}
     assert f"{tmp_path}/missing cannot be read: No such file" in caplog.text
-
-
-def test_only_launches_that_refer_to_credentials_get_some() -> None:
-    action = CredentialsReader(VARIABLES).with_credentials(
-        accept(None, CredentialsReference(env="AWS_"))
-    )
-    assert isinstance(action, Accept)
-    assert [len(launch.secret_env) for launch in action.launches] == [1, 3]
-
-
-@pytest.mark.parametrize("action", [Decline(("o",), 5.0), accept(None)])
-def test_what_refers_to_none_stays_as_it_is(action: Accept | Decline) -> None:
-    assert CredentialsReader(VARIABLES).with_credentials(action) is action
 
 
 @pytest.mark.parametrize(
@@ -142,7 +104,7 @@ def test_a_file_that_is_none_is_refused_and_nothing_of_it_is_told(
     file: Path, content: bytes, message: str
 ) -> None:
     file.write_bytes(content)
-    with pytest.raises(CredentialsError) as refused:
+    with pytest.raises(SecretError) as refused:
         CredentialsReader({}).read(CredentialsReference(file=str(file)))
     assert message in str(refused.value)
     assert not any(secret in repr(refused.value) for secret in (KEY_ID, KEY, TOKEN))
@@ -153,5 +115,5 @@ def test_credentials_are_never_printed(file: Path, caplog: pytest.LogCaptureFixt
     caplog.set_level(logging.DEBUG)
     reader = CredentialsReader({})
     found = reader.read(CredentialsReference(file=str(file)))
-    secrets_of(reader, CredentialsReference(file=str(file)))
+    reader.variables(CredentialsReference(file=str(file)))
     assert KEY not in repr(found) + caplog.text

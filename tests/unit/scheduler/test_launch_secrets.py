@@ -102,6 +102,20 @@ def test_a_file_that_is_away_for_a_moment_does_not_hold_up_a_restart(file: Path)
     assert list(values(reader, in_file(file)).values()) == [VALUE]
 
 
+def test_only_launches_that_refer_to_credentials_get_some() -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "the-id", "AWS_SECRET_ACCESS_KEY": "the-secret"}
+    (launch,) = accept().launches
+    referring = dataclasses.replace(launch, credentials=CredentialsReference(env="AWS_"))
+    action = LaunchSecrets(keys).complete(Accept(("o",), "a", (launch, referring), 5.0))
+    assert isinstance(action, Accept)
+    assert [each.secret_env for each in action.launches] == [{}, keys]
+
+
+@pytest.mark.parametrize("action", [Decline(("o",), 5.0), accept()])
+def test_what_refers_to_no_secret_stays_as_it_is(action: Action) -> None:
+    assert LaunchSecrets({}).complete(action) == action
+
+
 def test_nothing_starts_without_its_secret() -> None:
     with pytest.raises(SecretError, match=r"service\.secrets\.0: the scheduler has no variable"):
         LaunchSecrets({}).complete(accept(variable()))

@@ -8,8 +8,8 @@ it could do that, the next run of the service finds the cluster there and carrie
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -42,14 +42,21 @@ class Cluster:
         return f"the embedded cluster in {self.directory} (master {self.master})"
 
 
+@contextmanager
+def told_in_a_sentence() -> Iterator[None]:
+    """Tell of a process that cannot be started or ended as the command line does: CliError."""
+    try:
+        yield
+    except BackgroundProcessError as error:
+        raise CliError(sentence(str(error))) from error
+
+
 def running(directory: Path) -> ClusterStatus | None:
     """Return the cluster that runs from this folder, None when none does. Raises CliError."""
     if not directory.is_dir():
         return None
-    try:
+    with told_in_a_sentence():
         found = daemon.status(directory)
-    except BackgroundProcessError as error:
-        raise CliError(sentence(str(error))) from error
     if found is not None and not found.answering:
         raise CliError(
             f"The embedded cluster in {directory} (pid {found.pid}) does not answer; end it with"
@@ -61,18 +68,14 @@ def running(directory: Path) -> ClusterStatus | None:
 def up(directory: Path, configs: Sequence[AgentConfig], port: int = 0) -> ClusterStatus:
     """Start a cluster. Raises CliError."""
     make_folder(directory)
-    try:
+    with told_in_a_sentence():
         return daemon.up(directory, configs, port=port)
-    except BackgroundProcessError as error:
-        raise CliError(sentence(str(error))) from error
 
 
 def down(directory: Path) -> bool:
     """End the cluster and all its tasks; False when none ran. Raises CliError."""
-    try:
+    with told_in_a_sentence():
         return daemon.down(directory)
-    except BackgroundProcessError as error:
-        raise CliError(sentence(str(error))) from error
 
 
 def check_of(directory: Path | None, master: str) -> Callable[[], None]:

@@ -15,12 +15,11 @@ from typing import Any
 from dcos_tensorflow.cli.embedded import cluster as embedded
 from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
-from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.output import say, say_lines, show_json
-from dcos_tensorflow.cli.wording import amounts, sentence, table
+from dcos_tensorflow.cli.wording import amounts, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.local.agent.agent_config import APPS_ROLE
-from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus
 from dcos_tensorflow.local.dcos import daemon as dcos_daemon
@@ -65,13 +64,11 @@ def up(
     found = embedded.running(work.local)
     already = found is not None
     status = found or embedded.up(work.local, agents(wishes, work.local), port)
-    try:
+    with embedded.told_in_a_sentence():
         if dcos is not None:
             dcos_daemon.up(_dcos_config(work, status, dcos, login))
         else:
             dcos_daemon.follow(_dcos_folder(work), status.master)
-    except BackgroundProcessError as error:
-        raise CliError(sentence(str(error))) from error
     if as_json:
         show_json({**_document(status, work), "started": not already})
         return 0
@@ -127,10 +124,8 @@ def status(work: WorkDirectory, *, as_json: bool) -> int:
 
 def down(work: WorkDirectory, *, as_json: bool) -> int:
     """End the cluster and its tasks, the local DC/OS and its apps first. Raises CliError."""
-    try:
+    with embedded.told_in_a_sentence():
         dcos_daemon.down(_dcos_folder(work))
-    except BackgroundProcessError as error:
-        raise CliError(sentence(str(error))) from error
     ended = embedded.down(work.local)
     if as_json:
         show_json({"running": False, "ended": ended})
