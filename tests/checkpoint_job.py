@@ -11,10 +11,10 @@ from pathlib import Path
 
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.location import Location, S3Settings
-from dcos_tensorflow.task.storage.manifest import Writer
 from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
 from dcos_tensorflow.task.storage.restorer import Restorer
 from dcos_tensorflow.task.storage.retry import Backoff
+from dcos_tensorflow.task.storage_spec import Writer
 from s3_server import S3Server
 
 PREFIX = "job/checkpoints"

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import storage_spec
-from dcos_tensorflow.task.spec_fields import Fields, SpecError, json_object
+from dcos_tensorflow.task.spec_fields import Addresses, SpecError, checked, json_object, read
 from dcos_tensorflow.task.storage_spec import Storage
 
 #: The versions of the spec that are read: the first says every address out.
@@ -35,10 +34,10 @@ class ServerCluster:
     ``wait_for`` are the addresses that must listen before this task's server starts.
     """
 
-    cluster: Mapping[str, Tuple[str, ...]]
+    cluster: Mapping[str, Addresses]
     job_name: str
     task_index: int
-    wait_for: Tuple[str, ...] = ()
+    wait_for: Addresses = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,9 @@ class Order:
 class Job:
     """The user's code and how to call it (docs/job-contract.md)."""
 
-    contract: str = contract.CONTRACT_AUTO
+    contract: str = checked(
+        f"one of {', '.join(CONTRACTS)}", lambda value: value in CONTRACTS, contract.CONTRACT_AUTO
+    )
     name: str = ""
     path: str = ""
     command: str = ""
@@ -99,11 +100,11 @@ class RunnerSpec:
 
     service: str
     task: str
-    role: str
-    index: int
-    attempt: int
     cluster: Cluster
     job: Job
+    role: str = ""
+    index: int = 0
+    attempt: int = 1
     log_dir: str = ""
     checkpoint_dir: str = ""
     shared_filesystem: str = ""
@@ -131,54 +132,61 @@ def parse_spec(text: str, table: str = "") -> RunnerSpec:
 
     Raises SpecError when it is no JSON, of another version, or has a wrong or missing value.
     """
-    fields = Fields(json_object(text, contract.RUNNER_SPEC_VARIABLE), "")
-    version = fields.integer("version")
+    document = json_object(text, contract.RUNNER_SPEC_VARIABLE)
+    version = read(_Version, document).version
     if version not in VERSIONS:
         raise SpecError(
             f"version is {version}, but this task runner reads version "
             f"{contract.RUNNER_SPEC_VERSION}: scheduler and runner are of different releases"
         )
-    addresses = _table(table)
-    return RunnerSpec(
-        service=fields.text("service"),
-        task=fields.text("task"),
-        role=fields.text("role", ""),
-        index=fields.integer("index", 0),
-        attempt=fields.integer("attempt", 1),
-        cluster=_cluster(fields.part("cluster", lambda part: _said_out(part, addresses))),
-        job=_job(fields.part("job")),
-        log_dir=fields.text("log_dir", ""),
-        checkpoint_dir=fields.text("checkpoint_dir", ""),
-        shared_filesystem=fields.text("shared_filesystem", ""),
-        cpus=fields.number("cpus", 1.0),
-        gpus=fields.integer("gpus", 0),
-        grpc_port=fields.integer("grpc_port", 0),
-        wait_seconds=fields.number("wait_seconds", 300.0),
-        grace_seconds=fields.number("grace_seconds", 10.0),
-        log_max_bytes=fields.integer("log_max_bytes", 20_000_000),
-        log_keep=fields.integer("log_keep", 2),
-        held=fields.boolean("held", False),
-        hold_on_failure=fields.boolean("hold_on_failure", False),
-        stall_seconds=fields.number("stall_seconds", 0.0),
-        freeze_seconds=fields.number("freeze_seconds", 10.0),
-        storage=storage_spec.storage(fields),
+    said_out = _said_out(read(_Part, document).cluster, _table(table))
+    return read(
+        RunnerSpec,
+        document,
+        cluster=_cluster(said_out, "cluster"),
+        storage=read(Storage, document),
     )
 
 
 def parse_order(text: str) -> Order:
     """Return the order of a ``PUT /v1/cluster`` body. Raises SpecError when it is not one."""
-    fields = Fields(json_object(text, "the body"), "")
-    start = fields.integer("start")
-    if start < 1:
-        raise SpecError(f"start must be a whole number of at least 1, got {start}")
-    return Order(
-        start=start,
-        run=fields.boolean("run"),
-        cluster=_cluster(fields),
-        grace_seconds=fields.number("grace_seconds") if fields.has("grace_seconds") else None,
-        expects_restore_step=fields.boolean("expects_restore_step", False),
-        restore_step=fields.integer("restore_step") if fields.has("restore_step") else None,
-    )
+    document = json_object(text, "the body")
+    order = read(Order, document, cluster=_cluster(document))
+    if order.start < 1:
+        raise SpecError(f"start must be a whole number of at least 1, got {order.start}")
+    return order
+
+
+@dataclass(frozen=True)
+class _Version:
+    version: int
+
+
+@dataclass(frozen=True)
+class _Part:
+    cluster: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Distribute:
+    tf_config: Optional[Mapping[str, Any]] = None
+    wait_for: Addresses = ()
+
+
+@dataclass(frozen=True)
+class _Shard:
+    index: int
+    count: int
+
+
+@dataclass(frozen=True)
+class _ClusterSections:
+    """A cluster as the document has it."""
+
+    epoch: int
+    distribute: _Distribute = _Distribute()
+    server: Optional[ServerCluster] = None
+    data_shard: Optional[_Shard] = None
 
 
 def _table(text: str) -> Tuple[str, ...]:
@@ -207,43 +215,19 @@ def _is_stretch(item: Any) -> bool:
     return isinstance(item, list) and len(item) == 2 and all(type(n) is int for n in item)
 
 
-def _cluster(fields: Fields) -> Cluster:
-    distribute = fields.optional_part("distribute")
-    server = fields.optional_part("server")
-    shard = fields.optional_part("data_shard")
+def _cluster(document: Mapping[str, Any], path: str = "") -> Cluster:
+    told = read(_ClusterSections, document, path)
+    server, shard = told.server, told.data_shard
+    if server and server.task_index >= len(server.cluster.get(server.job_name, ())):
+        raise SpecError(
+            f"{f'{path}.' if path else ''}server.task_index is {server.task_index}, but job "
+            f"{server.job_name!r} of the cluster has "
+            f"{len(server.cluster.get(server.job_name, ()))} members"
+        )
     return Cluster(
-        epoch=fields.integer("epoch"),
-        tf_config=distribute.optional_object("tf_config") if distribute else None,
-        wait_for=distribute.addresses("wait_for") if distribute else (),
-        server=_server(server) if server else None,
-        data_shard=(shard.integer("index"), shard.integer("count")) if shard else None,
+        epoch=told.epoch,
+        tf_config=told.distribute.tf_config,
+        wait_for=told.distribute.wait_for,
+        server=server,
+        data_shard=(shard.index, shard.count) if shard else None,
     )
-
-
-def _server(fields: Fields) -> ServerCluster:
-    members = fields.part("cluster")
-    jobs = {name: members.addresses(name) for name in members.names()}
-    job_name, task_index = fields.text("job_name"), fields.integer("task_index")
-    if task_index >= len(jobs.get(job_name, ())):
-        raise SpecError(
-            f"{fields.path('task_index')} is {task_index}, but job {job_name!r} of the cluster "
-            f"has {len(jobs.get(job_name, ()))} members"
-        )
-    return ServerCluster(jobs, job_name, task_index, fields.addresses("wait_for"))
-
-
-def _job(fields: Fields) -> Job:
-    job = Job(
-        contract=fields.text("contract", contract.CONTRACT_AUTO),
-        name=fields.text("name", ""),
-        path=fields.text("path", ""),
-        command=fields.text("command", ""),
-        context=fields.text("context", ""),
-        tf1_compat=fields.boolean("tf1_compat", False),
-        legacy_keras=fields.boolean("legacy_keras", False),
-    )
-    if job.contract not in CONTRACTS:
-        raise SpecError(
-            f"{fields.path('contract')} is {job.contract!r}; allowed are {', '.join(CONTRACTS)}"
-        )
-    return job

@@ -1,19 +1,46 @@
-"""The values of a JSON object, read one by one; a wrong one is refused with its path.
+"""Reads frozen dataclasses out of JSON; a wrong value is refused with its path.
 
-For ``spec`` and ``storage_spec``, which know what the values mean.
+For ``spec`` and ``storage_spec``, whose fields say all of it: by their type what a value may be, by
+their default that it may be absent or null, and by ``checked`` what a type cannot say. Names that
+are not known are passed over.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from typing import Any, Callable, Mapping, Optional, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Mapping,
+    Optional,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 #: No time or amount is larger; beyond that, numbers stop being ones that can be counted with.
 MAX_NUMBER = 1e9
 
+#: A list of ``host:port``.
+Addresses = Tuple[str, ...]
+Value = TypeVar("Value")
+
 
 class SpecError(ValueError):
     """The document is not what the runner understands; the message names the path and why."""
+
+
+def checked(
+    wanted: str, is_right: Callable[[Any], bool], default: Any = dataclasses.MISSING
+) -> Any:
+    """Return a field whose value ``is_right`` judges; ``wanted`` says what it must be."""
+    return dataclasses.field(default=default, metadata={"check": (wanted, is_right)})
 
 
 def json_object(text: str, what: str) -> Mapping[str, Any]:
@@ -27,109 +54,81 @@ def json_object(text: str, what: str) -> Mapping[str, Any]:
     return document
 
 
+def read(kind: Type[Value], document: Mapping[str, Any], path: str = "", **known: Any) -> Value:
+    """Return the ``kind`` that ``document`` tells of; ``known`` are fields it need not tell.
+
+    Raises SpecError.
+    """
+    types, values = get_type_hints(kind), dict(known)
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        value = document.get(field.name)
+        needed = field.default is dataclasses.MISSING
+        if field.name in known or (value is None and not needed):
+            continue
+        where = f"{path}.{field.name}" if path else field.name
+        if field.name not in document:
+            raise SpecError(f"{where} is missing")
+        values[field.name] = _value(types[field.name], value, where)
+        wanted, is_right = field.metadata.get("check", ("", None))
+        if is_right and not is_right(values[field.name]):
+            raise SpecError(f"{where} must be {wanted}, got {value!r}")
+    return kind(**values)
+
+
+def _value(kind: Any, value: Any, path: str) -> Any:
+    """Return ``value`` as one of ``kind``."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Union:
+        return _value(inner[0], value, path)
+    if kind == Addresses:
+        return _addresses(value, path)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise _wrong(path, "a list of objects", value)
+        return tuple(_value(inner[0], item, f"{path}.{i}") for i, item in enumerate(value))
+    if origin is not None or dataclasses.is_dataclass(kind):
+        if not isinstance(value, dict):
+            raise _wrong(path, "an object", value)
+        if dataclasses.is_dataclass(kind):
+            return read(kind, value, path)  # type: ignore[arg-type]
+        return {name: _value(inner[1], part, f"{path}.{name}") for name, part in value.items()}
+    wanted, is_right = _PLAIN[kind]
+    if not is_right(value):
+        raise _wrong(path, wanted, value)
+    if kind is float and value > MAX_NUMBER:
+        raise SpecError(f"{path} must be a number of at most {MAX_NUMBER:g}")
+    return float(value) if kind is float else value
+
+
+_PLAIN: Dict[Any, Tuple[str, Callable[[Any], bool]]] = {
+    str: ("a text", lambda value: isinstance(value, str) and "\0" not in value),
+    bool: ("true or false", lambda value: isinstance(value, bool)),
+    int: ("a whole number of at least 0", lambda value: type(value) is int and value >= 0),
+    float: ("a number of at least 0", lambda value: type(value) in (int, float) and value >= 0),
+    Any: ("anything", lambda value: True),
+}
+
+
+def _addresses(value: Any, path: str) -> Addresses:
+    if not isinstance(value, list):
+        raise _wrong(path, "a list of host:port", value)
+    for address in value:
+        host, _, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise _wrong(path, "a list of host:port", address)
+    return tuple(value)
+
+
 def _kind(value: object) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
-    if value is None:
-        return "null"
+    names: Dict[Optional[type], str] = {
+        dict: "an object",
+        list: "a list",
+        str: "a text",
+        bool: "true or false",
+        type(None): "null",
+    }
     return names.get(type(value), f"{value!r}")
 
 
-_MISSING = object()
-
-
-class Fields:
-    """Reads the values of one JSON object and names the path of a wrong one."""
-
-    def __init__(self, document: Mapping[str, Any], path: str) -> None:
-        self._document = document
-        self._path = path
-
-    def names(self) -> Tuple[str, ...]:
-        """Return the names of all values."""
-        return tuple(self._document)
-
-    def path(self, name: str) -> str:
-        """Return the path of a value from the top of the document."""
-        return f"{self._path}.{name}" if self._path else name
-
-    def has(self, name: str) -> bool:
-        """Say whether there is a value; null is none."""
-        return self._document.get(name) is not None
-
-    def text(self, name: str, default: Any = _MISSING) -> str:
-        """Return a text. Raises SpecError, as all of these do."""
-        value = self._value(name, default)
-        if not isinstance(value, str) or "\0" in value:
-            raise self._wrong(name, "a text", value)
-        return value
-
-    def integer(self, name: str, default: Any = _MISSING) -> int:
-        """Return a whole number of at least 0."""
-        value = self._value(name, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self._wrong(name, "a whole number of at least 0", value)
-        return value
-
-    def number(self, name: str, default: Any = _MISSING) -> float:
-        """Return a number from 0 to MAX_NUMBER."""
-        value = self._value(name, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-            raise self._wrong(name, "a number of at least 0", value)
-        if value > MAX_NUMBER:
-            raise SpecError(f"{self.path(name)} must be a number of at most {MAX_NUMBER:g}")
-        return float(value)
-
-    def boolean(self, name: str, default: Any = _MISSING) -> bool:
-        """Return true or false."""
-        value = self._value(name, default)
-        if not isinstance(value, bool):
-            raise self._wrong(name, "true or false", value)
-        return value
-
-    def part(self, name: str, read: Callable[[Any], Any] = lambda value: value) -> "Fields":
-        """Return an object within the object, as ``read`` makes it of what stands there."""
-        value = self._value(name, _MISSING)
-        if not isinstance(value, dict):
-            raise self._wrong(name, "an object", value)
-        return Fields(read(value), self.path(name))
-
-    def optional_part(self, name: str) -> "Optional[Fields]":
-        """Return an object within the object; None where there is none."""
-        return self.part(name) if self.has(name) else None
-
-    def parts(self, name: str) -> "Tuple[Fields, ...]":
-        """Return the objects of a list; none where there is no value."""
-        value = self._value(name, [])
-        if not isinstance(value, list):
-            raise self._wrong(name, "a list of objects", value)
-        for index, part in enumerate(value):
-            if not isinstance(part, dict):
-                raise self._wrong(f"{name}.{index}", "an object", part)
-        return tuple(Fields(p, f"{self.path(name)}.{i}") for i, p in enumerate(value))
-
-    def optional_object(self, name: str) -> Optional[Mapping[str, Any]]:
-        """Return an object as it is; None where there is none."""
-        value = self._document.get(name)
-        if value is not None and not isinstance(value, dict):
-            raise self._wrong(name, "an object or null", value)
-        return value
-
-    def addresses(self, name: str) -> Tuple[str, ...]:
-        """Return a list of ``host:port``; an empty one where there is none."""
-        value = self._value(name, [])
-        if not isinstance(value, list):
-            raise self._wrong(name, "a list of host:port", value)
-        for address in value:
-            host, _, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
-            if not host or not port.isdigit() or not 0 < int(port) < 65536:
-                raise self._wrong(name, "a list of host:port", address)
-        return tuple(value)
-
-    def _value(self, name: str, default: Any) -> Any:
-        value = self._document.get(name, default)
-        if value is _MISSING:
-            raise SpecError(f"{self.path(name)} is missing")
-        return value
-
-    def _wrong(self, name: str, wanted: str, value: object) -> SpecError:
-        return SpecError(f"{self.path(name)} must be {wanted}, got {_kind(value)}")
+def _wrong(path: str, wanted: str, value: object) -> SpecError:
+    return SpecError(f"{path} must be {wanted}, got {_kind(value)}")

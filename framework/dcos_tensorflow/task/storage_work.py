@@ -37,10 +37,9 @@ def storage_work(
     Raises JobUnusable for settings that can never work.
     """
     wanted = spec.storage
-    if not (wanted.checkpoints or wanted.copies_logs or wanted.data):
+    if not wanted.keeps_state:
         return None
     from dcos_tensorflow.task.storage.location import LocationError
-    from dcos_tensorflow.task.storage.plan import plan_of
     from dcos_tensorflow.task.storage.task_storage import TaskStorage
 
     if wanted.checkpoints and environment.is_url(where.checkpoint_dir):
@@ -49,8 +48,7 @@ def storage_work(
             "give checkpoints.uri alone: the task then has a directory of its own",
         )
     try:
-        plan = plan_of(wanted, where.sandbox, where.checkpoint_dir, where.log_dir)
-        return StorageWork(TaskStorage(plan, log), log, tell)
+        return StorageWork(TaskStorage(wanted, where, log), log, tell)
     except LocationError as error:
         raise JobUnusable(str(error)) from None
 
@@ -64,15 +62,14 @@ def log_shipper(spec: RunnerSpec, sandbox: str, log: Log) -> "Optional[Shipper]"
     if wanted is None:
         return None
     from dcos_tensorflow.task.log_shipping.shipper import Shipper, ShippingPlan, folder_in
-    from dcos_tensorflow.task.storage.location import LocationError
-    from dcos_tensorflow.task.storage.plan import settings_of
+    from dcos_tensorflow.task.storage.location import LocationError, S3Settings
 
     source = f"{spec.service.strip('/')}/{spec.task}/{spec.attempt}"
     try:
         plan = ShippingPlan(
             folder=folder_in(sandbox),
             source=source,
-            settings=settings_of(spec.storage.s3, sandbox),
+            settings=S3Settings.of(spec.storage.s3, sandbox),
             uri="" if wanted.log_group else wanted.uri,
             log_group=wanted.log_group,
             region=wanted.region,

@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from dcos_tensorflow.task.storage import objects
-from dcos_tensorflow.task.storage.data import DataCache, DataItem, fetch_data
+from dcos_tensorflow.task.storage.data import fetch_data
 from dcos_tensorflow.task.storage.errors import StorageError
+from dcos_tensorflow.task.storage_spec import DataCache, DataItem
 from s3_server import Fault
 
 ITEM = DataItem("s3://bucket/mnist", "data/mnist")
@@ -101,7 +102,7 @@ def test_a_full_cache_gives_up_what_was_not_used_for_longest(engines, s3, tmp_pa
         put(s3, f"{name}/x", name.encode() * 1000)
         item = DataItem(f"s3://bucket/{name}", name)
         fetch_data([item], str(tmp_path), engines.connection(), cache)
-    copies = [name for name in os.listdir(cache.folder) if not name.endswith(".lock")]
+    copies = [name for name in os.listdir(cache.directory) if not name.endswith(".lock")]
     assert len(copies) == 2
     assert (tmp_path / "a/x").read_bytes() == b"a" * 1000
 

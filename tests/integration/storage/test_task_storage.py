@@ -7,29 +7,34 @@ import json
 import pytest
 
 from checkpoint_job import Job, step_in
-from dcos_tensorflow.task.storage.data import DataItem
+from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.storage.errors import Cancelled
-from dcos_tensorflow.task.storage.location import LocationError, S3Settings
-from dcos_tensorflow.task.storage.manifest import Writer
-from dcos_tensorflow.task.storage.plan import StoragePlan
+from dcos_tensorflow.task.storage.location import LocationError
 from dcos_tensorflow.task.storage.task_storage import TaskStorage
+from dcos_tensorflow.task.storage_spec import (
+    CheckpointPlace,
+    DataItem,
+    LogDirPlace,
+    S3Access,
+    Storage,
+    Writer,
+)
 from waiting import eventually
 
 
 def storage(
-    s3, sandbox, attempt: int | None = 1, directory_of_logs: str = "", **plan
+    s3, sandbox, attempt: int | None = 1, directory_of_logs: str = "", follow: bool = False, **kept
 ) -> TaskStorage:
+    logs = directory_of_logs or str(sandbox / "logs")
+    checkpoints = CheckpointPlace(
+        "s3://bucket/job",
+        interval_seconds=0.05,
+        writer=Writer("service", attempt, f"chief-0__{attempt}") if attempt else None,
+        follow=follow,
+    )
     return TaskStorage(
-        StoragePlan(
-            sandbox=str(sandbox),
-            checkpoint_dir=str(sandbox / "checkpoints"),
-            log_dir=directory_of_logs or str(sandbox / "logs"),
-            s3=S3Settings(endpoint_url=s3.url, region="us-east-1"),
-            checkpoints_uri="s3://bucket/job",
-            writer=Writer("service", attempt, f"chief-0__{attempt}") if attempt else None,
-            interval_seconds=0.05,
-            **plan,
-        ),
+        Storage(checkpoints, s3=S3Access(s3.url, "us-east-1"), **kept),
+        Directories(str(sandbox), logs, str(sandbox / "checkpoints"), logs),
         log=lambda text: None,
     )
 
@@ -95,7 +100,7 @@ def test_data_is_there_before_the_start(s3, tmp_path):
 
 
 def test_summaries_are_copied_beside(s3, tmp_path):
-    task = storage(s3, tmp_path, summaries_uri="s3://bucket/logs")
+    task = storage(s3, tmp_path, summaries=LogDirPlace("s3://bucket/logs"))
     task.fetch()
     task.begin()
     (tmp_path / "logs").mkdir()
@@ -118,7 +123,7 @@ def test_an_evaluator_does_not_put_back_what_it_was_brought(s3, tmp_path):
         tmp_path / "2",
         attempt=None,
         follow=True,
-        summaries_uri="s3://bucket/logs",
+        summaries=LogDirPlace("s3://bucket/logs"),
         directory_of_logs=str(logs),
     )
     assert evaluator.fetch().step == 1
@@ -130,7 +135,7 @@ def test_an_evaluator_does_not_put_back_what_it_was_brought(s3, tmp_path):
 
 
 def test_the_status_is_json(s3, tmp_path):
-    task = storage(s3, tmp_path, summaries_uri="s3://bucket/logs")
+    task = storage(s3, tmp_path, summaries=LogDirPlace("s3://bucket/logs"))
     task.fetch()
     task.begin()
     try:
@@ -141,4 +146,8 @@ def test_the_status_is_json(s3, tmp_path):
 
 def test_a_uri_that_is_none_is_refused_at_once():
     with pytest.raises(LocationError, match="no S3 URI"):
-        TaskStorage(StoragePlan("/x", checkpoints_uri="bucket/x"), log=lambda text: None)
+        TaskStorage(
+            Storage(CheckpointPlace("bucket/x")),
+            Directories("/x", "", "", ""),
+            log=lambda text: None,
+        )

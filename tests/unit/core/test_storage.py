@@ -78,7 +78,7 @@ def test_member_0_publishes_where_there_is_no_chief() -> None:
 def test_a_worker_beside_parameter_servers_has_no_part_in_checkpoints() -> None:
     storage = told("worker-1", with_storage()).storage
     assert storage.checkpoints is None
-    assert storage.summaries_uri == ""
+    assert storage.summaries is None
 
 
 def test_each_member_of_a_multi_worker_gang_restores_and_one_publishes() -> None:
@@ -101,7 +101,7 @@ def with_role(role: TaskRole) -> ServiceSpec:
 def test_an_evaluator_restores_and_copies_its_summaries() -> None:
     storage = told("evaluator-0", with_role(TaskRole.EVALUATOR)).storage
     assert storage.checkpoints.writer is None
-    assert storage.summaries_uri == "s3://bucket/run/logs"
+    assert storage.summaries.uri == "s3://bucket/run/logs"
     assert storage.data
 
 
@@ -113,7 +113,7 @@ def test_an_evaluator_alone_gets_newer_checkpoints_while_it_runs() -> None:
 
 def test_tensorboard_shows_a_copy_of_the_summaries_in_s3() -> None:
     spec = told("tensorboard-0", with_role(TaskRole.TENSORBOARD))
-    assert (spec.log_dir, spec.storage.shown_uri) == ("logs", "s3://bucket/run/logs")
+    assert (spec.log_dir, spec.storage.shown.uri) == ("logs", "s3://bucket/run/logs")
     assert spec.storage.checkpoints is None
     assert not spec.storage.data
 

@@ -116,7 +116,7 @@ def test_a_wrong_value_of_an_order_is_refused(changes, message):
         ({"gpus": True}, "gpus must be a whole number of at least 0, got true or false"),
         ({"grace_seconds": -1}, "grace_seconds must be a number of at least 0, got -1"),
         ({"job": []}, "job must be an object, got a list"),
-        ({"job": {"contract": "magic"}}, "job.contract is 'magic'; allowed are auto, function"),
+        ({"job": {"contract": "magic"}}, "job.contract must be one of auto, function"),
         ({"cluster": {}}, "cluster.epoch is missing"),
         (
             {"cluster": {"epoch": 1, "distribute": {"wait_for": ["nowhere"]}}},

@@ -7,12 +7,13 @@ import pytest
 from dcos_tensorflow.task.spec import SpecError, parse_spec
 from dcos_tensorflow.task.storage_spec import (
     CheckpointPlace,
-    CheckpointWriter,
-    DataCachePlace,
-    DataSource,
+    DataCache,
+    DataItem,
+    LogDirPlace,
     LogPlace,
     S3Access,
     Storage,
+    Writer,
 )
 
 SECTIONS = {
@@ -54,11 +55,11 @@ def test_every_section_is_read():
             "s3://bucket/other",
             30.0,
             2,
-            CheckpointWriter("abc", 4, "mnist__chief-0__1"),
+            Writer("abc", 4, "mnist__chief-0__1"),
         ),
-        summaries_uri="s3://bucket/logs",
-        data=(DataSource("s3://bucket/mnist", "data/mnist"),),
-        data_cache=DataCachePlace("/var/cache/data", 1000),
+        summaries=LogDirPlace("s3://bucket/logs"),
+        data=(DataItem("s3://bucket/mnist", "data/mnist"),),
+        data_cache=DataCache("/var/cache/data", 1000),
         logs=LogPlace("cloudwatch://training", 5.0, 1024),
         s3=S3Access("https://127.0.0.1:9000", "eu-west-1", False, "ca.pem"),
     )

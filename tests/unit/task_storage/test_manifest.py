@@ -13,8 +13,8 @@ from dcos_tensorflow.task.storage.manifest import (
     Manifest,
     Pointer,
     Published,
-    Writer,
 )
+from dcos_tensorflow.task.storage_spec import Writer
 
 SHA = "ab" * 32
 FIRST = Writer("service", 1, "chief-0__a")

@@ -25,9 +25,9 @@ from dcos_tensorflow.task.storage.manifest import (
     Manifest,
     Pointer,
     Published,
-    Writer,
 )
 from dcos_tensorflow.task.storage.object_store import ObjectStore
+from dcos_tensorflow.task.storage_spec import Writer
 
 #: A conditional put that another writer disturbs is judged anew so often.
 _TRIES = 8

@@ -24,27 +24,12 @@ from dcos_tensorflow.task.storage.manifest import safe_path
 from dcos_tensorflow.task.storage.object_store import ObjectStore
 from dcos_tensorflow.task.storage.objects import ObjectFetch, WantedObject
 from dcos_tensorflow.task.storage.retry import Gate
+from dcos_tensorflow.task.storage_spec import DataCache, DataItem
 
 _PARTIAL = ".partial"
 _LOCK = ".lock"
 #: How often a lock that another task holds is asked for again, seconds.
 _LOCK_INTERVAL = 0.2
-
-
-@dataclass(frozen=True)
-class DataItem:
-    """One entry of the options: ``uri`` is an object or a prefix, ``path`` is in the sandbox."""
-
-    uri: str
-    path: str
-
-
-@dataclass(frozen=True)
-class DataCache:
-    """A folder that the tasks of an agent share, and how large it may become (0: no bound)."""
-
-    folder: str
-    max_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -142,12 +127,12 @@ def _cache_name(endpoint: str, bucket: str, wanted: Sequence[WantedObject]) -> s
 @contextlib.contextmanager
 def _locked(cache: DataCache, name: str, gate: Gate) -> Iterator[str]:
     """Hold the lock of a cached copy; yield the cache's folder."""
-    os.makedirs(cache.folder, exist_ok=True)
-    descriptor = os.open(os.path.join(cache.folder, name + _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
+    os.makedirs(cache.directory, exist_ok=True)
+    descriptor = os.open(os.path.join(cache.directory, name + _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
     try:
         while not _try_lock(descriptor):
             gate.wait(_LOCK_INTERVAL)
-        yield cache.folder
+        yield cache.directory
     finally:
         # Closing lets the lock go; the file stays, or two tasks might lock two files of one name.
         os.close(descriptor)
@@ -182,8 +167,8 @@ def _evict(cache: DataCache, coming: int, connection: Connection) -> None:
     if cache.max_bytes <= 0:
         return
     copies = []
-    for name in os.listdir(cache.folder):
-        path = os.path.join(cache.folder, name)
+    for name in os.listdir(cache.directory):
+        path = os.path.join(cache.directory, name)
         if os.path.isdir(path):
             copies.append((os.stat(path).st_mtime, _size_of(path), name))
     total = sum(size for _, size, _ in copies) + coming
@@ -197,11 +182,11 @@ def _evict(cache: DataCache, coming: int, connection: Connection) -> None:
 
 def _remove_copy(cache: DataCache, name: str) -> bool:
     stem = name[: -len(_PARTIAL)] if name.endswith(_PARTIAL) else name
-    descriptor = os.open(os.path.join(cache.folder, stem + _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = os.open(os.path.join(cache.directory, stem + _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if not _try_lock(descriptor):
             return False
-        shutil.rmtree(os.path.join(cache.folder, name), ignore_errors=True)
+        shutil.rmtree(os.path.join(cache.directory, name), ignore_errors=True)
         return True
     finally:
         os.close(descriptor)

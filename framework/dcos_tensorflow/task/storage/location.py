@@ -6,10 +6,13 @@ environment, a profile or the instance's role, as boto3 finds them.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Optional
 from urllib.parse import urlsplit
+
+from dcos_tensorflow.task.storage_spec import S3_SCHEMES, S3Access
 
 #: docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html; upper case and "_" are in
 #: old buckets and with other makers.
@@ -46,7 +49,7 @@ class Location:
 def parse_uri(uri: str) -> Location:
     """Return the place that ``s3://bucket/prefix`` names. Raises LocationError."""
     scheme, separator, rest = uri.partition("://")
-    if scheme not in ("s3", "s3a", "s3n") or not separator:
+    if scheme not in S3_SCHEMES or not separator:
         raise LocationError(f"{uri!r} is no S3 URI: it must look like s3://bucket/prefix")
     bucket, _, prefix = rest.partition("/")
     if not _BUCKET.match(bucket):
@@ -73,6 +76,16 @@ class S3Settings:
     read_timeout: float = 30.0
     threads: int = 8
     memory_bytes: int = 48 * MEBIBYTE
+
+    @staticmethod
+    def of(access: S3Access, sandbox: str) -> "S3Settings":
+        """Return how a task reaches S3. Raises LocationError."""
+        return S3Settings(
+            endpoint_url=access.endpoint_url,
+            region=access.region,
+            path_style=access.path_style,
+            ca_bundle=os.path.join(sandbox, access.ca_file) if access.ca_file else "",
+        )
 
     def __post_init__(self) -> None:
         if self.endpoint_url:

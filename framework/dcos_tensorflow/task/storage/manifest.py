@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, FrozenSet, Iterable, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.task.storage.location import MEBIBYTE
+from dcos_tensorflow.task.storage_spec import Writer
 
 VERSION = 1
 POINTER = "latest.json"
@@ -38,17 +39,6 @@ _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 class DocumentError(ValueError):
     """A document in the bucket is not what this version writes or reads."""
-
-
-@dataclass(frozen=True)
-class Writer:
-    """Who publishes. ``lineage`` is the service (its framework id), ``generation`` the attempt of
-    its chief, ``owner`` that attempt's own name (its task id).
-    """
-
-    lineage: str
-    generation: int
-    owner: str
 
 
 @dataclass(frozen=True)

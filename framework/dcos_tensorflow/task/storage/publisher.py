@@ -25,11 +25,12 @@ from dcos_tensorflow.task.storage.errors import (
 )
 from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Patience
 from dcos_tensorflow.task.storage.location import Location
-from dcos_tensorflow.task.storage.manifest import FileEntry, Manifest, Published, Writer
+from dcos_tensorflow.task.storage.manifest import FileEntry, Manifest, Published
 from dcos_tensorflow.task.storage.object_store import ObjectStore
 from dcos_tensorflow.task.storage.snapshot import SetAside
 from dcos_tensorflow.task.storage.upload import CheckpointUpload, SourceChanged
 from dcos_tensorflow.task.storage.uploading import Uploading
+from dcos_tensorflow.task.storage_spec import Writer
 
 #: A checkpoint that changed while it was set aside is looked at again so often, at once.
 _LOOKS = 50

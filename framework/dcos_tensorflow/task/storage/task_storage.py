@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.storage import layout, snapshot, status
 from dcos_tensorflow.task.storage.checkpoint_store import OwnedPointer, read_pointer
 from dcos_tensorflow.task.storage.connection import Connection
@@ -24,14 +25,14 @@ from dcos_tensorflow.task.storage.errors import (
 )
 from dcos_tensorflow.task.storage.follower import CheckpointFollower, FollowPlan
 from dcos_tensorflow.task.storage.initial import InitialState
-from dcos_tensorflow.task.storage.location import Location, parse_uri
+from dcos_tensorflow.task.storage.location import Location, S3Settings, parse_uri
 from dcos_tensorflow.task.storage.log_copy import CopyPlan, LogCopy
 from dcos_tensorflow.task.storage.manifest import Published
 from dcos_tensorflow.task.storage.mirror import Mirror, MirrorPlan
-from dcos_tensorflow.task.storage.plan import StoragePlan
 from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
 from dcos_tensorflow.task.storage.restorer import SOURCE_LOCAL, Restored, Restorer
 from dcos_tensorflow.task.storage.retry import Gate
+from dcos_tensorflow.task.storage_spec import CheckpointPlace, Storage
 
 #: What the last checkpoint may take of the time at the end, where summaries are copied as well.
 _CHECKPOINT_SHARE = 0.8
@@ -54,13 +55,15 @@ class Wanted:
 class TaskStorage:
     """Everything that one task keeps in S3. Raises LocationError for a URI that cannot be one."""
 
-    def __init__(self, plan: StoragePlan, log: Callable[[str], None]) -> None:
-        self._plan = plan
-        self._connection = Connection(plan.s3, log=log)
-        self._place = parse_uri(plan.checkpoints_uri) if plan.checkpoints_uri else None
-        self._summaries = parse_uri(plan.summaries_uri) if plan.summaries_uri else None
-        self._shown = parse_uri(plan.shown_uri) if plan.shown_uri else None
-        for item in plan.data:
+    def __init__(self, kept: Storage, where: Directories, log: Callable[[str], None]) -> None:
+        self._kept = kept
+        self._where = where
+        self._connection = Connection(S3Settings.of(kept.s3, where.sandbox), log=log)
+        self._place = parse_uri(kept.checkpoints.uri) if kept.checkpoints else None
+        self._checkpoints = kept.checkpoints or CheckpointPlace("")
+        self._summaries = parse_uri(kept.summaries.uri) if kept.summaries else None
+        self._shown = parse_uri(kept.shown.uri) if kept.shown else None
+        for item in kept.data:
             parse_uri(item.uri)
         self._board = status.StatusBoard()
         self._fetching = Gate()
@@ -99,9 +102,10 @@ class TaskStorage:
             gate.check()
             if self._place is not None:
                 self._published = self._look(connection, self._place)
-            if self._plan.data and not self._fetched:
-                plan = self._plan
-                self._fetched = fetch_data(plan.data, plan.sandbox, connection, plan.cache)
+            if self._kept.data and not self._fetched:
+                self._fetched = fetch_data(
+                    self._kept.data, self._where.sandbox, connection, self._kept.data_cache
+                )
             if self._place is not None:
                 self._restored = self._restore(connection, self._place, wanted)
                 for warning in self._restored.warnings:
@@ -125,27 +129,26 @@ class TaskStorage:
 
         Or to bring them, for the tasks that read what others make while they run.
         """
-        plan = self._plan
-        if self._place is not None and plan.follow:
-            self._follower = CheckpointFollower(
-                FollowPlan(plan.checkpoint_dir, self._place), self._own_connection(), self._restored
-            )
+        kept, where = self._checkpoints, self._where
+        if self._place is not None and kept.follow:
+            plan = FollowPlan(where.checkpoint_dir, self._place)
+            self._follower = CheckpointFollower(plan, self._own_connection(), self._restored)
             self._follower.start()
         if self._shown is not None:
-            self._copy = LogCopy(CopyPlan(plan.log_dir, self._shown), self._own_connection())
+            self._copy = LogCopy(CopyPlan(where.log_dir, self._shown), self._own_connection())
             self._copy.start()
-        if self._place is not None and plan.writer is not None:
+        if self._place is not None and kept.writer is not None:
             publish = PublishPlan(
-                plan.checkpoint_dir,
+                where.checkpoint_dir,
                 self._place,
-                plan.writer,
-                interval_seconds=plan.interval_seconds,
-                keep=plan.keep,
+                kept.writer,
+                interval_seconds=kept.interval_seconds,
+                keep=kept.keep,
             )
             self._publisher = Publisher(publish, self._own_connection())
             self._publisher.start()
         if self._summaries is not None:
-            plan_of_mirror = MirrorPlan(plan.log_dir, self._summaries)
+            plan_of_mirror = MirrorPlan(where.log_dir, self._summaries)
             others = self._follower.brought if self._follower is not None else frozenset
             self._mirror = Mirror(plan_of_mirror, self._own_connection(), others)
             self._mirror.start()
@@ -232,9 +235,9 @@ class TaskStorage:
     def _look(self, connection: Connection, place: Location) -> Tuple[Published, ...]:
         """Return what is published, newest first; who publishes takes the place for itself."""
         store = connection.store(place.bucket)
-        if self._plan.writer is not None:
+        if self._checkpoints.writer is not None:
             try:
-                return OwnedPointer(store, place, self._plan.writer).claim().published
+                return OwnedPointer(store, place, self._checkpoints.writer).claim().published
             except (WriterLost, Cancelled):
                 raise
             except StorageError as error:
@@ -246,14 +249,14 @@ class TaskStorage:
         return pointer.published if pointer else ()
 
     def _restore(self, connection: Connection, place: Location, wanted: Wanted) -> Restored:
-        plan = self._plan
-        initial = InitialState(plan.initial_uri) if plan.initial_uri else None
+        kept, directory = self._checkpoints, self._where.checkpoint_dir
+        initial = InitialState(kept.initial_uri) if kept.initial_uri else None
         restorer = Restorer(place, connection, initial)
         if wanted.agreed:
             pinned = self._agreed(place, wanted.step)
-            return restorer.restore(plan.checkpoint_dir, pinned)
-        own = wanted.again and plan.writer is not None
-        return restorer.restore(plan.checkpoint_dir, prefer_local=own)
+            return restorer.restore(directory, pinned)
+        own = wanted.again and kept.writer is not None
+        return restorer.restore(directory, prefer_local=own)
 
     def _agreed(self, place: Location, step: Optional[int]) -> str:
         """Return the id of the checkpoint that all members restore; '' when there is none."""
@@ -280,10 +283,10 @@ class TaskStorage:
         That is so for the task that publishes, is alone with its state, and wrote it here itself:
         nobody can have published anything newer.
         """
-        alone = wanted.again and not wanted.agreed and self._plan.writer is not None
+        alone = wanted.again and not wanted.agreed and self._checkpoints.writer is not None
         if not alone or self._place is None or isinstance(error, WriterLost):
             return None
-        listing = snapshot.look(self._plan.checkpoint_dir)
+        listing = snapshot.look(self._where.checkpoint_dir)
         choice = layout.choose(listing, layout.Patience(ended=True))
         if not choice.ready:
             return None
