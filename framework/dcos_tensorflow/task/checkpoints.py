@@ -1,8 +1,9 @@
 """Which checkpoint a start would restore: TensorFlow's ``checkpoint`` state file, read and judged.
 
-``runner`` asks before each start and for the status. Only names and directory entries are read,
-never a tensor. The rules are those of ``tf.train.get_checkpoint_state`` and of the files that a
-save writes: a prefix counts once its index and all its data shards are there.
+``runner`` asks before each start and for the status, ``storage`` for what a state file names. Only
+names and directory entries are read, never a tensor. The rules are those of
+``tf.train.get_checkpoint_state`` and of the files that a save writes: a prefix counts once its index
+and all its data shards are there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 STATE_FILE = "checkpoint"
 #: The state file names a few checkpoints; what is longer is something else.
@@ -22,7 +23,7 @@ _ENTRY = re.compile(
 )
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f"}
-_STEP = re.compile(r"-(\d{1,18})$")
+_STEP = re.compile(r"-(\d{1,18})\Z")
 _SHARD = re.compile(r"\.data-(\d{5})-of-(\d{5})$")
 
 
@@ -49,8 +50,7 @@ def restorable(directory: str) -> Optional[Checkpoint]:
     """
     for path in named(_state(directory)):
         if is_complete(os.path.join(directory, path)):
-            step = _STEP.search(path)
-            return Checkpoint(int(step.group(1)) if step else 0, path)
+            return Checkpoint(step_of(path) or 0, path)
     return None
 
 
@@ -59,6 +59,24 @@ def named(state: bytes) -> List[str]:
 
     ``model_checkpoint_path`` is the newest; ``all_model_checkpoint_paths`` are oldest first.
     """
+    latest, others = _entries(state)
+    found = latest[-1:] + others[::-1]
+    return [path for path in dict.fromkeys(found) if path and "\0" not in path]
+
+
+def newest_named(state: bytes) -> str:
+    """Return the prefix that a state file names as the newest; empty when it names none."""
+    latest, _ = _entries(state)
+    return latest[-1] if latest else ""
+
+
+def step_of(prefix: str) -> Optional[int]:
+    """Return the step in a name such as ``model.ckpt-1200``, or None."""
+    found = _STEP.search(prefix)
+    return int(found.group(1)) if found else None
+
+
+def _entries(state: bytes) -> Tuple[List[str], List[str]]:
     latest: List[str] = []
     others: List[str] = []
     for line in state.splitlines():
@@ -66,8 +84,7 @@ def named(state: bytes) -> List[str]:
             continue
         for key, text in _ENTRY.findall(line):
             (latest if key == b"model_checkpoint_path" else others).append(_unquoted(text))
-    found = latest[-1:] + others[::-1]
-    return [path for path in dict.fromkeys(found) if path and "\0" not in path]
+    return latest, others
 
 
 def is_complete(prefix: str) -> bool:

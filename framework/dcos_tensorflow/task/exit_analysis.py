@@ -59,10 +59,7 @@ class Ending:
     condemned: Optional[Verdict] = None
     out_of_memory: bool = False
     contract: str = ""
-    job_name: str = ""
     grpc_port: int = 0
-    tf1_compat: bool = False
-    legacy_keras: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,37 +94,27 @@ class ExitReport:
 class Rule:
     """A failure text that is known: what it means and what helps.
 
-    In ``summary`` and ``hint``, ``{error}`` is the exception's line, ``{line}`` the line that
-    matched, ``{port}`` the gRPC port, ``{job}`` the module and ``{peer}`` the task that went away.
+    In ``summary``, ``{error}`` is the exception's line, ``{port}`` the gRPC port and ``{peer}`` the
+    task that went away.
     """
 
-    pattern: "re.Pattern[str]"
+    pattern: str
     exit_class: ExitClass
     summary: str
     hint: str
     exit_code: Optional[int] = None
 
 
-def _rule(
-    pattern: str,
-    exit_class: ExitClass,
-    summary: str,
-    hint: str,
-    exit_code: Optional[int] = None,
-) -> Rule:
-    return Rule(re.compile(pattern), exit_class, summary, hint, exit_code)
-
-
 #: Measured on TensorFlow 2.15.1 and 2.21.0. The order matters: causes before what they entail.
 RULES: Tuple[Rule, ...] = (
-    _rule(
+    Rule(
         r"Could not start gRPC server",
         ExitClass.PORT_TAKEN,
         "TensorFlow could not listen on port {port}: it is taken on this machine",
         "the task is started again on another port; nothing is to be done unless it repeats",
         contract.EXIT_PORT_TAKEN,
     ),
-    _rule(
+    Rule(
         r"No module named '?tensorflow'?(?!\w|\.)",
         ExitClass.JOB_UNUSABLE,
         "There is no TensorFlow in the Python that runs the task",
@@ -135,7 +122,7 @@ RULES: Tuple[Rule, ...] = (
         "(service.gpu_tf_image) to a container image that has it",
         contract.EXIT_JOB_UNUSABLE,
     ),
-    _rule(
+    Rule(
         r"No module named '?tensorboard'?(?!\w|\.)|TensorBoard is not installed",
         ExitClass.JOB_UNUSABLE,
         "There is no TensorBoard in the Python that runs the task; tf.summary needs it, and "
@@ -144,25 +131,25 @@ RULES: Tuple[Rule, ...] = (
         "environment that has it",
         contract.EXIT_JOB_UNUSABLE,
     ),
-    _rule(
+    Rule(
         r"No module named '?tensorflow\.contrib|has no attribute 'contrib'",
         ExitClass.USER_ERROR,
         "The job uses tf.contrib, which TensorFlow 2 does not have in any form",
         "replace what it takes from tf.contrib, or run it in a TensorFlow 1 image",
     ),
-    _rule(
+    Rule(
         r"tf\.device does not support functions",
         ExitClass.USER_ERROR,
         "The job passes replica_device_setter to TensorFlow 2's tf.device",
         "use tf.compat.v1.device, or set service.tf1_compat to run a TensorFlow 1 script unedited",
     ),
-    _rule(
+    Rule(
         r"is not available with Keras 3",
         ExitClass.USER_ERROR,
         "The job uses a part of TensorFlow that Keras 3 does not offer: {error}",
         "install tf_keras beside TensorFlow and set service.legacy_keras",
     ),
-    _rule(
+    Rule(
         r"module 'tensorflow[\w.]*' has no attribute '(?:placeholder\w*|Session|InteractiveSession"
         r"|app|flags|get_variable|variable_scope|global_variables_initializer|logging|gfile"
         r"|train_op|layers|ConfigProto|reset_default_graph|log|set_random_seed"
@@ -174,26 +161,26 @@ RULES: Tuple[Rule, ...] = (
         "The job is written for TensorFlow 1: {error}",
         "set service.tf1_compat to run it unedited",
     ),
-    _rule(
+    Rule(
         r"PerReplica|create_per_worker_dataset|Cannot get the cardinality",
         ExitClass.USER_ERROR,
         "model.fit does not work under this tf.distribute strategy with Keras 3",
         "install tf_keras beside TensorFlow and set service.legacy_keras, or write the training "
         "loop yourself",
     ),
-    _rule(
+    Rule(
         r"TF_USE_LEGACY_KERAS|No module named '?tf_keras",
         ExitClass.USER_ERROR,
         "service.legacy_keras is set, but the Python that runs the task has no tf_keras",
         "install tf_keras of TensorFlow's version beside TensorFlow",
     ),
-    _rule(
+    Rule(
         r"scheme '?s3'? not implemented",
         ExitClass.USER_ERROR,
         "TensorFlow has no file system for s3://",
         "write to CHECKPOINT_DIR and LOG_DIR instead of s3://, or use gs:// or a mounted directory",
     ),
-    _rule(
+    Rule(
         r"(?:_temp/part-|part-\d{5}-of-\d{5}|\.data-\d{5}-of-\d{5}|_temp).*"
         r"(?:did not exist|No such file|not found)"
         r"|(?:did not exist|No such file|NotFoundError).*_temp"
@@ -206,21 +193,21 @@ RULES: Tuple[Rule, ...] = (
         'tf.device("/job:chief/task:0/cpu:0") (worker, where there is no chief); or set '
         "service.shared_filesystem",
     ),
-    _rule(
+    Rule(
         r"Cannot assign a device for operation (?:Restore|Save|MergeV2)\w*:.*/task:[1-9]",
         ExitClass.USER_ERROR,
         "A checkpoint is to be read or written on a device that does not exist",
         'name the whole device: experimental_io_device="/job:chief/replica:0/task:0/cpu:0"; '
         "the job alone takes the task's number from the parameter server of each variable",
     ),
-    _rule(
+    Rule(
         r"ResourceExhaustedError|\bOOM when allocating|std::bad_alloc|^MemoryError\b",
         ExitClass.OUT_OF_MEMORY,
         "The job ran out of memory: {error}",
         "give the role more memory (worker.mem, gpu_worker.mem, parameter_server.mem), or use "
         "smaller batches",
     ),
-    _rule(
+    Rule(
         r"UnavailableError|PSUnavailable|\bUNAVAILABLE:|failed to connect to all addresses"
         r"|stopped sending heartbeats|Socket closed|Connection reset by peer"
         r"|task is already disconnected|unhealthy tasks|Collective ops is aborted by",
@@ -228,7 +215,7 @@ RULES: Tuple[Rule, ...] = (
         "Another task of the cluster went away ({peer}): {error}",
         "look at the task that failed first; this one only noticed it",
     ),
-    _rule(
+    Rule(
         r"incarnation doesn't match|worker has restarted|Collective .*different incarnation",
         ExitClass.PEER_LOST,
         "Another task of the cluster was restarted without this one: {error}",
@@ -276,9 +263,7 @@ def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:
             exit_class = rule.exit_class
             values = {
                 "error": error or line.strip()[:300],
-                "line": line.strip()[:300],
                 "port": ending.grpc_port or "of its own",
-                "job": ending.job_name,
                 "peer": lost_peer(_failure(lines)),
             }
             summary, hint = rule.summary.format(**values), rule.hint
@@ -380,7 +365,7 @@ def _failure(lines: Sequence[str]) -> Sequence[str]:
 def _first_match(lines: Sequence[str]) -> "Optional[Tuple[Rule, str]]":
     for rule in RULES:
         for line in reversed(lines):
-            if rule.pattern.search(line):
+            if re.search(rule.pattern, line):
                 return rule, line
     return None
 

@@ -103,13 +103,5 @@ class Preparation:
 
     def report(self, ending: Ending, lines: Sequence[str]) -> ExitReport:
         """Return the report of ``ending``, in which the job's own names are filled in."""
-        job = self.spec.job
-        known = replace(
-            ending,
-            contract=self.found.contract,
-            job_name=job.name,
-            grpc_port=self.spec.grpc_port,
-            tf1_compat=job.tf1_compat,
-            legacy_keras=job.legacy_keras,
-        )
+        known = replace(ending, contract=self.found.contract, grpc_port=self.spec.grpc_port)
         return analyse(known, lines)

@@ -7,13 +7,13 @@ Nothing here changes anything of the task.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
-from dcos_tensorflow.task import status
 from dcos_tensorflow.task.checkpoints import Checkpoint
 from dcos_tensorflow.task.contracts import Found
 from dcos_tensorflow.task.exit_analysis import ExitReport
-from dcos_tensorflow.task.lifecycle_events import Lifecycle
+from dcos_tensorflow.task.exit_file import failure_as_json
+from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
 from dcos_tensorflow.task.news import News
 from dcos_tensorflow.task.observer import Observer
 from dcos_tensorflow.task.peers import PeerWatch
@@ -25,6 +25,13 @@ from dcos_tensorflow.task.storage_work import StorageWork
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.log_shipping.shipper import Shipper
+
+
+_SENTENCES = {
+    Phase.PREPARING: "Prepares the sandbox",
+    Phase.RUNNING: "The job's process runs",
+    Phase.HELD: "Held: no process is to run before the scheduler says so",
+}
 
 
 @dataclass(frozen=True)
@@ -76,27 +83,45 @@ class Showing:
         self._news.wait(after, seconds)
 
     def document(self) -> Dict[str, Any]:
-        """Return the body of the answer. ``revision`` is the number of the moment it shows."""
+        """Return the status as docs/task-runner.md tells it.
+
+        ``revision`` is the number of the moment it shows.
+        """
         # Before the rest is read: what happens meanwhile is news for whoever gets this one.
         revision, now = self._news.newest
         self._progress.read_file()
-        return status.document(
-            self._spec,
-            now.state,
-            contract=self._found.contract,
-            strategy=now.strategy,
-            pid=now.process.pid if now.process else None,
-            started_at=now.started_at,
-            missing_peers=now.peers.missing() if now.peers else (),
-            report=now.report,
-            progress=self._progress.known,
-            checkpoint=self._checkpoint(),
-            memory_bytes=now.observer.memory_bytes() if now.observer else None,
-            frozen_seconds=now.observer.frozen_seconds if now.observer else 0.0,
-            dropped_log_bytes=self._dropped_log_bytes(),
-            storage=self._kept_in_s3(),
-            revision=revision,
-        )
+        state, report = now.state, now.report
+        progress, checkpoint = self._progress.known, self._checkpoint()
+        if report is None and state.phase is Phase.FAILED and state.failure:
+            report = state.failure.report
+        missing = now.peers.missing() if now.peers else ()
+        return {
+            "service": self._spec.service,
+            "task": self._spec.task,
+            "attempt": self._spec.attempt,
+            "epoch": (state.current or state.order).cluster.epoch,
+            "start": state.order.start,
+            "run": state.order.run,
+            "state": state.phase.value,
+            "waiting_for": list(missing) if state.phase is Phase.WAITING else [],
+            "pid": now.process.pid if now.process else None,
+            "started_at": now.started_at,
+            "starts": state.starts,
+            "exit_code": report.exit_code if report else None,
+            "contract": self._found.contract,
+            "strategy": now.strategy,
+            "summary": report.summary if report else _sentence(state, missing),
+            "hint": report.hint if report else "",
+            "exit": failure_as_json(state.failure) if state.failure else None,
+            "progress": progress.as_json(),
+            "result": progress.result,
+            "checkpoint": checkpoint.as_json() if checkpoint else None,
+            "memory_bytes": now.observer.memory_bytes() if now.observer else None,
+            "frozen_seconds": round(now.observer.frozen_seconds, 1) if now.observer else 0.0,
+            "dropped_log_bytes": self._dropped_log_bytes(),
+            "storage": self._kept_in_s3(),
+            "revision": revision,
+        }
 
     def _kept_in_s3(self) -> Optional[Dict[str, Any]]:
         if not self._storage and not self._shipper:
@@ -109,3 +134,23 @@ class Showing:
         if self._storage and self._spec.storage.checkpoints:
             return self._storage.checkpoint()
         return self._preparation.checkpoint()
+
+
+def _sentence(state: Lifecycle, missing_peers: Tuple[str, ...]) -> str:
+    if state.phase is Phase.WAITING:
+        return f"Waits for {', '.join(missing_peers) or 'nobody'}"
+    if state.fetching:
+        return "Brings data and checkpoint to the sandbox"
+    if state.keeping is not None:
+        return "The process has ended; its last checkpoint is published"
+    if state.phase is Phase.STOPPING:
+        return f"Stopping: {_why_stopping(state)}"
+    return _SENTENCES.get(state.phase, "")
+
+
+def _why_stopping(state: Lifecycle) -> str:
+    if state.stop_reason:
+        return state.stop_reason
+    if state.condemned:
+        return state.condemned.summary
+    return f"start {state.order.start} is to {'follow' if state.order.run else 'be held'}"

@@ -29,7 +29,6 @@ MAX_WAITING_BYTES = 256 << 20
 #: The time is noted so often within a part (seconds), and so many times.
 _MARK_SECONDS, _MAX_MARKS = 1.0, 4096
 
-STREAMS = ("stdout", "stderr")
 #: (offset in the part, unix seconds): what comes from there on was written at that time.
 Mark = Tuple[int, float]
 

@@ -13,6 +13,7 @@ import shutil
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Tuple
 
+from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import layout, snapshot, state_file
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
 from dcos_tensorflow.task.storage.connection import Connection
@@ -76,8 +77,7 @@ class InitialState:
             states = {
                 fact.path: store.get(base + fact.path)[0].decode("utf-8", "surrogateescape")
                 for fact in files
-                if posixpath.basename(fact.path) == state_file.STATE_FILE
-                and fact.size <= _MAX_STATE
+                if posixpath.basename(fact.path) == STATE_FILE and fact.size <= _MAX_STATE
             }
             # The root is not known any more: an absolute name means what lies beside its file.
             listing = Listing(_ROOT, files, states)
@@ -144,8 +144,8 @@ def _choose_named(files: Tuple[FileFacts, ...], name: str) -> Choice:
     parts = tuple(fact for fact in files if layout.prefix_of(fact.path) == name)
     if not parts:
         return Choice("nothing has that name")
-    state = FileFacts(state_file.STATE_FILE, 0, 0, 0)
-    states: Dict[str, str] = {state_file.STATE_FILE: state_file.render(name)}
+    state = FileFacts(STATE_FILE, 0, 0, 0)
+    states: Dict[str, str] = {STATE_FILE: state_file.render(name)}
     return layout.choose(Listing(_ROOT, (*parts, state), states), Patience(ended=True))
 
 

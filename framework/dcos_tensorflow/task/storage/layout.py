@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple, Union
 
+from dcos_tensorflow.task.checkpoints import STATE_FILE, step_of
 from dcos_tensorflow.task.storage import state_file
 
 #: Names of our own working folders inside the directory; no job's file begins like this.
@@ -108,7 +109,7 @@ def choose(listing: Listing, patience: Patience = Patience()) -> Choice:
             return Choice(group, torn=True)
         taken.update((fact.path, fact) for fact in group.files)
         texts[path] = state_file.render(group.name)
-        step = step if step is not None else state_file.step_of(group.name)
+        step = step if step is not None else step_of(group.name)
     others = _others(candidates, taken, texts)
     missing = _missing_parts(others)
     if missing and not (patience.given_up or patience.ended):
@@ -137,7 +138,7 @@ def is_passing(path: str) -> bool:
     *folders, name = path.split("/")
     if any(folder.endswith("_temp") or folder.startswith(STAGING_PREFIX) for folder in folders):
         return True
-    if name.startswith((STAGING_PREFIX, f"{state_file.STATE_FILE}.tmp")):
+    if name.startswith((STAGING_PREFIX, f"{STATE_FILE}.tmp")):
         return True
     return is_event_file(path) or bool(_TEMPORARY.search(name))
 
@@ -150,7 +151,7 @@ def is_event_file(path: str) -> bool:
 def is_checkpoint_part(path: str) -> bool:
     """Say whether a file belongs to a checkpoint in TensorFlow's own format, by its name."""
     name = posixpath.basename(path)
-    return name == state_file.STATE_FILE or prefix_of(path) is not None
+    return name == STATE_FILE or prefix_of(path) is not None
 
 
 @dataclass(frozen=True)
@@ -164,12 +165,12 @@ def _named_group(
 ) -> Union[_Group, str]:
     """Return the files that the state file at ``path`` names, or why they are not all there."""
     folder = posixpath.dirname(path)
-    state = state_file.parse(listing.states[path])
-    if path not in candidates or state is None:
+    newest = state_file.newest(listing.states[path])
+    if path not in candidates or not newest:
         return f"{path} names no checkpoint"
-    name = state_file.relative_name(state.newest, posixpath.join(listing.root, folder))
+    name = state_file.relative_name(newest, posixpath.join(listing.root, folder))
     if name is None:
-        return f"{path} names {state.newest}, which is outside of the directory"
+        return f"{path} names {newest}, which is outside of the directory"
     prefix = posixpath.normpath(posixpath.join(folder, name))
     if prefix in candidates:
         return _Group(name, (candidates[prefix],))

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from dcos_tensorflow.task.storage.errors import (
-    ConditionFailed,
     ObjectChanged,
     Problem,
     StorageError,
@@ -294,11 +293,6 @@ class _Answer(Exception):
 def is_gone_upload(error: StorageError) -> bool:
     """Say whether ``error`` means that a multipart upload does not exist (any more)."""
     return error.problem.kind == "missing" or "NoSuchUpload" in error.problem.summary
-
-
-def is_condition(error: StorageError) -> bool:
-    """Say whether ``error`` is a condition of a write that was not met."""
-    return isinstance(error, ConditionFailed)
 
 
 def _cut(what: str) -> StorageError:

@@ -13,7 +13,8 @@ import shutil
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from dcos_tensorflow.task.storage import download, layout, snapshot, state_file
+from dcos_tensorflow.task.checkpoints import STATE_FILE
+from dcos_tensorflow.task.storage import download, layout, snapshot
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.download import Download
@@ -29,7 +30,7 @@ from dcos_tensorflow.task.storage.manifest import Manifest, Published
 RESTORE_PREFIX = f"{layout.STAGING_PREFIX}restore-"
 
 #: What names or opens the other files of a checkpoint comes after them.
-_LAST = {"saved_model.pb": 1, state_file.STATE_FILE: 2}
+_LAST = {"saved_model.pb": 1, STATE_FILE: 2}
 
 SOURCE_PUBLISHED = "published"
 SOURCE_LOCAL = "local"
@@ -261,7 +262,7 @@ def _remove_others(directory: str) -> None:
             path = os.path.join(folder, name)
             relative = os.path.relpath(path, directory)
             if not layout.is_event_file(relative):
-                found.append((name != state_file.STATE_FILE, path))
+                found.append((name != STATE_FILE, path))
     for _, path in sorted(found):
         os.unlink(path)
     for folder, _, _ in os.walk(directory, topdown=False):

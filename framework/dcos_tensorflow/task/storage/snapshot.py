@@ -16,6 +16,7 @@ import zipfile
 from dataclasses import dataclass
 from typing import Dict, Iterator, Mapping, Optional, Tuple
 
+from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import layout, state_file
 from dcos_tensorflow.task.storage.errors import storage_error
 from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Listing
@@ -45,9 +46,9 @@ def look(directory: str, looked: Optional[Looked] = None) -> Listing:
     unreadable = set()
     remembered = {} if looked is None else looked
     for fact in files:
-        if posixpath.basename(fact.path) == state_file.STATE_FILE and fact.size <= _MAX_STATE:
+        if posixpath.basename(fact.path) == STATE_FILE and fact.size <= _MAX_STATE:
             text = _read_text(os.path.join(root, fact.path))
-            if text is not None and state_file.parse(text):
+            if text is not None and state_file.newest(text):
                 states[fact.path] = text
         elif not _is_whole(root, fact, remembered):
             unreadable.add(fact.path)
