@@ -2,8 +2,8 @@
 
 ``runner`` asks before each start and for the status, ``storage`` for what a state file names. Only
 names and directory entries are read, never a tensor. The rules are those of
-``tf.train.get_checkpoint_state`` and of the files that a save writes: a prefix counts once its index
-and all its data shards are there.
+``tf.train.get_checkpoint_state`` and of the files that a save writes: a prefix counts once its
+index and all its data shards are there.
 """
 
 from __future__ import annotations

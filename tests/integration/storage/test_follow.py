@@ -144,5 +144,5 @@ def test_stopping_does_not_wait_for_a_back_off(engines, s3, fresh):
     follows.start()
     eventually(lambda: follows.status().problem)
     follows.stop()
-    assert follows._repeating._thread is not None
-    assert not follows._repeating._thread.is_alive()
+    assert follows._thread is not None
+    assert not follows._thread.is_alive()

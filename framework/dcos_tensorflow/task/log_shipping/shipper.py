@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, Optional, Union
 
 from dcos_tensorflow.task.log_shipping.cloudwatch_sink import CloudWatchSink, connect_logs
@@ -19,7 +19,6 @@ from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.errors import Cancelled, storage_error
 from dcos_tensorflow.task.storage.location import S3Settings, parse_uri
-from dcos_tensorflow.task.storage.retry import Retrier
 
 FOLDER = ".task-logs"
 #: Between two parts: a job that prints without end must not take the whole network.
@@ -61,9 +60,11 @@ class Shipper:
         self._plan = plan
         self._log = log
         self._place = parse_uri(plan.uri) if plan.uri else None
-        self._connection = connection or Connection(plan.settings, log=log)
-        self._gate = self._connection.gate
         self._board = status.StatusBoard()
+        self._connection = replace(
+            connection or Connection(plan.settings, log=log), noticed=self._board.failed
+        )
+        self._gate = self._connection.gate
         self._sink: Optional[Union[S3Sink, CloudWatchSink]] = None
         self._ending = threading.Event()
         self._thread: Optional[threading.Thread] = None
@@ -140,15 +141,12 @@ class Shipper:
         if self._sink is None:
             plan, connection = self._plan, self._connection
             if self._place is not None:
-                store = connection.store(self._place.bucket, self._board.failed)
+                store = connection.store(self._place.bucket)
                 self._sink = S3Sink(store, self._place, plan.source)
             else:
                 client = connect_logs(plan.settings, plan.region, plan.endpoint_url)
-                retrier = Retrier(
-                    self._gate, connection.backoff, self._board.failed, connection.draw
-                )
                 self._sink = CloudWatchSink(
-                    client, retrier, plan.log_group, plan.source, self._gate.wait
+                    client, connection.retrier(), plan.log_group, plan.source, self._gate.wait
                 )
         return self._sink
 

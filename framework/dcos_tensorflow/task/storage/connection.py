@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from dcos_tensorflow.task.storage.errors import Problem
 from dcos_tensorflow.task.storage.location import S3Settings
 from dcos_tensorflow.task.storage.object_store import ObjectStore, connect
 from dcos_tensorflow.task.storage.retry import Backoff, Gate, Retrier
-
-
-def _say_nothing(text: str) -> None:
-    """Take a line of the log to nowhere."""
-
-
-def _notice_nothing(problem: Problem) -> None:
-    """Take a failed try to nowhere."""
 
 
 @dataclass
@@ -32,19 +24,17 @@ class Connection:
     settings: S3Settings
     gate: Gate = field(default_factory=Gate)
     backoff: Backoff = field(default_factory=Backoff)
-    log: Callable[[str], None] = _say_nothing
-    noticed: Callable[[Problem], None] = _notice_nothing
+    log: Callable[[str], None] = lambda text: None
+    noticed: Callable[[Problem], None] = lambda problem: None
     draw: Callable[[], float] = random.random
     client: Any = None
 
-    def store(
-        self, bucket: str, noticed: Optional[Callable[[Problem], None]] = None
-    ) -> ObjectStore:
-        """Return the objects of ``bucket``. Raises StorageError when no client can be made.
-
-        ``noticed`` takes the place of the connection's own.
-        """
+    def store(self, bucket: str) -> ObjectStore:
+        """Return the objects of ``bucket``. Raises StorageError when no client can be made."""
         if self.client is None:
             self.client = connect(self.settings)
-        retrier = Retrier(self.gate, self.backoff, noticed or self.noticed, self.draw)
-        return ObjectStore(self.client, bucket, retrier, self.gate)
+        return ObjectStore(self.client, bucket, self.retrier(), self.gate)
+
+    def retrier(self) -> Retrier:
+        """Return what tries requests again."""
+        return Retrier(self.gate, self.backoff, self.noticed, self.draw)

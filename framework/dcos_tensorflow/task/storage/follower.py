@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import FrozenSet, List, Optional, Tuple
 
 from dcos_tensorflow.task.storage import status
@@ -23,8 +23,8 @@ from dcos_tensorflow.task.storage.errors import (
 )
 from dcos_tensorflow.task.storage.location import Location
 from dcos_tensorflow.task.storage.manifest import Published
-from dcos_tensorflow.task.storage.repeating import Repeating
 from dcos_tensorflow.task.storage.restorer import Restored, Restorer
+from dcos_tensorflow.task.storage.rounds import Rounds
 
 #: So many checkpoints stay: a reader may be at one for as long as it takes to publish two more.
 KEPT = 3
@@ -39,7 +39,7 @@ class FollowPlan:
     interval_seconds: float = 5.0
 
 
-class CheckpointFollower:
+class CheckpointFollower(Rounds):
     """Follows one place. ``start`` and ``stop``, or ``follow_once`` without the thread.
 
     ``restored`` is what the directory holds at the beginning.
@@ -48,38 +48,20 @@ class CheckpointFollower:
     def __init__(
         self, plan: FollowPlan, connection: Connection, restored: Optional[Restored] = None
     ) -> None:
+        super().__init__("follower", plan.interval_seconds, connection)
         self._plan = plan
-        self._board = status.StatusBoard()
-        self._connection = replace(connection, noticed=self._board.failed)
         self._restorer = Restorer(plan.place, self._connection)
         self._here: List[FrozenSet[str]] = []
         self._brought: FrozenSet[str] = frozenset()
         self._seen = restored.id if restored else ""
-        self._repeating = Repeating(
-            "follower", plan.interval_seconds, self.follow_once, connection.gate
-        )
         if restored is not None and restored.paths:
             self._brought = frozenset(restored.paths)
             self._here.append(self._brought)
             self._board.change(published_id=restored.id, published_step=restored.step)
 
-    def status(self) -> status.SyncStatus:
-        """Return which checkpoint is here, as ``published_*``; from any thread."""
-        return self._board.read()
-
     def brought(self) -> FrozenSet[str]:
         """Return the files that are others' and not this task's own; from any thread."""
         return self._brought
-
-    def start(self) -> None:
-        """Begin to follow. Returns at once."""
-        self._repeating.start()
-
-    def stop(self) -> None:
-        """Stop at once."""
-        self._repeating.stop()
-        if self._board.read().problem is None:
-            self._board.change(state=status.STATE_STOPPED)
 
     def follow_once(self) -> bool:
         """Bring the newest checkpoint if it is not here; say whether it came. Raises nothing."""
@@ -102,6 +84,8 @@ class CheckpointFollower:
                 self._connection.log(f"checkpoints: {problem.text}; the task goes on without it")
             self._board.failed(problem)
             return False
+
+    _round = follow_once
 
     def _newest(self) -> Optional[Published]:
         return next(iter(self._restorer.published()), None)

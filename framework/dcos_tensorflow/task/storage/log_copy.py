@@ -12,7 +12,7 @@ import hashlib
 import os
 import posixpath
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Dict, Iterator, List, Tuple
 
 from dcos_tensorflow.task.storage import layout, status
@@ -27,7 +27,7 @@ from dcos_tensorflow.task.storage.errors import (
 from dcos_tensorflow.task.storage.location import Location
 from dcos_tensorflow.task.storage.manifest import safe_path
 from dcos_tensorflow.task.storage.object_store import Listed, ObjectStore
-from dcos_tensorflow.task.storage.repeating import Repeating
+from dcos_tensorflow.task.storage.rounds import Rounds
 from dcos_tensorflow.task.storage.workers import run_all
 
 #: So much of the end of a file is compared before it is appended to.
@@ -47,31 +47,13 @@ class CopyPlan:
     interval_seconds: float = 10.0
 
 
-class LogCopy:
+class LogCopy(Rounds):
     """Copies one prefix. ``start`` and ``stop``, or ``copy_once`` without the thread."""
 
     def __init__(self, plan: CopyPlan, connection: Connection) -> None:
+        super().__init__("log-copy", plan.interval_seconds, connection)
         self._plan = plan
-        self._board = status.StatusBoard()
-        self._connection = replace(connection, noticed=self._board.failed)
         self._here: Dict[str, Listed] = {}
-        self._repeating = Repeating(
-            "log-copy", plan.interval_seconds, self.copy_once, connection.gate
-        )
-
-    def status(self) -> status.SyncStatus:
-        """Return how it stands; from any thread."""
-        return self._board.read()
-
-    def start(self) -> None:
-        """Begin to copy. Returns at once."""
-        self._repeating.start()
-
-    def stop(self) -> None:
-        """Stop at once."""
-        self._repeating.stop()
-        if self._board.read().problem is None:
-            self._board.change(state=status.STATE_STOPPED)
 
     def copy_once(self) -> int:
         """Bring what is new, remove what is gone; return how many files came. Raises nothing."""
@@ -101,6 +83,8 @@ class LogCopy:
                 self._connection.log(f"logs: {problem.text}; what is here is shown")
             self._board.failed(problem)
         return len(came)
+
+    _round = copy_once
 
     def _bring(self, store: ObjectStore, path: str, one: Listed, came: List[str]) -> None:
         target = os.path.join(self._plan.directory, path)

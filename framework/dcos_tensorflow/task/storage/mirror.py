@@ -19,8 +19,8 @@ from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.errors import Cancelled, StorageError, storage_error
 from dcos_tensorflow.task.storage.layout import FileFacts
 from dcos_tensorflow.task.storage.location import Location
+from dcos_tensorflow.task.storage.rounds import Uploading
 from dcos_tensorflow.task.storage.upload import CheckpointUpload, SourceChanged
-from dcos_tensorflow.task.storage.uploading import Uploading
 from dcos_tensorflow.task.storage.workers import run_all
 
 #: These make a model visible to its readers, so they go up after its other files.
@@ -114,7 +114,7 @@ class Mirror(Uploading):
     def _copy(self, fact: FileFacts, copied: List[str]) -> None:
         """Put the first ``fact.size`` bytes of a file: what is appended meanwhile comes later."""
         source = os.path.join(self._plan.directory, fact.path)
-        store = self._connection.store(self._plan.place.bucket, self._board.failed)
+        store = self._connection.store(self._plan.place.bucket)
         upload = CheckpointUpload(
             store,
             settings=replace(self._connection.settings, threads=1),

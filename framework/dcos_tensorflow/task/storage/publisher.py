@@ -27,9 +27,9 @@ from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Patience
 from dcos_tensorflow.task.storage.location import Location
 from dcos_tensorflow.task.storage.manifest import FileEntry, Manifest, Published
 from dcos_tensorflow.task.storage.object_store import ObjectStore
+from dcos_tensorflow.task.storage.rounds import Uploading
 from dcos_tensorflow.task.storage.snapshot import SetAside
 from dcos_tensorflow.task.storage.upload import CheckpointUpload, SourceChanged
-from dcos_tensorflow.task.storage.uploading import Uploading
 from dcos_tensorflow.task.storage_spec import Writer
 
 #: A checkpoint that changed while it was set aside is looked at again so often, at once.
@@ -159,7 +159,7 @@ class Publisher(Uploading):
 
     def _own(self) -> OwnedPointer:
         if self._owned is None:
-            store = self._connection.store(self._plan.place.bucket, self._board.failed)
+            store = self._connection.store(self._plan.place.bucket)
             self._owned = OwnedPointer(store, self._plan.place, self._plan.writer)
         self._owned.claim()
         return self._owned
@@ -246,7 +246,7 @@ class Publisher(Uploading):
                 unchanged[fact.path] = known[1]
         likely = {entry.path: entry for entry in newest.files} if newest else {}
         return CheckpointUpload(
-            self._connection.store(self._plan.place.bucket, self._board.failed),
+            self._connection.store(self._plan.place.bucket),
             settings=self._connection.settings,
             folder=self._plan.place.below(manifest.DATA, name),
             sources={path: (aside.path(path), fact.size) for path, fact in aside.facts.items()},
@@ -330,7 +330,7 @@ class Publisher(Uploading):
         """Return a store that gives up soon: what is newest must not wait for what is old."""
         patience = replace(self._connection.backoff, attempts=_DELETE_ATTEMPTS)
         connection = replace(self._connection, backoff=patience)
-        return connection.store(self._plan.place.bucket, self._board.failed)
+        return connection.store(self._plan.place.bucket)
 
     def _warn(self, text: str) -> None:
         if self._board.read().warning != text:
