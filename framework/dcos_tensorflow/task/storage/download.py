@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import threading
-from typing import Iterator, Sequence, Tuple
+from typing import Iterator, NamedTuple, Sequence, Tuple
 
 from dcos_tensorflow.task.storage.connection import Connection
+from dcos_tensorflow.task.storage.disk import check_room, write_all
 from dcos_tensorflow.task.storage.errors import (
     DamagedCheckpoint,
     ObjectChanged,
     ObjectMissing,
     Problem,
     StorageError,
-    problem_error,
     storage_error,
 )
 from dcos_tensorflow.task.storage.location import MEBIBYTE
@@ -47,7 +46,7 @@ class Download:
     def run(self, entries: Sequence[FileEntry], folder: str) -> None:
         """Bring ``entries`` below ``folder``. Raises DamagedCheckpoint and StorageError."""
         try:
-            _check_room(entries, folder)
+            check_room(((os.path.join(folder, e.path), e.size) for e in entries), folder)
             run_all(self._jobs(entries, folder), self._settings.threads)
         except OSError as error:
             raise storage_error(error, "write a checkpoint") from error
@@ -109,7 +108,7 @@ class Download:
             view = memoryview(piece)
             while view or position == boundary == 0:
                 take = view[: boundary - position]
-                _write_all(target, take, position)
+                write_all(target, take, position)
                 digest.update(take)
                 position += len(take)
                 view = view[len(take) :]
@@ -132,12 +131,11 @@ def _runs(numbers: Sequence[int]) -> Iterator[Tuple[int, int]]:
             start = place
 
 
-class _Span:
-    def __init__(self, entry: FileEntry, path: str, first: int, last: int) -> None:
-        self.entry = entry
-        self.path = path
-        self.first = first
-        self.last = last
+class _Span(NamedTuple):
+    entry: FileEntry
+    path: str
+    first: int
+    last: int
 
 
 class _WrongContent(StorageError):
@@ -169,35 +167,6 @@ def _part_digest(source: int, entry: FileEntry, number: int) -> str:
         start += len(piece)
         length -= len(piece)
     return digest.hexdigest()
-
-
-def _write_all(target: int, content: memoryview, position: int) -> None:
-    while content:
-        count = os.pwrite(target, content, position)
-        content = content[count:]
-        position += count
-
-
-def _check_room(entries: Sequence[FileEntry], folder: str) -> None:
-    needed = sum(entry.size for entry in entries)
-    there = 0
-    for entry in entries:
-        try:
-            there += os.stat(os.path.join(folder, entry.path)).st_blocks * 512
-        except FileNotFoundError:
-            continue
-    free = shutil.disk_usage(folder).free
-    if needed - there > free:
-        raise problem_error(
-            "disk_full",
-            f"the checkpoint needs {_megabytes(needed - there)} MB, the disk has "
-            f"{_megabytes(free)} MB",
-            "give the task more disk",
-        )
-
-
-def _megabytes(size: int) -> int:
-    return -(-size // 1_000_000)
 
 
 def _damaged(summary: str) -> DamagedCheckpoint:

@@ -17,6 +17,7 @@ from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import layout, snapshot, state_file
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
 from dcos_tensorflow.task.storage.connection import Connection
+from dcos_tensorflow.task.storage.disk import write_text
 from dcos_tensorflow.task.storage.download import Download
 from dcos_tensorflow.task.storage.errors import DamagedCheckpoint, StorageError, problem_error
 from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Listing, Patience
@@ -157,9 +158,6 @@ def _made_path(folder: str, path: str) -> str:
 
 def _finished(folder: str, choice: Choice, warnings: Tuple[str, ...]) -> FetchedState:
     for path, text in choice.texts.items():
-        with open(
-            _made_path(folder, path), "w", encoding="utf-8", errors="surrogateescape"
-        ) as file:
-            file.write(text)
+        write_text(_made_path(folder, path), text)
     size = sum(fact.size for fact in choice.files)
     return FetchedState(tuple(fact.path for fact in choice.files), choice.step, size, warnings)

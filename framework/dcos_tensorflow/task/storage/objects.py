@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import threading
 from dataclasses import dataclass
 from typing import Iterator, List, Optional, Sequence
 
 from dcos_tensorflow.task.storage.connection import Connection
+from dcos_tensorflow.task.storage.disk import check_room, write_all
 from dcos_tensorflow.task.storage.errors import (
     ConditionFailed,
     ObjectChanged,
@@ -58,7 +58,9 @@ class ObjectFetch:
         """Bring ``wanted`` below ``folder``; what is there already is kept. Raises StorageError."""
         try:
             missing = [one for one in wanted if not os.path.exists(os.path.join(folder, one.path))]
-            _check_room(missing, folder)
+            os.makedirs(folder, exist_ok=True)
+            parts = ((os.path.join(folder, f"{one.path}.part"), one.size) for one in missing)
+            check_room(parts, folder)
             wrong = self._fetch(missing, folder)
             # Once it may have been the network.
             still = self._fetch(wrong, folder)
@@ -96,7 +98,7 @@ class ObjectFetch:
                 try:
                     pieces = self._store.chunks(one.key, position, end - position, one.etag)
                     for piece in pieces:
-                        _write_all(file.fileno(), piece, position)
+                        write_all(file.fileno(), piece, position)
                         position, attempt = position + len(piece), 0
                         with self._lock:
                             self.bytes_fetched += len(piece)
@@ -183,26 +185,3 @@ def _md5(path: str, part_size: int) -> List[str]:
                 left -= len(piece)
             digests.append(digest.hexdigest())
     return digests
-
-
-def _write_all(target: int, content: bytes, position: int) -> None:
-    view = memoryview(content)
-    while view:
-        count = os.pwrite(target, view, position)
-        view = view[count:]
-        position += count
-
-
-def _check_room(wanted: Sequence[WantedObject], folder: str) -> None:
-    os.makedirs(folder, exist_ok=True)
-    needed, free = sum(one.size for one in wanted), shutil.disk_usage(folder).free
-    for one in wanted:
-        part = os.path.join(folder, f"{one.path}.part")
-        if os.path.exists(part):
-            needed -= os.stat(part).st_blocks * 512
-    if needed > free:
-        raise problem_error(
-            "disk_full",
-            f"{-(-needed // 1_000_000)} MB are to be fetched, the disk has {free // 1_000_000} MB",
-            "give the task more disk",
-        )

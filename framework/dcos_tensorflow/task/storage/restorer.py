@@ -17,6 +17,7 @@ from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import download, layout, snapshot
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer
 from dcos_tensorflow.task.storage.connection import Connection
+from dcos_tensorflow.task.storage.disk import write_text
 from dcos_tensorflow.task.storage.download import Download
 from dcos_tensorflow.task.storage.errors import (
     DamagedCheckpoint,
@@ -276,6 +277,5 @@ def _remove_others(directory: str) -> None:
 def _name_relatively(directory: str, choice: layout.Choice) -> None:
     for path, text in choice.texts.items():
         target = os.path.join(directory, path)
-        with open(f"{target}.tmp", "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
+        write_text(f"{target}.tmp", text)
         os.replace(f"{target}.tmp", target)

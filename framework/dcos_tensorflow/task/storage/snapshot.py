@@ -18,6 +18,7 @@ from typing import Dict, Iterator, Mapping, Optional, Tuple
 
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import layout, state_file
+from dcos_tensorflow.task.storage.disk import write_text
 from dcos_tensorflow.task.storage.errors import storage_error
 from dcos_tensorflow.task.storage.layout import Choice, FileFacts, Listing
 
@@ -166,7 +167,7 @@ def set_aside(directory: str, name: str, choice: Choice) -> Optional[SetAside]:
             target = os.path.join(folder, fact.path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             if fact.path in choice.texts:
-                _write_text(target, choice.texts[fact.path])
+                write_text(target, choice.texts[fact.path])
             else:
                 _link_or_copy(source, target)
             facts[fact.path] = _facts(target, fact.path)
@@ -211,11 +212,6 @@ def _link_or_copy(source: str, target: str) -> None:
         if error.errno not in _NO_LINKS:
             raise
         shutil.copy2(real, target)
-
-
-def _write_text(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
 
 
 def _facts(path: str, name: str) -> FileFacts:
