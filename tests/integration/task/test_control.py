@@ -93,20 +93,6 @@ def test_the_new_tf_config_reaches_the_process(start):
     task.wait_for_text('{"cluster":{"worker":["127.0.0.2:1"]}}')
 
 
-def test_a_process_that_ignores_sigterm_is_killed_to_be_started_again(start):
-    ignore = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    task = running(start, ignore + WAIT, grace_seconds=0.2)
-    task.order(2)
-    task.wait_for_state("running", starts=2)
-    assert "SIGKILL" in task.text("stderr")
-
-
-def test_the_same_start_changes_nothing(start):
-    task = running(start)
-    code, answer = task.order(1)
-    assert (code, answer["changed"], answer["starts"]) == (200, False, 1)
-
-
 def test_an_older_start_is_refused(start):
     task = running(start)
     task.order(3)
