@@ -13,7 +13,6 @@ from dcos_tensorflow.task.storage.location import LocationError
 from dcos_tensorflow.task.storage.task_storage import TaskStorage
 from dcos_tensorflow.task.storage_spec import (
     CheckpointPlace,
-    DataItem,
     LogDirPlace,
     S3Access,
     Storage,
@@ -90,23 +89,6 @@ def test_a_fetch_given_up_before_it_began_asks_s3_nothing(given_up, s3):
 
 def test_a_fetch_given_up_does_not_hide_that_the_next_one_is_under_way(given_up):
     assert given_up.status()["state"] == "fetching"
-
-
-def test_data_is_there_before_the_start(s3, tmp_path):
-    s3.client.put_object(Bucket="bucket", Key="mnist/x", Body=b"data")
-    task = storage(s3, tmp_path, data=(DataItem("s3://bucket/mnist", "data"),))
-    task.fetch()
-    assert (tmp_path / "data" / "x").read_bytes() == b"data"
-
-
-def test_summaries_are_copied_beside(s3, tmp_path):
-    task = storage(s3, tmp_path, summaries=LogDirPlace("s3://bucket/logs"))
-    task.fetch()
-    task.begin()
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "events.out.tfevents.1").write_bytes(b"event")
-    assert task.finish(10.0)
-    assert s3.list_keys("logs/") == ["logs/events.out.tfevents.1"]
 
 
 def test_an_evaluator_does_not_put_back_what_it_was_brought(s3, tmp_path):

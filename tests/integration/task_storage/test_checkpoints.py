@@ -64,11 +64,6 @@ def newest(s3):
     return json.loads(body)["published"][0]["step"]
 
 
-def test_the_last_checkpoint_is_published_before_the_task_ends(start, s3):
-    publish(start)
-    assert newest(s3) == 10
-
-
 def test_the_next_attempt_goes_on_from_there(start, s3):
     publish(start)
     task = start(ONLY_RESTORE, writer=2)
@@ -135,14 +130,6 @@ def test_a_gang_that_agreed_on_nothing_does_not_pass_over_what_is_there(start, s
     member.wait_for_state("held")
     member.order(2, expects_restore_step=True, restore_step=None)
     assert member.wait_for_state("failed")["exit"]["class"] == "storage"
-
-
-def test_a_reader_publishes_nothing(start, s3):
-    publish(start)
-    s3.requests.clear()
-    task = start(TRAIN_AND_END, writer=None)
-    assert task.wait() == 0
-    assert s3.count("PUT") == 0
 
 
 def test_the_status_is_answered_while_the_start_is_prepared(start, s3):
