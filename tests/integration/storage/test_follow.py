@@ -9,7 +9,7 @@ import pytest
 
 from checkpoint_job import PLACE, content
 from dcos_tensorflow.task.storage import status
-from dcos_tensorflow.task.storage.follower import KEPT, CheckpointFollower, FollowPlan
+from dcos_tensorflow.task.storage.follower import KEPT, CheckpointFollower
 from s3_server import Fault
 from waiting import eventually
 
@@ -17,7 +17,7 @@ from waiting import eventually
 def follower(engines, directory, restored=None, **plan) -> CheckpointFollower:
     plan = {"interval_seconds": 0.02, **plan}
     return CheckpointFollower(
-        FollowPlan(str(directory), PLACE, **plan), engines.connection(attempts=2), restored
+        str(directory), PLACE, engines.connection(attempts=2), restored, **plan
     )
 
 
@@ -140,7 +140,7 @@ def test_stopping_does_not_wait_for_a_back_off(engines, s3, fresh):
     s3.fault = lambda request: Fault(503)
     connection = engines.connection()
     connection.backoff = dataclasses.replace(connection.backoff, first=60.0, longest=60.0)
-    follows = CheckpointFollower(FollowPlan(str(fresh()), PLACE), connection)
+    follows = CheckpointFollower(str(fresh()), PLACE, connection)
     follows.start()
     eventually(lambda: follows.status().problem)
     follows.stop()

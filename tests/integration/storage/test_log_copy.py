@@ -8,7 +8,7 @@ import pytest
 
 from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.location import Location
-from dcos_tensorflow.task.storage.log_copy import OVERLAP, CopyPlan, LogCopy, is_shown
+from dcos_tensorflow.task.storage.log_copy import OVERLAP, LogCopy, is_shown
 from s3_server import Fault
 from waiting import eventually
 
@@ -31,9 +31,7 @@ def put(s3):
 
 
 def log_copy(engines, here, **plan) -> LogCopy:
-    return LogCopy(
-        CopyPlan(str(here), Location("bucket", "logs"), **plan), engines.connection(attempts=2)
-    )
+    return LogCopy(str(here), Location("bucket", "logs"), engines.connection(attempts=2), **plan)
 
 
 def test_event_files_come_under_their_names(engines, put, here):
@@ -116,7 +114,7 @@ def test_a_cut_answer_goes_on_where_it_stopped(engines, s3, put, here):
 
 
 def test_a_missing_bucket_is_shown_with_what_to_do(engines, here):
-    copy = LogCopy(CopyPlan(str(here), Location("nowhere", "logs")), engines.connection())
+    copy = LogCopy(str(here), Location("nowhere", "logs"), engines.connection())
     copy.copy_once()
     assert (copy.status().state, copy.status().problem.kind) == (status.STATE_BLOCKED, "no_bucket")
 

@@ -8,7 +8,7 @@ import pytest
 
 from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.location import Location
-from dcos_tensorflow.task.storage.mirror import Mirror, MirrorPlan
+from dcos_tensorflow.task.storage.mirror import Mirror
 from s3_server import Fault
 from waiting import eventually
 
@@ -25,7 +25,7 @@ def logs(tmp_path):
 def mirror(engines, logs, **plan) -> Mirror:
     plan = {"interval_seconds": 0.0, "quiet_seconds": 0.0, **plan}
     connection = engines.connection(attempts=2)
-    return Mirror(MirrorPlan(str(logs), Location("bucket", "logs"), **plan), connection)
+    return Mirror(str(logs), Location("bucket", "logs"), connection, **plan)
 
 
 def body(s3, key: str) -> bytes:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass
 from typing import FrozenSet, List, Optional, Tuple
 
 from dcos_tensorflow.task.storage import status
@@ -19,7 +18,6 @@ from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.errors import (
     Cancelled,
     DamagedCheckpoint,
-    storage_error,
 )
 from dcos_tensorflow.task.storage.location import Location
 from dcos_tensorflow.task.storage.manifest import Published
@@ -30,15 +28,6 @@ from dcos_tensorflow.task.storage.rounds import Rounds
 KEPT = 3
 
 
-@dataclass(frozen=True)
-class FollowPlan:
-    """What to follow, where to, and how often to look."""
-
-    directory: str
-    place: Location
-    interval_seconds: float = 5.0
-
-
 class CheckpointFollower(Rounds):
     """Follows one place. ``start`` and ``stop``, or ``follow_once`` without the thread.
 
@@ -46,11 +35,17 @@ class CheckpointFollower(Rounds):
     """
 
     def __init__(
-        self, plan: FollowPlan, connection: Connection, restored: Optional[Restored] = None
+        self,
+        directory: str,
+        place: Location,
+        connection: Connection,
+        restored: Optional[Restored] = None,
+        *,
+        interval_seconds: float = 5.0,
     ) -> None:
-        super().__init__("follower", plan.interval_seconds, connection)
-        self._plan = plan
-        self._restorer = Restorer(plan.place, self._connection)
+        super().__init__("follower", interval_seconds, connection)
+        self._directory = directory
+        self._restorer = Restorer(place, self._connection)
         self._here: List[FrozenSet[str]] = []
         self._brought: FrozenSet[str] = frozenset()
         self._seen = restored.id if restored else ""
@@ -79,10 +74,8 @@ class CheckpointFollower(Rounds):
         except Cancelled:
             return False
         except Exception as error:  # The process must go on whatever this was.
-            problem = storage_error(error, "follow the checkpoints").problem
-            if self._board.read().problem is None:
-                self._connection.log(f"checkpoints: {problem.text}; the task goes on without it")
-            self._board.failed(problem)
+            consequence = "the task goes on without it"
+            self._went_wrong(error, "follow the checkpoints", "checkpoints", consequence)
             return False
 
     _round = follow_once
@@ -92,7 +85,7 @@ class CheckpointFollower(Rounds):
 
     def _bring(self, line: Published) -> bool:
         try:
-            brought = self._restorer.add(self._plan.directory, line, self._expect)
+            brought = self._restorer.add(self._directory, line, self._expect)
         except DamagedCheckpoint as damaged:
             if line.id not in [known.id for known in self._restorer.published()]:
                 # It was removed while it came: there is a newer one.
@@ -123,5 +116,5 @@ class CheckpointFollower(Rounds):
         del self._here[KEPT:]
         for path in old - kept:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(self._plan.directory, path))
+                os.unlink(os.path.join(self._directory, path))
         self._brought = kept

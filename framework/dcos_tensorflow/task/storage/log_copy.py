@@ -12,7 +12,6 @@ import hashlib
 import os
 import posixpath
 import time
-from dataclasses import dataclass
 from typing import Dict, Iterator, List, Tuple
 
 from dcos_tensorflow.task.storage import layout, status
@@ -22,7 +21,6 @@ from dcos_tensorflow.task.storage.errors import (
     ConditionFailed,
     ObjectChanged,
     ObjectMissing,
-    storage_error,
 )
 from dcos_tensorflow.task.storage.location import Location
 from dcos_tensorflow.task.storage.manifest import safe_path
@@ -38,28 +36,27 @@ _PROJECTOR = ("projector_config.pbtxt",)
 _PROJECTOR_ENDS = (".tsv", ".png", ".jpg")
 
 
-@dataclass(frozen=True)
-class CopyPlan:
-    """What to copy where, and how often to look."""
-
-    directory: str
-    place: Location
-    interval_seconds: float = 10.0
-
-
 class LogCopy(Rounds):
     """Copies one prefix. ``start`` and ``stop``, or ``copy_once`` without the thread."""
 
-    def __init__(self, plan: CopyPlan, connection: Connection) -> None:
-        super().__init__("log-copy", plan.interval_seconds, connection)
-        self._plan = plan
+    def __init__(
+        self,
+        directory: str,
+        place: Location,
+        connection: Connection,
+        *,
+        interval_seconds: float = 10.0,
+    ) -> None:
+        super().__init__("log-copy", interval_seconds, connection)
+        self._directory = directory
+        self._place = place
         self._here: Dict[str, Listed] = {}
 
     def copy_once(self) -> int:
         """Bring what is new, remove what is gone; return how many files came. Raises nothing."""
         came: List[str] = []
         try:
-            place = self._plan.place
+            place = self._place
             store = self._connection.store(place.bucket)
             there = dict(_shown(store, place))
             due = {path: one for path, one in there.items() if self._here.get(path) != one}
@@ -78,16 +75,13 @@ class LogCopy(Rounds):
         except Cancelled:
             return len(came)
         except Exception as error:  # TensorBoard shows what is here whatever this was.
-            problem = storage_error(error, "copy the log directory").problem
-            if self._board.read().problem is None:
-                self._connection.log(f"logs: {problem.text}; what is here is shown")
-            self._board.failed(problem)
+            self._went_wrong(error, "copy the log directory", "logs", "what is here is shown")
         return len(came)
 
     _round = copy_once
 
     def _bring(self, store: ObjectStore, path: str, one: Listed, came: List[str]) -> None:
-        target = os.path.join(self._plan.directory, path)
+        target = os.path.join(self._directory, path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         try:
             if not self._append(store, target, path, one):
@@ -121,7 +115,7 @@ class LogCopy(Rounds):
         """Bring a whole file; it gets its name when it is whole."""
         # TensorBoard takes whatever has "tfevents" in its name for an event file.
         name = hashlib.sha256(one.key.encode()).hexdigest()[:20]
-        part = os.path.join(self._plan.directory, f"{layout.STAGING_PREFIX}log-{name}")
+        part = os.path.join(self._directory, f"{layout.STAGING_PREFIX}log-{name}")
         try:
             with open(part, "wb", buffering=0) as file:
                 if one.size:
@@ -141,7 +135,7 @@ class LogCopy(Rounds):
     def _remove(self, path: str) -> None:
         del self._here[path]
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(self._plan.directory, path))
+            os.unlink(os.path.join(self._directory, path))
 
 
 def _shown(store: ObjectStore, place: Location) -> Iterator[Tuple[str, Listed]]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import posixpath
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Callable, Dict, FrozenSet, Iterator, List, Set, Tuple
 
 from dcos_tensorflow.task.storage import layout, snapshot, status
 from dcos_tensorflow.task.storage.connection import Connection
-from dcos_tensorflow.task.storage.errors import Cancelled, StorageError, storage_error
+from dcos_tensorflow.task.storage.errors import Cancelled, StorageError
 from dcos_tensorflow.task.storage.layout import FileFacts
 from dcos_tensorflow.task.storage.location import Location
 from dcos_tensorflow.task.storage.rounds import Uploading
@@ -27,33 +27,28 @@ from dcos_tensorflow.task.storage.workers import run_all
 _LAST = ("saved_model.pb", "fingerprint.pb", "keras_metadata.pb")
 
 
-@dataclass(frozen=True)
-class MirrorPlan:
-    """What to copy where. A file is put again ``interval_seconds`` after it was put at the soonest.
-
-    Files other than event files are put when they have been quiet for ``quiet_seconds``.
-    """
-
-    directory: str
-    place: Location
-    interval_seconds: float = 15.0
-    quiet_seconds: float = 2.0
-
-
 class Mirror(Uploading):
     """Copies one directory. ``start`` and ``finish``, or ``copy_once`` without the thread.
 
-    ``others`` returns the files that are not this task's own: whoever wrote them copies them.
+    A file is put again ``interval_seconds`` after it was put at the soonest; files other than event
+    files when they have been quiet for ``quiet_seconds``. ``others`` returns the files that are not
+    this task's own: whoever wrote them copies them.
     """
 
     def __init__(
         self,
-        plan: MirrorPlan,
+        directory: str,
+        place: Location,
         connection: Connection,
         others: Callable[[], FrozenSet[str]] = frozenset,
+        *,
+        interval_seconds: float = 15.0,
+        quiet_seconds: float = 2.0,
     ) -> None:
-        super().__init__("mirror", plan.interval_seconds, connection)
-        self._plan = plan
+        super().__init__("mirror", interval_seconds, connection)
+        self._directory = directory
+        self._place = place
+        self._quiet_seconds = quiet_seconds
         self._others = others
         self._copied: Dict[str, Tuple[FileFacts, float]] = {}
 
@@ -76,20 +71,17 @@ class Mirror(Uploading):
             if self._board.read().problem is None:
                 self._board.failed(cancelled.problem)
         except Exception as error:  # Training must go on whatever this was.
-            problem = storage_error(error, "copy the log directory").problem
-            if self._board.read().problem is None:
-                self._connection.log(f"logs: {problem.text}; training goes on")
-            self._board.failed(problem)
+            self._went_wrong(error, "copy the log directory", "logs", "training goes on")
         return len(copied)
 
     _round = copy_once
 
     def _due(self, ended: bool) -> List[FileFacts]:
-        listing = snapshot.look(self._plan.directory)
+        listing = snapshot.look(self._directory)
         checkpoints = {posixpath.dirname(path) for path in listing.states}
         others = self._others()
         now = time.monotonic()
-        quiet_since = listing.now_ns - int(self._plan.quiet_seconds * 1e9)
+        quiet_since = listing.now_ns - int(self._quiet_seconds * 1e9)
         return [
             fact
             for fact in listing.files
@@ -109,16 +101,16 @@ class Mirror(Uploading):
         known = self._copied.get(fact.path)
         if known is None:
             return True
-        return known[0] != fact and (ended or now - known[1] >= self._plan.interval_seconds)
+        return known[0] != fact and (ended or now - known[1] >= self._interval_seconds)
 
     def _copy(self, fact: FileFacts, copied: List[str]) -> None:
         """Put the first ``fact.size`` bytes of a file: what is appended meanwhile comes later."""
-        source = os.path.join(self._plan.directory, fact.path)
-        store = self._connection.store(self._plan.place.bucket)
+        source = os.path.join(self._directory, fact.path)
+        store = self._connection.store(self._place.bucket)
         upload = CheckpointUpload(
             store,
             settings=replace(self._connection.settings, threads=1),
-            folder=self._plan.place,
+            folder=self._place,
             sources={fact.path: (source, fact.size)},
             on_bytes=self._board.add_bytes,
         )

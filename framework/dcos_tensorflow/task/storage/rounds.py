@@ -13,7 +13,7 @@ from typing import Optional
 
 from dcos_tensorflow.task.storage import status
 from dcos_tensorflow.task.storage.connection import Connection
-from dcos_tensorflow.task.storage.errors import Cancelled
+from dcos_tensorflow.task.storage.errors import Cancelled, storage_error
 
 
 class Rounds:
@@ -52,6 +52,13 @@ class Rounds:
         self._wake.set()
         if self._thread is not None:
             self._thread.join(5.0)
+
+    def _went_wrong(self, error: Exception, what: str, area: str, consequence: str) -> None:
+        """Show why a round could not do ``what``; log the first of a row of failures."""
+        problem = storage_error(error, what).problem
+        if self._board.read().problem is None:
+            self._connection.log(f"{area}: {problem.text}; {consequence}")
+        self._board.failed(problem)
 
     def _before_rounds(self) -> None:
         """Do what comes before the first round."""

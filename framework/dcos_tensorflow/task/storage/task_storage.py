@@ -23,12 +23,12 @@ from dcos_tensorflow.task.storage.errors import (
     problem_error,
     storage_error,
 )
-from dcos_tensorflow.task.storage.follower import CheckpointFollower, FollowPlan
+from dcos_tensorflow.task.storage.follower import CheckpointFollower
 from dcos_tensorflow.task.storage.initial import InitialState
 from dcos_tensorflow.task.storage.location import Location, S3Settings, parse_uri
-from dcos_tensorflow.task.storage.log_copy import CopyPlan, LogCopy
+from dcos_tensorflow.task.storage.log_copy import LogCopy
 from dcos_tensorflow.task.storage.manifest import Published
-from dcos_tensorflow.task.storage.mirror import Mirror, MirrorPlan
+from dcos_tensorflow.task.storage.mirror import Mirror
 from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
 from dcos_tensorflow.task.storage.restorer import SOURCE_LOCAL, Restored, Restorer
 from dcos_tensorflow.task.storage.retry import Gate
@@ -131,11 +131,12 @@ class TaskStorage:
         """
         kept, where = self._checkpoints, self._where
         if self._place is not None and kept.follow:
-            plan = FollowPlan(where.checkpoint_dir, self._place)
-            self._follower = CheckpointFollower(plan, self._own_connection(), self._restored)
+            self._follower = CheckpointFollower(
+                where.checkpoint_dir, self._place, self._own_connection(), self._restored
+            )
             self._follower.start()
         if self._shown is not None:
-            self._copy = LogCopy(CopyPlan(where.log_dir, self._shown), self._own_connection())
+            self._copy = LogCopy(where.log_dir, self._shown, self._own_connection())
             self._copy.start()
         if self._place is not None and kept.writer is not None:
             publish = PublishPlan(
@@ -148,9 +149,8 @@ class TaskStorage:
             self._publisher = Publisher(publish, self._own_connection())
             self._publisher.start()
         if self._summaries is not None:
-            plan_of_mirror = MirrorPlan(where.log_dir, self._summaries)
             others = self._follower.brought if self._follower is not None else frozenset
-            self._mirror = Mirror(plan_of_mirror, self._own_connection(), others)
+            self._mirror = Mirror(where.log_dir, self._summaries, self._own_connection(), others)
             self._mirror.start()
 
     def publish_soon(self) -> None:
