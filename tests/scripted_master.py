@@ -1,4 +1,4 @@
-"""A scripted Mesos master with faults down to the byte, and both drivers ready to meet it.
+"""A scripted Mesos master with faults down to the byte, and drivers ready to meet it.
 
 For tests of the Mesos room; their ``conftest.py`` imports the fixtures.
 """
@@ -6,7 +6,6 @@ For tests of the Mesos room; their ``conftest.py`` imports the fixtures.
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import select
 import socket
@@ -266,11 +265,6 @@ for _name in (
     setattr(Recorder, _name, _recording(_name))
 
 
-#: A test of a defect of stock pymesos. That pymesos has it still, and so needs our driver, is shown
-#: by the soak; that our driver does not have it, always.
-BOTH = pytest.mark.parametrize("kind", [pytest.param("stock", marks=pytest.mark.soak), "hardened"])
-
-
 @pytest.fixture
 def masters() -> Iterator[Callable[..., FakeMaster]]:
     """Make fake masters; all are closed at the end."""
@@ -293,17 +287,10 @@ def master(masters: Callable[..., FakeMaster]) -> FakeMaster:
 
 @dataclass
 class Stage:
-    """Starts drivers, stock or hardened, and cleans up behind them."""
+    """Starts drivers, and knows them all."""
 
-    interrupts: list[str]
     drivers: list[Any] = field(default_factory=list)
     failures: list[BaseException] = field(default_factory=list)
-
-    def stock(self, master: str, start: bool = True, **options: Any) -> Any:
-        recorder = options.pop("sched", None) or Recorder()
-        framework = options.pop("framework", dict(FRAMEWORK))
-        driver = pymesos.MesosSchedulerDriver(recorder, framework, master, **options)
-        return self._run(driver, start)
 
     def hardened(self, master: str, start: bool = True, **options: Any) -> Any:
         recorder = options.pop("sched", None) or Recorder()
@@ -311,9 +298,6 @@ class Stage:
         options.setdefault("timeout", 5.0)
         driver = HardenedSchedulerDriver(recorder, framework, master, **options)
         return self._run(driver, start)
-
-    def make(self, kind: str, master: str, **options: Any) -> Any:
-        return getattr(self, kind)(master, **options)
 
     def _run(self, driver: Any, start: bool) -> Any:
         self.drivers.append(driver)
@@ -337,37 +321,16 @@ class Stage:
 
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Stage]:
-    """Give drivers that are stopped at the end; stock ones cannot interrupt the test run."""
-    interrupts: list[str] = []
-    process = pymesos.process
-
-    class NoInterrupt:
-        @staticmethod
-        def interrupt_main() -> None:
-            interrupts.append("main thread interrupted")
-
-    monkeypatch.setattr(process, "thread", NoInterrupt)
-    monkeypatch.setattr(process, "_exc_info", None)
-    monkeypatch.setattr(process, "SELECT_TIMEOUT", 0.05)
+    """Give drivers that are stopped at the end."""
     if "real_back_off" not in request.fixturenames:
         monkeypatch.setattr(Backoff.__init__, "__defaults__", (0.05, 0.5))
-    stock_send = pymesos.MesosSchedulerDriver._send
-    stage = Stage(interrupts)
+    stage = Stage()
     yield stage
     for driver in stage.drivers:
-        if isinstance(driver, HardenedSchedulerDriver):
-            driver.stop()
-            driver.join(5)
-            assert not driver._delivery or not driver._delivery.thread.is_alive()
-            assert not driver._subscriber or not driver._subscriber.thread.is_alive()
-        elif driver._started:  # not `aborted`: it takes the lock that a blocked call holds
-            stage.apart(driver.stop, True)
-            thread = driver._io_thread
-            if thread is not None:
-                thread.join(0.2)
-    stock_send.__defaults__[-1].clear()
-    stage.drivers.clear()
-    gc.collect()
+        driver.stop()
+        driver.join(5)
+        assert not driver._delivery or not driver._delivery.thread.is_alive()
+        assert not driver._subscriber or not driver._subscriber.thread.is_alive()
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 Used by :mod:`dcos_tensorflow.mesos.gateway`. The interface, the builders of calls and the
 dispatch of events are pymesos'; connections, threads and failures are handled in this room,
-because pymesos' own handling loses running tasks, hangs, and hammers masters
-(``tests/unit/mesos/test_defects_*.py`` shows each defect).
+because pymesos' own handling loses running tasks, hangs, and hammers masters: each defect has
+a test that this driver is without it (``tests/unit/mesos/test_defects_*.py``).
 
 Three kinds of threads: one reads the subscription and reconnects for ever
 (:mod:`~dcos_tensorflow.mesos.subscriber`); one calls the scheduler's methods, so that a slow or

@@ -9,7 +9,6 @@ from kazoo.security import make_digest_acl
 
 from dcos_tensorflow.mesos.address import Address, parse_masters
 from dcos_tensorflow.mesos.detector import ZooKeeperDetector
-from scripted_master import BOTH
 
 pytestmark = [
     pytest.mark.zookeeper,
@@ -55,18 +54,14 @@ def announced(zookeeper_server, path):
     made.close()
 
 
-@BOTH
-def test_13_a_start_before_the_path_exists_is_for_ever_in_vain_with_stock_only(
-    kind, *, master, stage, announced, zookeeper_server, path, eventually, stays
+def test_13_a_start_before_the_path_exists_waits_for_it(
+    *, master, stage, announced, zookeeper_server, path, eventually, stays
 ):
-    driver = stage.make(kind, zookeeper_server.url(path))
+    driver = stage.hardened(zookeeper_server.url(path))
     assert stays(lambda: not master.subscribes, 0.3)
     announced.announce(master.port)
-    if kind == "stock":
-        assert stays(lambda: not master.subscribes, 1.0)
-    else:
-        eventually(lambda: driver.sched.of("registered"))
-        assert driver.master == master.address
+    eventually(lambda: driver.sched.of("registered"))
+    assert driver.master == master.address
 
 
 def test_the_lowest_announcement_leads_and_its_end_makes_the_next_lead(

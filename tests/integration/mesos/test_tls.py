@@ -36,12 +36,6 @@ def secured(authority, masters):
     return masters(tls=context)
 
 
-def test_32_stock_cannot_speak_https(secured, stage, eventually):
-    stage.stock(f"https://{secured.address}")
-    eventually(lambda: stage.failures)
-    assert isinstance(stage.failures[0], ValueError)
-
-
 def test_32_a_master_is_verified_and_spoken_to(secured, ca_file, stage, eventually):
     driver = stage.hardened(f"https://{secured.address}", tls=tls_context(ca_file))
     eventually(lambda: driver.sched.of("registered"))
