@@ -6,20 +6,18 @@ local DC/OS does not do is refused by name, with the path in the definition.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import jsonschema
 
 from dcos_tensorflow.local.dcos.errors import InvalidApp
 
 Json = dict[str, Any]
 
-_ID = re.compile(r"/[a-z0-9]([a-z0-9.-]*[a-z0-9])?(/[a-z0-9]([a-z0-9.-]*[a-z0-9])?)*")
-_HTTP = ("HTTP", "HTTPS", "MESOS_HTTP", "MESOS_HTTPS")
-_TCP = ("TCP", "MESOS_TCP")
-_COMMAND = ("COMMAND",)
 _SINGLE_INSTANCE = "MARATHON_SINGLE_INSTANCE_APP"
+_UNKNOWN = "not supported by the local DC/OS"
 
 #: Marathon's own defaults, shown with every app.
 DEFAULTS: Json = {
@@ -45,24 +43,6 @@ DEFAULTS: Json = {
     "executor": "",
     "role": "slave_public",
 }
-# Shown, and without a meaning on one machine.
-_ACCEPTED = {
-    *DEFAULTS,
-    "id",
-    "cmd",
-    "args",
-    "user",
-    "portDefinitions",
-    "ports",
-    "container",
-    "networks",
-    "acceptedResourceRoles",
-    "unreachableStrategy",
-    "version",
-    "versionInfo",
-    "storeUrls",
-    "uris",
-}
 # What Marathon adds to an app that it shows: a client may send it back.
 _SHOWN_ONLY = (
     "version",
@@ -77,6 +57,77 @@ _SHOWN_ONLY = (
     "ports",
     "uris",
     "storeUrls",
+)
+
+
+def _words(words: str, **rules: Any) -> Json:
+    """Return a schema, and what is said of a value that does not fit it."""
+    return {**rules, "description": words}
+
+
+def _object(rest: Any = True, **members: Json) -> Json:
+    """Return the schema of an object; ``rest`` is that of the members that are not named."""
+    return {"type": "object", "properties": members, "additionalProperties": rest}
+
+
+def _list_of(items: Json, **rules: Any) -> Json:
+    return {"type": "array", "items": items, **rules}
+
+
+_NUMBER = _words("must be a number, 0 or more", type="number", minimum=0)
+_SHARE = _words("must be a number from 0 to 1", type="number", minimum=0, maximum=1)
+_PORT = _words("must be a port from 0 to 65535", type="integer", minimum=0, maximum=65535)
+_TEXT = _words("must be text", type="string")
+_ANY: Json = {}
+#: For what has a meaning on a cluster only: it may be there as long as it says nothing.
+_NOTHING = _words(_UNKNOWN, enum=[None, [], {}, "", 0, False])
+_PROTOCOLS = "HTTP HTTPS MESOS_HTTP MESOS_HTTPS TCP MESOS_TCP COMMAND"
+_HEALTH_CHECK = _object(
+    protocol=_words(_UNKNOWN, enum=_PROTOCOLS.split()),
+    gracePeriodSeconds=_NUMBER,
+    intervalSeconds=_NUMBER,
+    timeoutSeconds=_NUMBER,
+    maxConsecutiveFailures=_NUMBER,
+    portIndex=_words("must be the number of a port", type="integer", minimum=0),
+    command={**_object(value=_TEXT), "required": ["value"]},
+)
+#: What a definition may hold.
+_SCHEMA = _object(
+    False,
+    id=_words(
+        "must be lower-case letters, digits, '-' and '.', parts by '/'",
+        pattern=r"^(/[a-z0-9]([a-z0-9.-]*[a-z0-9])?)+$",
+    ),
+    cpus=_NUMBER,
+    mem=_NUMBER,
+    disk=_NUMBER,
+    gpus=_NUMBER,
+    instances=_words("must be an integer, 0 or more", type="integer", minimum=0),
+    cmd=_TEXT,
+    args=_list_of(_TEXT, minItems=1),
+    env=_object(_words("must be text or a secret", type=["string", "object"])),
+    secrets=_object({**_object(source=_TEXT), "required": ["source"]}),
+    labels=_object(_TEXT),
+    container=_object(_NOTHING, type=_words(_UNKNOWN, enum=["MESOS"])),
+    networks=_list_of({**_object(mode=_words(_UNKNOWN, enum=["host"])), "required": ["mode"]}),
+    portDefinitions=_list_of(_object(port=_PORT)),
+    requirePorts={"type": "boolean"},
+    fetch=_list_of({**_object(uri=_TEXT), "required": ["uri"]}),
+    healthChecks=_list_of(_HEALTH_CHECK, maxItems=1),
+    backoffSeconds=_NUMBER,
+    backoffFactor=_words("must be a number, 1 or more", type="number", minimum=1),
+    maxLaunchDelaySeconds=_NUMBER,
+    taskKillGracePeriodSeconds=_NUMBER,
+    upgradeStrategy=_object(minimumHealthCapacity=_SHARE, maximumOverCapacity=_SHARE),
+    constraints=_NOTHING,
+    dependencies=_NOTHING,
+    executor=_words(_UNKNOWN, enum=["", "//cmd"]),
+    # Shown, and without a meaning on one machine.
+    user=_ANY,
+    role=_ANY,
+    killSelection=_ANY,
+    acceptedResourceRoles=_ANY,
+    unreachableStrategy=_ANY,
 )
 
 
@@ -131,191 +182,64 @@ def normalised(given: Any) -> Json:
     """Return a definition with Marathon's defaults, ready to be kept.
 
     Raises:
-        InvalidApp: it cannot run here; every reason is named.
+        InvalidApp: it cannot run here; every member that does not fit is named, or, where each
+            fits, all that do not fit together.
     """
     if not isinstance(given, dict):
         raise InvalidApp([("/", "must be an object")])
-    definition = {k: v for k, v in given.items() if k not in _SHOWN_ONLY}
-    details = [(f"/{k}", _unknown(k)) for k in definition if k not in _ACCEPTED]
-    definition = {k: v for k, v in definition.items() if v is not None}
-    definition["id"] = "/" + str(definition.get("id", "")).strip("/")
-    if not _ID.fullmatch(definition["id"]):
-        details.append(("/id", "must be lower-case letters, digits, '-' and '.', parts by '/'"))
-    found = {**DEFAULTS, **definition}
-    found["upgradeStrategy"] = {**DEFAULTS["upgradeStrategy"], **_object(found, "upgradeStrategy")}
-    if found["labels"].get(_SINGLE_INSTANCE) == "true" if _is_object(found["labels"]) else False:
-        found["upgradeStrategy"] = {"minimumHealthCapacity": 0, "maximumOverCapacity": 0}
+    shown = {*_SHOWN_ONLY, *(name for name, value in given.items() if value is None)}
+    found = {**DEFAULTS, **{name: given[name] for name in given if name not in shown}}
+    found["id"] = "/" + str(found.get("id", "")).strip("/")
     if "portDefinitions" not in found:
         ports = given.get("ports") or [0]
         found["portDefinitions"] = [{"port": p, "protocol": "tcp"} for p in ports]
-    details += _problems(found)
+    errors = jsonschema.Draft7Validator(_SCHEMA).iter_errors(found)
+    details = [detail for error in errors for detail in _details(error)]
+    details = details or list(_contradictions(found))
     if details:
         raise InvalidApp(details)
+    found["upgradeStrategy"] = {**DEFAULTS["upgradeStrategy"], **found["upgradeStrategy"]}
+    if found["labels"].get(_SINGLE_INSTANCE) == "true":
+        found["upgradeStrategy"] = {"minimumHealthCapacity": 0, "maximumOverCapacity": 0}
     return found
 
 
-def _unknown(name: str) -> str:
-    return f"not supported by the local DC/OS: {name}"
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _object(found: Json, name: str) -> Json:
-    value = found[name]
-    return value if isinstance(value, dict) else {}
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
-
-
-def _port(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 65535
-
-
-_CHECKS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    ("cpus", _number, "must be a number, 0 or more"),
-    ("mem", _number, "must be a number, 0 or more"),
-    ("disk", _number, "must be a number, 0 or more"),
-    ("gpus", _number, "must be a number, 0 or more"),
-    ("backoffSeconds", _number, "must be a number, 0 or more"),
-    ("backoffFactor", lambda v: _number(v) and v >= 1, "must be a number, 1 or more"),
-    ("maxLaunchDelaySeconds", _number, "must be a number, 0 or more"),
-    ("taskKillGracePeriodSeconds", _number, "must be a number, 0 or more"),
-    ("instances", lambda v: _number(v) and isinstance(v, int), "must be an integer, 0 or more"),
-    ("labels", _texts, "must be an object of texts"),
-    ("requirePorts", lambda v: isinstance(v, bool), "must be true or false"),
-    ("constraints", lambda v: v == [], "not supported by the local DC/OS: constraints"),
-    ("dependencies", lambda v: v == [], "not supported by the local DC/OS: dependencies"),
-    ("executor", lambda v: v in ("", "//cmd"), "not supported by the local DC/OS: executors"),
-)
-
-
-def _problems(found: Json) -> list[tuple[str, str]]:
-    details = [(f"/{name}", text) for name, good, text in _CHECKS if not good(found[name])]
-    command, args = found.get("cmd"), found.get("args")
-    if (command is None) == (args is None):
-        details.append(("/cmd", "one of cmd and args must be given"))
-    elif not isinstance(command if args is None else "", str):
-        details.append(("/cmd", "must be text"))
-    elif args is not None and not (args and all(isinstance(one, str) for one in args)):
-        details.append(("/args", "must be a list of texts"))
-    return [
-        *details,
-        *_environment_problems(found),
-        *_container_problems(found),
-        *_port_problems(found),
-        *_fetch_problems(found),
-        *_health_problems(found),
-        *_strategy_problems(found),
-    ]
-
-
-def _environment_problems(found: Json) -> list[tuple[str, str]]:
-    if not isinstance(found["env"], dict) or not isinstance(found["secrets"], dict):
-        return [("/env", "env and secrets must be objects")]
-    details = []
-    for name, value in found["env"].items():
-        if isinstance(value, dict):
-            if value.get("secret") not in found["secrets"]:
-                details.append((f"/env/{name}", f"there is no secret {value.get('secret')!r}"))
-        elif not isinstance(value, str):
-            details.append((f"/env/{name}", "must be text or a secret"))
-    for name, secret in found["secrets"].items():
-        if not isinstance(secret, dict) or not isinstance(secret.get("source"), str):
-            details.append((f"/secrets/{name}", "must name its source"))
-    return details
-
-
-def _container_problems(found: Json) -> list[tuple[str, str]]:
-    details = []
-    container = found.get("container", {"type": "MESOS"})
-    if not isinstance(container, dict) or container.get("type", "MESOS") != "MESOS":
-        details.append(("/container/type", _unknown("containers of another type than MESOS")))
+def _details(error: jsonschema.ValidationError) -> Iterator[tuple[str, str]]:
+    """Yield path and words of what the schema finds wrong."""
+    path = "".join(f"/{part}" for part in error.absolute_path)
+    schema: Any = error.schema
+    if error.validator == "additionalProperties":
+        unknown = [name for name in error.instance if name not in schema["properties"]]
+        yield from ((f"{path}/{name}", f"{_UNKNOWN}: {name}") for name in unknown)
+    elif error.validator == "required":
+        missing = [name for name in schema["required"] if name not in error.instance]
+        yield from ((f"{path}/{name}", "is missing") for name in missing)
+    elif error.validator == "maxItems":
+        yield f"{path}/{schema['maxItems']}", f"{_UNKNOWN}: more than one of {path.strip('/')}"
     else:
-        for name in container:
-            if name != "type" and container[name]:
-                details.append((f"/container/{name}", _unknown(f"container {name}")))
-    for index, network in enumerate(found.get("networks", [])):
-        if not isinstance(network, dict) or network.get("mode", "container") != "host":
-            details.append((f"/networks/{index}", _unknown("networks of another mode than host")))
-    return details
+        words = schema.get("description", error.message)
+        yield path, f"{words}: {error.absolute_path[-1]}" if words == _UNKNOWN else words
 
 
-def _port_problems(found: Json) -> list[tuple[str, str]]:
-    definitions = found["portDefinitions"]
-    if not isinstance(definitions, list):
-        return [("/portDefinitions", "must be a list")]
-    details = []
-    for index, one in enumerate(definitions):
-        if not isinstance(one, dict) or not _port(one.get("port", 0)):
-            details.append((f"/portDefinitions/{index}/port", "must be a port from 0 to 65535"))
-        elif found["requirePorts"] and one.get("port", 0) and found["instances"] != 1:
-            details.append((f"/portDefinitions/{index}/port", "one instance only can have it"))
-    return details
-
-
-def _fetch_problems(found: Json) -> list[tuple[str, str]]:
-    if not isinstance(found["fetch"], list):
-        return [("/fetch", "must be a list")]
-    return [
-        (f"/fetch/{index}/uri", "must be text")
-        for index, one in enumerate(found["fetch"])
-        if not isinstance(one, dict) or not isinstance(one.get("uri"), str)
-    ]
-
-
-def _health_problems(found: Json) -> list[tuple[str, str]]:
-    if not isinstance(found["healthChecks"], list):
-        return [("/healthChecks", "must be a list")]
-    details = []
-    if len(found["healthChecks"]) > 1:
-        details.append(("/healthChecks/1", _unknown("more than one health check")))
-    for index, one in enumerate(found["healthChecks"]):
-        where = f"/healthChecks/{index}"
-        protocol = one.get("protocol", "HTTP") if isinstance(one, dict) else None
-        if protocol not in (*_HTTP, *_TCP, *_COMMAND):
-            details.append((f"{where}/protocol", _unknown(f"health checks by {protocol}")))
-            continue
-        for name in _HEALTH_TIMES:
-            if name in one and not _number(one[name]):
-                details.append((f"{where}/{name}", "must be a number, 0 or more"))
-        if protocol in _COMMAND and not isinstance(one.get("command", {}).get("value"), str):
-            details.append((f"{where}/command", "must have a value"))
-        elif protocol not in _COMMAND and one.get("port") is None:
-            count = len(found["portDefinitions"])
-            port_index = one.get("portIndex", 0)
-            if not isinstance(port_index, int) or not 0 <= port_index < count:
-                details.append((f"{where}/portIndex", f"there are {count} ports"))
-    return details
-
-
-_HEALTH_TIMES = (
-    "gracePeriodSeconds",
-    "intervalSeconds",
-    "timeoutSeconds",
-    "maxConsecutiveFailures",
-)
-
-
-def _strategy_problems(found: Json) -> list[tuple[str, str]]:
-    strategy = found["upgradeStrategy"]
-    details = []
-    for name in ("minimumHealthCapacity", "maximumOverCapacity"):
-        if not _number(strategy[name]) or strategy[name] > 1:
-            details.append((f"/upgradeStrategy/{name}", "must be a number from 0 to 1"))
-    labels = found["labels"]
-    single = isinstance(labels, dict) and labels.get(_SINGLE_INSTANCE) == "true"
-    instances = found["instances"]
-    if single and isinstance(instances, int) and instances > 1:
-        details.append(("/instances", f"label {_SINGLE_INSTANCE} allows one only"))
-    return details
+def _contradictions(found: Json) -> Iterator[tuple[str, str]]:
+    """Yield path and words of members that do not fit together."""
+    if ("cmd" in found) == ("args" in found):
+        yield "/cmd", "one of cmd and args must be given"
+    for name, value in found["env"].items():
+        if isinstance(value, dict) and value.get("secret") not in found["secrets"]:
+            yield f"/env/{name}", f"there is no secret {value.get('secret')!r}"
+    ports, instances = found["portDefinitions"], found["instances"]
+    for index, one in enumerate(ports):
+        if found["requirePorts"] and one.get("port", 0) and instances != 1:
+            yield f"/portDefinitions/{index}/port", "one instance only can have it"
+    for one in found["healthChecks"]:
+        if one.get("protocol") == "COMMAND":
+            if not one.get("command"):
+                yield "/healthChecks/0/command", "must have a value"
+        elif one.get("port") is None and not (one.get("portIndex") or 0) < len(ports):
+            yield "/healthChecks/0/portIndex", f"there are {len(ports)} ports"
+    if found["labels"].get(_SINGLE_INSTANCE) == "true" and instances > 1:
+        yield "/instances", f"label {_SINGLE_INSTANCE} allows one only"
 
 
 def app_of(definition: Json) -> App:
@@ -352,9 +276,9 @@ def _health_check(given: Json) -> HealthCheck:
     return HealthCheck(
         protocol=given.get("protocol", "HTTP"),
         path=given.get("path") or "/",
-        port_index=given.get("portIndex", 0),
+        port_index=given.get("portIndex") or 0,
         port=given.get("port"),
-        command=given.get("command", {}).get("value", ""),
+        command=(given.get("command") or {}).get("value", ""),
         grace=float(given.get("gracePeriodSeconds", 300)),
         interval=float(given.get("intervalSeconds", 60)),
         timeout=float(given.get("timeoutSeconds", 20)),
