@@ -27,11 +27,6 @@ _PLAN_VERBS = {
 }
 
 
-def plan_list(cluster: Cluster, _: argparse.Namespace) -> None:
-    """Print the names of all plans."""
-    _show(_found(cluster.scheduler("GET", "plans")))
-
-
 def plan_status(cluster: Cluster, given: argparse.Namespace) -> None:
     """Print one plan."""
     answer = cluster.scheduler("GET", f"plans/{_quoted(given.plan)}")
@@ -81,11 +76,6 @@ def plan_verb(cluster: Cluster, given: argparse.Namespace) -> None:
         print(f"{what} has been {done}.")
 
 
-def pod_list(cluster: Cluster, _: argparse.Namespace) -> None:
-    """Print the names of all pod instances."""
-    _show(_found(cluster.scheduler("GET", "pod")))
-
-
 def pod_status(cluster: Cluster, given: argparse.Namespace) -> None:
     """Print the tasks of all pods, or of one instance."""
     one = f"/{_quoted(given.pod)}" if given.pod else ""
@@ -94,11 +84,6 @@ def pod_status(cluster: Cluster, given: argparse.Namespace) -> None:
         _show(answer)
     else:
         _print(pod_lines(answer.json()) if given.pod else pods_lines(answer.json()))
-
-
-def pod_info(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Print all that is known of the tasks of one instance."""
-    _show(_found(cluster.scheduler("GET", f"pod/{_quoted(given.pod)}/info"), given.pod))
 
 
 def pod_verb(cluster: Cluster, given: argparse.Namespace) -> None:
@@ -121,10 +106,10 @@ def endpoints(cluster: Cluster, given: argparse.Namespace) -> None:
         print(answer.text)
 
 
-def debug_get(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Print a part of the scheduler's configuration or state."""
+def show(cluster: Cluster, given: argparse.Namespace) -> None:
+    """Print what the scheduler answers as it is; ``{}`` in the path is for the item."""
     item: Optional[str] = getattr(given, "item", None)
-    path = given.path + (f"/{_quoted(item)}" if item is not None else "")
+    path = given.path.format("" if item is None else _quoted(item))
     _show(_found(cluster.scheduler(given.method, path), item))
 
 
@@ -138,11 +123,6 @@ def why(cluster: Cluster, given: argparse.Namespace) -> None:
     print(f"{cluster.service} is {found['phase']}: {found['why']}")
     for task, each in found.get("tasks", {}).items():
         print(f"  {task}: {each.get('why', '')}")
-
-
-def cluster_spec(cluster: Cluster, _: argparse.Namespace) -> None:
-    """Print the ClusterSpec and its epoch."""
-    _show(_found(cluster.scheduler("GET", "cluster")))
 
 
 def options(cluster: Cluster, _: argparse.Namespace) -> None:

@@ -90,12 +90,12 @@ def parser(program: str) -> argparse.ArgumentParser:
     output.add_argument("-f", "--follow", action="store_true", help="go on until all have ended")
     output.add_argument("--lines", type=_count, default=10, help="last lines to begin with")
     output.add_argument("--file", default="stdout", help="stdout, stderr or another file")
-    _add(tree, "cluster", "the ClusterSpec and its epoch", commands.cluster_spec)
+    _show(tree, "cluster", "cluster", meaning="the ClusterSpec and its epoch")
     return whole
 
 
 def _plan(tree: Any) -> None:
-    _add(tree, "list", "all plans", commands.plan_list)
+    _show(tree, "list", "plans", meaning="all plans")
     for name in ("status", "show"):
         status = _add(tree, name, "one plan", commands.plan_status)
         status.add_argument("plan")
@@ -128,10 +128,11 @@ def _parts(verb: argparse.ArgumentParser, name: str) -> None:
 
 
 def _pod(tree: Any) -> None:
-    _add(tree, "list", "all pod instances", commands.pod_list)
+    _show(tree, "list", "pod", meaning="all pod instances")
     status = _add(tree, "status", "the tasks of pods", commands.pod_status)
     status.add_argument("pod", nargs="?")
-    _add(tree, "info", "all that is known of a pod", commands.pod_info).add_argument("pod")
+    info = _show(tree, "info", "pod/{}/info", meaning="all that is known of a pod")
+    info.add_argument("item", metavar="pod")
     for name in ("restart", "replace"):
         verb = _add(tree, name, f"{name} a pod", commands.pod_verb)
         verb.set_defaults(verb=name)
@@ -155,10 +156,10 @@ def _update(tree: Any) -> None:
 
 def _debug(tree: Any) -> None:
     config = _group(tree, "config", "configurations")
-    _get(config, "list", "configurations")
-    _get(config, "target", "configurations/target")
-    _get(config, "target_id", "configurations/targetId")
-    _get(config, "show", "configurations").add_argument("item", metavar="ID")
+    _show(config, "list", "configurations")
+    _show(config, "target", "configurations/target")
+    _show(config, "target_id", "configurations/targetId")
+    _show(config, "show", "configurations/{}").add_argument("item", metavar="ID")
     pod = _group(tree, "pod", "pause and resume pods")
     for name in ("pause", "resume"):
         verb = _add(pod, name, f"{name} a pod", commands.pod_verb)
@@ -166,10 +167,10 @@ def _debug(tree: Any) -> None:
         verb.add_argument("pod")
         verb.add_argument("-t", "--tasks", action="append", metavar="TASK")
     state = _group(tree, "state", "the scheduler's state")
-    _get(state, "framework_id", "state/frameworkId")
-    _get(state, "properties", "state/properties")
-    _get(state, "property", "state/properties").add_argument("item", metavar="NAME")
-    _get(state, "refresh_cache", "state/refresh", "PUT")
+    _show(state, "framework_id", "state/frameworkId")
+    _show(state, "properties", "state/properties")
+    _show(state, "property", "state/properties/{}").add_argument("item", metavar="NAME")
+    _show(state, "refresh_cache", "state/refresh", "PUT")
 
 
 def _count(text: str) -> int:
@@ -218,8 +219,11 @@ def _add(
     return added
 
 
-def _get(tree: Any, name: str, path: str, method: str = "GET") -> argparse.ArgumentParser:
-    added = _add(tree, name, f"{method} {path}", commands.debug_get)
+def _show(
+    tree: Any, name: str, path: str, method: str = "GET", meaning: str = ""
+) -> argparse.ArgumentParser:
+    """Add a command that prints what the scheduler answers."""
+    added = _add(tree, name, meaning or f"{method} {path.format('')}", commands.show)
     added.set_defaults(path=path, method=method)
     return added
 
