@@ -8,7 +8,7 @@ name, reservations, disk and allocation; that agreement is the ``Kind``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,7 +48,8 @@ class Kind:
         return _within(part, whole)
 
 
-def _canonical(value: object) -> str:
+def canonical(value: object) -> str:
+    """Return JSON that is the same text for the same value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
@@ -81,14 +82,14 @@ def _amount(resource: Mapping[str, Any]) -> Amount:
 
 def _reservations(resource: Mapping[str, Any]) -> str:
     if resource.get("reservations"):
-        return _canonical(resource["reservations"])
+        return canonical(resource["reservations"])
     role = resource.get("role", "*")
     if role == "*":
         return ""
     # The format before reservation refinement: a role, and `reservation` when it is dynamic.
     old = resource.get("reservation")
     kind = "STATIC" if old is None else "DYNAMIC"
-    return _canonical([{"type": kind, "role": role, **(old or {})}])
+    return canonical([{"type": kind, "role": role, **(old or {})}])
 
 
 def kind_of(resource: Mapping[str, Any]) -> Kind:
@@ -96,7 +97,7 @@ def kind_of(resource: Mapping[str, Any]) -> Kind:
     return Kind(
         name=resource["name"],
         reservations=_reservations(resource),
-        disk=_canonical(resource["disk"]) if "disk" in resource else "",
+        disk=canonical(resource["disk"]) if "disk" in resource else "",
         allocated=resource.get("allocation_info", {}).get("role"),
     )
 
@@ -153,11 +154,8 @@ class Resources:
         Raises:
             InvalidResource: an amount is not one.
         """
-        amounts: dict[Kind, Amount] = {}
-        for resource in resources:
-            kind, amount = kind_of(resource), _amount(resource)
-            amounts[kind] = _plus(amounts[kind], amount) if kind in amounts else amount
-        return Resources(amounts)
+        parts = (Resources({kind_of(one): _amount(one)}) for one in resources)
+        return sum(parts, Resources())
 
     def __iter__(self) -> Iterator[tuple[Kind, Amount]]:
         return iter(self._amounts.items())
@@ -197,10 +195,11 @@ class Resources:
 
     def allocated_to(self, role: str | None) -> Resources:
         """Return the same amounts allocated to ``role`` (None: to nobody)."""
-        total = Resources()
-        for kind, amount in self:
-            total += Resources({replace(kind, allocated=role): amount})
-        return total
+        return self.as_kinds(lambda kind: replace(kind, allocated=role))
+
+    def as_kinds(self, change: Callable[[Kind], Kind]) -> Resources:
+        """Return the same amounts with their kinds changed."""
+        return sum((Resources({change(kind): amount}) for kind, amount in self), Resources())
 
     def filter(self, roles: Iterable[str]) -> Resources:
         """Return what is unreserved or reserved for one of ``roles``."""
@@ -217,15 +216,8 @@ class Resources:
 
     def ports(self) -> PortRanges:
         """Return all ports, whatever their kind."""
-        total = PortRanges()
-        for kind, amount in self:
-            if kind.name == "ports" and isinstance(amount, PortRanges):
-                total += amount
-        return total
-
-    def names(self) -> list[str]:
-        """Return the names that occur, each once."""
-        return list(dict.fromkeys(kind.name for kind in self._amounts))
+        found = (amount for kind, amount in self if kind.name == "ports")
+        return sum((one for one in found if isinstance(one, PortRanges)), PortRanges())
 
     def roles(self) -> set[str | None]:
         """Return the roles that parts of this are allocated to."""

@@ -19,14 +19,22 @@ def status(state: str, number: int) -> Json:
     return {"task_id": {"value": "t"}, "state": state, "uuid": uid(number)}
 
 
-def streams() -> UpdateStreams:
-    found = UpdateStreams(Timing(update_retry=10, update_retry_max=35))
+class Streams(UpdateStreams):
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        super().__init__(Timing(update_retry=10, update_retry_max=35), self.sent.append)
+
+
+def streams() -> Streams:
+    found = Streams()
     found.resume(0)
     return found
 
 
-def states(found: UpdateStreams) -> list[str]:
-    return [message.status["state"] for message in found.take()]  # type: ignore[attr-defined]
+def states(found: Streams) -> list[str]:
+    sent = [effect.message.status["state"] for effect in found.sent]
+    found.sent.clear()
+    return sent
 
 
 def test_later_update_waits_for_the_first() -> None:
@@ -41,11 +49,11 @@ def test_later_update_waits_for_the_first() -> None:
 def test_update_is_sent_again_after_doubling_waits() -> None:
     found = streams()
     found.put("f", status("TASK_RUNNING", 1), 0)
-    found.take()
+    found.sent.clear()
     seen = []
     for now in range(1, 120):
         found.tick(now)
-        if found.take():
+        if states(found):
             seen.append(now)
     assert seen == [10, 30, 65, 100]
 
@@ -54,10 +62,10 @@ def test_retry_tells_the_latest_state() -> None:
     found = streams()
     found.put("f", status("TASK_STARTING", 1), 0)
     found.put("f", status("TASK_FINISHED", 2), 0)
-    found.take()
+    found.sent.clear()
     found.tick(10)
-    (message,) = found.take()
-    assert message.latest_state == "TASK_FINISHED"  # type: ignore[attr-defined]
+    (effect,) = found.sent
+    assert effect.message.latest_state == "TASK_FINISHED"
 
 
 def test_wrong_acknowledgement_is_ignored() -> None:
@@ -79,6 +87,6 @@ def test_nothing_is_sent_while_paused_and_all_firsts_after_it() -> None:
     found.pause()
     found.put("f", status("TASK_RUNNING", 1), 0)
     found.tick(100)
-    assert found.take() == []
+    assert not found.sent
     found.resume(101)
     assert states(found) == ["TASK_RUNNING"]

@@ -45,8 +45,8 @@ class Agent:
         self.running = True
         self.total: tuple[Json, ...] | None = None
         self._new_uuid = new_uuid
-        self._updates = UpdateStreams(timing)
         self._effects: list[object] = []
+        self._updates = UpdateStreams(timing, self._emit)
         self.containerizer = Containerizer(
             identity,
             timing,
@@ -94,7 +94,6 @@ class Agent:
                 self._send(self._registration())
             return
         self._updates.tick(now)
-        self._updates.flush(self._emit)
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -212,12 +211,10 @@ class Agent:
         self.registered = True
         self._last_ping = now
         self._updates.resume(now)
-        self._updates.flush(self._emit)
 
     def _acknowledged(self, message: messages.AcknowledgeUpdate, now: float) -> None:
         framework_id, task_id = message.framework_id, message.task_id
         self._updates.acknowledge(framework_id, task_id, message.uuid, now)
-        self._updates.flush(self._emit)
         self.containerizer.acknowledged(framework_id, task_id)
 
     def executor_message(self, message: object, now: float) -> None:
@@ -241,4 +238,3 @@ class Agent:
             "agent_id": {"value": self.agent_id},
         }
         self._updates.put_operation(message.framework_id, status, now)
-        self._updates.flush(self._emit)

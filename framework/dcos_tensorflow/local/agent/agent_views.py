@@ -23,15 +23,11 @@ def state(agent: Agent, master: str) -> Json:
     """Return the body of ``/state``."""
     total = Resources.parse(agent.total or agent.identity.info["offered_resources"])
     unreserved = total.filter([])
-    used = Resources()
-    for container in agent.containerizer.containers.values():
-        if not container.terminal:
-            used += container.resources.allocated_to(None)
-    frameworks = {
-        one.framework_id
-        for one in [*agent.containerizer.containers.values(), *agent.containerizer.completed]
-    }
-    live = {one.framework_id for one in agent.containerizer.containers.values()}
+    containers = agent.containerizer.containers.values()
+    held = (one.resources.allocated_to(None) for one in containers if not one.terminal)
+    used = sum(held, Resources())
+    live = {one.framework_id for one in containers}
+    completed = {one.framework_id for one in agent.containerizer.completed}
     return {
         **version(),
         "start_time": agent.started_at,
@@ -50,7 +46,7 @@ def state(agent: Agent, master: str) -> Json:
         "attributes": attributes(agent.identity.info["attributes"]),
         "master_hostname": master.partition(":")[0],
         "frameworks": [_framework(agent, one) for one in sorted(live)],
-        "completed_frameworks": [_framework(agent, one) for one in sorted(frameworks - live)],
+        "completed_frameworks": [_framework(agent, one) for one in sorted(completed - live)],
     }
 
 

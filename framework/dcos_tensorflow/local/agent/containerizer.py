@@ -107,15 +107,7 @@ class Containerizer:
         if problem is not None:
             container.ended = container.gone = True
             state, reason, text = problem
-            self._update(
-                container,
-                state,
-                now,
-                source="SOURCE_AGENT",
-                reason=reason,
-                message=text,
-                executor=False,
-            )
+            self._update_by_agent(container, state, now, reason, text, executor=False)
             return
         wanted = container.resources.thousandths("gpus") // 1000
         container.gpus = tuple(self._free_gpus[:wanted])
@@ -210,14 +202,9 @@ class Containerizer:
         container.kill_asked = True
         if not container.delivered:
             self._destroy(container)
-            self._update(
-                container,
-                "TASK_KILLED",
-                now,
-                source="SOURCE_AGENT",
-                reason="REASON_TASK_KILLED_DURING_LAUNCH",
-                message="Killed before delivery to the executor",
-            )
+            reason = "REASON_TASK_KILLED_DURING_LAUNCH"
+            text = "Killed before delivery to the executor"
+            self._update_by_agent(container, "TASK_KILLED", now, reason, text)
             self._end_group(container, now)
             return
         command = {"type": "kill", "grace_seconds": grace_seconds}
@@ -263,14 +250,8 @@ class Containerizer:
                 "Failed to launch container: Failed to fetch all URIs for container"
                 f" '{container.container_id}': exited with status 1"
             )
-            self._update(
-                container,
-                "TASK_FAILED",
-                now,
-                source="SOURCE_AGENT",
-                reason="REASON_CONTAINER_LAUNCH_FAILED",
-                message=text,
-            )
+            reason = "REASON_CONTAINER_LAUNCH_FAILED"
+            self._update_by_agent(container, "TASK_FAILED", now, reason, text)
             self._end_group(container, now)
         elif kind == "health":
             container.healthy = bool(report["healthy"])
@@ -320,14 +301,8 @@ class Containerizer:
             return
         if not container.ended:
             self._mark_ended(container)
-            self._update(
-                container,
-                "TASK_FAILED",
-                now,
-                source="SOURCE_AGENT",
-                reason="REASON_EXECUTOR_TERMINATED",
-                message="Executor terminated",
-            )
+            reason, text = "REASON_EXECUTOR_TERMINATED", "Executor terminated"
+            self._update_by_agent(container, "TASK_FAILED", now, reason, text)
             self._end_group(container, now)
         container.gone = True
         self._retire(container)
@@ -346,6 +321,20 @@ class Containerizer:
         known = self.frameworks[container.framework_id].get("capabilities", [])
         aware = any(one.get("type") == "PARTITION_AWARE" for one in known)
         return container.draining_for_good and aware
+
+    def _update_by_agent(  # noqa: PLR0917 - the parts of a status, in their order
+        self,
+        container: Container,
+        state: str,
+        now: float,
+        reason: str,
+        message: str,
+        executor: bool = True,
+    ) -> None:
+        source = "SOURCE_AGENT"
+        self._update(
+            container, state, now, source=source, reason=reason, message=message, executor=executor
+        )
 
     def _update(
         self,
@@ -386,4 +375,3 @@ class Containerizer:
                 status["check_status"] = container.check_status
         container.statuses = [*container.statuses[-9:], status]
         self._updates.put(container.framework_id, status, now)
-        self._updates.flush(self._emit)

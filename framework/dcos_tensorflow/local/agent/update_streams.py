@@ -21,24 +21,14 @@ _Key = tuple[str, str]
 
 
 class UpdateStreams:
-    """See the module. ``take`` hands out what is to be sent; nothing is while paused."""
+    """See the module. ``emit`` takes each message to the master as an effect of the agent."""
 
-    def __init__(self, timing: Timing) -> None:
+    def __init__(self, timing: Timing, emit: Callable[[object], None]) -> None:
         self._timing = timing
+        self._emit = emit
         self._tasks: dict[_Key, UpdateStream] = {}
         self._operations: dict[str, UpdateStream] = {}
         self._paused = True
-        self._out: list[object] = []
-
-    def take(self) -> list[object]:
-        """Return the messages to send, in order."""
-        out, self._out = self._out, []
-        return out
-
-    def flush(self, emit: Callable[[object], None]) -> None:
-        """Hand over the messages to send, each as an effect of the agent."""
-        for message in self.take():
-            emit(messages.ToMaster(message))
 
     def pause(self) -> None:
         """Send nothing: there is no master."""
@@ -89,11 +79,10 @@ class UpdateStreams:
         stream.sent = first
         if self._paused:
             return
+        update: object = messages.StatusUpdate(stream.framework_id, first, stream.latest_state)
         if stream.operation:
-            self._out.append(messages.OperationUpdate(stream.framework_id, first))
-        else:
-            update = messages.StatusUpdate(stream.framework_id, first, stream.latest_state)
-            self._out.append(update)
+            update = messages.OperationUpdate(stream.framework_id, first)
+        self._emit(messages.ToMaster(update))
 
     def acknowledge(self, framework_id: str, task_id: str, uid: str, now: float) -> None:
         """Take an acknowledgement; one that does not fit the first update is ignored."""

@@ -138,9 +138,7 @@ class _Shares:
 
     def __init__(self, state: ClusterState) -> None:
         self._frameworks = list(state.frameworks.values())
-        self._total = Resources()
-        for agent in state.agents.values():
-            self._total += agent.total
+        self._total = sum((agent.total for agent in state.agents.values()), Resources())
         self._held: dict[tuple[str, str], Resources] = {}
         self._counts = dict(state.allocations)
         for framework in self._frameworks:
@@ -162,11 +160,8 @@ class _Shares:
 
     def consumed(self, top_role: str) -> Resources:
         """Return what a top-level role and its children hold, offers included."""
-        total = Resources()
-        for (_, role), resources in self._held.items():
-            if _top(role) == top_role:
-                total += resources
-        return total
+        held = (held for (_, role), held in self._held.items() if _top(role) == top_role)
+        return sum(held, Resources())
 
     def add(self, framework: Framework, role: str, resources: Resources) -> None:
         """Count a grant."""

@@ -51,6 +51,20 @@ def machines_error(machines: list[Json]) -> str | None:
     return None
 
 
+def _change_error(desk: Desk, machines: list[Json], *, down: bool) -> str | None:
+    """Return why machines, which are to be ``down`` now, cannot be changed, or None."""
+    mode, way = ("DOWN", "up") if down else ("DRAINING", "down")
+    problem = machines_error(machines)
+    for machine in machines:
+        if problem is None and machine_key(machine) not in scheduled(desk.state.maintenance):
+            problem = f"Machine '{_named(machine)}' is not part of a maintenance schedule"
+        if problem is None and (machine_key(machine) in desk.state.down_machines) is not down:
+            problem = (
+                f"Machine '{_named(machine)}' is not in {mode} mode and cannot be brought {way}"
+            )
+    return problem
+
+
 def _named(machine: Json) -> str:
     return json.dumps(machine, separators=(",", ":"))
 
@@ -82,15 +96,7 @@ def start(desk: Desk, machines: list[Json], now: float) -> str | None:
     Their agents are shut down and their tasks are lost: TASK_LOST to everybody, PARTITION_AWARE
     or not (``http.cpp``, _startMaintenance(): the agent is removed as one that unregisters).
     """
-    known = scheduled(desk.state.maintenance)
-    problem = machines_error(machines)
-    for machine in machines:
-        if problem is None and machine_key(machine) not in known:
-            problem = f"Machine '{_named(machine)}' is not part of a maintenance schedule"
-        if problem is None and machine_key(machine) in desk.state.down_machines:
-            problem = (
-                f"Machine '{_named(machine)}' is not in DRAINING mode and cannot be brought down"
-            )
+    problem = _change_error(desk, machines, down=False)
     if problem is not None:
         return problem
     keys = {machine_key(machine) for machine in machines}
@@ -108,13 +114,7 @@ def stop(desk: Desk, machines: list[Json]) -> str | None:
     They leave the schedule. Their agents are started by whoever runs them.
     """
     state = desk.state
-    known = scheduled(state.maintenance)
-    problem = machines_error(machines)
-    for machine in machines:
-        if problem is None and machine_key(machine) not in known:
-            problem = f"Machine '{_named(machine)}' is not part of a maintenance schedule"
-        if problem is None and machine_key(machine) not in state.down_machines:
-            problem = f"Machine '{_named(machine)}' is not in DOWN mode and cannot be brought up"
+    problem = _change_error(desk, machines, down=True)
     if problem is not None:
         return problem
     keys = {machine_key(machine) for machine in machines}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dcos_tensorflow.local.resources import InvalidResource, Resources
+from dcos_tensorflow.local.resources import InvalidResource, Kind, Resources, canonical
 
 Json = dict[str, Any]
 
@@ -114,19 +114,17 @@ def _check_volumes(kind: str, volumes: list[Json]) -> None:
 
 
 def _without_last_reservation(resources: Resources) -> Resources:
-    total = Resources()
-    for kind, amount in resources:
+    def without(kind: Kind) -> Kind:
         stack = json.loads(kind.reservations)[:-1]
-        text = json.dumps(stack, sort_keys=True, separators=(",", ":")) if stack else ""
-        total += Resources({replace(kind, reservations=text): amount})
-    return total
+        return replace(kind, reservations=canonical(stack) if stack else "")
+
+    return resources.as_kinds(without)
 
 
 def _without_volume(resources: Resources) -> Resources:
-    total = Resources()
-    for kind, amount in resources:
+    def without(kind: Kind) -> Kind:
         disk = json.loads(kind.disk)
         kept = {k: v for k, v in disk.items() if k not in ("persistence", "volume")}
-        text = json.dumps(kept, sort_keys=True, separators=(",", ":")) if kept else ""
-        total += Resources({replace(kind, disk=text): amount})
-    return total
+        return replace(kind, disk=canonical(kept) if kept else "")
+
+    return resources.as_kinds(without)

@@ -83,25 +83,32 @@ def _teardown(desk: Desk, body: Json, now: float) -> Reply:
     return Reply(200)
 
 
-def _known_agent(desk: Desk, body: Json) -> str | Reply:
-    agent_id = str(body["agent_id"]["value"])
-    return agent_id if desk.state.knows_agent(agent_id) else Reply(404, "Agent not found", TEXT)
+def _answered(problem: str | None) -> Reply:
+    return Reply(200) if problem is None else bad_request(problem)
+
+
+def _of_agent(
+    order: Callable[[Desk, str, Json, float], str | None],
+) -> Callable[[Desk, Json, float], Reply]:
+    """Return the handler of an order to an agent, which is to be known."""
+
+    def handle(desk: Desk, body: Json, now: float) -> Reply:
+        agent_id = str(body["agent_id"]["value"])
+        if not desk.state.knows_agent(agent_id):
+            return Reply(404, "Agent not found", TEXT)
+        return _answered(order(desk, agent_id, body, now))
+
+    return handle
 
 
 def _mark_gone(desk: Desk, body: Json, now: float) -> Reply:
     if body["agent_id"]["value"] in desk.state.gone_agents:
         return Reply(200)
-    agent_id = _known_agent(desk, body)
-    if isinstance(agent_id, Reply):
-        return agent_id
-    membership.mark_gone(desk, agent_id, now)
-    return Reply(200)
+    mark = _of_agent(lambda desk, agent_id, _, now: membership.mark_gone(desk, agent_id, now))
+    return mark(desk, body, now)
 
 
-def _drain(desk: Desk, body: Json, now: float) -> Reply:
-    agent_id = _known_agent(desk, body)
-    if isinstance(agent_id, Reply):
-        return agent_id
+def _drain(desk: Desk, agent_id: str, body: Json, now: float) -> None:
     grace = body.get("max_grace_period")
     seconds = None
     if isinstance(grace, dict):
@@ -109,23 +116,6 @@ def _drain(desk: Desk, body: Json, now: float) -> Reply:
     elif grace is not None:
         seconds = float(str(grace).removesuffix("s"))
     draining.drain(desk, agent_id, seconds, bool(body.get("mark_gone", False)), now)
-    return Reply(200)
-
-
-def _deactivate(desk: Desk, body: Json, now: float) -> Reply:
-    agent_id = _known_agent(desk, body)
-    if isinstance(agent_id, Reply):
-        return agent_id
-    draining.deactivate(desk, agent_id)
-    return Reply(200)
-
-
-def _reactivate(desk: Desk, body: Json, now: float) -> Reply:
-    agent_id = _known_agent(desk, body)
-    if isinstance(agent_id, Reply):
-        return agent_id
-    problem = draining.reactivate(desk, agent_id, now)
-    return Reply(200) if problem is None else bad_request(problem)
 
 
 def _update_quota(desk: Desk, body: Json, now: float) -> Reply:
@@ -153,28 +143,27 @@ def _scalar(value: Any) -> float:
 def _update_schedule(desk: Desk, body: Json, now: float) -> Reply:
     windows = body["schedule"].get("windows", [])
     problem = maintenance.schedule_error(desk, windows)
-    if problem is not None:
-        return bad_request(problem)
-    maintenance.set_schedule(desk, windows, now)
-    return Reply(200)
+    if problem is None:
+        maintenance.set_schedule(desk, windows, now)
+    return _answered(problem)
 
 
 def _start_maintenance(desk: Desk, body: Json, now: float) -> Reply:
-    problem = maintenance.start(desk, body["machines"], now)
-    return Reply(200) if problem is None else bad_request(problem)
+    return _answered(maintenance.start(desk, body["machines"], now))
 
 
 def _stop_maintenance(desk: Desk, body: Json, now: float) -> Reply:
-    problem = maintenance.stop(desk, body["machines"])
-    return Reply(200) if problem is None else bad_request(problem)
+    return _answered(maintenance.stop(desk, body["machines"]))
 
 
 _CALLS: dict[str, Callable[[Desk, Json, float], Reply]] = {
     "TEARDOWN": _teardown,
     "MARK_AGENT_GONE": _mark_gone,
-    "DRAIN_AGENT": _drain,
-    "DEACTIVATE_AGENT": _deactivate,
-    "REACTIVATE_AGENT": _reactivate,
+    "DRAIN_AGENT": _of_agent(_drain),
+    "DEACTIVATE_AGENT": _of_agent(lambda desk, agent_id, *_: draining.deactivate(desk, agent_id)),
+    "REACTIVATE_AGENT": _of_agent(
+        lambda desk, agent_id, _, now: draining.reactivate(desk, agent_id, now)
+    ),
     "UPDATE_QUOTA": _update_quota,
     "UPDATE_MAINTENANCE_SCHEDULE": _update_schedule,
     "START_MAINTENANCE": _start_maintenance,

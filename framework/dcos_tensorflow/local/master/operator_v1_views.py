@@ -5,6 +5,7 @@ The keys and kinds of values are those of Mesos 1.12 (the recordings).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from dcos_tensorflow.local.master.desk import Desk
@@ -181,24 +182,18 @@ def frameworks_in(desk: Desk, role: str) -> list[str]:
     return [framework.framework_id for framework in known if role in framework.roles]
 
 
-def _of_role(resources: Resources, role: str) -> Resources:
-    return Resources({k: v for k, v in resources if k.allocated == role})
+def _of_role(parts: Iterable[Resources], role: str) -> Resources:
+    return Resources({k: v for k, v in sum(parts, Resources()) if k.allocated == role})
 
 
 def allocated_to_role(desk: Desk, role: str) -> Resources:
     """Return what tasks of a role hold."""
-    total = Resources()
-    for agent_id in desk.state.agents:
-        total += _of_role(desk.state.used(agent_id), role)
-    return total
+    return _of_role(map(desk.state.used, desk.state.agents), role)
 
 
 def offered_to_role(desk: Desk, role: str) -> Resources:
     """Return what is on offer to a role."""
-    total = Resources()
-    for agent_id in desk.state.agents:
-        total += _of_role(desk.state.offered(agent_id), role)
-    return total
+    return _of_role(map(desk.state.offered, desk.state.agents), role)
 
 
 def agent_pid(agent: Agent) -> str:

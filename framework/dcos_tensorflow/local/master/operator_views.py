@@ -155,9 +155,7 @@ def _framework(desk: Desk, framework: Framework) -> Json:
         for offer in desk.state.offers.values()
         if offer.framework_id == framework.framework_id
     ]
-    offered = Resources()
-    for offer in offers:
-        offered += offer.resources
+    offered = sum((offer.resources for offer in offers), Resources())
     used = framework.used()
     found: Json = {
         "id": framework.framework_id,
@@ -319,10 +317,8 @@ _COUNTED_STATES = (
 
 def metrics(desk: Desk, now: float) -> Json:
     """Return the body of ``/metrics/snapshot``: Mesos' names, those that are counted here."""
-    total, used = Resources(), Resources()
-    for agent in desk.state.agents.values():
-        total += agent.total
-        used += desk.state.used(agent.agent_id)
+    total = sum((agent.total for agent in desk.state.agents.values()), Resources())
+    used = sum(map(desk.state.used, desk.state.agents), Resources())
     found: dict[str, float] = {}
     for name in ("cpus", "mem", "disk", "gpus"):
         found[f"master/{name}_total"] = total.scalar(name)

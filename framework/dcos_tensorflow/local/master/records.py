@@ -113,11 +113,8 @@ class Framework:
 
     def used(self) -> Resources:
         """Return what its live tasks hold."""
-        total = Resources()
-        for task in self.tasks.values():
-            if not task.terminal:
-                total += task.resources
-        return total
+        live = (task.resources for task in self.tasks.values() if not task.terminal)
+        return sum(live, Resources())
 
 
 @dataclass
@@ -290,22 +287,18 @@ class ClusterState:
 
     def used(self, agent_id: str) -> Resources:
         """Return what live tasks and executors hold on an agent, allocated."""
-        total = Resources()
-        for framework in self.frameworks.values():
-            for task in framework.tasks.values():
-                if task.agent_id == agent_id and not task.terminal:
-                    total += task.resources
-        for resources in self.agents[agent_id].executors.values():
-            total += resources
-        return total
+        live = (
+            task.resources
+            for framework in self.frameworks.values()
+            for task in framework.tasks.values()
+            if task.agent_id == agent_id and not task.terminal
+        )
+        return sum((*live, *self.agents[agent_id].executors.values()), Resources())
 
     def offered(self, agent_id: str) -> Resources:
         """Return what open offers hold on an agent, allocated."""
-        total = Resources()
-        for offer in self.offers.values():
-            if offer.agent_id == agent_id:
-                total += offer.resources
-        return total
+        on_it = (one.resources for one in self.offers.values() if one.agent_id == agent_id)
+        return sum(on_it, Resources())
 
     def available(self, agent_id: str) -> Resources:
         """Return what an agent has left, unallocated."""
