@@ -124,6 +124,18 @@ class BackgroundProcess:
                 raise BackgroundProcessError(f"process {pid} does not end")
         self.forget()
 
+    def down(self, seconds: float) -> bool:
+        """End the process, if there is one; say whether there was. Raises as ``stop``."""
+        if not self.folder.is_dir():
+            return False
+        with self.locked():
+            record = self.record()
+            if record is None:
+                self.forget()
+                return False
+            self.stop(record["pid"], seconds)
+            return True
+
     def announce(self, **facts: object) -> None:
         """Write the record of this very process: what ``wait_for_answer`` waits for."""
         record = {"pid": os.getpid(), "started": start_time(os.getpid()), **facts}
@@ -156,11 +168,16 @@ def answers(url: str) -> bool:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Replace a file as a whole, readable by its owner alone: it may hold a password."""
+    """Replace a file as a whole, on disk when this returns.
+
+    It is readable by its owner alone: it may hold a password.
+    """
     temporary = path.with_suffix(".new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "w") as file:
         json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
     temporary.replace(path)
 
 

@@ -175,17 +175,7 @@ def down(state_dir: Path) -> bool:
     Raises:
         BackgroundProcessError: it is still there.
     """
-    state_dir = Path(state_dir).resolve()
-    if not state_dir.exists():
-        return False
-    background = _background(state_dir)
-    with background.locked():
-        record = background.record()
-        if record is None:
-            background.forget()
-            return False
-        background.stop(record["pid"], STOP_SECONDS)
-        return True
+    return _background(Path(state_dir).resolve()).down(STOP_SECONDS)
 
 
 def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluster) -> None:

@@ -119,12 +119,13 @@ def ports(app: App, offered: PortRanges) -> tuple[int, ...] | None:
         return None
     others = [port for port in offered if port >= _FIRST_FREE_PORT and port not in own]
     random.shuffle(others)
-    free = filter(_is_free, others)
+    free = filter(is_free, others)
     found = tuple(port or next(free, 0) for port in own)
     return found if all(found) else None
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Say whether nobody listens on a port of this machine."""
     with socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

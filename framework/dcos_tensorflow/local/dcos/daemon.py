@@ -105,17 +105,7 @@ def down(folder: Path) -> bool:
     Raises:
         BackgroundProcessError: one of them is still there.
     """
-    folder = Path(folder).resolve()
-    if not folder.is_dir():
-        return False
-    background = _background(folder)
-    with background.locked():
-        record = background.record()
-        if record is None:
-            background.forget()
-            return False
-        background.stop(record["pid"], STOP_SECONDS)
-        return True
+    return _background(Path(folder).resolve()).down(STOP_SECONDS)
 
 
 def serve(folder: Path) -> None:

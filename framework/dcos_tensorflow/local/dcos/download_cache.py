@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import http.client
-import json
 import os
 import tempfile
 import threading
@@ -20,6 +19,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
+from dcos_tensorflow.local.background_process import read_json, write_json
 from dcos_tensorflow.local.machine.fetcher import save
 
 #: Seconds without a byte until a download has failed.
@@ -52,7 +52,7 @@ class DownloadCache:
             return self._get(url, dict(headers or {}), self._folder / key)
 
     def _get(self, url: str, headers: dict[str, str], folder: Path) -> Path:
-        known = _read(folder / "about.json")
+        known = read_json(folder / "about.json") or {}
         content = folder / str(known.get("file", ""))
         if not known or not content.is_file():
             known = {}
@@ -78,7 +78,7 @@ class DownloadCache:
             if known:
                 return content
             raise DownloadError(f"{url}: {error}") from error
-        _write(folder / "about.json", about)
+        write_json(folder / "about.json", about)
         if known:
             with contextlib.suppress(FileNotFoundError):
                 content.unlink()
@@ -100,21 +100,6 @@ def _saved(response: http.client.HTTPResponse, folder: Path) -> str:
         os.unlink(name)
         raise
     return name
-
-
-def _read(path: Path) -> dict[str, str]:
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _write(path: Path, about: Mapping[str, object]) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent)
-    with open(descriptor, "w") as out:
-        json.dump(about, out)
-    os.replace(name, path)
 
 
 def file_path(url: str) -> Path | None:

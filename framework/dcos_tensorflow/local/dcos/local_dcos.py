@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-import socket
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from dcos_tensorflow.local.dcos import core_cli, this_machine
 from dcos_tensorflow.local.dcos.app_definition import App
-from dcos_tensorflow.local.dcos.app_task import Machine
+from dcos_tensorflow.local.dcos.app_task import Machine, is_free
 from dcos_tensorflow.local.dcos.application import Application
 from dcos_tensorflow.local.dcos.cluster_calls import ClusterCalls, Guard, Identity, Login
 from dcos_tensorflow.local.dcos.cosmos import Cosmos
@@ -85,12 +83,7 @@ class LocalDcos:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> None:
@@ -118,10 +111,11 @@ class LocalDcos:
         machine = Machine(self._overrides, folder / "secrets", cache)
         self.marathon = Marathon(state, machine, config.master, cluster_id)
         gateway = MesosGateway(config.master)
-        services = Services(self.marathon, gateway)
+        services = Services(self.marathon)
         cosmos = Cosmos(state, Repositories(cache, [built_in]), self.marathon)
+        interval = config.uninstall_interval
         self._uninstaller = Uninstaller(
-            state, cosmos.installed, self.marathon, services, config.uninstall_interval
+            state, cosmos.installed, self.marathon, services, gateway, interval=interval
         )
         changes = ServiceChanges(cosmos, self.marathon, upgrades=config.variant == "enterprise")
         guard = Guard(config.login)
@@ -156,12 +150,4 @@ def _last_port(state: StateFile) -> int:
     """Return the port of the last time if it is free: an attached CLI finds it again. Else 0."""
     address = str(state.get("address", ""))
     port = address.rpartition(":")[2]
-    if not port.isdigit():
-        return 0
-    with socket.socket() as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            one.bind((_HOST, int(port)))
-        except OSError:
-            return 0
-    return int(port)
+    return int(port) if port.isdigit() and is_free(int(port)) else 0

@@ -45,14 +45,6 @@ def start_of_last(path: Path, lines: int) -> int:
     return 0
 
 
-def last_lines(path: Path, lines: int) -> bytes:
-    """Return the last ``lines`` lines as they are."""
-    start = start_of_last(path, lines)
-    with open(path, "rb") as file:
-        file.seek(start)
-        return file.read()
-
-
 async def events(path: Path, start: int) -> AsyncIterator[bytes]:
     """Give the lines from byte ``start`` on as server-sent events, those to come too, for ever.
 

@@ -17,7 +17,6 @@ from dcos_tensorflow.local.dcos.http_calls import (
     text_answer,
 )
 from dcos_tensorflow.local.dcos.marathon import Marathon
-from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
 from dcos_tensorflow.local.dcos.upstream import Unreachable, ask, forward
 
 _NAME = "DCOS_SERVICE_NAME"
@@ -41,9 +40,8 @@ class Service:
 class Services:
     """Knows the services. Thread-safe; keeps nothing."""
 
-    def __init__(self, marathon: Marathon, gateway: MesosGateway) -> None:
+    def __init__(self, marathon: Marathon) -> None:
         self._marathon = marathon
-        self._gateway = gateway
 
     def all(self) -> list[Service]:
         """Return the services of all apps."""
@@ -91,9 +89,7 @@ class Services:
         except Unreachable:
             return _BAD_GATEWAY
 
-    # -- what ``uninstall`` asks ---------------------------------------------------------------
-
-    def ask_service(self, app_id: str, path: str) -> tuple[int, bytes] | None:
+    def ask(self, app_id: str, path: str) -> tuple[int, bytes] | None:
         """Return status and body of a GET of an app; None when it does not answer."""
         service = self._service(self._marathon.app(app_id))
         if service is None or service.address is None:
@@ -102,11 +98,3 @@ class Services:
             return ask(service.address, path, timeout=_ASK_SECONDS)
         except Unreachable:
             return None
-
-    def framework_ids(self, name: str) -> list[str]:
-        """Return the ids of the frameworks with this name. Raises Unreachable."""
-        return self._gateway.framework_ids(name)
-
-    def teardown(self, framework_id: str) -> None:
-        """End a framework and its tasks. Raises Unreachable."""
-        self._gateway.teardown(framework_id)

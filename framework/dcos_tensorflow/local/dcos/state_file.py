@@ -7,10 +7,11 @@ done when ``put`` returns: whoever acts on something writes it before.
 from __future__ import annotations
 
 import json
-import os
 import threading
 from pathlib import Path
 from typing import Any
+
+from dcos_tensorflow.local.background_process import write_json
 
 Json = dict[str, Any]
 
@@ -46,12 +47,4 @@ class StateFile:
         """Replace a section, on disk, before this returns."""
         with self._lock:
             self._sections[section] = value
-            text = json.dumps(self._sections)
-            temporary = self._path.with_suffix(".new")
-            # Options may hold what only this user is to read.
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with open(descriptor, "w") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
+            write_json(self._path, self._sections)

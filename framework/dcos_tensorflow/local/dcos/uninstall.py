@@ -14,13 +14,15 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from dcos_tensorflow.local.dcos.app_records import AppRecord
 from dcos_tensorflow.local.dcos.errors import CosmosError, MarathonError
 from dcos_tensorflow.local.dcos.marathon import Marathon
+from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
 from dcos_tensorflow.local.dcos.rendering import with_slash
 from dcos_tensorflow.local.dcos.repositories import Package
+from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.state_file import StateFile
 
 Json = dict[str, Any]
@@ -31,19 +33,6 @@ UNINSTALL_VARIABLE = "SDK_UNINSTALL"
 _VERSION_LABEL = "DCOS_COMMONS_API_VERSION"
 _FRAMEWORK_LABEL = "DCOS_PACKAGE_FRAMEWORK_NAME"
 _SECTION = "uninstalls"
-
-
-class Cluster(Protocol):
-    """What is asked of services and of the master."""
-
-    def ask_service(self, app_id: str, path: str) -> tuple[int, bytes] | None:
-        """Return status and body of a GET of the service; None when it does not answer."""
-
-    def framework_ids(self, name: str) -> list[str]:
-        """Return the ids of the frameworks with this name."""
-
-    def teardown(self, framework_id: str) -> None:
-        """End a framework and its tasks."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +51,17 @@ class Uninstaller:
         state: StateFile,
         installed: Callable[[], Sequence[tuple[AppRecord, Package]]],
         marathon: Marathon,
-        cluster: Cluster,
+        services: Services,
+        gateway: MesosGateway,
+        *,
         interval: float,
     ) -> None:
         """Read what is under way; ``interval`` is the time in seconds between two looks."""
         self._state = state
         self._installed = installed
         self._marathon = marathon
-        self._cluster = cluster
+        self._services = services
+        self._gateway = gateway
         self._interval = interval
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -100,7 +92,7 @@ class Uninstaller:
             framework = self._framework_of(labels)
             self._marathon.delete(record.app_id, force=True)
             if framework is not None:
-                self._cluster.teardown(framework)
+                self._gateway.teardown(framework)
             return
         if UNINSTALL_VARIABLE in record.definition["env"]:
             # It is under way. Asked again, the scheduler might name no id any more.
@@ -116,7 +108,7 @@ class Uninstaller:
 
     def _framework_of(self, labels: Json) -> str | None:
         name = labels.get(_FRAMEWORK_LABEL)
-        ids = [] if name is None else self._cluster.framework_ids(name)
+        ids = [] if name is None else self._gateway.framework_ids(name)
         if len(ids) > 1:
             raise CosmosError(
                 "MultipleFrameworkIds",
@@ -154,7 +146,7 @@ class Uninstaller:
             return False
         if record.deployment is not None:
             return False
-        plan = self._cluster.ask_service(one.app_id, f"/{_api(record)}/plans/deploy")
+        plan = self._services.ask(one.app_id, f"/{_api(record)}/plans/deploy")
         if plan is None or plan[0] != 200:
             return False
         ids = self._named(record)
@@ -166,7 +158,7 @@ class Uninstaller:
     def _named(self, record: AppRecord) -> set[str] | None:
         """Return the framework ids that the scheduler names, None when they cannot be read."""
         path = f"/{_api(record)}/state/frameworkId"
-        answer = self._cluster.ask_service(record.app_id, path)
+        answer = self._services.ask(record.app_id, path)
         if answer is None or answer[0] != 200:
             return None
         try:
