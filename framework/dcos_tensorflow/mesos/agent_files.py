@@ -167,26 +167,6 @@ class AgentFiles:
             text = "".join(self._pages(agent, path, start, end)) + text
         return _readable(text).splitlines()[-lines:] if lines > 0 else []
 
-    def read(  # noqa: PLR0917 - a task's address has three parts
-        self,
-        agent_id: str,
-        framework_id: str,
-        task_id: str,
-        file: str,
-        offset: int = 0,
-        length: int | None = None,
-    ) -> str:
-        """Return ``length`` bytes from ``offset``, None: to the end. Raises AgentFilesError."""
-        agent, path = self._locate(agent_id, framework_id, task_id, file)
-        end = self._size(agent, path)
-        if length is not None:
-            end = min(end, offset + length)
-        return _readable("".join(self._pages(agent, path, offset, end)))
-
-    def size(self, agent_id: str, framework_id: str, task_id: str, file: str) -> int:
-        """Return the size of a file in bytes. Raises AgentFilesError."""
-        return self._size(*self._locate(agent_id, framework_id, task_id, file))
-
     def locate(self, agent_id: str, framework_id: str, task_id: str) -> Sandbox:
         """Return where a task's sandbox is. Raises AgentFilesError.
 
@@ -217,19 +197,6 @@ class AgentFiles:
         wanted = max(0, min(length, PAGE_BYTES, size - offset))
         text = str(self._read(sandbox.agent, path, offset, wanted)["data"]) if wanted else ""
         return FilePart(offset, text.encode("utf-8", "surrogateescape"), size)
-
-    def list(self, agent_id: str, framework_id: str, task_id: str) -> dict[str, int]:
-        """Return name and size of everything in the sandbox. Raises AgentFilesError."""
-        agent, path = self._locate(agent_id, framework_id, task_id, "")
-        found = self._access.get(agent, f"/files/browse?{urlencode({'path': path})}")
-        return {str(each["path"]).rpartition("/")[2]: int(each["size"]) for each in found}
-
-    def _locate(
-        self, agent_id: str, framework_id: str, task_id: str, file: str
-    ) -> tuple[Address, str]:
-        _check_inside(file)
-        sandbox = self.locate(agent_id, framework_id, task_id)
-        return sandbox.agent, _path_in(sandbox, file)
 
     def _agent(self, agent_id: str) -> Address:
         url = self._gateway.agent_url(agent_id) if self._gateway else None

@@ -85,7 +85,8 @@ class Callbacks:
                 continue
             converted.append(offer)
             self._outstanding.keep(offer.offer_id, offer.agent_id, raw)
-        hand_back(driver, _ids_of(unreadable), UNREADABLE_REFUSE_SECONDS)
+        ids = [raw["id"]["value"] for raw in unreadable if raw.get("id", {}).get("value")]
+        hand_back(driver, ids, UNREADABLE_REFUSE_SECONDS)
         if converted:
             self._emit(OffersReceived(tuple(converted)))
 
@@ -94,23 +95,14 @@ class Callbacks:
         self._outstanding.take([offer_id["value"]])
         self._emit(OfferRescinded(offer_id["value"]))
 
-    def inverseOffers(self, driver: Any, offers: list[RawOffer]) -> None:
+    def inverseOffers(self, _driver: Any, offers: list[RawOffer]) -> None:
         """Tell of agents that are to go away."""
-        converted, unreadable = [], []
+        converted = []
         for raw in offers:
             try:
                 converted.append(inverse_offer_from_json(raw))
             except ConversionError as error:
-                logger.error("an inverse offer is declined, for it cannot be read: %s", error)
-                unreadable.append(raw)
-        ids = _ids_of(unreadable)
-        if ids:
-            try:
-                driver.declineInverseOffer(
-                    as_ids(ids), {"refuse_seconds": UNREADABLE_REFUSE_SECONDS}
-                )
-            except CallError as error:
-                logger.warning("inverse offers could not be declined: %s", error)
+                logger.error("an inverse offer is ignored, because it cannot be read: %s", error)
         if converted:
             self._emit(InverseOffersReceived(tuple(converted)))
 
@@ -162,7 +154,3 @@ def hand_back(driver: Any, offer_ids: Iterable[str], refuse_seconds: float) -> N
 def as_ids(offer_ids: Iterable[str]) -> list[dict[str, str]]:
     """Return OfferID messages."""
     return [{"value": offer_id} for offer_id in offer_ids]
-
-
-def _ids_of(offers: Iterable[RawOffer]) -> list[str]:
-    return [raw["id"]["value"] for raw in offers if raw.get("id", {}).get("value")]

@@ -39,8 +39,6 @@ __all__ = [
     "launch_operations",
     "offer_from_json",
     "region_of",
-    "task_info",
-    "task_infos",
     "update_from_json",
 ]
 
@@ -185,24 +183,6 @@ def framework_info(
     if framework_id:
         info["id"] = {"value": framework_id}
     return info
-
-
-def task_info(launch: LaunchTask, raw_offers: Sequence[Json]) -> dict[str, Any]:
-    """Return the TaskInfo of one task, its resources cut from the raw offers.
-
-    Raises ConversionError when the offers do not hold them.
-    """
-    return task_infos([launch], raw_offers)[0]
-
-
-def task_infos(launches: Sequence[LaunchTask], raw_offers: Sequence[Json]) -> list[dict[str, Any]]:
-    """Return the TaskInfos of one ACCEPT: no two tasks get the same piece of an offer.
-
-    Raises ConversionError when the offers do not hold what the tasks need together.
-    """
-    launch = launch_operations(launches, raw_offers)[-1]
-    infos: list[dict[str, Any]] = launch["launch"]["task_infos"]
-    return infos
 
 
 def launch_operations(

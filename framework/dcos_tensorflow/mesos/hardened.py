@@ -209,11 +209,6 @@ class HardenedSchedulerDriver(SchedulerCalls):
         return None if session is None else session.stream_id
 
     @property
-    def framework(self) -> dict[str, Any]:
-        """The FrameworkInfo as it is sent: what the application gave, and the id."""
-        return dict(self._framework)
-
-    @property
     def _session(self) -> Session | None:
         return None if self._subscriber is None else self._subscriber.session
 
@@ -221,7 +216,7 @@ class HardenedSchedulerDriver(SchedulerCalls):
 
     def subscribe_call(self) -> dict[str, Any]:
         """Return the SUBSCRIBE call as it has to be now."""
-        subscribe: dict[str, Any] = {"framework_info": self.framework}
+        subscribe: dict[str, Any] = {"framework_info": dict(self._framework)}
         if self._suppressed:
             subscribe["suppressed_roles"] = sorted(self._suppressed)
         call: dict[str, Any] = {"type": "SUBSCRIBE", "subscribe": subscribe}

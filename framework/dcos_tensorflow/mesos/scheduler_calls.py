@@ -48,11 +48,6 @@ class SchedulerCalls(CallbackDispatch, metaclass=ABCMeta):
         with self._subscribed("DECLINE"):
             super().declineOffer(offer_ids, filters)
 
-    def declineInverseOffer(self, offer_ids: Any, filters: Json | None = None) -> None:
-        """Decline inverse offers. Raises CallError."""
-        with self._subscribed("DECLINE_INVERSE_OFFERS"):
-            super().declineInverseOffer(offer_ids, filters)
-
     def reviveOffers(self, roles: Sequence[str] = ()) -> None:
         """Ask for offers again, for all roles or these. Raises CallError."""
         with self._subscribed("REVIVE"):

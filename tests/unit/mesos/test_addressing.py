@@ -14,7 +14,7 @@ from dcos_tensorflow.core.model.spec import (
     NetworkAddresses,
     VirtualNetwork,
 )
-from dcos_tensorflow.mesos.convert import task_info
+from launched_tasks import task_info
 
 OVERLAY = VirtualNetwork("dcos", {"team": "vision", "tier": ""})
 BRIDGE = VirtualNetwork("mesos-bridge", addresses=NetworkAddresses.HOST)

@@ -12,7 +12,8 @@ from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import Container, Containerizer
-from dcos_tensorflow.mesos.convert import ConversionError, task_info
+from dcos_tensorflow.mesos.convert import ConversionError
+from launched_tasks import task_info
 
 OFFER: dict[str, Any] = {
     "id": {"value": "O1"},

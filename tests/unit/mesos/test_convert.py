@@ -25,10 +25,9 @@ from dcos_tensorflow.mesos.convert import (
     ConversionError,
     framework_info,
     offer_from_json,
-    task_info,
-    task_infos,
     update_from_json,
 )
+from launched_tasks import task_info, task_infos
 
 ROLE = "team/tensorflow"
 RESERVED = [{"type": "DYNAMIC", "role": ROLE, "principal": "tf", "labels": {"labels": []}}]

@@ -364,11 +364,9 @@ def test_inverse_offers_become_events(master, gateway, events):
     assert not master.calls("ACCEPT_INVERSE_OFFERS", "DECLINE_INVERSE_OFFERS")
 
 
-def test_an_inverse_offer_that_cannot_be_read_is_declined(master, gateway, events):
+def test_an_inverse_offer_that_cannot_be_read_is_passed_over(master, gateway, events):
     master.event(inverse_offers(inverse("broken"), inverse("I2", start=START)))
     assert [o.inverse_offer_id for o in events.next(InverseOffersReceived).offers] == ["I2"]
-    (declined,) = master.calls("DECLINE_INVERSE_OFFERS")
-    assert declined["decline_inverse_offers"]["inverse_offer_ids"] == [{"value": "broken"}]
 
 
 def test_inverse_offers_are_answered_as_the_core_says(master, gateway, events):

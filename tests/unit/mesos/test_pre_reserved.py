@@ -8,7 +8,8 @@ import pytest
 
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.mesos.convert import offer_from_json, task_info
+from dcos_tensorflow.mesos.convert import offer_from_json
+from launched_tasks import task_info
 
 ROLE = "slave_public/vision"
 

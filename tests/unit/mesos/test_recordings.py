@@ -20,8 +20,9 @@ from dcos_tensorflow.core.model.events import (
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.mesos.agent_files import agent_address, sandbox_directory
-from dcos_tensorflow.mesos.convert import offer_from_json, task_info, update_from_json
+from dcos_tensorflow.mesos.convert import offer_from_json, update_from_json
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
+from launched_tasks import task_info
 
 RECORDINGS = Path(__file__).resolve().parents[4] / "shared" / "mesos-recordings"
 FILES = sorted(RECORDINGS.glob("*.jsonl"))
