@@ -127,13 +127,9 @@ class Callbacks:
         self._outstanding.forget()
         self._emit(FrameworkRefused(message))
 
-    def operationStatusUpdate(self, driver: Any, status: Mapping[str, Any]) -> None:
-        """Acknowledge it: this framework's operations have no ids."""
+    def operationStatusUpdate(self, _driver: Any, status: Mapping[str, Any]) -> None:
+        """Log it: this framework's operations have no ids, so Mesos tells nothing of them."""
         logger.info("operation %s: %s", status.get("operation_id"), status.get("state"))
-        try:
-            driver.acknowledgeOperationStatusUpdate(status)
-        except CallError as error:
-            logger.info("operation update not acknowledged: %s", error)
 
     def frameworkMessage(self, _driver: Any, executor_id: Any, _agent: Any, _data: Any) -> None:
         """Log it: no executor of this framework sends messages."""

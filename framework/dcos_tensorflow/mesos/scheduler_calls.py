@@ -8,7 +8,7 @@ too (:mod:`~dcos_tensorflow.mesos.calls`). Calls that nobody makes are not here.
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -80,29 +80,6 @@ class SchedulerCalls(CallbackDispatch, metaclass=ABCMeta):
         if "uuid" in status:
             with self._subscribed("ACKNOWLEDGE"):
                 super().acknowledgeStatusUpdate(status)
-
-    def acknowledgeOperationStatusUpdate(self, status: Json) -> None:
-        """Acknowledge an operation's update. Raises CallError.
-
-        In the update the uuid is a message, in the call it is bytes (scheduler.proto).
-        """
-        if "uuid" not in status or "operation_id" not in status:
-            return
-        uuid = status["uuid"]
-        acknowledge = {
-            "operation_id": status["operation_id"],
-            "uuid": uuid["value"] if isinstance(uuid, Mapping) else uuid,
-        }
-        for name in ("agent_id", "resource_provider_id"):
-            if name in status:
-                acknowledge[name] = status[name]
-        with self._subscribed("ACKNOWLEDGE_OPERATION_STATUS"):
-            self._send(
-                {
-                    **self._body("ACKNOWLEDGE_OPERATION_STATUS"),
-                    "acknowledge_operation_status": acknowledge,
-                }
-            )
 
     def reconcileTasks(self, tasks: Sequence[Json]) -> None:
         """Ask for the state of tasks, of all when there are none. Raises CallError.

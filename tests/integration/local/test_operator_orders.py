@@ -35,7 +35,7 @@ def stubborn(scheduler: Scheduler, ready: Path, **more: Any) -> None:
     eventually(ready.exists, what="the trap")
 
 
-def call(cluster: FaultyCluster, path: str, body: object = None) -> tuple[int, Any]:
+def call(cluster: FaultyCluster, path: str, body: object) -> tuple[int, Any]:
     """Ask the master over HTTP; return status and body."""
     connection = http.client.HTTPConnection(cluster.master, timeout=10)
     data = json.dumps(body) if body is not None else None
@@ -119,20 +119,6 @@ def test_machine_that_is_not_scheduled_cannot_go_down(make_cluster: MakeCluster)
     cluster = make_cluster()
     with pytest.raises(FaultError, match="is not part of a maintenance schedule"):
         cluster.faults.start_maintenance([0])
-
-
-def test_maintenance_has_the_older_endpoints_too(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
-    machine = {"hostname": "127.0.0.1", "ip": "127.0.0.1"}
-    window = {"machine_ids": [machine], "unavailability": {"start": {"nanoseconds": 1}}}
-    assert call(cluster, "/maintenance/schedule", {"windows": [window]}) == (200, "")
-    assert call(cluster, "/maintenance/schedule") == (200, {"windows": [window]})
-    status = {"draining_machines": [{"id": machine}]}
-    assert call(cluster, "/maintenance/status") == (200, status)
-    assert call(cluster, "/machine/down", [machine]) == (200, "")
-    assert call(cluster, "/maintenance/status") == (200, {"down_machines": [machine]})
-    assert call(cluster, "/machine/up", [machine]) == (200, "")
-    assert call(cluster, "/maintenance/status") == (200, {})
 
 
 # -- draining ----------------------------------------------------------------------------------

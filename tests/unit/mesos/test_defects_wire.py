@@ -61,24 +61,6 @@ def test_21_credentials_do_not_leak_to_another_master(masters, stage, eventually
     assert not leaked
 
 
-def test_23_an_operation_is_acknowledged_as_mesos_wants_it(master, stage, eventually):
-    driver = registered(stage.hardened(master.address), eventually)
-    status = {
-        "operation_id": {"value": "op"},
-        "state": "OPERATION_FINISHED",
-        "uuid": {"value": "dXVpZA=="},
-        "agent_id": {"value": "a"},
-    }
-    driver.acknowledgeOperationStatusUpdate(status)
-    eventually(lambda: master.calls("ACKNOWLEDGE_OPERATION_STATUS"))
-    sent = master.calls("ACKNOWLEDGE_OPERATION_STATUS")[0]["acknowledge_operation_status"]
-    assert sent == {
-        "operation_id": {"value": "op"},
-        "uuid": "dXVpZA==",
-        "agent_id": {"value": "a"},
-    }
-
-
 def test_24_reconciliation_names_the_agent(master, stage, eventually):
     driver = registered(stage.hardened(master.address), eventually)
     driver.reconcileTasks([{"task_id": {"value": "t"}, "agent_id": {"value": "a"}}])

@@ -186,30 +186,12 @@ def get(desk: Desk, path: str, query: Mapping[str, list[str]], form: bytes, now:
         fields = urllib.parse.parse_qs(form.decode("utf-8", "replace"))
         framework_id = fields.get("frameworkId", [""])[0]
         return _teardown(desk, {"framework_id": {"value": framework_id}}, now)
-    if path in _FORMS and form:
-        return _posted(desk, path, form, now)
     view = _PAGES.get(path.removesuffix(".json"))
     if view is None:
         return Reply(404)
     return json_reply(view(desk))
 
 
-def _posted(desk: Desk, path: str, form: bytes, now: float) -> Reply:
-    """Answer the maintenance endpoints that are older than the calls; they take bare JSON."""
-    field, handler = _FORMS[path]
-    try:
-        return handler(desk, {field: parse_json(form)}, now)
-    except ConversionError as error:
-        return bad_request(str(error))
-    except (KeyError, TypeError, AttributeError) as error:
-        return bad_request(f"Failed to convert JSON: {error!r}")
-
-
-_FORMS: dict[str, tuple[str, Callable[[Desk, Json, float], Reply]]] = {
-    "/maintenance/schedule": ("schedule", _update_schedule),
-    "/machine/down": ("machines", _start_maintenance),
-    "/machine/up": ("machines", _stop_maintenance),
-}
 _PAGE = {"limit": "100", "offset": "0"}
 _PAGES: dict[str, Callable[[Desk], Json]] = {
     "/state": operator_views.state,
@@ -217,8 +199,4 @@ _PAGES: dict[str, Callable[[Desk], Json]] = {
     "/frameworks": operator_views.frameworks,
     "/slaves": operator_views.slaves,
     "/roles": operator_views.roles,
-    "/maintenance/schedule": lambda desk: {"windows": desk.state.maintenance},
-    "/maintenance/status": lambda desk: dict(
-        operator_v1_views.get_maintenance_status(desk)["status"]
-    ),
 }

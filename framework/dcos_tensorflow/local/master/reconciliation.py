@@ -62,24 +62,6 @@ def answer(
     )
 
 
-def reconcile_operations(desk: Desk, framework: Framework, wanted: list[str]) -> None:
-    """Answer for each operation id; for all that are known when ``wanted`` is empty.
-
-    The answers carry no uuid: nobody acknowledges them.
-    """
-    for operation_id in wanted or list(framework.operations):
-        status: Json = {
-            "operation_id": {"value": operation_id},
-            "state": "OPERATION_UNKNOWN",
-            "message": "Reconciliation: Operation is unknown",
-        }
-        if operation_id in framework.operations:
-            known = framework.operations[operation_id]
-            status = {name: value for name, value in known.items() if name != "uuid"}
-        event = {"type": "UPDATE_OPERATION_STATUS", "update_operation_status": {"status": status}}
-        desk.send_event(framework, event)
-
-
 def _answer_known(desk: Desk, framework: Framework, task: Task, now: float) -> None:
     desk.update_from_master(
         framework,

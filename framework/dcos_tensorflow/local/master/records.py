@@ -85,7 +85,6 @@ class Framework:
     tasks: dict[str, Task] = field(default_factory=dict)
     unreachable_tasks: dict[str, Task] = field(default_factory=dict)
     completed_tasks: list[Task] = field(default_factory=list)
-    operations: dict[str, Json] = field(default_factory=dict)
     next_heartbeat: float = 0.0
     failover_deadline: float | None = None
     unregistered_at: float = 0.0

@@ -14,11 +14,7 @@ from dcos_tensorflow.local.master import frameworks, inverse_offers, offers, upd
 from dcos_tensorflow.local.master.accept import accept
 from dcos_tensorflow.local.master.allocator import constraints_error
 from dcos_tensorflow.local.master.desk import Desk
-from dcos_tensorflow.local.master.reconciliation import (
-    answer,
-    reconcile,
-    reconcile_operations,
-)
+from dcos_tensorflow.local.master.reconciliation import answer, reconcile
 from dcos_tensorflow.local.master.records import Framework
 from dcos_tensorflow.local.master.replies import JSON, TEXT, Reply, Request, bad_request, parse_json
 from dcos_tensorflow.local.master.schema import ConversionError, convert
@@ -310,11 +306,6 @@ def _reconcile(desk: Desk, framework: Framework, body: Json, now: float) -> None
     reconcile(desk, framework, wanted, now)
 
 
-def _reconcile_operations(desk: Desk, framework: Framework, body: Json, now: float) -> None:
-    wanted = [one["operation_id"]["value"] for one in body.get("operations", [])]
-    reconcile_operations(desk, framework, wanted)
-
-
 def _nothing(desk: Desk, framework: Framework, body: Json, now: float) -> None:
     """Do nothing, as Mesos' allocator with a REQUEST and the command executor with a MESSAGE."""
 
@@ -332,7 +323,6 @@ _HANDLERS: dict[str, Callable[[Desk, Framework, Json, float], None]] = {
     "ACKNOWLEDGE": _acknowledge,
     "ACKNOWLEDGE_OPERATION_STATUS": _acknowledge_operation,
     "RECONCILE": _reconcile,
-    "RECONCILE_OPERATIONS": _reconcile_operations,
     "REQUEST": _nothing,
     "MESSAGE": _nothing,
 }

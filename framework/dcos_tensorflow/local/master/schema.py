@@ -65,7 +65,6 @@ _MESSAGES: dict[str, dict[str, str]] = {
         "acknowledge": "Acknowledge",
         "acknowledge_operation_status": "AcknowledgeOperationStatus",
         "reconcile": "Reconcile",
-        "reconcile_operations": "ReconcileOperations",
         "message": "Message",
         "update_framework": "Subscribe",
     },
@@ -106,8 +105,6 @@ _MESSAGES: dict[str, dict[str, str]] = {
     },
     "Reconcile": {"tasks": "ReconcileTask*"},
     "ReconcileTask": {"task_id": "ID!", "agent_id": "ID"},
-    "ReconcileOperations": {"operations": "ReconcileOperation*"},
-    "ReconcileOperation": {"operation_id": "ID!", "agent_id": "ID"},
     "Message": {"agent_id": "ID!", "executor_id": "ID!", "data": "bytes!"},
     "Operation": {
         "type": "OperationType",

@@ -59,9 +59,7 @@ def operation_update(desk: Desk, message: messages.OperationUpdate) -> None:
     framework = desk.state.frameworks.get(message.framework_id)
     if framework is None:
         return
-    operation_id = message.status.get("operation_id", {}).get("value")
-    if operation_id is not None:
-        framework.operations[operation_id] = message.status
+    if "operation_id" in message.status:
         event = {
             "type": "UPDATE_OPERATION_STATUS",
             "update_operation_status": {"status": message.status},
