@@ -368,19 +368,15 @@ class Marathon:
             same = _without_scale(after) == _without_scale(before.definition)
             scaled = after["instances"] != before.definition["instances"]
             action = "ScaleApplication" if same else "RestartApplication"
-            record = replace(
+            return self._deploy(
                 before,
+                version,
+                action,
                 definition=after,
-                version=version,
                 config_version=before.config_version if same else version,
                 history=(*before.history, (before.version, before.definition))[-_KEPT_VERSIONS:],
-                deployment=Deployment(str(uuid.uuid4()), action, version),
-                delay=0.0,
-                not_before=0.0,
                 last_scaling_at=version if scaled else before.last_scaling_at,
             )
-            self._put(record)
-            return record
 
     def restart(self, app_id: str, *, force: bool) -> AppRecord:
         """Replace all tasks of an app. Raises MarathonError as ``update`` does."""
@@ -388,16 +384,7 @@ class Marathon:
             before = self.app(app_id)
             self._check_unlocked(before, force)
             version = self._next_version(before)
-            record = replace(
-                before,
-                version=version,
-                config_version=version,
-                deployment=Deployment(str(uuid.uuid4()), "RestartApplication", version),
-                delay=0.0,
-                not_before=0.0,
-            )
-            self._put(record)
-            return record
+            return self._deploy(before, version, "RestartApplication", config_version=version)
 
     def delete(self, app_id: str, *, force: bool) -> Deployment:
         """End an app and forget it. Raises MarathonError as ``update`` does."""
@@ -441,6 +428,14 @@ class Marathon:
         while timestamp(now) <= record.version:
             now += 0.001
         return timestamp(now)
+
+    def _deploy(self, before: AppRecord, version: str, action: str, **changed: Any) -> AppRecord:
+        """Put another version of an app, whose tasks are not to wait."""
+        deployment = Deployment(str(uuid.uuid4()), action, version)
+        changed |= {"version": version, "deployment": deployment, "delay": 0.0, "not_before": 0.0}
+        record = replace(before, **changed)
+        self._put(record)
+        return record
 
     def _put(self, record: AppRecord) -> None:
         self._apps[record.app_id] = record

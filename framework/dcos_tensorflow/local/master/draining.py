@@ -28,9 +28,7 @@ def _restriction(desk: Desk, agent_id: str) -> Restriction:
 def deactivate(desk: Desk, agent_id: str) -> None:
     """Offer nothing of an agent any more; its tasks run on. It may be away."""
     _restriction(desk, agent_id).deactivated = True
-    for offer in list(desk.state.offers.values()):
-        if offer.agent_id == agent_id:
-            offers.rescind(desk, offer)
+    offers.rescind_all(desk, agent_id)
 
 
 def drain(

@@ -84,9 +84,7 @@ def set_schedule(desk: Desk, windows: list[Json], now: float) -> None:
         # Frameworks are to think again about what they answered (Mesos: updateUnavailability).
         for framework in state.frameworks.values():
             framework.inverse_filters.pop(agent.agent_id, None)
-        for offer in list(state.offers.values()):
-            if offer.agent_id == agent.agent_id:
-                offers.rescind(desk, offer)
+        offers.rescind_all(desk, agent.agent_id)
     offers.allocate(desk, now)
 
 

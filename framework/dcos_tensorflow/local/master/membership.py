@@ -119,16 +119,14 @@ def _reregister_tasks(
             continue
         _readmit_task(desk, framework, agent, entry, now)
     # What the agent does not know any more never ran there, or ended unseen.
-    for framework in desk.state.frameworks.values():
-        for task in list(framework.tasks.values()):
-            key = (framework.framework_id, task.task_id)
-            if task.agent_id == agent.agent_id and key not in told and not task.terminal:
-                loss = Loss(
-                    "TASK_DROPPED" if task.state == "TASK_STAGING" else "TASK_GONE",
-                    "REASON_RECONCILIATION",
-                    "Reconciliation: Task is unknown to the agent",
-                )
-                lose_task(desk, framework, task, loss, now)
+    for framework, task in desk.state.tasks_on(agent.agent_id):
+        if (framework.framework_id, task.task_id) not in told:
+            loss = Loss(
+                "TASK_DROPPED" if task.state == "TASK_STAGING" else "TASK_GONE",
+                "REASON_RECONCILIATION",
+                "Reconciliation: Task is unknown to the agent",
+            )
+            lose_task(desk, framework, task, loss, now)
 
 
 def _readmit_task(desk: Desk, framework: Framework, agent: Agent, entry: Json, now: float) -> None:
@@ -202,27 +200,18 @@ def disconnected(desk: Desk, link: int, now: float) -> None:
     if agent is None:
         return
     agent.disconnected = True
-    for offer in list(desk.state.offers.values()):
-        if offer.agent_id == agent.agent_id:
-            offers.rescind(desk, offer)
-    for framework in desk.state.frameworks.values():
-        if framework.info.get("checkpoint", False):
-            continue
-        for task in list(framework.tasks.values()):
-            if task.agent_id == agent.agent_id and not task.terminal:
-                lose_task(desk, framework, task, _DISCONNECTED, now)
+    offers.rescind_all(desk, agent.agent_id)
+    for framework, task in desk.state.tasks_on(agent.agent_id):
+        if not framework.info.get("checkpoint", False):
+            lose_task(desk, framework, task, _DISCONNECTED, now)
 
 
 def remove(desk: Desk, agent: Agent, loss: Loss, now: float) -> None:
     """Take an agent out: updates for its tasks, RESCINDs, FAILURE."""
     del desk.state.agents[agent.agent_id]
-    for framework in desk.state.frameworks.values():
-        for task in list(framework.tasks.values()):
-            if task.agent_id == agent.agent_id and not task.terminal:
-                lose_task(desk, framework, task, loss, now)
-    for offer in list(desk.state.offers.values()):
-        if offer.agent_id == agent.agent_id:
-            offers.rescind(desk, offer)
+    for framework, task in desk.state.tasks_on(agent.agent_id):
+        lose_task(desk, framework, task, loss, now)
+    offers.rescind_all(desk, agent.agent_id)
     inverse_offers.drop(desk, agent_id=agent.agent_id, tell=True)
     for framework in desk.state.frameworks.values():
         failure = {"agent_id": {"value": agent.agent_id}}

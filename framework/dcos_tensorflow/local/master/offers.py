@@ -90,6 +90,13 @@ def rescind(desk: Desk, offer: Offer) -> None:
     desk.send_event(framework, event)
 
 
+def rescind_all(desk: Desk, agent_id: str) -> None:
+    """Take back all that is on offer of an agent."""
+    for offer in list(desk.state.offers.values()):
+        if offer.agent_id == agent_id:
+            rescind(desk, offer)
+
+
 def refuse(
     desk: Desk,
     offer: Offer,

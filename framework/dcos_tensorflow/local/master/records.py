@@ -282,16 +282,20 @@ class ClusterState:
         """Return when an agent will be away, by the maintenance schedule."""
         return scheduled(self.maintenance).get(agent.machine)
 
+    def tasks_on(self, agent_id: str) -> list[tuple[Framework, Task]]:
+        """Return an agent's tasks that have not ended, each with its framework."""
+        return [
+            (framework, task)
+            for framework in self.frameworks.values()
+            for task in framework.tasks.values()
+            if task.agent_id == agent_id and not task.terminal
+        ]
+
     # -- resources -----------------------------------------------------------------------------
 
     def used(self, agent_id: str) -> Resources:
         """Return what live tasks and executors hold on an agent, allocated."""
-        live = (
-            task.resources
-            for framework in self.frameworks.values()
-            for task in framework.tasks.values()
-            if task.agent_id == agent_id and not task.terminal
-        )
+        live = (task.resources for _, task in self.tasks_on(agent_id))
         return sum((*live, *self.agents[agent_id].executors.values()), Resources())
 
     def offered(self, agent_id: str) -> Resources:
