@@ -30,7 +30,9 @@ from dcos_tensorflow.mesos.convert import (
     update_from_json,
 )
 from dcos_tensorflow.mesos.outstanding import OutstandingOffers
+from dcos_tensorflow.mesos.pymesos_import import import_pymesos
 
+pymesos = import_pymesos()
 logger = logging.getLogger(__name__)
 
 #: An offer that we cannot read today we cannot read in a minute.
@@ -39,8 +41,12 @@ UNREADABLE_REFUSE_SECONDS = 3600.0
 RawOffer = Mapping[str, Any]
 
 
-class Callbacks:
-    """The driver's scheduler."""
+class Callbacks(pymesos.Scheduler):  # type: ignore[misc, name-defined]
+    """The driver's scheduler. What is not here has no meaning for this framework.
+
+    Heartbeats are the driver's; its operations have no ids, so Mesos tells nothing of them; the
+    tasks of an executor that is lost get updates of their own.
+    """
 
     def __init__(
         self,
@@ -118,22 +124,10 @@ class Callbacks:
         """Tell of a lost agent."""
         self._emit(AgentFailed(agent_id["value"]))
 
-    def executorLost(self, _driver: Any, executor_id: Any, agent_id: Any, status: Any) -> None:
-        """Log it: its tasks get updates of their own."""
-        logger.info("executor %s on %s ended: %s", executor_id, agent_id, status)
-
     def error(self, _driver: Any, message: str) -> None:
         """Tell that the master will not have the framework."""
         self._outstanding.forget()
         self._emit(FrameworkRefused(message))
-
-    def operationStatusUpdate(self, _driver: Any, status: Mapping[str, Any]) -> None:
-        """Log it: this framework's operations have no ids, so Mesos tells nothing of them."""
-        logger.info("operation %s: %s", status.get("operation_id"), status.get("state"))
-
-    def frameworkMessage(self, _driver: Any, executor_id: Any, _agent: Any, _data: Any) -> None:
-        """Log it: no executor of this framework sends messages."""
-        logger.info("message of executor %s ignored", executor_id)
 
 
 def hand_back(driver: Any, offer_ids: Iterable[str], refuse_seconds: float) -> None:

@@ -112,17 +112,3 @@ class CallbackDispatch(pymesos.MesosSchedulerDriver):  # type: ignore[misc, name
             )
         else:
             self.sched.slaveLost(self, failure["agent_id"])
-
-    def on_update(self, event: Json) -> None:
-        """Call ``statusUpdate``; to acknowledge is the scheduler's."""
-        self.sched.statusUpdate(self, event["status"])
-
-    def on_update_operation_status(self, event: Json) -> None:
-        """Call ``operationStatusUpdate``; to acknowledge is the scheduler's."""
-        self.sched.operationStatusUpdate(self, event["status"])
-
-    def on_heartbeat(self) -> None:
-        """Call ``processHeartBeat`` where the scheduler has it."""
-        heard = getattr(self.sched, "processHeartBeat", None)
-        if heard is not None:
-            heard(self)

@@ -178,23 +178,6 @@ def test_35_offers_of_an_ended_subscription_are_not_handed_out(master, stage, ev
     eventually(lambda: driver.sched.of("resourceOffers"))
 
 
-def test_37_a_scheduler_needs_no_heartbeat_method(master, stage, eventually):
-    class Minimal:
-        subscriptions = 0
-
-        def registered(self, *_args):
-            self.subscriptions += 1
-
-        def disconnected(self, *_args):
-            pass
-
-    scheduler = Minimal()
-    driver = stage.hardened(master.address, sched=scheduler)
-    eventually(lambda: scheduler.subscriptions)
-    driver.reviveOffers()
-    assert not driver.aborted
-
-
 def test_a_refused_call_tells_status_and_text(master, stage, eventually):
     master.on_call = lambda exchange: exchange.respond(400, b"Framework cannot be found")
     driver = registered(stage.hardened(master.address), eventually)

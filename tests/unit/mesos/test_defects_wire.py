@@ -16,23 +16,6 @@ def registered(driver, eventually):
     return driver
 
 
-def test_19_a_cpu_framework_is_sent_as_one(master, stage, eventually):
-    framework = {"name": "t", "capabilities": [{"type": "PARTITION_AWARE"}]}
-    stage.hardened(master.address, framework=framework)
-    eventually(lambda: master.subscribes)
-    sent = master.subscribes[0]["subscribe"]["framework_info"]["capabilities"]
-    assert {"type": "GPU_RESOURCES"} not in sent
-
-
-def test_19_a_gpu_framework_is_sent_with_its_capability(master, stage, eventually):
-    master.on_version = lambda exchange: exchange.respond(500)
-    framework = {"name": "t", "capabilities": [{"type": "GPU_RESOURCES"}]}
-    stage.hardened(master.address, framework=framework)
-    eventually(lambda: master.subscribes)
-    sent = master.subscribes[0]["subscribe"]["framework_info"].get("capabilities", [])
-    assert {"type": "GPU_RESOURCES"} in sent
-
-
 @pytest.mark.parametrize("version", ["1.11.1-rc1", "1.12.0-dev"])
 def test_20_a_version_may_have_a_suffix(version, master, stage, eventually):
     master.on_version = lambda e: e.respond(200, json.dumps({"version": version}).encode())
@@ -80,13 +63,6 @@ def test_24_a_kill_names_agent_and_grace(master, stage, eventually):
     }
 
 
-def test_25_no_failover_timeout_is_made_up(master, stage, eventually):
-    stage.hardened(master.address, framework={"name": "t"})
-    eventually(lambda: master.subscribes)
-    sent = master.subscribes[0]["subscribe"]["framework_info"]
-    assert "failover_timeout" not in sent
-
-
 def test_26_a_new_subscription_keeps_suppressed_roles(master, stage, eventually):
     driver = registered(stage.hardened(master.address), eventually)
     driver.suppressOffers(["tensorflow"])
@@ -107,10 +83,14 @@ def test_a_revived_role_is_not_suppressed_any_more(master, stage, eventually):
     assert "suppressed_roles" not in master.subscribes[1]["subscribe"]
 
 
-def test_the_framework_is_sent_verbatim_and_the_callers_dict_stays_as_it_is(
+def test_19_and_25_the_framework_is_sent_verbatim_and_the_callers_dict_stays_as_it_is(
     master, stage, eventually
 ):
-    framework = {"name": "t", "capabilities": [], "anything": {"else": [1]}}
+    framework = {
+        "name": "t",
+        "capabilities": [{"type": "PARTITION_AWARE"}],
+        "anything": {"else": [1]},
+    }
     given = json.loads(json.dumps(framework))
     driver = registered(stage.hardened(master.address, framework=framework), eventually)
     assert master.subscribes[0]["subscribe"]["framework_info"] == given
