@@ -80,10 +80,10 @@ class Scheduler:
         """Ask every runner, and tell it what it should be under (scheduler.runner_poll)."""
         for record in self.state.live_tasks:
             runner = self.cluster.ask(record)
-            current = self.state.tasks.get(record.name)
-            if runner is None or current is None or current.task_id != record.task_id:
+            current, gang = self.state.task_by_id(record.task_id), self.state.gang_with(record.name)
+            if runner is None or current is None or gang is None:
                 continue
-            body = order(self.state.view(), current)
+            body = order(self.state.view(gang.name), current)
             if body is not None and not is_under(current, runner.report()):
                 runner.take(body)
             if self.state.told.reports.get(record.task_id) != runner.report():

@@ -23,7 +23,6 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, TaskRole
 from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
-from dcos_tensorflow.core.recovery.members import is_wanted
 from simulated_reservations import Held
 
 #: A volume takes as much of the agents' disks as these tasks would without one.
@@ -65,8 +64,8 @@ class VolumeHistory(History):
         state = self.scheduler.state
         record = state.tasks.get(found.task)
         own = record is not None and record.resource_id == found.resource_id
-        unwanted = found.given_up or state.uninstall.asked or not is_wanted(state.spec, found.task)
-        return own and not unwanted
+        wanted = found.task in state.spec.wanted_names
+        return own and wanted and not found.given_up and not state.uninstall.asked
 
     def _held(self) -> dict[tuple[str, str], Held]:
         return {

@@ -24,7 +24,7 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.operator import uninstall
 from dcos_tensorflow.core.recovery import incidents, outcome, planned_changes, restarts, sidecars
-from dcos_tensorflow.core.recovery.members import down, is_quiet, is_wanted, listed, stays
+from dcos_tensorflow.core.recovery.members import down, is_quiet, listed, stays
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
 KILL_RETRY_SECONDS = 10.0
@@ -143,7 +143,7 @@ def _late_since(gang: GangDraft, record: TaskRecord) -> float:
 def _finishing(gang: GangDraft) -> None:
     if gang.now < gang.job.deadline and outcome.still_ending(gang.view):
         return
-    why = f"{listed(outcome.deciding_tasks(gang.spec))} finished with 0"
+    why = f"{listed(outcome.deciders_of(gang.view))} finished with 0"
     verdict = Verdict(Outcome.SUCCEEDED, 0, why)
     gang.job = replace(gang.job, verdict=verdict, finished_at=gang.now)
     gang.enter(JobPhase.ENDING, f"the job has succeeded ({why}); what still runs is ended")
@@ -216,8 +216,7 @@ def _why_not(gang: GangDraft, record: TaskRecord) -> str:
     if not gang.tasks.has(record.name, Fact.STRANGER):
         return ""
     in_cluster = view.epoch is not None and record.name in view.epoch.addresses
-    wanted = is_wanted(view.spec, record.name)
-    if not wanted and view.controls.holds(DECOMMISSION, record.name):
+    if record.name not in view.roster.wanted and view.controls.holds(DECOMMISSION, record.name):
         return ""
     return "it is not wanted any more" if not in_cluster or is_quiet(view) else ""
 

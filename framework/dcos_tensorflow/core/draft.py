@@ -260,11 +260,10 @@ class GangDraft:
         """Change who is done without."""
         if membership != self.job.membership:
             self.job = replace(self.job, membership=membership)
-            self.renew_roster()
+            self.follow(self.roster.without(membership.absent))
 
-    def renew_roster(self) -> None:
-        """Work out who belongs to the gang: the options or the membership have changed."""
-        roster = Roster.of(self.spec, self.job.membership.absent)
+    def follow(self, roster: Roster) -> None:
+        """Take another roster: the options or the membership have changed."""
         self._opened().follow(self.service, roster, self.service.state.told.reports)
 
     def _opened(self) -> TaskTable:

@@ -30,9 +30,13 @@ class Roster:
     def of(cls, spec: ServiceSpec, absent: Collection[str] = ()) -> Roster:
         """Return the roster of a gang of these options that goes on without ``absent``."""
         every = spec.gang_members
-        without = frozenset(absent)
-        names = tuple(n for n in every if n not in without) if without else every
-        return cls(names, every, spec.wanted_names, spec.decider)
+        return cls(every, every, spec.wanted_names, spec.decider).without(absent)
+
+    def without(self, absent: Collection[str]) -> Roster:
+        """Return the roster of the same gang when it goes on without these members, and no others."""
+        gone = frozenset(absent)
+        names = tuple(n for n in self.every if n not in gone) if gone else self.every
+        return Roster(names, self.every, self.wanted, self.decider)
 
     def __contains__(self, name: str) -> bool:
         """Say whether this is the name of a member."""

@@ -59,13 +59,17 @@ def use_offers(draft: Draft) -> None:
         return
     _ask_for_offers(draft)
     blocked = _old_attempts_may_live(draft, reachable)
+    waiting = [gang for gang, what in wanted if what.members]
     for gang, what in wanted:
         if blocked:
             gang.block(blocked)
-        if draft.state.desk.offers and not blocked:
-            _consider(gang, what)
+        elif draft.state.desk.offers and _consider(gang, what):
+            waiting = [other for other in waiting if other is not gang]
+            if not waiting:
+                left = tuple(draft.state.desk.offers)
+                decline(draft, left, SOON_REFUSE_SECONDS, "not needed: everything has a place")
         _tell_of_quota(gang, what)
-    _hold_no_longer(draft, [gang for gang, what in wanted if what.members], blocked)
+    _hold_no_longer(draft, waiting, blocked)
 
 
 def _tell_of_quota(gang: GangDraft, what: Wants) -> None:
@@ -162,7 +166,11 @@ def _ask_for_offers(draft: Draft) -> None:
     draft.act(Revive((draft.state.spec.mesos_role,)), "asking for offers")
 
 
-def _consider(gang: GangDraft, what: Wants) -> None:
+def _consider(gang: GangDraft, what: Wants) -> bool:
+    """Look for places in the offers in hand; say whether something was launched.
+
+    Never some members without the others.
+    """
     draft = gang.service
     choosy = avoidance.is_on(gang)
     asked = (
@@ -171,7 +179,7 @@ def _consider(gang: GangDraft, what: Wants) -> None:
         str(choosy),
     )
     if gang.placing.considered == (draft.state.desk.version, asked):
-        return
+        return False
     avoided = avoidance.reasons(draft) if choosy else {}
     offers = _table(gang)
     placed = _placed(draft, what)
@@ -188,13 +196,12 @@ def _consider(gang: GangDraft, what: Wants) -> None:
     if what.members and not result.complete:
         useless = SOON_REFUSE_SECONDS if what.picky else USELESS_REFUSE_SECONDS
         _keep_waiting(gang, result, asked, useless, avoided)
-        return
+        return False
     if result.assignments:
         launch(gang, result)
-        left = tuple(draft.state.desk.offers)
-        decline(draft, left, SOON_REFUSE_SECONDS, "not needed: everything has a place")
     # A sidecar without a place does not hold up the gang, but says why it waits.
     gang.placing = replace(gang.placing, misfits=misfits)
+    return bool(result.assignments)
 
 
 def _port_salt(gang: GangDraft) -> str:

@@ -28,7 +28,6 @@ from dcos_tensorflow.core.model.volume_spec import Reservation
 from dcos_tensorflow.core.offers.returning import note_offers
 from dcos_tensorflow.core.placement.place import Assignment
 from dcos_tensorflow.core.recovery.launch_options import options_of
-from dcos_tensorflow.core.recovery.members import is_wanted
 
 #: What was told to be given back and is not offered again within this time is gone (seconds).
 RELEASED_SECONDS = 3.0
@@ -220,7 +219,7 @@ def _adopt(draft: Draft, offer: Offer, each: OfferedReservation) -> None:
         return
     for volume in each.volumes:
         name, _, resource_id = volume.rpartition(".")
-        if resource_id != each.resource_id or not is_wanted(state.spec, name):
+        if resource_id != each.resource_id or name not in state.spec.wanted_names:
             continue
         role = state.spec.role(split_task_name(name)[0])
         if state.gang_with(name) is not None or role is None or role.volume is None:
@@ -247,13 +246,12 @@ def _adopt(draft: Draft, offer: Offer, each: OfferedReservation) -> None:
 def _learn(draft: Draft, found: Reservation) -> None:
     """Confirm what was seen, give up what has lost its task, drop what has lost its agent."""
     state = draft.state
-    adopted = _is_adopted(state, found) and is_wanted(state.spec, found.task)
-    if found.given_up or adopted:
+    wanted = found.task in state.spec.wanted_names
+    if found.given_up or (wanted and _is_adopted(state, found)):
         return
     gang = state.gang_with(found.task)
     record = gang.tasks[found.task] if gang is not None else None
     if record is None or record.resource_id != found.resource_id:
-        wanted = is_wanted(state.spec, found.task)
         why = "its task was placed anew" if wanted else "its task is not wanted any more"
         _put(draft, _given_up(draft, replace(found, confirmed=True), why))
     elif record.terminal and record.reason == AGENT_GONE:

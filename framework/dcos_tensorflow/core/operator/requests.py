@@ -15,6 +15,7 @@ from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, Membership, Outcome, Verdict
+from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
@@ -191,13 +192,13 @@ def _remembered(known: Iterable[str], in_use: Collection[str]) -> tuple[str, ...
 def _follow(gang: GangDraft) -> None:
     """Take a gang over to the new options: who belongs to it may have changed."""
     gang.look_again()
-    known, wanted = gang.job.membership, gang.spec.wanted_names
+    known, roster = gang.job.membership, Roster.of(gang.spec)
     membership = Membership(
-        absent=tuple(n for n in known.absent if n in wanted),
-        joining=tuple(n for n in known.joining if n in wanted),
+        absent=tuple(n for n in known.absent if n in roster.wanted),
+        joining=tuple(n for n in known.joining if n in roster.wanted),
     )
     gang.job = replace(gang.job, membership=membership)
-    gang.renew_roster()
+    gang.follow(roster.without(membership.absent))
     planned_changes.take_along(gang)
 
 

@@ -37,8 +37,7 @@ from dcos_tensorflow.core.plans.standing import Standing
 
 def unwanted(view: GangView) -> tuple[TaskRecord, ...]:
     """Return the tasks that the options do not ask for any more, the highest index first."""
-    wanted = frozenset(view.spec.task_names())
-    found = [record for name, record in view.tasks.items() if name not in wanted]
+    found = [record for name, record in view.tasks.items() if name not in view.roster.wanted]
     return tuple(sorted(found, key=lambda r: (str(r.role), -r.index)))
 
 

@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable
 
 from dcos_tensorflow.core.cluster.cluster_spec import address_of
 from dcos_tensorflow.core.cluster.strategy import recovery_strategy
+from dcos_tensorflow.core.model.controls import DECOMMISSION
 from dcos_tensorflow.core.model.job import STOPPED_PHASES, Outcome
 from dcos_tensorflow.core.model.report import step_of
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy, split_task_name
+from dcos_tensorflow.core.model.spec import GANG_ROLES, Strategy, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery.restart_table import Loss, restart_set
@@ -127,11 +128,6 @@ def cluster_addresses(view: GangView) -> dict[str, str]:
     return found
 
 
-def is_wanted(spec: ServiceSpec, name: str) -> bool:
-    """Say whether the options ask for a task of this name at all."""
-    return name in spec.wanted_names
-
-
 def leaving(view: GangView) -> tuple[TaskRecord, ...]:
     """Return who has a container and is no member any more, unless an operator keeps it."""
     strangers = view.tasks.having(Fact.STRANGER)
@@ -141,7 +137,7 @@ def leaving(view: GangView) -> tuple[TaskRecord, ...]:
     return tuple(
         r
         for r in view.tasks.records_of(strangers)
-        if has_container(r) and (is_wanted(view.spec, r.name) or not holds("decommission", r.name))
+        if has_container(r) and (r.name in view.roster.wanted or not holds(DECOMMISSION, r.name))
     )
 
 

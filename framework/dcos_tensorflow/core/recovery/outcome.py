@@ -7,21 +7,28 @@ Called by ``core.advance``. A parameter server never ends by itself (TensorFlow:
 from __future__ import annotations
 
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import TRAINING_ROLES, OutcomePolicy, ServiceSpec, TaskRole
+from dcos_tensorflow.core.model.spec import (
+    TRAINING_ROLES,
+    OutcomePolicy,
+    ServiceSpec,
+    TaskRole,
+    split_task_name,
+)
 from dcos_tensorflow.core.model.task_table import Fact
 
 
 def deciding_tasks(spec: ServiceSpec) -> tuple[str, ...]:
-    """Return the tasks whose success is the job's success."""
+    """Return the tasks whose success is the job's success, of a service that runs one job."""
     if spec.outcome is OutcomePolicy.CHIEF:
         return (spec.decider,)
     return tuple(n for r in spec.roles if r.role in TRAINING_ROLES for n in r.task_names())
 
 
 def deciders_of(view: GangView) -> tuple[str, ...]:
-    """Return the deciding tasks but those that the job goes on without: nobody waits for them."""
-    absent = view.job.membership.absent
-    return tuple(name for name in deciding_tasks(view.spec) if name not in absent)
+    """Return the gang's deciding tasks; the job does not wait for those that it goes on without."""
+    if view.spec.outcome is OutcomePolicy.CHIEF:
+        return (view.roster.decider,)
+    return tuple(n for n in view.roster.names if split_task_name(n)[0] in TRAINING_ROLES)
 
 
 def has_succeeded(view: GangView) -> bool:

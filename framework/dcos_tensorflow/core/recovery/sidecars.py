@@ -18,7 +18,7 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery import avoidance, causes, sidecar_ends, update_order
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
-from dcos_tensorflow.core.recovery.members import has_container, is_wanted, stays
+from dcos_tensorflow.core.recovery.members import has_container, stays
 
 
 def sidecars(view: GangView) -> tuple[TaskRecord, ...]:
@@ -33,7 +33,7 @@ def look_after(gang: GangDraft) -> None:
     for record in beside:
         if not has_container(record) or record.kill_reason:
             continue
-        if not is_wanted(gang.spec, record.name):
+        if record.name not in gang.roster.wanted:
             if gang.view.controls.holds(DECOMMISSION, record.name):
                 continue
             gang.put(replace(record, kill_reason="it is not wanted any more"))
@@ -135,7 +135,7 @@ def due_names(gang: GangDraft) -> tuple[str, ...]:
         for role in gang.spec.roles
         if role.role not in GANG_ROLES
         for name in role.task_names()
-        if _is_due(gang, name)
+        if name in gang.roster.wanted and _is_due(gang, name)
     )
 
 
@@ -160,5 +160,5 @@ def is_pending(view: GangView) -> bool:
     return any(
         r.terminal and r.state is not TaskState.FINISHED and not sidecar_ends.is_given_up(view, r)
         for r in sidecars(view)
-        if is_wanted(view.spec, r.name)
+        if r.name in view.roster.wanted
     )
