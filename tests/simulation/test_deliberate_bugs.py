@@ -25,7 +25,7 @@ from dcos_tensorflow.core.model import task_table
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.offers import desk, reservations
-from dcos_tensorflow.core.recovery import causes, incidents, members, restarts
+from dcos_tensorflow.core.recovery import causes, gang_queries, incidents, restarts
 from simulated_mesos import Cluster
 
 SEEDS = 1000
@@ -101,7 +101,7 @@ def test_not_fencing_an_old_attempt_is_found(monkeypatch):
 
 
 def test_starting_before_everybody_has_stopped_is_found(monkeypatch):
-    monkeypatch.setattr(task_table, "tells_held", lambda record, report: record.held)
+    monkeypatch.setattr(task_table, "tells_stopped", lambda record, report: record.held)
     assert broken_seed(known=1) is not None
 
 
@@ -109,13 +109,13 @@ def test_restarting_only_whoever_has_failed_is_found(monkeypatch):
     def only_the_lost(strategy, decider, everybody, losses):
         return tuple(name for name in everybody if name in losses)
 
-    monkeypatch.setattr(members, "restart_set", only_the_lost)
+    monkeypatch.setattr(gang_queries, "restart_set", only_the_lost)
     assert broken_seed(SingleIncident, known=5) is not None
 
 
 def test_restarting_everybody_is_found(monkeypatch):
     monkeypatch.setattr(
-        members, "restart_set", lambda strategy, decider, everybody, losses: tuple(everybody)
+        gang_queries, "restart_set", lambda strategy, decider, everybody, losses: tuple(everybody)
     )
     assert broken_seed(SingleIncident) is not None
 

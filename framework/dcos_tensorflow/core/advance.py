@@ -24,7 +24,7 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.operator import uninstall
 from dcos_tensorflow.core.recovery import incidents, outcome, planned_changes, restarts, sidecars
-from dcos_tensorflow.core.recovery.members import down, is_quiet, listed, stays
+from dcos_tensorflow.core.recovery.gang_queries import down, is_quiet, listed, stays
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
 KILL_RETRY_SECONDS = 10.0
@@ -162,7 +162,7 @@ def _ending(gang: GangDraft) -> None:
 
 
 def still_running(gang: GangDraft) -> bool:
-    """Say whether somebody runs who is to end, and whose agent answers."""
+    """Say whether a task runs that is to end and whose agent answers."""
     return any(not stays(gang.view, name) for name in gang.tasks.having(Fact.CONTAINED))
 
 

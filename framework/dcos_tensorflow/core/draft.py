@@ -2,7 +2,7 @@
 
 Private to the modules behind ``core.step``. A draft lives for one step and never leaves it; from
 outside the step is a pure function. ``Draft`` is the service's; :class:`GangDraft` is one gang of
-it, and whoever works on a gang is given that.
+it, and a function that works on a gang is given that.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class GangDraft:
 
     @property
     def roster(self) -> Roster:
-        """Return who belongs to the gang."""
+        """Return the names of the gang."""
         return self.gang.tasks.roster
 
     @property
@@ -257,7 +257,7 @@ class GangDraft:
             self._opened().drop(self.service, name)
 
     def set_membership(self, membership: Membership) -> None:
-        """Change who is done without."""
+        """Change which members are done without."""
         if membership != self.job.membership:
             self.job = replace(self.job, membership=membership)
             self.follow(self.roster.without(membership.absent))

@@ -6,7 +6,7 @@ step looks at what the events say, and at what is due, in this order:
 1. ``absorb``: the state mirrors what each event says, and people's requests are carried out;
 2. ``advance``: every gang's job moves on, what should not run is killed;
 3. ``use_offers``: what is wanted is placed, every other offer handed back;
-4. ``reconcile``: whoever owes an answer is asked.
+4. ``reconcile``: the master is asked about tasks that owe an answer.
 
 The caller commits ``writes``, then performs ``actions`` in order; acknowledgements come last, so an
 update that was not committed is sent again by Mesos. A step never does I/O and never fails for what

@@ -14,9 +14,9 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import RoleSpec, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
 from dcos_tensorflow.core.plans.removal import unwanted
-from dcos_tensorflow.core.recovery.members import is_held
 
 NEVER_LAUNCHED = "PENDING"
 
@@ -100,7 +100,7 @@ def _instance(state: ServiceState, name: str) -> schemas.PodInstance:
     if record is not None:
         status = MESOS_STATES[record.state].removeprefix("TASK_")
         if name in state.controls.paused_tasks and not record.terminal:
-            status = "PAUSED" if is_held(state.view(), record) else "PAUSING"
+            status = "PAUSED" if state.view().tasks.has(record.name, Fact.STOPPED) else "PAUSING"
     task_id = record.task_id if record is not None else ""
     return {"name": name, "tasks": [{"id": task_id, "name": name, "status": status}]}
 

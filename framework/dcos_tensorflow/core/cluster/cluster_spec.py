@@ -250,7 +250,7 @@ def launched_cluster(
     """Return the same for the launch of ``task``, and the text of the table that it refers to.
 
     A launch has to fit a few variables, so it says the addresses once: what stands for some of them
-    is ``[start, end]`` in the table. The table is empty for who is told of nobody but itself.
+    is ``[start, end]`` in the table. The table is empty for a task that is told of itself alone.
     """
     role, _ = split_task_name(task)
     alone = role in GANG_ROLES and rendered_strategy(spec) is Strategy.INDEPENDENT

@@ -17,7 +17,7 @@ from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy
 from dcos_tensorflow.core.model.task import TaskRecord
 
-#: Who is stopped because a peer failed has nothing to save: TensorFlow's sessions are broken.
+#: A member that stops because a peer failed has nothing to save: its sessions are broken.
 FAILED_GRACE_SECONDS = 0.1
 
 

@@ -32,7 +32,7 @@ class RecordError(ValueError):
         self._where = where
 
     def inside(self, outer: str) -> RecordError:
-        """Return the error as whoever holds the value sees it: ``outer`` is where it stands."""
+        """Return the error as the holder of the value sees it: ``outer`` is where it stands."""
         return RecordError(self._problem, outer + self._where)
 
 

@@ -1,4 +1,4 @@
-"""The ClusterSpec of one epoch: who is where. What each task is told of it is rendered elsewhere.
+"""The ClusterSpec of one epoch: where each task is. What tasks are told of it, others render.
 
 ``core.recovery.restarts`` makes one when an address or the membership has changed;
 ``core.cluster.cluster_spec`` renders it per strategy and per task.
@@ -34,7 +34,7 @@ SERVER_JOBS = {
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """Who is where in one epoch. Sidecars and evaluators may be in it; rendering leaves them out.
+    """Where each task is in one epoch. It may have sidecars; rendering leaves them out.
 
     What is made of it is worked out once: every member asks for it.
     """

@@ -1,6 +1,6 @@
 """What an operator holds back, forces or approves: kept in the state store under ``Plans``.
 
-``core.operator`` changes it when a PlanCommand or PodCommand comes; whoever decides and the plan
+``core.operator`` changes it when a PlanCommand or PodCommand comes; deciding code and the plan
 views ask it. Pauses and overrides survive a restart of the scheduler, unlike those of the DC/OS
 SDK. The words are the SDK's: a step is called ``<pod>-<index>:[<task>]``.
 """

@@ -35,7 +35,7 @@ class Misfit:
 class Placing:
     """What is known of a gang's search for places; never kept: offers end with the subscription."""
 
-    #: Who fits nowhere.
+    #: The tasks that fit nowhere.
     misfits: tuple[Misfit, ...] = ()
     #: What placement last looked at in vain: the desk's version, and the tasks as they were wanted.
     considered: tuple[int, tuple[str, ...]] = (-1, ())
@@ -43,7 +43,7 @@ class Placing:
     held_since: float = 0.0
     #: How often in a row it was not complete within ``gang.hold_seconds``.
     rounds: int = 0
-    #: What of a quota is too small for those who wait; empty when nothing is.
+    #: What of a quota is too small for the members that wait; empty when nothing is.
     short_of_quota: str = ""
     #: What keeps everybody from being placed or started, whatever is offered; empty for nothing.
     blocked: str = ""

@@ -17,7 +17,7 @@ class JobPhase(StrEnum):
 
     The first deployment goes PLACING, (STAGING,) STARTING, RUNNING. A restart concerns the members
     in ``Restart.members`` only and goes STOPPING, BACKING_OFF, PLACING, STAGING, (STOPPING,)
-    STARTING, RUNNING, leaving out what it does not need; whoever is not concerned trains on.
+    STARTING, RUNNING, leaving out what it does not need; the other members train on.
     """
 
     #: Members have no container: they are wanted from offers, all of them or none.
@@ -63,11 +63,11 @@ TRANSITIONS: dict[tuple[JobPhase, JobPhase], str] = {
     (JobPhase.STAGING, JobPhase.PLACING): "a launched member's container is gone again",
     (JobPhase.STAGING, JobPhase.STARTING): "every new container is ready",
     (JobPhase.STARTING, JobPhase.RUNNING): "every member runs",
-    (JobPhase.RUNNING, JobPhase.STAGING): "members that join those who train were launched, held",
+    (JobPhase.RUNNING, JobPhase.STAGING): "members that join training ones were launched, held",
     (JobPhase.STOPPING, JobPhase.BACKING_OFF): "all have stopped; it is too early to start",
     (JobPhase.STOPPING, JobPhase.PLACING): "all have stopped; some have no container",
     (JobPhase.STOPPING, JobPhase.STARTING): "all have stopped, and have their containers",
-    (JobPhase.BACKING_OFF, JobPhase.STOPPING): "somebody runs again who had stopped",
+    (JobPhase.BACKING_OFF, JobPhase.STOPPING): "a member that had stopped runs again",
     (JobPhase.BACKING_OFF, JobPhase.PLACING): "the wait is over; some have no container",
     (JobPhase.BACKING_OFF, JobPhase.STARTING): "the wait is over; all have their containers",
     **{
@@ -119,7 +119,7 @@ COLLATERAL_NAMES = 20
 class Incident:
     """One cause, and what became of it. Times are unix seconds."""
 
-    #: Who failed first: it classifies the incident.
+    #: The member that failed first: it classifies the incident.
     task: str
     task_id: str
     at: float
@@ -153,8 +153,8 @@ class Incident:
 class Restart:
     """The restart under way, and what the next one is told of those before."""
 
-    #: Whom it concerns: nobody of them starts before all of them have stopped. Empty at a first
-    #: start, which concerns everybody.
+    #: The members it concerns: none of them starts before all of them have stopped. Empty at a
+    #: first start, which concerns everybody.
     members: tuple[str, ...] = ()
     #: Nothing failed: members may take their whole grace, the decider first.
     planned: bool = False

@@ -23,7 +23,7 @@ def is_under(record: TaskRecord, report: Report) -> bool:
     return report.get("start") == record.start and report.get("run") == (not record.held)
 
 
-def tells_held(record: TaskRecord, report: Report) -> bool:
+def tells_stopped(record: TaskRecord, report: Report) -> bool:
     """Say whether a runner reports that its process is stopped, as ordered."""
     return record.held and is_under(record, report) and report.get("state") == contract.RUNNER_HELD
 

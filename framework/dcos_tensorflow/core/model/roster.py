@@ -1,4 +1,4 @@
-"""Who belongs to a gang: what of it depends on the options and the membership alone.
+"""The names of a gang: what of it depends on the options and the membership alone.
 
 Made once when one of the two changes (``core.model.task_table``), and asked by every verb of the
 core: order, positions and membership of names cost nothing per step and per task.
@@ -33,7 +33,7 @@ class Roster:
         return cls(every, every, spec.wanted_names, spec.decider).without(absent)
 
     def without(self, absent: Collection[str]) -> Roster:
-        """Return the roster of the same gang when it goes on without these members, and no others."""
+        """Return the roster of the same gang that goes on without these members alone."""
         gone = frozenset(absent)
         names = tuple(n for n in self.every if n not in gone) if gone else self.every
         return Roster(names, self.every, self.wanted, self.decider)

@@ -52,7 +52,7 @@ class Subscription:
     registered_at: float = 0.0
     #: When we last went on after a pause of our own (a store that was away) ...
     awake_since: float = 0.0
-    #: ... and when we last looked: nobody is late who could not be heard before.
+    #: ... and when we last looked: a task that could not be heard before is not late.
     stepped_at: float = 0.0
     master: str = ""
     #: The master's own region, empty where it has none.
@@ -323,7 +323,7 @@ class GangView:
 
     @property
     def roster(self) -> Roster:
-        """Return who belongs to the gang."""
+        """Return the names of the gang."""
         return self.gang.tasks.roster
 
     @property

@@ -49,7 +49,7 @@ assert set(START_ORDER) == set(TaskRole)
 
 
 class Strategy(StrEnum):
-    """How the user's code is distributed; decides TF_CONFIG and who restarts with whom."""
+    """How the user's code is distributed; decides TF_CONFIG and which members restart together."""
 
     AUTO = "auto"
     PARAMETER_SERVER = "parameter_server"
@@ -139,7 +139,7 @@ class Uri:
 
 
 class Containerizer(StrEnum):
-    """Who runs an image: the Mesos containerizer (default; GPUs need it) or Docker's engine."""
+    """What runs an image: the Mesos containerizer (default; GPUs need it) or Docker's engine."""
 
     MESOS = "mesos"
     DOCKER = "docker"
@@ -147,7 +147,7 @@ class Containerizer(StrEnum):
 
 @dataclass(frozen=True)
 class Container:
-    """A container image and who runs it.
+    """A container image and what runs it.
 
     ``host_directories`` of the agent are in the container too, under the same path, to be written.
     """

@@ -1,6 +1,6 @@
 """The tasks of one gang by name, and which of them are what: the core's index.
 
-A step asks "who is down", "who has stopped", "who is to be killed" many times a second; with
+A step asks which tasks are down, have stopped, are to be killed, many times a second; with
 thousands of tasks nobody may look at all of them for that. So what a record, its runner's report
 and the roster say about a task is worked out when one of the three changes, as a set of
 :class:`Fact`, and the names that have a fact are kept together.
@@ -15,7 +15,13 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from enum import Enum, auto
 from typing import TypeVar
 
-from dcos_tensorflow.core.model.report import SILENT, Report, is_started, tells_held, tells_started
+from dcos_tensorflow.core.model.report import (
+    SILENT,
+    Report,
+    is_started,
+    tells_started,
+    tells_stopped,
+)
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.core.model.task import COMING_UP, TaskRecord, TaskState
@@ -85,7 +91,7 @@ def _of_live(record: TaskRecord, report: Report) -> list[Fact]:
         (Fact.UNWELL, away or record.process_failed),
         (Fact.COMING_UP, record.state in COMING_UP),
         (Fact.LAUNCHING, record.state is TaskState.LAUNCHING),
-        (Fact.STOPPED, tells_held(record, report)),
+        (Fact.STOPPED, tells_stopped(record, report)),
         (Fact.STARTED, is_started(record, report)),
         (Fact.TELLS_STARTED, tells_started(record, report)),
         (Fact.BEING_KILLED, bool(record.kill_reason)),
@@ -115,7 +121,7 @@ class TaskTable(Mapping[str, TaskRecord]):
         records: Iterable[TaskRecord] = (),
         reports: Mapping[str, Report] | None = None,
     ) -> None:
-        #: Who belongs to the gang.
+        #: The names of the gang.
         self.roster = roster
         self._records: dict[str, TaskRecord] = {}
         self._facts: dict[str, frozenset[Fact]] = {}
@@ -126,7 +132,7 @@ class TaskTable(Mapping[str, TaskRecord]):
         self._launched: dict[tuple[TaskRole, str], int] = {}
         #: Agent id -> how many live tasks it has.
         self._on_agent: dict[str, int] = {}
-        #: Who may change this table; None once it is closed.
+        #: The step that may change this table; None once it is closed.
         self._opener: object | None = None
         #: The table that this one was opened from, and the names put or dropped since.
         self._since: TaskTable | None = None

@@ -29,8 +29,8 @@ from dcos_tensorflow.core.placement.place import Placement, place
 from dcos_tensorflow.core.recovery import avoidance, sidecars
 from dcos_tensorflow.core.recovery.backoff import spread
 from dcos_tensorflow.core.recovery.causes import PORT_TAKEN
+from dcos_tensorflow.core.recovery.gang_queries import listed
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
-from dcos_tensorflow.core.recovery.members import listed
 
 #: Seconds. Nothing is wanted / this offer cannot help.
 IDLE_REFUSE_SECONDS = 3600.0

@@ -1,8 +1,8 @@
 """From a placement to launches: the records, the next epoch, and one ACCEPT per agent.
 
 Called by ``core.offers.desk`` once everything that a gang wanted together has a place. A gang that
-starts as a whole is launched to run at once, so that it comes up with the scheduler away. Who joins
-others is launched with its process held: those who must learn of it are stopped when it is ready,
+starts as a whole is launched to run at once, so that it comes up with the scheduler away. A member
+that joins others is launched held: those that must learn of it are stopped when it is ready,
 not before (``core.recovery.restarts``).
 """
 
@@ -27,8 +27,8 @@ from dcos_tensorflow.core.offers import reservations, volume_places
 from dcos_tensorflow.core.offers.returning import note_offers
 from dcos_tensorflow.core.placement.place import Assignment, Placement
 from dcos_tensorflow.core.recovery import sidecar_ends
+from dcos_tensorflow.core.recovery.gang_queries import listed
 from dcos_tensorflow.core.recovery.launch_options import options_of
-from dcos_tensorflow.core.recovery.members import listed
 from dcos_tensorflow.core.recovery.membership import who_must_know
 from dcos_tensorflow.core.recovery.restarts import renew_epoch
 
@@ -88,7 +88,7 @@ def _note_given_up(gang: GangDraft, names: Iterable[str]) -> None:
 
 
 def _note_launched(gang: GangDraft, members: set[str], names: Iterable[str]) -> None:
-    """Take who is launched off the lists of those who are waited for."""
+    """Take what is launched off the lists of members that are waited for."""
     known, launched = gang.job, set(names)
     gang.set_membership(
         Membership(

@@ -34,7 +34,7 @@ CHUNK = 1000
 
 
 def reconcile(draft: Draft) -> None:
-    """Ask about whoever owes an answer and whose time to be asked has come."""
+    """Ask about tasks that owe an answer, when it is time to."""
     if not draft.state.registered:
         return
     _doubt_silent_launches(draft)
@@ -66,7 +66,7 @@ def doubt(draft: Draft, task_ids: frozenset[str]) -> None:
 
 
 def ask_in(draft: Draft, seconds: float, task_ids: frozenset[str]) -> None:
-    """Ask about these tasks, and whoever else owes an answer, after ``seconds``."""
+    """Ask about these tasks, and all others that owe an answer, after ``seconds``."""
     draft.spoken_of -= task_ids
     owed = draft.state.reconciliation
     waiting, next_at = owed.waiting | task_ids, draft.now + seconds
@@ -145,7 +145,7 @@ def _ask(draft: Draft) -> None:
         draft,
         replace(
             owed,
-            # Whoever ended meanwhile owes nothing any more.
+            # A task that ended meanwhile owes nothing any more.
             waiting=frozenset(task_id for task_id, _ in asked),
             next_at=draft.now + wait * spread(f"{draft.state.instance}/{owed.round}"),
             round=owed.round + 1,

@@ -1,7 +1,7 @@
-"""What a gang wants of offers: its members, the sidecars that follow it, who may join again.
+"""What a gang wants of offers: its members, sidecars that follow it, members that may join again.
 
-Asked by ``core.offers.desk`` once a step. Nothing is decided here about an offer; who waits too
-long is done without, or has the others give their places back.
+Asked by ``core.offers.desk`` once a step. Nothing is decided here about an offer; a member that
+waits too long is done without, or has the others give their places back.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from dcos_tensorflow.core.offers.volume_places import bound, found_taken
 from dcos_tensorflow.core.placement.place import TaskRequest
 from dcos_tensorflow.core.recovery import avoidance, restarts, sidecars
 from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON
-from dcos_tensorflow.core.recovery.launch_options import options_of, preferred_port
-from dcos_tensorflow.core.recovery.members import (
+from dcos_tensorflow.core.recovery.gang_queries import (
     cluster_addresses,
     contained,
     has_container,
@@ -41,6 +40,7 @@ from dcos_tensorflow.core.recovery.members import (
     stays,
     strategy_of,
 )
+from dcos_tensorflow.core.recovery.launch_options import options_of, preferred_port
 from dcos_tensorflow.core.recovery.membership import can_do_without, who_must_know
 
 #: gRPC (or TensorBoard) first, the task runner last.
@@ -202,7 +202,7 @@ def _waited_too_long(gang: GangDraft, wanted: Sequence[str]) -> bool:
 
 
 def _go_without(gang: GangDraft, lost: Sequence[str], how_long: str) -> None:
-    """Take members out of the gang; whoever must know of it restarts when all others are there."""
+    """Take members out of the gang; those that must know restart when all others are there."""
     why = f"the job goes on without {listed(lost)} {how_long}"
     known = gang.job.membership
     gang.set_membership(Membership((*known.absent, *lost), known.joining))
@@ -231,7 +231,7 @@ def _wanted_again(gang: GangDraft) -> tuple[str, ...]:
 
 
 def _may_still_run(gang: GangDraft, name: str) -> bool:
-    """Say whether the attempt before has not ended: who left and is wanted again may still stop."""
+    """Say whether the attempt before has not ended: one that left may be stopping yet."""
     record = gang.tasks.get(name)
     return has_container(record) or may_return(gang.view, record, gang.now)
 

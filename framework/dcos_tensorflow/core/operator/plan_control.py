@@ -37,7 +37,7 @@ from dcos_tensorflow.core.operator.rulings import (
 from dcos_tensorflow.core.plans.elements import Phase, Plan, Status, Step
 from dcos_tensorflow.core.plans.plan import plans, shows_update
 from dcos_tensorflow.core.recovery import update_order
-from dcos_tensorflow.core.recovery.members import has_container
+from dcos_tensorflow.core.recovery.gang_queries import has_container
 from dcos_tensorflow.core.recovery.membership import can_do_without
 
 __all__ = ["Answer", "Effects", "Ruling", "controlled", "rule"]
@@ -63,7 +63,11 @@ def rule(state: ServiceState, command: PlanCommand | PodCommand) -> Ruling:
 
 @dataclass(frozen=True)
 class _Target:
-    """What a command names: a plan, perhaps one of its phases, and the steps that are meant."""
+    """What a command names: a plan, perhaps one of its phases, and the steps that are meant.
+
+    Verbs go by the plan views on purpose: the SDK defines what they do by what its plans show (a
+    complete step is started again, or not forced once more), and people steer what they see.
+    """
 
     plan: Plan
     phase: Phase | None

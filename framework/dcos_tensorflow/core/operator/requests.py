@@ -83,7 +83,7 @@ def _start_again(draft: Draft, names: Iterable[str], *, in_new_container: bool) 
         if record.terminal:
             sidecars.try_again_on_request(gang, record)
         elif in_new_container and record.state is TaskState.UNREACHABLE:
-            # Whoever replaces it by hand does not wait for its agent any longer.
+            # A person that replaces it by hand does not wait for its agent any longer.
             _abandon(gang, record)
             avoidance.avoid(draft, record.agent_id)
         elif record.role in GANG_ROLES:
@@ -138,7 +138,7 @@ def _is_over(phase: JobPhase) -> bool:
 
 
 def _changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:
-    """Return why volumes cannot change so; whoever has one would lose what is in it."""
+    """Return why volumes cannot change so; a task that has one would lose its data."""
     for role in after.roles:
         earlier = next((r for r in before.roles if r.role is role.role), None)
         if earlier is not None and earlier.volume != role.volume:
@@ -190,7 +190,7 @@ def _remembered(known: Iterable[str], in_use: Collection[str]) -> tuple[str, ...
 
 
 def _follow(gang: GangDraft) -> None:
-    """Take a gang over to the new options: who belongs to it may have changed."""
+    """Take a gang over to the new options: its members may have changed."""
     gang.look_again()
     known, roster = gang.job.membership, Roster.of(gang.spec)
     membership = Membership(

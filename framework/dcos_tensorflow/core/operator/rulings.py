@@ -19,7 +19,7 @@ from dcos_tensorflow.core.model.task import TaskState
 class Effects:
     """What is to happen to tasks, by name, once."""
 
-    #: A new start of the process in its container, with whoever must restart with it.
+    #: A new start of the process in its container, with the members that must restart with it.
     restart: tuple[str, ...] = ()
     #: A new container.
     replace: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState, Uninstall
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.model.volume_spec import Reservation
 from dcos_tensorflow.core.offers import reservations
-from dcos_tensorflow.core.recovery.members import stays
+from dcos_tensorflow.core.recovery.gang_queries import stays
 
 EXIT_INTERRUPTED = 130
 #: A call that failed is heard of by then (seconds).
@@ -57,7 +57,7 @@ def look(draft: Draft) -> None:
 def _watch_ending(draft: Draft) -> None:
     """Leave when nothing runs any more, or when waiting for it has lasted long enough.
 
-    Whoever sees DONE may leave: by then the framework is removed, and the state is erased with it.
+    The process may leave at DONE: by then the framework is removed, and the state erased with it.
     """
     state = draft.state
     if not state.removal.torn_down_at and not _is_overdue(draft) and _is_something_left(draft):
@@ -112,7 +112,7 @@ def _given_up(state: ServiceState) -> tuple[str, ...]:
 def _is_torn_down(draft: Draft) -> bool:
     """Remove the framework; say whether nothing was heard against that, or nobody can be told.
 
-    The id is kept until then: whoever finds it in the store after a crash tears down again.
+    The id is kept until then: a scheduler that finds it after a crash tears down again.
     """
     state = draft.state
     if state.removal.torn_down_at:

@@ -1,4 +1,4 @@
-"""One attempt to pack tasks onto agents: what is still free, and the best agent for the next task.
+"""One way to pack tasks onto agents: what is still free, and the best agent for the next task.
 
 ``core.placement.search`` makes a :class:`Packing` per order that it tries, feeds it tasks in that
 order and keeps the best. Tasks that want the same are one :class:`Kind` and share a vector with a
@@ -102,7 +102,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Problem:
-    """What all attempts of one decision share.
+    """What all packings of one decision share.
 
     ``columns`` has every field that a counted constraint looks at; ``counts`` the tasks that run,
     per role and field; ``counted`` are those constraints, per role. ``spoken_for`` are ports that

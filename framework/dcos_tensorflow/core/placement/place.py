@@ -182,7 +182,7 @@ def place(
 def _problem(
     table: AgentTable, requests: Sequence[TaskRequest], placed: Iterable[RunningTask], salt: str
 ) -> Problem:
-    """Collect what all attempts share: columns and counts for the rules, ports spoken for."""
+    """Collect what all packings share: columns and counts for the rules, ports spoken for."""
     counted = {
         (request.role, constraint): None
         for request in requests
@@ -263,7 +263,7 @@ def _kind(
         counted=tuple(c for c in request.constraints if depends_on_counts(c)),
         mount=request.mount,
         bound_by=request.bound_by,
-        # Who can go to one agent only comes before all others.
+        # A task that can go to one agent only comes before all others.
         rules=len(request.constraints) + (_BOUND if request.bound_by else 0),
         size=max(wanted / most for wanted, most in zip(need, largest, strict=True)),
     )

@@ -261,7 +261,7 @@ def _augment(
 
 
 def _hand_over(row: int, wish: int, came_from: Mapping[int, int], owner: dict[int, int]) -> None:
-    """Give ``row`` to whoever reached it, that one's old row to the next, back to ``wish``."""
+    """Give ``row`` to the wish that reached it, its old row to the next, back to ``wish``."""
     held = {owned: old for old, owned in owner.items()}
     while True:
         seeker = came_from[row]

@@ -14,7 +14,8 @@ from dcos_tensorflow.core.model.spec import GANG_ROLES, RoleSpec, UpdateStrategy
 from dcos_tensorflow.core.plans.deploy import deployed_standing, phase_of, step_of
 from dcos_tensorflow.core.plans.elements import Plan, PlanStrategy, Status, aggregate
 from dcos_tensorflow.core.plans.standing import Standing, on_its_way, where
-from dcos_tensorflow.core.recovery import members, update_order
+from dcos_tensorflow.core.recovery import update_order
+from dcos_tensorflow.core.recovery.gang_queries import scope
 
 _STRATEGIES = {
     UpdateStrategy.PARALLEL: PlanStrategy.PARALLEL,
@@ -28,7 +29,7 @@ def recovery_plan(view: GangView) -> Plan:
     job = view.job
     if not job.deployed or job.phase not in RESTARTING_PHASES:
         return Plan(RECOVERY, PlanStrategy.PARALLEL, Status.COMPLETE)
-    concerned = set(members.scope(view))
+    concerned = set(scope(view))
     steps = tuple(
         step_of(view, RECOVERY, name, _recovering(view, name))
         for role in view.spec.roles_in_start_order

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.recovery import causes, sidecar_ends
-from dcos_tensorflow.core.recovery.members import has_container, is_started
+from dcos_tensorflow.core.recovery.gang_queries import has_container
 
 Standing = tuple[Status, str]
 
@@ -54,7 +55,7 @@ def on_its_way(view: GangView, name: str) -> Standing:
     paused = paused_message(view, name)
     if paused is not None and has_container(record):
         return Status.WAITING, paused
-    if record.ordered_at and has_container(record) and not is_started(view, record):
+    if record.ordered_at and has_container(record) and not view.tasks.has(name, Fact.STARTED):
         return Status.STARTING, f"is being started {where(record)}"
     return launched(record, Status.STARTED)
 

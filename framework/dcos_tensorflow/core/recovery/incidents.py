@@ -1,4 +1,4 @@
-"""Failures: one cause and all that died of it, what it costs, and who restarts because of it.
+"""Failures: one cause and all that died of it, what it costs, and what restarts because of it.
 
 Called by ``core.advance``. The first failure classifies an incident; members that end within
 seconds of it, with a start that had begun before it, are collateral and cost nothing (a peer's
@@ -36,7 +36,7 @@ from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery import avoidance, causes, restarts
 from dcos_tensorflow.core.recovery.backoff import backoff_seconds
 from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON, Cause
-from dcos_tensorflow.core.recovery.members import (
+from dcos_tensorflow.core.recovery.gang_queries import (
     known_step,
     listed,
     restart_set_of,
@@ -131,7 +131,7 @@ def see_cause(gang: GangDraft) -> None:
 
 def _seen_late(record: TaskRecord) -> Failure | None:
     """Return how a member that is stopping had failed before; None when it had not."""
-    # Whom we kill ends as KILLED.
+    # A task that we kill ends as KILLED.
     died = record.state is TaskState.FAILED
     if died:
         return replace(Failure.of(record), began_at=record.launched_at)
@@ -318,8 +318,8 @@ def _concerns(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
 def _is_open(gang: GangDraft, incident: Incident) -> bool:
     """Say whether a failure that is seen now may be the incident's.
 
-    The cause of an effect can come late, its update being lost: whoever ended of it has not been
-    started again for as long.
+    The cause of an effect can come late, its update being lost: the member that ended of it is
+    not started again for as long.
     """
     if gang.now <= incident.at + COLLATERAL_SECONDS:
         return True
@@ -413,7 +413,7 @@ def _restart(gang: GangDraft, down: Sequence[TaskRecord]) -> None:
 def _begin_restart(
     gang: GangDraft, losses: dict[str, Loss], told: str, summary: str, cost: str = ""
 ) -> None:
-    """Stop whoever restarts because of these losses; ``told`` is the form of what is said."""
+    """Stop the members that restart because of these losses; ``told`` is what is said, a form."""
     view = gang.view
     chosen = restart_set_of(view, losses)
     names = view.roster.in_order((*chosen, *_full_parameter_servers(gang, chosen)))

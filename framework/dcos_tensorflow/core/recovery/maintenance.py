@@ -1,6 +1,6 @@
 """Agents that are to be taken down: what was said of them, and when nothing of ours may be there.
 
-Told by offers and inverse offers through ``core.absorb``; asked by whoever places and moves tasks.
+Told by offers and inverse offers through ``core.absorb``; asked where tasks are placed and moved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The members of a gang change: who must know of it, who can be done without, who may join again.
+"""The members of a gang change: which must know of it, and which can be done without.
 
 Called by ``core.recovery.planned_changes`` and by ``core.offers``. A strategy allows a changed
 membership where its restart sets do; the decider can never be done without.
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import Strategy, TaskRole, split_task_name
-from dcos_tensorflow.core.recovery.members import strategy_of
+from dcos_tensorflow.core.recovery.gang_queries import strategy_of
 from dcos_tensorflow.core.recovery.restart_table import Loss, restart_set
 
 
@@ -20,8 +20,9 @@ def who_must_know(
 ) -> tuple[str, ...]:
     """Return the members that restart when the addresses ``before`` become those ``after``.
 
-    ``after`` holds the members as they will be. Besides the rows for who has moved, joined or left,
-    these are members whose index has changed: a process is known to its peers by job and index.
+    ``after`` holds the members as they will be. Besides the rows for members that moved,
+    joined or left, these are members whose index has changed: a process is known to its peers by
+    job and index.
     """
     changed = {n for n in {*before, *after} if before.get(n) != after.get(n)}
     if not changed or not before:

@@ -16,8 +16,8 @@ from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import STOPPED_PHASES, JobPhase, Membership, Update
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery import avoidance, restarts, update_order
+from dcos_tensorflow.core.recovery.gang_queries import contained, listed, paused, restart_set_of
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
-from dcos_tensorflow.core.recovery.members import contained, listed, paused, restart_set_of
 from dcos_tensorflow.core.recovery.membership import who_must_know
 from dcos_tensorflow.core.recovery.restart_table import Loss
 
@@ -56,9 +56,9 @@ def restart_on_request(gang: GangDraft, names: Iterable[str], *, in_new_containe
 
 
 def take_along(gang: GangDraft) -> None:
-    """Add to the restart under way who was to leave, is wanted again, and restarts with the others.
+    """Add to the restart under way members that were to leave and are wanted again.
 
-    It trains on as before: the options that it was to leave by have stopped everybody but it.
+    They train on as before: the options that they were to leave by have stopped all others.
     """
     concerned = gang.restart.members
     if gang.job.phase not in STOPPED_PHASES or not concerned:
@@ -87,7 +87,7 @@ def _leave_agents(gang: GangDraft) -> None:
     going_down = {a for a in starts if gang.tasks.on_agent(a) and is_leaving(gang.service, a)}
     if not going_down:
         return
-    # Who has a volume cannot go without it, and trains on until the agent is down.
+    # A task with a volume cannot go without it, and trains on until the agent is down.
     reservation_of = gang.service.state.reservation_of
     going = [
         r
@@ -111,7 +111,7 @@ def _change_members(gang: GangDraft) -> None:
     added = tuple(n for n in roster.names if n not in epoch.names)
     removed = [n for n in epoch.addresses if n not in roster]
     if added:
-        # Those who train go on until there is a place for whoever joins: there may never be one.
+        # The members go on training until there is a place for a new one: there may never be.
         known = gang.job.membership
         gang.set_membership(Membership(_with(known.absent, added), _with(known.joining, added)))
         gang.say(f"{listed(added)} join when there is room")
@@ -133,7 +133,7 @@ def _pause_or_resume(gang: GangDraft) -> None:
     wanted, held = paused(view), view.tasks.having(Fact.HELD)
     if not wanted and not held:
         return
-    # Who cannot be reached may return, and must not train on with those who stopped together.
+    # A member out of reach may return, and must not train on without those that stopped.
     live = view.tasks.having(Fact.LIVE) & view.roster.members
     there = view.tasks.having(Fact.CONTAINED)
     for concerned, what in (

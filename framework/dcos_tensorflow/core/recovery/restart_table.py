@@ -1,4 +1,4 @@
-"""Who restarts when somebody is lost: TensorFlow's behaviour as a table, one row a fact.
+"""What restarts when a member is lost: TensorFlow's behaviour as a table, one row a fact.
 
 Asked by ``core.recovery.incidents`` when a member fails and by ``core.recovery.membership`` when
 one has moved. All rows were measured with TensorFlow 2.15 and 2.21 (docs/recovery.md). A strategy
@@ -37,7 +37,7 @@ class Part(StrEnum):
 
 
 class Who(StrEnum):
-    """Whom a row names."""
+    """The members that a row names."""
 
     IT = "it"
     CHIEF = "chief"
@@ -50,7 +50,7 @@ _IT_AND_CHIEF = frozenset({Who.IT, Who.CHIEF})
 _ALL_BUT_PS = frozenset({Who.IT, Who.CHIEF, Who.WORKERS})
 _ALL = frozenset({Who.ALL})
 
-#: Who restarts, by strategy, by what the lost member is, by how it was lost.
+#: The members that restart, by strategy, by what the lost member is, by how it was lost.
 RESTART_SETS: Mapping[Strategy, Mapping[tuple[Part, Loss], frozenset[Who]]] = {
     Strategy.PARAMETER_SERVER: {
         (Part.WORKER, Loss.PROCESS): _IT,
@@ -84,7 +84,7 @@ RESTART_SETS: Mapping[Strategy, Mapping[tuple[Part, Loss], frozenset[Who]]] = {
     },
 }
 
-#: Who waits for whom is unknown: everybody starts again; independent tasks wait for nobody.
+#: Nobody knows which waits for which: all start again; independent tasks wait for nobody.
 STALLED_SETS: Mapping[Strategy, frozenset[Who]] = {
     Strategy.PARAMETER_SERVER: _ALL,
     Strategy.MULTI_WORKER: _ALL,
@@ -120,8 +120,8 @@ def restart_set(
 ) -> tuple[str, ...]:
     """Return the members that restart, in the order of ``members``.
 
-    ``losses`` says who was lost and how; ``strategy`` is never AUTO. Names that are not among the
-    ``members`` (scaled away, done without) are losses too, but do not restart themselves.
+    ``losses`` says which members were lost and how; ``strategy`` is never AUTO. Names that are not
+    among the ``members`` (scaled away, done without) are losses too, but do not restart themselves.
     """
     everybody = tuple(members)
     named: set[Who] = set()

@@ -1,9 +1,9 @@
-"""The way of a restart: stop, wait, find containers, stage, stop who else must know, start.
+"""The way of a restart: stop, wait, find containers, stage, stop others that must know, start.
 
 Called by ``core.advance``; ``core.recovery.incidents`` and ``core.recovery.planned_changes`` begin
-one. Whoever has a container keeps it: its runner stops the process and starts it again. Nobody of a
-restart set starts before all of it has stopped, so that no new process meets an old one of a peer.
-Members that are not in the set train on.
+one. A member that has a container keeps it: its runner stops the process and starts it again.
+Nobody of a restart set starts before all of it has stopped, so that no new process meets an old one
+of a peer. Members that are not in the set train on.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES
 from dcos_tensorflow.core.model.task import TaskRecord, parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.recovery.members import (
+from dcos_tensorflow.core.recovery.gang_queries import (
     cluster_addresses,
     contained,
-    is_held,
     is_quiet,
     leaving,
     listed,
@@ -50,12 +49,12 @@ def stop(gang: GangDraft, names: Iterable[str], why: str, *, planned: bool) -> N
         planned=planned and (gang.restart.planned or not under_way),
     )
     gang.enter(JobPhase.STOPPING, why)
-    # Whoever's start has failed holds nothing back: the order makes it ready at once.
+    # A member whose start has failed holds nothing back: the order makes it ready at once.
     gang.look_again()
 
 
 def watch_stopping(gang: GangDraft) -> None:
-    """STOPPING: order whoever still trains to stop; go on when nobody does."""
+    """STOPPING: order the members that still train to stop; go on when none does."""
     view = gang.view
     concerned = view.tasks.having(Fact.CONTAINED).intersection(scope(view))
     busy = concerned - view.tasks.having(Fact.STOPPED)
@@ -85,10 +84,9 @@ def _order_to_stop(gang: GangDraft, record: TaskRecord, concerned: Collection[st
             gang.say(f"{why}; its container is given up")
         return
     chief = gang.roster.decider
-    if gang.restart.planned and record.name != chief:
-        first = gang.tasks.get(chief)
-        if first is not None and chief in concerned and not is_held(gang.view, first):
-            return
+    chief_first = gang.restart.planned and record.name != chief and chief in concerned
+    if chief_first and not gang.tasks.has(chief, Fact.STOPPED):
+        return
     order_to_stop(gang, record)
 
 
@@ -109,7 +107,7 @@ def _give_up_container(gang: GangDraft, record: TaskRecord) -> None:
     if record.kill_reason:
         return
     overdue = gang.service.waited(record.ordered_at) > grace_seconds(gang.view) + 1.0
-    if is_held(gang.view, record) or (record.held and overdue):
+    if gang.tasks.has(record.name, Fact.STOPPED) or (record.held and overdue):
         gang.put(replace(record, kill_reason="it is placed again"))
 
 
@@ -154,26 +152,26 @@ def _place(gang: GangDraft, lost: tuple[str, ...]) -> None:
 
 
 def watch_placing(gang: GangDraft) -> None:
-    """PLACING: left by ``core.offers.launching``, or when whoever was missing has come back."""
+    """PLACING: left by ``core.offers.launching``, or when the missing members have come back."""
     if gang.restart.members and not missing(gang.view):
         gang.enter(JobPhase.STOPPING, "everybody has a container again")
 
 
 def watch_staging(gang: GangDraft) -> None:
-    """STAGING: when every new container is ready, stop who else must know, then start all."""
+    """STAGING: when every new container is ready, stop others that must know, then start all."""
     view = gang.view
     lost = missing(view)
     if lost:
         if not view.tasks.having(Fact.UNREACHABLE).issuperset(lost):
             # Options removed it, and its container with it, and brought it back.
             _place(gang, lost)
-        # Who cannot be reached may return: nobody starts without it.
+        # A member out of reach may return: nobody starts without it.
         return
     launched = view.tasks.having(Fact.HELD).intersection(scope(view))
     busy = launched - view.tasks.having(Fact.STOPPED)
     if not busy:
         _stop_rest_or_begin(gang)
-    # Who came back from an agent that was away may still run, and may not obey.
+    # A member back from an agent that was away may still run, and may not obey.
     if any(r.ordered_at and _disobeys(gang, r) for r in view.tasks.records_of(busy)):
         gang.enter(JobPhase.STOPPING, gang.job.why)
 
@@ -190,7 +188,7 @@ def _stop_rest_or_begin(gang: GangDraft) -> None:
 
 
 def _waits_for_old_peers(gang: GangDraft) -> bool:
-    """Say whether who leaves, or was given up, has not ended yet; ``core.advance`` kills it."""
+    """Say whether a task that leaves or was given up runs yet; ``core.advance`` kills it."""
     view = gang.view
     if not is_quiet(view):
         return False
@@ -247,7 +245,7 @@ def renew_epoch(gang: GangDraft) -> ClusterSpec:
 
 
 def late(gang: GangDraft) -> tuple[TaskRecord, ...]:
-    """Return the members that should run and do not yet; who is held was told not to."""
+    """Return the members that should run and do not yet; one that is held was told not to."""
     tasks = gang.tasks
     waiting = _wanted_to_run(gang.view) - tasks.having(Fact.STARTED)
     return tasks.records_of(waiting - tasks.having(Fact.UNREACHABLE))

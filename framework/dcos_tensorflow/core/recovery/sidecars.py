@@ -17,8 +17,8 @@ from dcos_tensorflow.core.model.spec import GANG_ROLES
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery import avoidance, causes, sidecar_ends, update_order
+from dcos_tensorflow.core.recovery.gang_queries import has_container, stays
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
-from dcos_tensorflow.core.recovery.members import has_container, stays
 
 
 def sidecars(view: GangView) -> tuple[TaskRecord, ...]:
@@ -27,7 +27,7 @@ def sidecars(view: GangView) -> tuple[TaskRecord, ...]:
 
 
 def look_after(gang: GangDraft) -> None:
-    """Start again whose process failed, stop whose is paused, end whose container must go."""
+    """Start failed sidecars again, stop paused ones, end those whose container must go."""
     beside = sidecars(gang.view)
     due = update_order.due(gang.view) if beside else ()
     for record in beside:
@@ -53,13 +53,13 @@ def look_after(gang: GangDraft) -> None:
 
 
 def _has_to_move(gang: GangDraft, record: TaskRecord) -> bool:
-    """Say whether an agent is to be left; whoever has a volume there could not take it along."""
+    """Say whether an agent is to be left; a task with a volume there could not take it along."""
     goes = is_leaving(gang.service, record.agent_id)
     return goes and gang.service.state.reservation_of(record.name) is None
 
 
 def look_after_who_stay(gang: GangDraft) -> None:
-    """Start again whose process failed after the job had ended, of those that outlive it."""
+    """Start again, of the sidecars that outlive the job, those that failed after its end."""
     for record in sidecars(gang.view):
         if has_container(record) and record.process_failed and stays(gang.view, record.name):
             _start_again(gang, record)

@@ -1,6 +1,6 @@
 """Which tasks are to go over to a changed configuration, and when.
 
-Asked by ``core.recovery.planned_changes`` (whom to restart next), by the plan views and by
+Asked by ``core.recovery.planned_changes`` (what to restart next), by the plan views and by
 ``core.operator.plan_control``. A task is outdated while its container was launched with other
 options than the target's (``core.cluster.fingerprint``). One that fails or moves meanwhile is
 launched with the target's, unless it is kept from them (``core.recovery.launch_options``). Pure.
@@ -57,7 +57,7 @@ def due(view: GangView) -> tuple[str, ...]:
     Not those that the operator holds back or has forced complete. Parallel: all of them. Serial:
     one, when everything runs. Canary: one; the others once it was approved.
     """
-    waiting = tuple(name for name in outdated(view) if not is_held(view.controls, name))
+    waiting = tuple(name for name in outdated(view) if not is_left_out(view.controls, name))
     match view.spec.update_strategy:
         case UpdateStrategy.PARALLEL:
             return waiting
@@ -69,7 +69,7 @@ def due(view: GangView) -> tuple[str, ...]:
             return () if canary_is_out(view) else waiting[:1]
 
 
-def is_held(controls: Controls, name: str) -> bool:
+def is_left_out(controls: Controls, name: str) -> bool:
     """Say whether the operator keeps this task at its old configuration."""
     if not controls.paused and not controls.completed:
         return False
@@ -87,7 +87,7 @@ def is_kept_back(view: GangView, name: str) -> bool:
     """
     canary = view.spec.update_strategy is UpdateStrategy.CANARY
     ahead = canary and canary_is_out(view) and not is_approved(view)
-    return name not in view.job.update.updating and (ahead or is_held(view.controls, name))
+    return name not in view.job.update.updating and (ahead or is_left_out(view.controls, name))
 
 
 def come_back_outdated(view: GangView) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Questions about the members of a gang: who is wanted, who has a container, who is down.
+"""Questions about the members of a gang: which have a container, are down, leave, are to stop.
 
 Asked by every verb of the core; decides nothing and changes nothing. What must be asked often is
 answered from the facts that the gang's task table keeps: it costs what has changed, not what there
@@ -86,20 +86,10 @@ def down(view: GangView, now: float) -> tuple[TaskRecord, ...]:
     return tuple(r for r in found if not may_return(view, r, now))
 
 
-def is_held(view: GangView, record: TaskRecord) -> bool:
-    """Say whether the member's runner has said that its process is stopped as ordered."""
-    return view.tasks.has(record.name, Fact.STOPPED)
-
-
-def is_started(view: GangView, record: TaskRecord) -> bool:
-    """Say whether the wanted start of a member runs, or is done."""
-    return view.tasks.has(record.name, Fact.STARTED)
-
-
 def paused(view: GangView) -> frozenset[str]:
-    """Return the tasks whose process is to stay stopped: paused ones, and who cannot do without.
+    """Return the tasks whose process is to stay stopped: paused ones, and their dependents.
 
-    Whoever would have to restart with a paused member is held too: it could only fail.
+    A member that would have to restart with a paused one is held too: it could only fail.
     """
     asked = view.controls.paused_tasks
     if not asked:
@@ -129,7 +119,7 @@ def cluster_addresses(view: GangView) -> dict[str, str]:
 
 
 def leaving(view: GangView) -> tuple[TaskRecord, ...]:
-    """Return who has a container and is no member any more, unless an operator keeps it."""
+    """Return tasks with a container that are no members any more, but those an operator keeps."""
     strangers = view.tasks.having(Fact.STRANGER)
     if not strangers:
         return ()
