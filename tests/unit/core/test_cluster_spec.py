@@ -16,8 +16,6 @@ from dcos_tensorflow.core.cluster.cluster_spec import (
     data_shard,
     illegal_mix,
     rendered_strategy,
-    runner_cluster,
-    server_definition,
     tf_config,
     wait_for,
 )
@@ -170,26 +168,20 @@ class TestInEveryGoldenConfig:
 
 
 class TestAutoStrategy:
-    def test_one_training_task_is_independent(self) -> None:
-        assert rendered_strategy(service(worker=1)) is Strategy.INDEPENDENT
-
-    def test_one_training_task_with_an_evaluator_is_independent(self) -> None:
-        assert rendered_strategy(service(chief=1, evaluator=1)) is Strategy.INDEPENDENT
-
-    def test_ps_with_chief_and_worker_is_parameter_server(self) -> None:
-        assert rendered_strategy(service(ps=1, chief=1, worker=1)) is Strategy.PARAMETER_SERVER
-
-    def test_gpu_workers_are_workers(self) -> None:
-        assert rendered_strategy(service(ps=1, chief=1, gpu_worker=2)) is Strategy.PARAMETER_SERVER
-
-    def test_ps_without_chief_is_between_graph(self) -> None:
-        assert rendered_strategy(service(ps=1, worker=2)) is Strategy.BETWEEN_GRAPH
-
-    def test_ps_with_a_chief_and_no_worker_is_between_graph(self) -> None:
-        assert rendered_strategy(service(ps=1, chief=1)) is Strategy.BETWEEN_GRAPH
-
-    def test_several_workers_without_ps_are_multi_worker(self) -> None:
-        assert rendered_strategy(service(worker=1, gpu_worker=1)) is Strategy.MULTI_WORKER
+    @pytest.mark.parametrize(
+        ("counts", "expected"),
+        [
+            ({"worker": 1}, Strategy.INDEPENDENT),
+            ({"chief": 1, "evaluator": 1}, Strategy.INDEPENDENT),
+            ({"ps": 1, "chief": 1, "gpu_worker": 2}, Strategy.PARAMETER_SERVER),
+            # The published package has no chief, and ParameterServerStrategy demands a worker.
+            ({"ps": 1, "worker": 2}, Strategy.BETWEEN_GRAPH),
+            ({"ps": 1, "chief": 1}, Strategy.BETWEEN_GRAPH),
+            ({"worker": 1, "gpu_worker": 1}, Strategy.MULTI_WORKER),
+        ],
+    )
+    def test_goes_by_the_mix_of_roles(self, counts: dict[str, int], expected: Strategy) -> None:
+        assert rendered_strategy(service(**counts)) is expected  # type: ignore[arg-type]
 
     def test_main_with_a_server_is_between_graph(self) -> None:
         job = JobSpec(contract=contract.CONTRACT_FUNCTION)
@@ -248,25 +240,10 @@ class TestAddress:
 
 
 class TestTfConfig:
-    def test_numbers_gpu_workers_after_the_workers(self) -> None:
-        config = told(service(worker=2, gpu_worker=2), "gpu-worker-1")
-        assert config["task"] == {"type": "worker", "index": 3}
-        assert config["cluster"]["worker"] == [
-            "worker-0:1",
-            "worker-1:1",
-            "gpu-worker-0:1",
-            "gpu-worker-1:1",
-        ]
-
     def test_sorts_indices_as_numbers(self) -> None:
         config = told(service(worker=11), "worker-10")
         assert config["task"]["index"] == 10
         assert config["cluster"]["worker"][10] == "worker-10:1"
-
-    def test_keeps_the_chief_out_of_the_workers(self) -> None:
-        config = told(service(ps=1, chief=1, worker=1), "chief-0")
-        assert config["cluster"]["worker"] == ["worker-0:1"]
-        assert config["task"] == {"type": "chief", "index": 0}
 
     def test_has_no_ps_under_multi_worker(self) -> None:
         config = told(service(Strategy.MULTI_WORKER, ps=1, chief=1, worker=1), "worker-0")
@@ -277,98 +254,34 @@ class TestTfConfig:
         spec = service(strategy, worker=1, tensorboard=1)
         assert tf_config(spec, cluster(spec), "worker-0") is None
 
-    def test_tells_the_evaluator_of_a_single_trainer_who_it_is(self) -> None:
-        assert told(service(chief=1, evaluator=1), "evaluator-0") == {
-            "cluster": {"chief": ["chief-0:1"]},
-            "task": {"type": "evaluator", "index": 0},
-        }
-
-    def test_is_absent_for_the_single_trainer_beside_an_evaluator(self) -> None:
-        spec = service(chief=1, evaluator=1)
-        assert tf_config(spec, cluster(spec), "chief-0") is None
-
     def test_refuses_a_member_without_an_address(self) -> None:
         spec = service(worker=2)
         with pytest.raises(ValueError, match=r"worker-1 has no address .* epoch 1"):
             tf_config(spec, ClusterSpec(1, {"worker-0": "a:1"}), "worker-1")
 
 
-class TestServerDefinition:
-    def test_lists_chief_then_workers_then_gpu_workers_as_worker(self) -> None:
-        spec = service(ps=1, chief=1, worker=1, gpu_worker=1)
-        assert server_definition(spec, cluster(spec), "worker-0") == {
-            "cluster": {
-                "ps": ["ps-0:1"],
-                "worker": ["chief-0:1", "worker-0:1", "gpu-worker-0:1"],
-            },
-            "job_name": "worker",
-            "task_index": 1,
-        }
-
-    def test_exists_for_a_single_task_job(self) -> None:
-        spec = service(worker=1)
-        assert server_definition(spec, cluster(spec), "worker-0") == {
-            "cluster": {"worker": ["worker-0:1"]},
-            "job_name": "worker",
-            "task_index": 0,
-        }
-
-    def test_makes_each_independent_task_a_cluster_of_one(self) -> None:
-        spec = service(Strategy.INDEPENDENT, worker=3)
-        assert server_definition(spec, cluster(spec), "worker-2") == {
-            "cluster": {"worker": ["worker-2:1"]},
-            "job_name": "worker",
-            "task_index": 0,
-        }
-
-    def test_is_absent_for_the_evaluator(self) -> None:
-        spec = service(ps=1, worker=1, evaluator=1)
-        assert server_definition(spec, cluster(spec), "evaluator-0") is None
-
-
 class TestWaitFor:
-    def waits(self, spec: ServiceSpec, task: str, kind: str = contract.CONTRACT_SCRIPT) -> object:
-        return wait_for(spec, cluster(spec), task, kind)
-
-    @pytest.mark.parametrize("task", ["chief-0", "worker-1"])
-    def test_parameter_server_members_start_at_once_and_tensorflow_waits(self, task: str) -> None:
-        assert self.waits(service(ps=2, chief=1, worker=2), task) == ()
-
-    def test_the_first_session_worker_waits_for_the_ps(self) -> None:
-        assert self.waits(service(ps=1, worker=2), "worker-0") == ("ps-0:1",)
-
-    def test_later_session_workers_wait_for_the_first_too(self) -> None:
-        assert self.waits(service(ps=1, worker=2), "worker-1") == ("ps-0:1", "worker-0:1")
-
-    def test_a_session_chief_is_the_first(self) -> None:
-        spec = service(Strategy.BETWEEN_GRAPH, ps=1, chief=1, worker=1)
-        assert self.waits(spec, "chief-0") == ("ps-0:1",)
-        assert self.waits(spec, "worker-0") == ("ps-0:1", "chief-0:1")
-
-    def test_the_function_contract_waits_as_sessions_do_whatever_the_strategy(self) -> None:
-        spec = service(Strategy.PARAMETER_SERVER, ps=1, chief=1, worker=1)
-        waits = self.waits(spec, "worker-0", contract.CONTRACT_FUNCTION)
-        assert waits == ("ps-0:1", "chief-0:1")
-
-    def test_multi_worker_members_wait_for_nobody(self) -> None:
-        assert self.waits(service(worker=3), "worker-2") == ()
-
-    def test_a_ps_waits_for_nobody(self) -> None:
-        assert self.waits(service(ps=2, worker=1), "ps-1") == ()
-
-    def test_independent_tasks_wait_for_nobody(self) -> None:
-        spec = service(Strategy.INDEPENDENT, worker=2)
-        assert self.waits(spec, "worker-1", contract.CONTRACT_FUNCTION) == ()
-
-    def test_the_evaluator_waits_for_a_decider_that_listens(self) -> None:
-        assert self.waits(service(ps=1, worker=2, evaluator=1), "evaluator-0") == ("worker-0:1",)
-        assert self.waits(service(chief=1, worker=2, evaluator=1), "evaluator-0") == ("chief-0:1",)
-
-    def test_the_evaluator_does_not_wait_for_a_chief_that_opens_no_port(self) -> None:
-        assert self.waits(service(ps=1, chief=1, worker=1, evaluator=1), "evaluator-0") == ()
-
-    def test_tensorboard_waits_for_nobody(self) -> None:
-        assert self.waits(service(ps=1, worker=1, tensorboard=1), "tensorboard-0") == ()
+    @pytest.mark.parametrize(
+        ("strategy", "kind", "task", "expected"),
+        [
+            # TensorFlow waits by itself.
+            (Strategy.PARAMETER_SERVER, contract.CONTRACT_SCRIPT, "chief-0", ()),
+            (Strategy.PARAMETER_SERVER, contract.CONTRACT_SCRIPT, "evaluator-0", ()),
+            # Sessions: ps, then chief, then workers, also for main(server, log_dir, context).
+            (Strategy.PARAMETER_SERVER, contract.CONTRACT_FUNCTION, "worker-0", ("ps", "chief")),
+            (Strategy.BETWEEN_GRAPH, contract.CONTRACT_SCRIPT, "ps-0", ()),
+            (Strategy.BETWEEN_GRAPH, contract.CONTRACT_SCRIPT, "chief-0", ("ps",)),
+            (Strategy.BETWEEN_GRAPH, contract.CONTRACT_SCRIPT, "worker-1", ("ps", "chief")),
+            (Strategy.BETWEEN_GRAPH, contract.CONTRACT_SCRIPT, "evaluator-0", ("chief",)),
+            (Strategy.INDEPENDENT, contract.CONTRACT_FUNCTION, "worker-1", ()),
+        ],
+    )
+    def test_is_for_servers_that_are_sure_to_be_opened(
+        self, strategy: Strategy, kind: str, task: str, expected: tuple[str, ...]
+    ) -> None:
+        spec = service(strategy, ps=1, chief=1, worker=2, evaluator=1)
+        waits = wait_for(spec, cluster(spec), task, kind)
+        assert waits == tuple(f"{role}-0:1" for role in expected)
 
     @pytest.mark.parametrize("strategy", list(Strategy))
     def test_whoever_is_waited_for_starts_earlier(self, strategy: Strategy) -> None:
@@ -384,74 +297,11 @@ class TestWaitFor:
 
 
 class TestDecider:
-    @pytest.mark.parametrize(
-        ("counts", "expected"),
-        [
-            ({"ps": 1, "gpu_worker": 1, "worker": 1, "chief": 1}, "chief-0"),
-            ({"gpu_worker": 1, "worker": 1}, "worker-0"),
-            ({"chief": 0, "gpu_worker": 2}, "gpu-worker-0"),
-        ],
-    )
-    def test_is_the_first_that_trains(self, counts: dict[str, int], expected: str) -> None:
-        assert service(**counts).decider == expected  # type: ignore[arg-type]
-
     def test_is_nobody_when_nothing_trains(self) -> None:
         assert service(ps=1).decider == ""
 
 
 class TestDataShard:
-    def test_numbers_chief_workers_and_gpu_workers_in_this_order(self) -> None:
-        spec = service(gpu_worker=2, worker=2, ps=1, chief=1)
-        shards = {task: data_shard(cluster(spec), task) for task in spec.task_names()}
-        assert shards == {
-            "chief-0": (0, 5),
-            "worker-0": (1, 5),
-            "worker-1": (2, 5),
-            "gpu-worker-0": (3, 5),
-            "gpu-worker-1": (4, 5),
-            "ps-0": (0, 1),
-        }
-
-    def test_gives_the_evaluator_everything(self) -> None:
-        spec = service(worker=3, evaluator=1)
-        assert data_shard(cluster(spec), "evaluator-0") == (0, 1)
-
     def test_divides_the_data_among_the_members_that_there_are(self) -> None:
         fewer = ClusterSpec(epoch=5, addresses={"worker-0": "a:1", "worker-2": "c:1"})
         assert data_shard(fewer, "worker-2") == (1, 2)
-
-
-class TestRunnerCluster:
-    def test_carries_both_renderings_and_is_json(self) -> None:
-        spec = service(ps=1, chief=1, worker=1)
-        found = runner_cluster(spec, cluster(spec), "worker-0")
-        assert json.loads(json.dumps(found)) == {
-            "epoch": 4,
-            "distribute": {
-                "tf_config": {
-                    "cluster": {
-                        "chief": ["chief-0:1"],
-                        "worker": ["worker-0:1"],
-                        "ps": ["ps-0:1"],
-                    },
-                    "task": {"type": "worker", "index": 0},
-                },
-                "wait_for": [],
-            },
-            "server": {
-                "cluster": {"ps": ["ps-0:1"], "worker": ["chief-0:1", "worker-0:1"]},
-                "job_name": "worker",
-                "task_index": 1,
-                "wait_for": ["ps-0:1", "chief-0:1"],
-            },
-            "data_shard": {"index": 1, "count": 2},
-        }
-
-    def test_has_no_server_for_a_sidecar(self) -> None:
-        spec = service(worker=1, tensorboard=1)
-        assert runner_cluster(spec, cluster(spec), "tensorboard-0") == {
-            "epoch": 4,
-            "distribute": {"tf_config": None, "wait_for": []},
-            "server": None,
-            "data_shard": {"index": 0, "count": 1},
-        }
