@@ -20,6 +20,7 @@ from dcos_tensorflow.core.model.service_state import Evidence, Removal, Stray
 from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reconciliation, reservations
+from dcos_tensorflow.core.operator.uninstall import HEARD_SECONDS
 from dcos_tensorflow.core.recovery import incidents, maintenance
 
 EXIT_REFUSED = 6
@@ -27,8 +28,6 @@ EXIT_REFUSED = 6
 REMOVED = "has been removed"
 #: A call that failed is asked about after so long (seconds).
 ASK_AFTER_SECONDS = 1.0
-#: A call that failed is heard of by then (seconds).
-HEARD_SECONDS = 2.0
 
 
 def absorb(draft: Draft, event: events.Event) -> None:
@@ -252,7 +251,7 @@ def _stray(draft: Draft, event: events.TaskUpdate) -> None:
     elif task_id in strays:
         return
     else:
-        strays[task_id] = Stray(event.agent_id, draft.now)
+        strays[task_id] = Stray(event.agent_id)
         draft.reasons.append(f"{task_id} runs but is not wanted")
     draft.state = replace(draft.state, strays=strays)
 

@@ -134,7 +134,6 @@ def update_from_json(status: Json) -> TaskUpdate:
             reason=str(status.get("reason") or ""),
             message=str(status.get("message") or ""),
             uuid=str(status.get("uuid") or ""),
-            timestamp=float(status.get("timestamp") or 0.0),
             container_address=_container_address(status.get("container_status") or {}),
         )
     except (KeyError, TypeError, AttributeError) as error:

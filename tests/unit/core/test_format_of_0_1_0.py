@@ -123,7 +123,7 @@ def test_a_long_list_of_collateral_becomes_its_first_names_and_a_number() -> Non
     assert state is not None
     incident = state.job.incidents[0]
     assert len(incident.collateral) == COLLATERAL_NAMES
-    assert incident.collateral_count == 2000
+    assert len(incident.collateral) + incident.more_collateral == 2000
 
 
 def test_a_record_that_cannot_be_read_is_named() -> None:

@@ -15,7 +15,7 @@ from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import TaskRole, UpdateStrategy
 from dcos_tensorflow.core.model.task import TaskState
-from dcos_tensorflow.core.operator.plan_control import Answer, Effects, Ruling, controlled, rule
+from dcos_tensorflow.core.operator.plan_control import Answer, Effects, Ruling, rule
 from dcos_tensorflow.core.plans.plan import plans
 from sample_states import a_record, a_role, a_spec, a_state, gang, running, with_job, with_records
 
@@ -93,9 +93,9 @@ class TestEveryVerb:
     def test_what_is_not_received_changes_nothing(self) -> None:
         state = replace(running(), controls=Controls(paused=("recovery",)))
 
-        controls, effects, why = controlled(state, PlanCommand("nosuch", PlanVerb.STOP))
-        assert (controls, effects) == (state.controls, Effects())
-        assert "no such plan" in why
+        ruling = rule(state, PlanCommand("nosuch", PlanVerb.STOP))
+        assert (ruling.controls, ruling.effects) == (state.controls, Effects())
+        assert "no such plan" in ruling.why
 
 
 class TestPauseAndResume:

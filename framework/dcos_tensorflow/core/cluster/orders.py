@@ -27,9 +27,7 @@ def order(view: GangView, record: TaskRecord) -> Mapping[str, Any] | None:
     None when there is no ClusterSpec yet, for a member that the newest one goes without, and for
     one that is to be stopped first: its agent may have been away while it was told to start.
     """
-    if view.epoch is None or _is_to_stop(view, record):
-        return None
-    if record.role in GANG_ROLES and record.name not in view.epoch.addresses:
+    if view.epoch is None or not has_order(view, record):
         return None
     body: dict[str, Any] = {
         **runner_cluster(view.spec, view.epoch, record.name),

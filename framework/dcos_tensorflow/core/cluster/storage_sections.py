@@ -5,6 +5,7 @@ Called by ``core.cluster.launch``. Pure; knows references to credentials and nev
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from dcos_tensorflow.core.cluster.cluster_spec import rendered_strategy
@@ -68,34 +69,19 @@ def sections(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[str, A
     those of any other.
     """
     storage = spec.storage
-    logs, s3 = storage.logs, storage.s3
+    s3 = asdict(storage.s3)
+    # Where the credentials are is the scheduler's business.
+    del s3["credentials"]
     reads_data = record.role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
+    caches = reads_data and storage.data and storage.data_cache.directory
     return {
         "checkpoints": _checkpoints(spec, record, lineage),
         "summaries": _summaries(spec, record),
         "shown": _shown(spec, record),
-        "data": [{"uri": d.uri, "path": d.path} for d in storage.data if reads_data],
-        "data_cache": {
-            "directory": storage.data_cache.directory,
-            "max_bytes": storage.data_cache.max_bytes,
-        }
-        if reads_data and storage.data and storage.data_cache.directory
-        else None,
-        "logs": {
-            "uri": logs.uri,
-            "interval_seconds": logs.interval_seconds,
-            "roll_bytes": logs.roll_bytes,
-            "region": logs.region,
-            "endpoint_url": logs.endpoint_url,
-        }
-        if logs.uri
-        else None,
-        "s3": {
-            "endpoint_url": s3.endpoint_url,
-            "region": s3.region,
-            "path_style": s3.path_style,
-            "ca_file": s3.ca_file,
-        },
+        "data": [asdict(each) for each in storage.data if reads_data],
+        "data_cache": asdict(storage.data_cache) if caches else None,
+        "logs": asdict(storage.logs) if storage.logs.uri else None,
+        "s3": s3,
     }
 
 
@@ -146,10 +132,7 @@ def _checkpoints(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[st
         return None
     writer = {"lineage": lineage, "generation": record.attempt, "owner": record.task_id}
     return {
-        "uri": wanted.uri,
-        "initial_uri": wanted.initial_uri,
-        "interval_seconds": wanted.interval_seconds,
-        "keep": wanted.keep,
+        **asdict(wanted),
         "writer": writer if writes else None,
         "follow": record.role is TaskRole.EVALUATOR,
     }

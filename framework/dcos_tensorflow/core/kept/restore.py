@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dcos_tensorflow.core.kept import codec, format_1, paths
 from dcos_tensorflow.core.kept.forms import KeptService
@@ -108,10 +108,8 @@ def restore(
         framework_id=values.get(paths.FRAMEWORK_ID, b"").decode(),
         gangs=_gangs(values, spec, now),
         attempt=service.attempt,
-        abandoned=_plain(values, paths.ABANDONED) if paths.ABANDONED in values else {},
-        controls=_decoded(Controls, values, paths.CONTROLS)
-        if paths.CONTROLS in values
-        else Controls(),
+        abandoned=_kept(dict, values, paths.ABANDONED) or {},
+        controls=_kept(Controls, values, paths.CONTROLS) or Controls(),
         former_options={key: known for key, known in stored.items() if key != target},
         configurations=(*older, *(service.configurations or (target,))),
         reservations={
@@ -144,12 +142,8 @@ def _gangs(values: Mapping[str, bytes], spec: ServiceSpec, now: float) -> dict[s
     ]
     found = {}
     for name in names or [MAIN]:
-        path = paths.job(name)
-        job = (
-            _on_time(_decoded(JobState, values, path), spec, now) if path in values else JobState()
-        )
-        epoch_path = paths.epoch(name)
-        epoch = _decoded(ClusterSpec, values, epoch_path) if epoch_path in values else None
+        job = _kept(JobState, values, paths.job(name)) or JobState()
+        epoch = _kept(ClusterSpec, values, paths.epoch(name))
         table = TaskTable(Roster.of(spec, job.membership.absent), tasks)
         found[name] = Gang(name, table, epoch, _on_time(job, spec, now))
     return found
@@ -170,9 +164,7 @@ def _on_time(job: JobState, spec: ServiceSpec, now: float) -> JobState:
 
 
 def _service(values: Mapping[str, bytes]) -> KeptService:
-    return (
-        _decoded(KeptService, values, paths.SERVICE) if paths.SERVICE in values else KeptService()
-    )
+    return _kept(KeptService, values, paths.SERVICE) or KeptService()
 
 
 def _reservation(values: Mapping[str, bytes], path: str, now: float) -> Reservation:
@@ -185,15 +177,14 @@ def _reservation(values: Mapping[str, bytes], path: str, now: float) -> Reservat
 
 
 def _task(values: Mapping[str, bytes], name: str, now: float) -> TaskRecord:
-    info, status = paths.task_info(name), paths.task_status(name)
-    if status in values:
-        changing = _plain(values, status)
-    else:
+    info = paths.task_info(name)
+    changing = _kept(dict, values, paths.task_status(name))
+    if changing is None:
         # A split commit ended between the two: the launch was not sent, which is what LOST says.
         changing = {"state": "lost", "changed_at": 0.0, "reason": "never launched", "epoch": 0}
     try:
         record: TaskRecord = codec.from_plain(
-            TaskRecord, {**_plain(values, info), **changing}, "TaskRecord"
+            TaskRecord, {**_decoded(dict, values, info), **changing}, "TaskRecord"
         )
     except codec.RecordError as error:
         raise StateUnreadable(f"{info}: {error}") from error
@@ -213,5 +204,6 @@ def _decoded(kind: type[T], values: Mapping[str, bytes], path: str) -> T:
         raise StateUnreadable(f"{path}: {error}") from error
 
 
-def _plain(values: Mapping[str, bytes], path: str) -> dict[str, Any]:
-    return _decoded(dict, values, path)
+def _kept(kind: type[T], values: Mapping[str, bytes], path: str) -> T | None:
+    """Return what is kept there; None when nothing is."""
+    return _decoded(kind, values, path) if path in values else None

@@ -95,7 +95,6 @@ class TaskUpdate:
     reason: str = ""
     message: str = ""
     uuid: str = ""
-    timestamp: float = 0.0
     container_address: str = ""
 
 

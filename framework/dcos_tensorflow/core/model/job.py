@@ -143,11 +143,6 @@ class Incident:
         """Return what happened, with what the sandbox has told."""
         return f"{self.summary}: {self.evidence}" if self.evidence else self.summary
 
-    @property
-    def collateral_count(self) -> int:
-        """Return how many members died of it."""
-        return len(self.collateral) + self.more_collateral
-
 
 @dataclass(frozen=True)
 class Restart:

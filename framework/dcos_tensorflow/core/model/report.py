@@ -50,13 +50,14 @@ def is_started(record: TaskRecord, report: Report) -> bool:
 
 def step_of(report: Report) -> int | None:
     """Return the training step that a runner has read last; None when it knows none."""
-    progress = report.get("progress")
-    step = progress.get("step") if isinstance(progress, Mapping) else None
-    return step if isinstance(step, int) else None
+    return _step_in(report.get("progress"))
 
 
 def checkpoint_step_of(report: Report) -> int | None:
     """Return the step of the checkpoint that a task would restore; None when there is none."""
-    checkpoint = report.get("checkpoint")
-    step = checkpoint.get("step") if isinstance(checkpoint, Mapping) else None
+    return _step_in(report.get("checkpoint"))
+
+
+def _step_in(part: Any) -> int | None:
+    step = part.get("step") if isinstance(part, Mapping) else None
     return step if isinstance(step, int) else None

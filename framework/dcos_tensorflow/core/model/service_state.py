@@ -172,8 +172,6 @@ class Stray:
     """A task of ours that should not exist. Unix seconds."""
 
     agent_id: str
-    #: When it was seen first.
-    seen_at: float
     #: When its end was last asked for; 0 when it was not.
     killed_at: float = 0.0
 

@@ -40,22 +40,14 @@ from dcos_tensorflow.core.recovery import update_order
 from dcos_tensorflow.core.recovery.gang_queries import has_container
 from dcos_tensorflow.core.recovery.membership import can_do_without
 
-__all__ = ["Answer", "Effects", "Ruling", "controlled", "rule"]
-
-
-def controlled(
-    state: ServiceState, command: PlanCommand | PodCommand
-) -> tuple[Controls, Effects, str]:
-    """Return the controls after ``command``, what is to happen to tasks, and why, or why not.
-
-    What is refused, unknown or so already leaves the controls as they are and has no effects.
-    """
-    ruling = rule(state, command)
-    return ruling.controls, ruling.effects, ruling.why
+__all__ = ["Answer", "Effects", "Ruling", "rule"]
 
 
 def rule(state: ServiceState, command: PlanCommand | PodCommand) -> Ruling:
-    """Return everything about what ``command`` does in this state."""
+    """Return everything about what ``command`` does in this state.
+
+    What is refused, unknown or so already leaves the controls as they are and has no effects.
+    """
     if isinstance(command, PodCommand):
         return rule_pod(state, command)
     return _rule_plan(state.view(command.gang), command)

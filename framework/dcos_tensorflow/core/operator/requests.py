@@ -59,13 +59,13 @@ def stop(draft: Draft, event: events.StopRequested) -> None:
 
 def control(draft: Draft, command: events.PlanCommand | events.PodCommand) -> None:
     """Carry out a plan or pod verb."""
-    controls, effects, why = plan_control.controlled(draft.state, command)
-    draft.state = replace(draft.state, controls=controls)
-    draft.reasons.append(why)
-    for name in effects.give_up:
+    ruling = plan_control.rule(draft.state, command)
+    draft.state = replace(draft.state, controls=ruling.controls)
+    draft.reasons.append(ruling.why)
+    for name in ruling.effects.give_up:
         _give_up(draft, name)
-    _start_again(draft, effects.restart, in_new_container=False)
-    _start_again(draft, effects.replace, in_new_container=True)
+    _start_again(draft, ruling.effects.restart, in_new_container=False)
+    _start_again(draft, ruling.effects.replace, in_new_container=True)
 
 
 def _start_again(draft: Draft, names: Iterable[str], *, in_new_container: bool) -> None:

@@ -23,10 +23,14 @@ from numpy.typing import NDArray
 
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.placement.constraints import Column, Values, field_value
+from dcos_tensorflow.core.placement.constraints import (
+    BoolArray,
+    Column,
+    IntArray,
+    Values,
+    field_value,
+)
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Key = tuple[str, str]
 
 #: Rows of ``AgentTable.numbers``. CPUS, MEM and DISK in thousandths, Mesos' own fixed point;

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dcos_tensorflow.core.placement.agent_table import CPUS, DISK, GPUS, MEM, OFFERS, PORTS
+from dcos_tensorflow.core.placement.constraints import BoolArray, IntArray
 from dcos_tensorflow.core.placement.packing import Kind, Packing
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 AVOIDED = "avoided"
 ELSEWHERE = "not where its volume is"

@@ -43,7 +43,9 @@ from dcos_tensorflow.core.placement.agent_table import (
     AgentTable,
 )
 from dcos_tensorflow.core.placement.constraints import (
+    BoolArray,
     Column,
+    IntArray,
     allowed_by_counts,
     describe,
     looks_at_one_value,
@@ -51,8 +53,6 @@ from dcos_tensorflow.core.placement.constraints import (
 )
 from dcos_tensorflow.core.placement.ports import choose_ports
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 #: All rows, some, or one. Of one row an array yields a scalar: the same formulas work on it.
 Rows = slice | IntArray | int

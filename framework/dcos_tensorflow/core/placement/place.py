@@ -15,17 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dcos_tensorflow.core.model.gang import Misfit
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import REGION_FIELD, PlacementConstraint, TaskRole
+from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.placement.agent_table import PORTS, AgentTable, amounts, table_of
 from dcos_tensorflow.core.placement.constraints import (
+    BoolArray,
     allowed_agents,
     depends_on_counts,
     describe,
@@ -34,8 +34,6 @@ from dcos_tensorflow.core.placement.constraints import (
 from dcos_tensorflow.core.placement.misfits import AVOIDED, ELSEWHERE, explain, useless_rows
 from dcos_tensorflow.core.placement.packing import Kind, Problem
 from dcos_tensorflow.core.placement.search import Packed, Search, Wish
-
-BoolArray = NDArray[np.bool_]
 
 #: More than any task has placement constraints.
 _BOUND = 1_000_000
@@ -64,33 +62,6 @@ class TaskRequest:
     bound_by: str = ""
 
 
-class RunningTask(Protocol):
-    """A task that has a place already, such as a TaskRecord or an earlier Assignment.
-
-    Constraints count it by its role and by what its agent is; its resources are in no offer.
-    """
-
-    @property
-    def role(self) -> TaskRole:
-        """Return the role that it is counted for."""
-
-    @property
-    def hostname(self) -> str:
-        """Return its agent's host name."""
-
-    @property
-    def attributes(self) -> Mapping[str, AttributeValue]:
-        """Return its agent's attributes."""
-
-    @property
-    def zone(self) -> str | None:
-        """Return its agent's zone."""
-
-    @property
-    def region(self) -> str | None:
-        """Return its agent's region."""
-
-
 @dataclass(frozen=True)
 class Assignment:
     """A task and the agent it goes to.
@@ -112,8 +83,8 @@ class Assignment:
     region: str | None = None
 
 
-def _nothing() -> Mapping[str, str]:
-    return {}
+#: A task that has a place already: constraints count it by its role and by what its agent is.
+RunningTask = TaskRecord | Assignment
 
 
 @dataclass(frozen=True)
@@ -127,9 +98,7 @@ class Placement:
 
     assignments: tuple[Assignment, ...] = ()
     misfits: tuple[Misfit, ...] = ()
-    why_useless: Callable[[], Mapping[str, str]] = field(
-        default=_nothing, compare=False, repr=False
-    )
+    why_useless: Callable[[], Mapping[str, str]] = field(default=dict, compare=False, repr=False)
 
     @property
     def complete(self) -> bool:
@@ -195,7 +164,8 @@ def _problem(
     for task in placed if keys else ():
         for name, column in columns.items():
             if (task.role, name) in codes:
-                code = column.values.code(_value_of(task, name))
+                place = (task.hostname, task.attributes, task.zone, task.region)
+                code = column.values.code(field_value(name, *place))
                 if code >= 0:
                     codes[task.role, name].append(code)
     counts = {
@@ -215,10 +185,6 @@ def _problem(
         frozenset(required | preferred),
         salt,
     )
-
-
-def _value_of(task: RunningTask, name: str) -> str | None:
-    return field_value(name, task.hostname, task.attributes, task.zone, task.region)
 
 
 def _wishes(

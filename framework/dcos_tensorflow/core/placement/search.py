@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dcos_tensorflow.core.model.spec import ConstraintOperator, TaskRole
 from dcos_tensorflow.core.placement.agent_table import GPUS, PORTS
+from dcos_tensorflow.core.placement.constraints import BoolArray, IntArray
 from dcos_tensorflow.core.placement.packing import Kind, Packing, Problem
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Anchors = Mapping[tuple[TaskRole, str], int]
 
 #: How many times tasks that failed are moved to the front and all is tried again.

@@ -74,8 +74,9 @@ def uninstall_plan(view: GangView) -> Plan:
     records = tuple(view.tasks.values())
     reserved = tuple(view.service.reservations.values())
     hosts = dict.fromkeys((*(r.hostname for r in records), *(r.hostname for r in reserved)))
+    kills = _ended_steps(view, KILL_TASKS, records, lambda r: f"kill-task-{r.task_id}")
     phases = [
-        _removal(view, KILL_TASKS, records, lambda r: f"kill-task-{r.task_id}"),
+        phase_of(view, DEPLOY, KILL_TASKS, kills, PlanStrategy.SERIAL),
         *(
             _given_back(
                 view,
@@ -90,16 +91,6 @@ def uninstall_plan(view: GangView) -> Plan:
     phases.append(phase_of(view, DEPLOY, DEREGISTER_SERVICE, (last,), PlanStrategy.SERIAL))
     status = aggregate(phase.status for phase in phases)
     return Plan(DEPLOY, PlanStrategy.SERIAL, status, tuple(phases))
-
-
-def _removal(
-    view: GangView,
-    phase: str,
-    records: tuple[TaskRecord, ...],
-    name_of: Callable[[TaskRecord], str],
-) -> Phase:
-    steps = _ended_steps(view, phase, records, name_of)
-    return phase_of(view, DEPLOY, phase, steps, PlanStrategy.SERIAL)
 
 
 def _ended_steps(
