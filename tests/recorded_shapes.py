@@ -35,10 +35,6 @@ class Ids:
         if self._live.setdefault(recorded, live) != live:
             raise Mismatch(f"{recorded} is {self._live[recorded]}, not {live}")
 
-    def unbind(self, recorded: str) -> None:
-        """Forget what ``recorded`` is, when it is bound."""
-        self._live.pop(recorded, None)
-
     def known(self, recorded: str) -> str | None:
         """Return the live id of ``recorded``."""
         return self._live.get(recorded)

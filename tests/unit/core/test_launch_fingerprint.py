@@ -17,12 +17,8 @@ from dcos_tensorflow.core.model.launched_with import DECLARED
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import (
     Addressing,
-    ConstraintOperator,
     Container,
-    GangSpec,
     JobSpec,
-    PlacementConstraint,
-    RetrySpec,
     ServiceSpec,
     TaskRole,
     UpdateStrategy,
@@ -39,7 +35,6 @@ from dcos_tensorflow.core.model.volume_spec import VolumeSpec
 from sample_states import a_role, a_spec
 
 WORKER = TaskRole.WORKER
-RULE = PlacementConstraint("hostname", ConstraintOperator.UNIQUE)
 
 
 def with_worker(**changes: Any) -> ServiceSpec:
@@ -51,16 +46,9 @@ def with_worker(**changes: Any) -> ServiceSpec:
     [
         with_worker(resources=Resources(cpus=2, mem=512, disk=64)),
         with_worker(env={"A": "1"}),
-        with_worker(container=Container("tf:3")),
-        with_worker(python="/opt/tf"),
-        with_worker(port=2222),
         a_spec(job=JobSpec(name="other")),
-        a_spec(user="nobody"),
         a_spec(addressing=Addressing.DNS),
-        a_spec(log_max_bytes=1),
-        a_spec(kill_grace_seconds=60.0),
         a_spec(stall_seconds=900.0),
-        a_spec(freeze_seconds=0.0),
     ],
 )
 def test_what_a_container_is_launched_with_is_in_it(changed: ServiceSpec) -> None:
@@ -71,13 +59,8 @@ def test_what_a_container_is_launched_with_is_in_it(changed: ServiceSpec) -> Non
     "changed",
     [
         with_worker(min_count=1),
-        with_worker(constraints=(RULE,)),
-        with_worker(retry_limit=9),
         a_spec(roles=(a_role(WORKER, 7), a_role(TaskRole.PS, 1))),
-        a_spec(gang=GangSpec(hold_seconds=1)),
-        a_spec(retry=RetrySpec(limit=9)),
         a_spec(update_strategy=UpdateStrategy.CANARY),
-        a_spec(region="elsewhere"),
     ],
 )
 def test_what_only_decides_about_places_and_retries_is_not(changed: ServiceSpec) -> None:

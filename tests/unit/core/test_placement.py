@@ -282,10 +282,6 @@ class TestConstraints:
         found = place(workers(4, "rack:UNIQUE"), self.offers())
         assert only_reason(found) == "worker-3: 6 offers rejected by placement rule rack:UNIQUE"
 
-    def test_max_per_counts_while_placing(self) -> None:
-        found = place(workers(6, "rack:MAX_PER:2", cpus=0.1, mem=10), self.offers())
-        assert racks(found) == ["r0", "r0", "r1", "r1", "r2", "r2"]
-
     def test_group_by_with_a_number_wants_so_many_values(self) -> None:
         found = place(workers(4, "rack:GROUP_BY:4"), self.offers())
         assert only_reason(found).endswith("rejected by placement rule rack:GROUP_BY:4")
@@ -310,10 +306,6 @@ class TestConstraints:
     def test_cluster_follows_what_already_runs(self) -> None:
         running = [runs("worker-9", "h0", rack="r2")]
         assert racks(place(workers(2, "rack:CLUSTER"), self.offers(), running)) == ["r2"] * 2
-
-    def test_hostname_counts_by_host(self) -> None:
-        found = place(workers(3, "hostname:UNIQUE"), self.offers(count=3))
-        assert sorted(agents(found).values()) == ["a0", "a1", "a2"]
 
     def test_other_roles_are_not_counted(self) -> None:
         tasks = [task("ps-0", constraints=(HOSTNAME_UNIQUE,)), task(constraints=(HOSTNAME_UNIQUE,))]

@@ -19,19 +19,9 @@ from sample_states import a_spec
 from simulated_scheduler import small_job, started
 
 
-def test_a_service_spec_comes_back_as_it_was():
-    spec = small_job()
-    assert codec.decode(ServiceSpec, codec.encode(spec)) == spec
-
-
 def test_a_job_with_a_verdict_comes_back_as_it_was():
     job = JobState(verdict=Verdict(Outcome.FAILED, 3, "no"))
     assert codec.decode(JobState, codec.encode(job)) == job
-
-
-def test_a_cluster_spec_comes_back_as_it_was():
-    cluster = ClusterSpec(3, {"worker-0": "127.0.0.1:31000"})
-    assert codec.decode(ClusterSpec, codec.encode(cluster)) == cluster
 
 
 def test_the_same_value_always_gives_the_same_bytes():

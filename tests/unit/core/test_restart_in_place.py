@@ -38,29 +38,14 @@ def restarted(scheduler):
 
 
 @pytest.mark.parametrize(("strategy", "fails", "who"), CASES)
-def test_exactly_these_start_again(strategy, fails, who):
+def test_exactly_these_start_again_where_they_are(strategy, fails, who):
     scheduler = a_gang(strategy)
+    before, seen = (task_ids(scheduler), scheduler.state.epoch), len(scheduler.decisions)
     fail_process(scheduler, fails)
     scheduler.run(10)
     assert scheduler.state.job.phase is JobPhase.RUNNING
     assert restarted(scheduler) == set(who.split())
-
-
-@pytest.mark.parametrize(("strategy", "fails", "who"), CASES)
-def test_containers_addresses_and_epoch_stay(strategy, fails, who):
-    scheduler = a_gang(strategy)
-    before = task_ids(scheduler), scheduler.state.epoch
-    fail_process(scheduler, fails)
-    scheduler.run(10)
     assert (task_ids(scheduler), scheduler.state.epoch) == before
-
-
-@pytest.mark.parametrize(("strategy", "fails", "who"), CASES)
-def test_no_offer_is_used_and_nothing_is_killed(strategy, fails, who):
-    scheduler = a_gang(strategy)
-    seen = len(scheduler.decisions)
-    fail_process(scheduler, fails)
-    scheduler.run(10)
     actions = [a for d in scheduler.decisions[seen:] for a in d.actions]
     assert not any(isinstance(a, Accept | Kill) for a in actions)
 
