@@ -24,7 +24,7 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.operator import uninstall
 from dcos_tensorflow.core.recovery import incidents, outcome, planned_changes, restarts, sidecars
-from dcos_tensorflow.core.recovery.gang_queries import down, is_quiet, listed, stays
+from dcos_tensorflow.core.recovery.gang_queries import down, is_quiet, listed, stays, still_running
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
 KILL_RETRY_SECONDS = 10.0
@@ -154,16 +154,11 @@ def _ending(gang: GangDraft) -> None:
         # ``core.operator.uninstall`` ends it, for all gangs together.
         return
     wanted = gang.service.state.told.evidence_wanted
-    if still_running(gang) or any(gang.now < until for until in wanted.values()):
+    if still_running(gang.view) or any(gang.now < until for until in wanted.values()):
         return
     verdict = gang.job.verdict
     end = f"{verdict.outcome}: {verdict.summary}" if verdict is not None else "ended"
     gang.enter(JobPhase.DONE, end)
-
-
-def still_running(gang: GangDraft) -> bool:
-    """Say whether a task runs that is to end and whose agent answers."""
-    return any(not stays(gang.view, name) for name in gang.tasks.having(Fact.CONTAINED))
 
 
 def _nothing(gang: GangDraft) -> None:

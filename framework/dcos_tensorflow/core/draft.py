@@ -130,7 +130,6 @@ class Draft:
         """Let nobody change what this draft has opened: the state leaves the step."""
         for gang in self.state.gangs.values():
             gang.tasks.close(self)
-            gang.tasks.forget_origin()
 
 
 class GangDraft:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.service_state import Maintenance, ServiceState, Uninstall
 from dcos_tensorflow.core.model.task import TaskRecord
 
@@ -29,8 +28,7 @@ STATUS_FIELDS = frozenset(
         "exit_summary",
     }
 )
-_INFO_FIELDS = tuple(f.name for f in fields(TaskRecord) if f.name not in STATUS_FIELDS)
-_STATUS_FIELDS = tuple(f.name for f in fields(TaskRecord) if f.name in STATUS_FIELDS)
+INFO_FIELDS = frozenset(f.name for f in fields(TaskRecord)) - STATUS_FIELDS
 
 
 @dataclass(frozen=True)
@@ -53,23 +51,3 @@ class KeptService:
             state.agent_failures,
             state.uninstall,
         )
-
-
-def info_of(record: TaskRecord) -> bytes:
-    """Return what does not change after a launch."""
-    return codec.encode({name: getattr(record, name) for name in _INFO_FIELDS})
-
-
-def status_of(record: TaskRecord) -> bytes:
-    """Return what changes."""
-    return codec.encode({name: getattr(record, name) for name in _STATUS_FIELDS})
-
-
-def same_info(one: TaskRecord, other: TaskRecord) -> bool:
-    """Say whether two records differ in nothing but what changes."""
-    return all(getattr(one, name) == getattr(other, name) for name in _INFO_FIELDS)
-
-
-def same_status(one: TaskRecord, other: TaskRecord) -> bool:
-    """Say whether two records are alike in all that changes."""
-    return all(getattr(one, name) == getattr(other, name) for name in _STATUS_FIELDS)

@@ -11,13 +11,7 @@ from typing import TypeVar
 
 from dcos_tensorflow.core.kept import codec, paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.kept.forms import (
-    KeptService,
-    info_of,
-    same_info,
-    same_status,
-    status_of,
-)
+from dcos_tensorflow.core.kept.forms import INFO_FIELDS, STATUS_FIELDS, KeptService
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -87,10 +81,12 @@ def _tasks(before: Gang | None, after: Gang) -> Iterator[Write]:
             yield Write(paths.task_info(name), None)
             yield Write(paths.task_status(name), None)
             continue
-        if old is None or not same_info(old, record):
-            yield Write(paths.task_info(name), info_of(record))
-        if old is None or not same_status(old, record):
-            yield Write(paths.task_status(name), status_of(record))
+        for path, part in (
+            (paths.task_info(name), INFO_FIELDS),
+            (paths.task_status(name), STATUS_FIELDS),
+        ):
+            if old is None or any(getattr(old, f) != getattr(record, f) for f in part):
+                yield Write(path, codec.encode({f: getattr(record, f) for f in part}))
 
 
 def _epoch(before: Gang | None, after: Gang) -> Iterator[Write]:

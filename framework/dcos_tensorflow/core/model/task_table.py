@@ -197,11 +197,6 @@ class TaskTable(Mapping[str, TaskRecord]):
         """Return how many live tasks an agent has."""
         return self._on_agent.get(agent_id, 0)
 
-    @property
-    def agents(self) -> Mapping[str, int]:
-        """Return agent id -> how many live tasks it has."""
-        return self._on_agent
-
     def changed_since(self, before: TaskTable) -> Iterable[str]:
         """Return the names whose records may differ from those in an earlier table, or are gone."""
         if self is before:
@@ -228,12 +223,9 @@ class TaskTable(Mapping[str, TaskRecord]):
         return copy
 
     def close(self, opener: object) -> None:
-        """Let nobody change this table any more."""
+        """Let nobody change this table any more, and let go of the one that it was opened from."""
         if self._opener is opener:
             self._opener = None
-
-    def forget_origin(self) -> None:
-        """Let go of the table that this one was opened from, so that no history is kept."""
         self._since = None
         self._touched = set()
 

@@ -28,7 +28,6 @@ from dcos_tensorflow.core.placement.constraints import depends_on_counts
 from dcos_tensorflow.core.placement.place import Placement, place
 from dcos_tensorflow.core.recovery import avoidance, sidecars
 from dcos_tensorflow.core.recovery.backoff import spread
-from dcos_tensorflow.core.recovery.causes import PORT_TAKEN
 from dcos_tensorflow.core.recovery.gang_queries import listed
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
 
@@ -210,7 +209,7 @@ def _port_salt(gang: GangDraft) -> str:
     It differs from instance to instance: clusters that share a machine do not know of each other.
     """
     state = gang.service.state
-    clashed = any(i.kind == PORT_TAKEN for i in gang.job.incidents)
+    clashed = volume_places.found_taken(gang.view)
     return f"{state.instance}/{state.attempt}" if clashed else state.instance
 
 

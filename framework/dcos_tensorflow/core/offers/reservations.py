@@ -186,9 +186,7 @@ def look_after(draft: Draft) -> None:
 def release_failed(draft: Draft, resource_ids: Iterable[str]) -> None:
     """Expect these to be offered again: the call that was to give them back did not succeed."""
     for resource_id in resource_ids:
-        found = draft.state.reservations.get(resource_id)
-        if found is not None:
-            _put(draft, replace(found, released_at=0.0, volume_only=False))
+        _note(draft, resource_id, released_at=0.0, volume_only=False)
 
 
 def left(state: ServiceState) -> tuple[Reservation, ...]:

@@ -122,7 +122,7 @@ def refusal(state: ServiceState, spec: ServiceSpec) -> str:
     wrong = illegal_mix(spec) or _changed_volume(state.spec, spec)
     if wrong:
         return wrong
-    over = [g.job.phase for g in state.gangs.values() if _is_over(g.job.phase)]
+    over = [g.job.phase for g in state.gangs.values() if g.job.is_over]
     if len(over) == len(state.gangs):
         return f"the job is {over[0]}: nothing of it can be changed any more"
     if rendered_strategy(spec) is not rendered_strategy(state.spec):
@@ -131,10 +131,6 @@ def refusal(state: ServiceState, spec: ServiceSpec) -> str:
             f" {rendered_strategy(spec)}: its checkpoints would not fit; stop the job first"
         )
     return ""
-
-
-def _is_over(phase: JobPhase) -> bool:
-    return phase is JobPhase.FINISHING or phase in ENDED_PHASES
 
 
 def _changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:

@@ -17,10 +17,9 @@ from dcos_tensorflow.core.model.controls import unreserve_key
 from dcos_tensorflow.core.model.events import UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import ServiceState, Uninstall
-from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.model.volume_spec import Reservation
 from dcos_tensorflow.core.offers import reservations
-from dcos_tensorflow.core.recovery.gang_queries import stays
+from dcos_tensorflow.core.recovery.gang_queries import still_running
 
 EXIT_INTERRUPTED = 130
 #: A call that failed is heard of by then (seconds).
@@ -79,11 +78,7 @@ def _is_overdue(draft: Draft) -> bool:
 def _is_something_left(draft: Draft) -> bool:
     """Say whether tasks run, volumes are reserved, or the master is not heard of."""
     state = draft.state
-    running = any(
-        not stays(view, name)
-        for view in state.views()
-        for name in view.tasks.having(Fact.CONTAINED)
-    )
+    running = any(still_running(view) for view in state.views())
     unheard = bool(state.framework_id) and not state.registered
     return running or unheard or bool(_still_reserved(state))
 

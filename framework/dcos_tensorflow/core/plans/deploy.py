@@ -143,7 +143,7 @@ def _member(view: GangView, name: str) -> Standing:
 
 
 def _deployed_member(view: GangView, name: str, record: TaskRecord | None) -> Standing:
-    goes_on = view.job.verdict is None and view.job.phase is not JobPhase.FINISHING
+    goes_on = not view.job.is_over
     if goes_on and name in view.job.membership.absent:
         return _absent(view, name)
     if goes_on and record is None:

@@ -150,6 +150,11 @@ def stays(view: GangView, name: str) -> bool:
     return bool(role and role.outlives_job) and not over
 
 
+def still_running(view: GangView) -> bool:
+    """Say whether a task runs that is to end and whose agent answers."""
+    return any(not stays(view, name) for name in view.tasks.having(Fact.CONTAINED))
+
+
 def is_idle(view: GangView) -> bool:
     """Say whether nothing trains because of the restart under way: its decider is stopped."""
     record = view.tasks.get(view.roster.decider)

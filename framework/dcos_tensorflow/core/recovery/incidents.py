@@ -300,7 +300,7 @@ def _open(gang: GangDraft, failure: Failure) -> bool:
         charged=failure.cause.charged,
         step=_credible(known_step(gang.view)),
     )
-    if known and known[-1].kind == causes.PEER_LOST and _concerns(gang, known[-1], failure):
+    if known and _is_effect_of(gang, known[-1], failure):
         # The effect was seen before its cause: it is one incident.
         effect = known[-1]
         incident = _with_collateral(
@@ -311,8 +311,10 @@ def _open(gang: GangDraft, failure: Failure) -> bool:
     return _note(gang, incident, failure)
 
 
-def _concerns(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
-    return _is_open(gang, incident) and failure.began_at <= incident.at
+def _is_effect_of(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
+    """Say whether an incident that was seen before is the effect of this failure."""
+    is_effect = incident.kind == causes.PEER_LOST and failure.began_at <= incident.at
+    return is_effect and _is_open(gang, incident)
 
 
 def _is_open(gang: GangDraft, incident: Incident) -> bool:

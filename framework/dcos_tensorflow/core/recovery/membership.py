@@ -28,7 +28,8 @@ def who_must_know(
     if not changed or not before:
         return ()
     strategy, everybody = strategy_of(view), tuple(n for n in view.roster.names if n in after)
-    count_changed = any(_is_ps(n) and (n in before) != (n in after) for n in changed)
+    servers = {n for n in changed if split_task_name(n)[0] is TaskRole.PS}
+    count_changed = any((n in before) != (n in after) for n in servers)
     if count_changed and strategy is not Strategy.INDEPENDENT:
         # Variables are laid out over the ps by their number: everybody must agree on it.
         return everybody
@@ -37,10 +38,6 @@ def who_must_know(
     if strategy is not Strategy.INDEPENDENT:
         chosen |= _shifted(before, after)
     return tuple(name for name in everybody if name in chosen)
-
-
-def _is_ps(name: str) -> bool:
-    return split_task_name(name)[0] is TaskRole.PS
 
 
 def _shifted(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
