@@ -40,7 +40,7 @@ def test_an_incident_keeps_the_first_names_of_its_collateral_and_their_number():
     everybody_dies(scheduler)
     (incident,) = scheduler.state.job.incidents
     assert len(incident.collateral) == COLLATERAL_NAMES
-    assert incident.collateral_count == MEMBERS - 1
+    assert len(incident.collateral) + incident.more_collateral == MEMBERS - 1
 
 
 def test_the_record_of_the_job_has_room_for_hours_of_preemptions():

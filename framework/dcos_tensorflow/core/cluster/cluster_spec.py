@@ -1,7 +1,7 @@
 """The ClusterSpec of one epoch, rendered per strategy and per task.
 
-``core.recovery.restarts`` makes a :class:`ClusterSpec`; who launches a task (``launch``) or orders
-its runner (``orders``), and the API's view of it, ask here what the task is to be told:
+``core.recovery.restarts`` makes a :class:`ClusterSpec`; launches (``launch``), orders to runners
+(``orders``) and the API's view of a task ask here what the task is to be told:
 ``TF_CONFIG``, the definition of a ``tf.compat.v1.train.Server``, whose ports to wait for, which
 part of the data to read. Nothing here places a task or reads a resource; what is rendered depends
 on the spec and the addresses alone.
@@ -73,6 +73,21 @@ def rendered_strategy(spec: ServiceSpec) -> Strategy:
     has_chief = _count(spec, TaskRole.CHIEF) > 0
     has_worker = _count(spec, TaskRole.WORKER) + _count(spec, TaskRole.GPU_WORKER) > 0
     return Strategy.PARAMETER_SERVER if has_chief and has_worker else Strategy.BETWEEN_GRAPH
+
+
+def recovery_strategy(spec: ServiceSpec, seen: str) -> Strategy:
+    """Return the strategy whose restart sets apply; never AUTO.
+
+    A ClusterSpec is rendered before anybody has seen the job's code. Recovery knows more: with AUTO
+    it goes by what a task runner has ``seen`` in the code, where it recognised something.
+    """
+    rendered = rendered_strategy(spec)
+    if spec.strategy is not Strategy.AUTO or rendered is Strategy.INDEPENDENT or not seen:
+        return rendered
+    try:
+        return Strategy(seen)
+    except ValueError:
+        return rendered
 
 
 def illegal_mix(spec: ServiceSpec) -> str | None:

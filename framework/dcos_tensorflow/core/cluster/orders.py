@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dcos_tensorflow.core.cluster.cluster_spec import runner_cluster
-from dcos_tensorflow.core.cluster.strategy import recovery_strategy
+from dcos_tensorflow.core.cluster.cluster_spec import recovery_strategy, runner_cluster
 from dcos_tensorflow.core.model.job import STOPPED_PHASES
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy

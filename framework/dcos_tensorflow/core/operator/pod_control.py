@@ -47,7 +47,7 @@ def rule_pod(state: ServiceState, command: PodCommand) -> Ruling:
 def _let_go(controls: Controls, old: Names) -> Ruling:
     """Wait no more for attempts that were given up and may still run.
 
-    By their ids alone: a person who asks for ``replace`` of a task does not mean to have two of it.
+    By their ids alone: a person that replaces a task by name does not mean to have two of it.
     """
     why = f"nobody waits for the end of {', '.join(old)} any more"
     let_go = tuple(dict.fromkeys((*controls.let_go, *old)))

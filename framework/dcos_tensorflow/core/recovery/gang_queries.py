@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from dcos_tensorflow.core.cluster.cluster_spec import address_of
-from dcos_tensorflow.core.cluster.strategy import recovery_strategy
+from dcos_tensorflow.core.cluster.cluster_spec import address_of, recovery_strategy
 from dcos_tensorflow.core.model.controls import DECOMMISSION
 from dcos_tensorflow.core.model.job import STOPPED_PHASES, Outcome
 from dcos_tensorflow.core.model.report import step_of
