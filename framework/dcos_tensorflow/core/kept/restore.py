@@ -141,6 +141,7 @@ def _gangs(values: Mapping[str, bytes], spec: ServiceSpec, now: float) -> dict[s
         if len(parts := path.split("/")) == 3 and parts[0] == paths.TASKS and parts[2] == "TaskInfo"
     ]
     found = {}
+    # A record does not say which gang it is of: the one gang of a service has them all.
     for name in names or [MAIN]:
         job = _kept(JobState, values, paths.job(name)) or JobState()
         epoch = _kept(ClusterSpec, values, paths.epoch(name))
