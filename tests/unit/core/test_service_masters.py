@@ -47,14 +47,6 @@ def test_a_restarted_scheduler_carries_on_with_the_tasks_that_run():
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
-def test_retries_and_back_off_survive_a_restart():
-    scheduler = started()
-    fail(scheduler, "worker-1")
-    before = scheduler.state.job
-    scheduler.restart()
-    assert scheduler.state.job == before
-
-
 def test_an_unreachable_member_restarts_the_gang_and_is_killed_when_it_comes_back():
     scheduler = started()
     cluster = scheduler.cluster
