@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TaskState
@@ -94,4 +95,19 @@ def test_what_fails_after_a_restart_is_no_late_cause_of_it():
     assert incidents(scheduler) == [
         ("worker-1", "peer lost", False, ()),
         ("worker-0", "failed", True, ()),
+    ]
+
+
+def test_a_failure_that_was_charged_is_not_charged_again_when_its_agent_is_lost_later():
+    scheduler = started(training(Strategy.PARAMETER_SERVER))
+    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.PAUSE))
+    fail_process(scheduler, "ps-1", "user_error", 1)
+    scheduler.run(30)
+    fail_process(scheduler, "ps-0", "peer_lost", 1)
+    scheduler.cluster.report(scheduler.cluster.id_of("ps-1"), TaskState.UNREACHABLE)
+    scheduler.run(3)
+    assert scheduler.state.tasks["ps-1"].state is TaskState.UNREACHABLE
+    assert [(task, charged) for task, _, charged, _ in incidents(scheduler)] == [
+        ("ps-1", True),
+        ("ps-0", False),
     ]
