@@ -27,6 +27,9 @@ from dcos_tensorflow.task.exit_analysis import (
 )
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
 
+#: What command line and the wrapper's own variable may have of all that Linux passes to a process.
+COMMAND_BYTES = 3 * contract.VARIABLE_BYTES
+
 
 @dataclass(frozen=True)
 class Preparation:
@@ -52,6 +55,7 @@ class Preparation:
             python_path=self.found.python_path,
             python=sys.executable,
             mark=self.mark,
+            room=os.sysconf("SC_ARG_MAX") - COMMAND_BYTES,
         )
         command, more = command_line.user_command(
             self.spec,
