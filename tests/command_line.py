@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 NEWEST = "2.21.0"
 OLD = "2.15.1"
+#: The oldest and the newest that are supported, and each change of Keras; ``make soak`` has all.
+SUPPORTED = ("2.12.1", OLD, "2.16.2", "2.19.1", NEWEST)
 
 #: A job's command: run until the test touches ``finish`` among the checkpoints.
 UNTIL_FINISH = "until test -e $CHECKPOINT_DIR/finish; do sleep 0.1; done"

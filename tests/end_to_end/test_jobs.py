@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import EXAMPLES, NEWEST, OLD, accuracy_in, both
+from command_line import EXAMPLES, NEWEST, OLD, SUPPORTED, accuracy_in, both
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
 
@@ -40,6 +40,18 @@ def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, versio
     name = f"{example}-{version}".replace("_", "-").replace(".", "-")
     arguments = run_arguments(example, name, tensorflow(version), "--set", setting)
     ended = local_cluster(*arguments, timeout=300)
+    assert ended.code == 0, ended.out[-4000:]
+    assert accuracy_in(ended.out) > 0.9
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize("example", ["digits", "tf1_script", "parameter_server", "multi_worker"])
+def test_an_example_trains_with_every_supported_version(
+    local_cluster, tensorflow, example, version
+):
+    name = f"every-{example}-{version}".replace("_", "-").replace(".", "-")
+    ended = local_cluster(*run_arguments(example, name, tensorflow(version)), timeout=300)
     assert ended.code == 0, ended.out[-4000:]
     assert accuracy_in(ended.out) > 0.9
 
