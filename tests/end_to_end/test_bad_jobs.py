@@ -286,7 +286,8 @@ def test_code_that_is_not_python_is_told_with_its_line(command_line, module):
 def test_an_error_at_import_is_told_by_its_last_line(local_cluster, module):
     ended = local_cluster("run", module("import collections\ncollections.nonsense\n"))
     line = "AttributeError: module 'collections' has no attribute 'nonsense'"
-    says(ended, 1, f"with exit code 1: {line} (0 retries are used up)", f"  | {line}")
+    told = f"{line} (train.py, line 2) (before the first step, in all tasks that run the code"
+    says(ended, 1, f"with exit code 1: {told}", f"  | {line}")
 
 
 def test_the_exit_code_is_that_of_the_process_after_its_retries(local_cluster, job, tmp_path):
