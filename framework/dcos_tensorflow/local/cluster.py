@@ -319,7 +319,7 @@ class EmbeddedCluster:
                 self.core.stream_closed(stream_id, self.now())
                 self.settle()
 
-    def operator_call(self, body: bytes, principal: str | None) -> Reply:
+    def operator_call(self, body: bytes) -> Reply:
         """Answer ``POST /api/v1``."""
         with self.lock:
             self.interference.call_begins(body)
