@@ -45,6 +45,12 @@ def test_agents_have_addresses_and_ports_of_their_own(tmp_path):
     assert all(a.ports[1] < b.ports[0] for a, b in itertools.pairwise(found))
 
 
+def test_many_agents_share_the_ports_that_there_are(tmp_path):
+    found = agents(AgentWishes(agents=250), tmp_path)
+    assert all(a.ports[0] < a.ports[1] < b.ports[0] for a, b in itertools.pairwise(found))
+    assert found[-1].ports[1] <= 65535
+
+
 def test_a_cluster_of_one_service_keeps_off_the_ports_of_local_up():
     assert all(12000 <= ports_of(f"job-{number}") < 31000 for number in range(300))
 
