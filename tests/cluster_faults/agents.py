@@ -6,9 +6,10 @@ import signal
 from collections.abc import Callable
 
 from cluster_faults.disturbance import Disturbance
-from cluster_faults.processes import kill_from_top, signal_tree
+from cluster_faults.processes import descendants, kill_from_top, signal_tree
 from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.machine.process_tree import descendants, signal_process
+from dcos_tensorflow.local.machine.process_tree import signal_process
+from dcos_tensorflow.local.master import membership
 
 
 class FaultError(Exception):
@@ -129,7 +130,7 @@ class AgentFaults:
             cluster.agents[agent].crash()
             self._disturbance.freeze(agent)
             if self._disturbance.reaches(agent):
-                cluster.core.agent_disconnected(agent, cluster.now())
+                membership.disconnected(cluster.core.desk, agent, cluster.now())
             cluster.settle()
 
     def restart_agent(self, agent: int) -> None:

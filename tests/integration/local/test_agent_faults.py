@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cluster_faults import FaultError, FaultyCluster
-from dcos_tensorflow.local.machine.process_tree import descendants
+from cluster_faults.processes import descendants
 from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import Scheduler, task
 from waiting import eventually, stays
