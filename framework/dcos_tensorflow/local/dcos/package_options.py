@@ -10,7 +10,8 @@ from typing import Any
 
 from dcos_tensorflow.local.dcos.errors import CosmosError
 from dcos_tensorflow.options import OptionProblem
-from dcos_tensorflow.package.cosmos import Violation, defaults, merge, violations
+from dcos_tensorflow.package.cosmos import Violation, violations
+from dcos_tensorflow.plugin.update_check import defaults, merge
 
 Json = dict[str, Any]
 
