@@ -46,16 +46,12 @@ def up(
     port: int = 0,
     program: str = _PROGRAM,
 ) -> ClusterStatus:
-    """Start a cluster in the background, or return the one that runs there already.
+    """Start a cluster in the background, or return the one that runs in ``state_dir`` already.
 
-    Args:
-        state_dir: made when missing; one cluster for each.
-        agents: each with an address and ports of its own: a port can be had once on a machine.
-        port: of the master, 0 for a free one.
-        program: what ``python -m`` is given, when it is to ``serve`` another kind of cluster.
-
-    Raises:
-        BackgroundProcessError: it did not answer in time or ended; the text has the end of its log.
+    Each agent has an address and ports of its own: the machine has a port only once. Port 0 of the
+    master is a free one. ``program`` is what ``python -m`` is given, to ``serve`` another kind of
+    cluster. Raises BackgroundProcessError when it did not answer in time or ended, with the end of
+    its log.
     """
     state_dir = Path(state_dir).resolve()
     state_dir.mkdir(parents=True, exist_ok=True)
@@ -106,8 +102,7 @@ def running_master(state_dir: Path) -> str | None:
 def down(state_dir: Path) -> bool:
     """End the cluster and all its tasks; say whether there was one.
 
-    Raises:
-        BackgroundProcessError: it is still there.
+    Raises BackgroundProcessError when it is still there.
     """
     return _background(Path(state_dir).resolve()).down(STOP_SECONDS)
 

@@ -19,8 +19,7 @@ Json = dict[str, Any]
 def resolved(schema: Json | None, options: Json | None) -> Json:
     """Return the whole options.
 
-    Raises:
-        CosmosError: JsonSchemaMismatch, which names each wrong option in message and data.
+    Raises CosmosError, JsonSchemaMismatch, which names each wrong option in message and data.
     """
     if schema is None:
         if options:

@@ -38,11 +38,7 @@ class FetchError(Exception):
 
 
 def fetch(uris: Iterable[Mapping[str, Any]], sandbox: str) -> None:
-    """Bring every URI into ``sandbox``.
-
-    Raises:
-        FetchError: one could not be brought; the rest was not tried.
-    """
+    """Bring every URI into ``sandbox``. Raises FetchError; the rest was not tried then."""
     for uri in uris:
         try:
             _fetch_one(uri, sandbox)
@@ -98,8 +94,7 @@ def _bring(source: str, target: str) -> None:
 def save(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
     """Write the whole body of a response to an empty file.
 
-    Raises:
-        OSError: the connection broke. Python itself notices that of chunked bodies only.
+    Raises OSError when the connection broke. Python itself notices that of chunked bodies only.
     """
     shutil.copyfileobj(response, out)
     told = response.headers.get("Content-Length")

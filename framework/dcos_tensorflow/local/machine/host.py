@@ -84,11 +84,7 @@ class Host:
         self._thread.start()
 
     def start(self, container_id: str, sandbox: str, spec: Mapping[str, Any]) -> int:
-        """Start an executor in a new sandbox; return its process id.
-
-        Raises:
-            OSError: the sandbox or the process could not be made.
-        """
+        """Start an executor in a new sandbox; return its process id. Raises OSError."""
         os.makedirs(sandbox, exist_ok=True)
         for name in ("stdout", "stderr"):
             Path(sandbox, name).touch()
