@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -128,8 +129,9 @@ class LocalDcos:
         config = self._config
         folder = config.folder / "services" / app.app_id.strip("/").replace("/", "__")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        secrets = config.folder / "secrets"
         return this_machine.variables(
-            app, config.master, folder, config.pythons, config.folder / "secrets"
+            app, config.master, folder, config.pythons, secrets, own_python=sys.executable
         )
 
 

@@ -19,6 +19,8 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
+#: What it brings: the schemes of URIs, empty for a path.
+SCHEMES = ("", "file", "http", "https")
 #: Seconds without a byte until a download has failed.
 _STALLED_SECONDS = 60.0
 # The endings that Mesos unpacks (src/launcher/fetcher.cpp).
@@ -71,8 +73,13 @@ def _base_name(source: str) -> str:
     return name
 
 
+def scheme_of(source: str) -> str:
+    """Return the scheme of a URI in lower case, empty for a path."""
+    return source.partition("://")[0].strip().lower() if "://" in source else ""
+
+
 def _bring(source: str, target: str) -> None:
-    scheme = source.partition("://")[0].lower() if "://" in source else ""
+    scheme = scheme_of(source)
     if scheme in ("http", "https", "ftp", "ftps"):
         if scheme.startswith("ftp"):
             raise FetchError(f"Not supported by the embedded cluster: {scheme}:// ('{source}')")
