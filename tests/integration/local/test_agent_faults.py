@@ -6,7 +6,6 @@ import signal
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -376,7 +375,7 @@ def test_agent_that_does_not_come_back_to_a_new_master_is_unreachable(
     make_cluster: MakeCluster,
 ) -> None:
     cluster = make_cluster()
-    cluster.timing = replace(cluster.timing, agent_reregister_timeout=0.3)
+    cluster.faults.reregister_seconds = 0.3
     with Scheduler(cluster.master) as scheduler:
         agent_id = started(scheduler)["agent_id"]["value"]
         cluster.faults.partition_agent(0)
