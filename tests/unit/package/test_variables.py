@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.options import Options, OptionsError, load
@@ -95,7 +95,6 @@ def with_package_defaults(wanted: Options) -> dict[str, Any]:
 
 
 @given(wanted=valid_options())
-@settings(max_examples=40, deadline=None)
 def test_any_valid_options_arrive_as_they_were_given(package: Package, wanted: Options) -> None:
     assert arrived(package, wanted).model_dump() == with_package_defaults(wanted)
 
