@@ -126,7 +126,7 @@ class TestStop:
     ) -> None:
         source.current = running()
         client = client_of()
-        client.base_url = "http://127.0.0.1"
+        client.http.base_url = "http://127.0.0.1"
 
         assert client.post("/v1/job/stop", headers={"host": host}).status_code == status
 
@@ -135,7 +135,7 @@ class TestStop:
     ) -> None:
         source.current = running()
         client = client_of(token=TOKEN)
-        client.base_url = "http://127.0.0.1"
+        client.http.base_url = "http://127.0.0.1"
         headers = {b"host": b"dcos.example.com", b"authorization": f"Bearer {TOKEN}".encode()}
 
         assert client.post("/v1/job/stop", headers=headers).status_code == 200
