@@ -15,6 +15,7 @@ from lzma import LZMAError
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.local.machine import tar_archives
 
 #: What the Mesos fetcher unpacks by itself (Mesos docs, "Fetcher").
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
@@ -43,6 +44,8 @@ LEFT_OUT = frozenset(
 
 #: More than this is data, which every task would fetch and unpack again.
 MAX_BYTES = 1_000_000_000
+
+_BROKEN = (tarfile.TarError, zlib.error, LZMAError)
 
 #: Zip files begin in 1980; a fixed time keeps the bytes the same.
 _TIME = (1980, 1, 1, 0, 0, 0)
@@ -86,15 +89,15 @@ def unpack(source: Path, target: Path) -> None:
             with zipfile.ZipFile(source) as archive:
                 archive.extractall(target)
         else:
-            with tarfile.open(source) as archive:
-                archive.extractall(target, filter="data")
+            tar_archives.unpack(source, str(target), "data")
     except (zipfile.BadZipFile, tarfile.ReadError) as error:
         kind = "zip file" if is_zip else "tar archive"
         raise UsageError(
             f"service.job_url: {source} is not a {kind} that can be read, whatever its name says."
         ) from error
-    # RuntimeError: a zip that asks for a password. NotImplementedError: an unknown compression.
-    except (OSError, EOFError, RuntimeError, tarfile.TarError, zlib.error, LZMAError) as error:
+    # RuntimeError: a zip that asks for a password, or (NotImplementedError) an unknown compression.
+    # KeyError: a link to what the archive does not hold.
+    except (OSError, EOFError, RuntimeError, KeyError, *_BROKEN) as error:
         raise UsageError(f"service.job_url: {source} cannot be unpacked: {error}.") from error
 
 
