@@ -21,7 +21,17 @@ from dcos_tensorflow.core.plans.removal import decommission_plan, uninstall_plan
 
 def plans(view: GangView) -> Mapping[str, Plan]:
     """Return every plan of the service by name, in the order in which they are listed."""
-    found = {DEPLOY: deploy_plan(view), RECOVERY: recovery_plan(view)}
+    found = dict(work(view))
+    found[DEPLOY] = deploy_plan(view)
+    return found
+
+
+def work(view: GangView) -> Mapping[str, Plan]:
+    """Return every plan as far as there is something to do, or was: what verbs act upon.
+
+    An update that was refused is no work.
+    """
+    found = {DEPLOY: _deploy_work(view), RECOVERY: recovery_plan(view)}
     if view.service.uninstall.asked:
         return found
     if is_updating(view):
@@ -38,13 +48,16 @@ def deploy_plan(view: GangView) -> Plan:
     ``update status`` shows ``deploy``. So does an update that was refused: the plan has errors
     until options are asked for that can be had.
     """
-    if view.service.uninstall.asked:
-        return uninstall_plan(view)
-    plan = update_plan(view, DEPLOY) if shows_update(view) else deploy.deploy_plan(view)
-    refused = view.service.told.why_not_updated
-    if not refused:
+    plan, refused = _deploy_work(view), view.service.told.why_not_updated
+    if not refused or view.service.uninstall.asked:
         return plan
     return replace(plan, status=Status.ERROR, errors=(refused, *plan.errors))
+
+
+def _deploy_work(view: GangView) -> Plan:
+    if view.service.uninstall.asked:
+        return uninstall_plan(view)
+    return update_plan(view, DEPLOY) if shows_update(view) else deploy.deploy_plan(view)
 
 
 def shows_update(view: GangView) -> bool:
