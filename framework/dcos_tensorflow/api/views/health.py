@@ -48,6 +48,8 @@ def health(state: ServiceState | None, leader: str = "") -> tuple[Health, list[s
     if not state.registered:
         return Health.INITIALIZING, ["not registered with a Mesos master"]
     known = plans(state.view())
+    if state.told.why_not_updated:
+        return Health.DEGRADED, [state.told.why_not_updated]
     for name, pending, starting in (
         (DEPLOY, Health.DEPLOYING_PENDING, Health.DEPLOYING_STARTING),
         (RECOVERY, Health.RECOVERING_PENDING, Health.RECOVERING_STARTING),

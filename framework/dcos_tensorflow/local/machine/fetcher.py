@@ -12,12 +12,13 @@ import http.client
 import os
 import shutil
 import stat
-import tarfile
 import urllib.parse
 import urllib.request
 import zipfile
 from collections.abc import Iterable, Mapping
 from typing import IO, Any
+
+from dcos_tensorflow.local.machine import tar_archives
 
 #: What it brings: the schemes of URIs, empty for a path.
 SCHEMES = ("", "file", "http", "https")
@@ -27,12 +28,6 @@ _STALLED_SECONDS = 60.0
 _TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 _ZIP_ENDINGS = (".zip",)
 _GZIP_ENDINGS = (".gz",)
-
-
-_FAILURES = (
-    *(OSError, ValueError, EOFError),
-    *(tarfile.TarError, zipfile.BadZipFile, http.client.HTTPException),
-)
 
 
 class FetchError(Exception):
@@ -46,8 +41,15 @@ def fetch(uris: Iterable[Mapping[str, Any]], sandbox: str) -> None:
             _fetch_one(uri, sandbox)
         except FetchError:
             raise
-        except _FAILURES as error:
-            raise FetchError(f"Failed to fetch '{uri['value']}': {error}") from error
+        except Exception as error:
+            # Archives fail in more ways than their modules name: a password that is asked for, a
+            # link to nothing, a compression that is unknown, streams that are cut.
+            raise FetchError(f"Failed to fetch '{uri['value']}': {_told(error)}") from error
+
+
+def _told(error: Exception) -> str:
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return text or type(error).__name__
 
 
 def _fetch_one(uri: Mapping[str, Any], sandbox: str) -> None:
@@ -112,8 +114,7 @@ def save(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
 def _unpack(path: str, sandbox: str) -> None:
     lowered = path.lower()
     if lowered.endswith(_TAR_ENDINGS):
-        with tarfile.open(path) as archive:
-            archive.extractall(sandbox, filter="tar")
+        tar_archives.unpack(path, sandbox, "tar")
     elif lowered.endswith(_ZIP_ENDINGS):
         _unzip(path, sandbox)
     elif lowered.endswith(_GZIP_ENDINGS):
