@@ -8,6 +8,7 @@ import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import Strategy, TaskRole, UpdateStrategy
 from dcos_tensorflow.core.operator.plan_control import rule
 from dcos_tensorflow.core.operator.rulings import Answer
@@ -20,6 +21,7 @@ from simulated_scheduler import (
     Scheduler,
     fail,
     fail_process,
+    lose_agent_of,
     room_for_one_each,
     started,
     starts,
@@ -481,3 +483,22 @@ def test_a_paused_recovery_plan_holds_a_restart_back_and_resuming_lets_it_go():
     scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.RESUME))
     scheduler.run(10)
     assert scheduler.cluster.runner("worker-1").state == "running"
+
+
+def test_members_left_behind_by_a_scale_in_end_at_once_when_they_return_to_a_larger_gang():
+    cluster = Cluster(2, Resources(cpus=8, mem=9000, disk=1000))
+    scheduler = started(training(MWMS, ps=0, chief=0, worker=3), cluster)
+    left = task_ids(scheduler)
+    agent = lose_agent_of(scheduler, "worker-2")
+    (other,) = set(cluster.agents) - {agent}
+    cluster.lose(other)
+    scheduler.run(30)
+    change(scheduler, count=1)
+    cluster.bring_back(other)
+    scheduler.run(30)
+    change(scheduler, count=3)
+    cluster.bring_back(agent)
+    scheduler.run(5)
+    assert not any(cluster.tasks[task_id].alive for task_id in left.values())
+    settle(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
