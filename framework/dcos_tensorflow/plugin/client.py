@@ -45,6 +45,22 @@ class Answer:
             ) from None
 
 
+class _OwnRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects; the token goes along within the cluster's own address only."""
+
+    def redirect_request(self, req: Any, *more: Any) -> Any:
+        """Return the request for where a redirect leads."""
+        following = super().redirect_request(req, *more)
+        if following is not None and _origin(following.full_url) != _origin(req.full_url):
+            following.remove_header("Authorization")
+        return following
+
+
+def _origin(url: str) -> Tuple[str, str]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
 class Cluster:
     """A DC/OS cluster as the ``dcos`` command describes it, and one service on it."""
 
@@ -161,6 +177,7 @@ class Cluster:
 
     def _open_with(self, environ: Mapping[str, str]) -> urllib.request.OpenerDirector:
         handlers: Tuple[urllib.request.BaseHandler, ...] = (
+            _OwnRedirects(),
             urllib.request.HTTPSHandler(context=_tls(environ)),
         )
         if urllib.parse.urlsplit(self._url).hostname in _LOCAL:
