@@ -75,7 +75,7 @@ def started_by_marathon(
     settings = collect(None, seen, _flags(arguments))
     if daemon.UNINSTALL_VARIABLE in seen:
         settings = settings.with_value("uninstall", True, "the variable of an uninstall")
-    loaded = daemon.read_options(None, (), settings, seen)
+    loaded = daemon.of_package(daemon.given_options(None, (), settings, seen), seen)
     directory = WorkDirectory(Path(settings["work_dir"])).service(loaded.service.name)
     prepared = (
         prepare_uninstall(loaded, directory)

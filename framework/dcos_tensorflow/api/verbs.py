@@ -205,6 +205,20 @@ def check_update(state: ServiceState, spec: ServiceSpec) -> Reply:
     return Reply(reply.status, reply.body)
 
 
+def lays_over(query: Mapping[str, str]) -> bool:
+    """Say whether the options in a body are laid over those in force. Raises BadRequest."""
+    word = query.get("merge", "false")
+    if word not in ("true", "false"):
+        raise BadRequest(f"merge must be true or false, not {word[:50]!r}")
+    return word == "true"
+
+
+def options_not_known() -> Reply:
+    """Answer that there is nothing to lay options over."""
+    why = "this scheduler does not know the options in force as they were given: give all of them"
+    return Reply(409, {"message": why})
+
+
 def options_in(body: bytes) -> Mapping[str, Any]:
     """Return the options in a body. Raises BadRequest when they are no JSON object."""
     plain = parsed(body, "the options, a JSON object")

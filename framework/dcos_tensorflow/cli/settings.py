@@ -17,13 +17,16 @@ from typing import Any, TypeVar
 import click
 
 from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.secret_file import secret_in
+from dcos_tensorflow.cli.services.api_address import API_VARIABLE, IN_CLEAR_VARIABLE
+from dcos_tensorflow.cli.work_directory import HOME_VARIABLE
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
 from dcos_tensorflow.state.errors import BadStateUrl
 from dcos_tensorflow.state.urls import parse_state_url
 
 PREFIX = "DCOS_TENSORFLOW_"
 #: Variables with the prefix that are no setting of the scheduler.
-OTHER_VARIABLES = frozenset({"DCOS_TENSORFLOW_HOME"})
+OTHER_VARIABLES = frozenset({HOME_VARIABLE, API_VARIABLE, IN_CLEAR_VARIABLE})
 
 
 def _text(value: Any) -> str:
@@ -236,7 +239,7 @@ class Settings:
         if self.values[name]:
             return str(self.values[name])
         path = self.values[f"{name}_file"]
-        return _secret_in(path, self.origin(f"{name}_file")) if path else ""
+        return secret_in(path, self.origin(f"{name}_file")) if path else ""
 
 
 def collect(file: Path | None, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
@@ -327,20 +330,3 @@ def _check_together(settings: Settings) -> None:
         raise UsageError(
             f"{settings.origin('api_host')}: {error} (--api-token-file, --api-open)"
         ) from error
-
-
-def _secret_in(path: str, origin: str) -> str:
-    """Return the secret in a file: its text, or ``secret`` of a Mesos credential in JSON."""
-    try:
-        text = Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{origin}: {path} cannot be read: {error}.") from error
-    try:
-        document = json.loads(text)
-    except ValueError:
-        document = None
-    if isinstance(document, dict):
-        text = str(document.get("secret", ""))
-    if not text or "\n" in text:
-        raise UsageError(f"{origin}: {path} must hold one line, the secret, and nothing else.")
-    return text

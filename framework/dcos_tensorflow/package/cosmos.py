@@ -15,7 +15,7 @@ from typing import Any
 
 import jsonschema
 
-from dcos_tensorflow.options import OptionProblem, OptionsError
+from dcos_tensorflow.options import OptionProblem, OptionsError, merge
 from dcos_tensorflow.options.document import shown
 from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.package.mustache import TemplateError, render
@@ -110,16 +110,6 @@ def defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
         elif "properties" in below:
             found[name] = defaults(below)
     return found
-
-
-def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``over`` laid over ``under``: objects are merged, everything else is replaced."""
-    merged = dict(under)
-    for name, value in over.items():
-        below = merged.get(name)
-        both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        merged[name] = merge(below, value) if both else value  # type: ignore[arg-type]
-    return merged
 
 
 def violations(schema: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[Violation, ...]:

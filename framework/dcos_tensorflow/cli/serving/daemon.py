@@ -31,7 +31,7 @@ from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config, 
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
-from dcos_tensorflow.options import Options, effective, load
+from dcos_tensorflow.options import Options, as_given, effective, load
 from dcos_tensorflow.options.images import with_images
 from dcos_tensorflow.package import variables
 
@@ -49,9 +49,10 @@ class _Ended(BaseException):
 
 def serve(options_file: Path | None, overrides: Sequence[str], settings: Settings) -> int:
     """Serve the job until a signal comes; return the exit code. Raises CliError, OptionsError."""
-    options = read_options(options_file, overrides, settings, os.environ)
-    given = Path(settings["work_dir"]) if settings["work_dir"] else None
-    work = work_directory(given, os.environ)
+    given = given_options(options_file, overrides, settings, os.environ)
+    options = of_package(given, os.environ)
+    folder = Path(settings["work_dir"]) if settings["work_dir"] else None
+    work = work_directory(folder, os.environ)
     directory = work.service(options.service.name)
     local = bool(settings["local"])
     with ExitStack() as stack:
@@ -82,9 +83,10 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
             directory,
             effective(options),
             local=local,
+            given=as_given(given),
             check_cluster=embedded.check_of(cluster, settings["master"]),
             spec_of=lambda changed: respecified(
-                _of_package(changed, os.environ), directory, os.environ, prepared.spec, local=local
+                of_package(changed, os.environ), directory, os.environ, prepared.spec, local=local
             ),
         )
         try:
@@ -98,7 +100,7 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
             return 0
 
 
-def read_options(
+def given_options(
     file: Path | None, overrides: Sequence[str], settings: Settings, environ: Mapping[str, str]
 ) -> Options:
     """Return the options of the file, or of the OPTION__* variables that a package's app has."""
@@ -114,11 +116,10 @@ def read_options(
             "Which options? Name the file as an argument, as options in the --config file, or"
             f" in DCOS_TENSORFLOW_OPTIONS, or give them in {variables.PREFIX}* variables."
         )
-    options = load(variables.options_in(environ) if file is None else file, overrides=overrides)
-    return _of_package(options, environ)
+    return load(variables.options_in(environ) if file is None else file, overrides=overrides)
 
 
-def _of_package(options: Options, environ: Mapping[str, str]) -> Options:
+def of_package(options: Options, environ: Mapping[str, str]) -> Options:
     """Return the options with what a package's app says beside them."""
     options = with_images(options, variables.images_in(environ))
     return variables.with_group_role(options, environ)

@@ -53,7 +53,7 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.options import effective, load
+from dcos_tensorflow.options import as_given, effective, load
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,7 @@ def run(request: RunRequest) -> int:
             directory,
             effective(options),
             local=request.local,
+            given=as_given(options),
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
             spec_of=lambda changed: respecified(
                 changed, directory, os.environ, prepared.spec, local=request.local

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.api.access import is_loopback
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.metrics import Metrics
 from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
@@ -33,6 +32,7 @@ from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
 from dcos_tensorflow.mesos.address import parse_masters
+from dcos_tensorflow.network.loopback import is_loopback
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
 from dcos_tensorflow.options import Options, effective, load
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
@@ -53,7 +53,12 @@ _FIRST_SECONDS = 3.0
 class SchedulerSource:
     """The scheduler as the API sees it (``api.source.StateSource``), with the options it runs."""
 
-    def __init__(self, scheduler: Scheduler, configuration: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        configuration: Mapping[str, Any],
+        given: Mapping[str, Any] | None,
+    ) -> None:
         self.state = scheduler.state
         self.leader = scheduler.leader
         self.submit = scheduler.submit
@@ -64,6 +69,10 @@ class SchedulerSource:
         self._configuration = configuration
         #: What was asked for since, by configuration id; one of them may be the target now.
         self._changed: dict[str, Mapping[str, Any]] = {}
+        #: All of them as they were given, secrets and all, by configuration id.
+        self._given: dict[str, Mapping[str, Any]] = {}
+        if given is not None:
+            self._given[configuration_id(scheduler.spec)] = given
 
     def configuration(self) -> Mapping[str, Any]:
         """Return the options of the target, secrets hidden."""
@@ -76,7 +85,13 @@ class SchedulerSource:
         """Return what the service would be with these options. Raises OptionsError."""
         spec = self._scheduler.change_configuration(options)
         self._changed[configuration_id(spec)] = effective(load(options))
+        self._given[configuration_id(spec)] = options
         return spec
+
+    def options_in_force(self) -> Mapping[str, Any] | None:
+        """Return the target's options as they were given; None for a target of before us."""
+        state = self.state()
+        return self._given.get(configuration_id(state.spec)) if state is not None else None
 
     def _framework_id(self) -> str:
         state = self.state()
@@ -87,6 +102,7 @@ class ServedJob:
     """A scheduler of this process, with its API. A context manager: leaving it ends the scheduler.
 
     Entering may wait for the leadership; it raises CliError when the scheduler cannot start.
+    ``configuration`` are its options as they are shown, ``given`` the same as they were given.
     ``spec_of`` makes a ServiceSpec of changed options (``preparation.respecified``).
     ``check_cluster`` raises CliError when the embedded cluster is gone.
     """
@@ -99,6 +115,7 @@ class ServedJob:
         configuration: Mapping[str, Any],
         *,
         local: bool,
+        given: Mapping[str, Any] | None = None,
         check_cluster: Callable[[], None] = lambda: None,
         spec_of: Callable[[Options], ServiceSpec] | None = None,
     ) -> None:
@@ -108,6 +125,7 @@ class ServedJob:
         self.config = config
         self.spec = prepared.spec
         self._configuration = configuration
+        self._given = given
         self._metrics = Metrics()
         self.scheduler = Scheduler(
             prepared.spec,
@@ -233,7 +251,7 @@ class ServedJob:
         return files.tail(agent_id, state.framework_id, task_id, file, lines=400)
 
     def _serve_api(self, scheduler: Scheduler) -> ApiServer:
-        source = SchedulerSource(scheduler, self._configuration)
+        source = SchedulerSource(scheduler, self._configuration, self._given)
         app = create_app(source, token=self.config.api_token, metrics=self._metrics)
         return ApiServer(app, self.config.api_host, self.config.api_port)
 

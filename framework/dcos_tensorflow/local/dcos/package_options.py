@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from dcos_tensorflow.local.dcos.errors import CosmosError
-from dcos_tensorflow.options import OptionProblem
-from dcos_tensorflow.package.cosmos import Violation, defaults, merge, violations
+from dcos_tensorflow.options import OptionProblem, merge
+from dcos_tensorflow.package.cosmos import Violation, defaults, violations
 
 Json = dict[str, Any]
 

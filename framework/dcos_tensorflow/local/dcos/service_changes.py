@@ -17,7 +17,8 @@ from dcos_tensorflow.local.dcos.errors import CosmosError, InvalidApp, MarathonE
 from dcos_tensorflow.local.dcos.marathon import Marathon
 from dcos_tensorflow.local.dcos.repositories import Package
 from dcos_tensorflow.local.dcos.uninstall import UNINSTALL_VARIABLE
-from dcos_tensorflow.package.cosmos import defaults, merge
+from dcos_tensorflow.options import merge
+from dcos_tensorflow.package.cosmos import defaults
 
 Json = dict[str, Any]
 
