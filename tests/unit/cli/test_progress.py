@@ -23,7 +23,9 @@ def training(step, state=None):
     state = state or running()
     task_id = state.tasks["worker-0"].task_id
     report = {"state": "running", "progress": {"step": step, "loss": 0.25, "accuracy": 0.5}}
-    return snapshot_of(a_state(JobPhase.RUNNING, state.tasks.values(), reports={task_id: report}))
+    others = {record.task_id: {"state": "running"} for record in state.tasks.values()}
+    reports = {**others, task_id: report}
+    return snapshot_of(a_state(JobPhase.RUNNING, state.tasks.values(), reports=reports))
 
 
 def waiting(reason):
@@ -49,6 +51,47 @@ def test_a_change_of_phase_is_told_with_its_reason():
     assert "backing off: it starts again in 2.0 s" in text(
         PlainProgress().lines(snapshot_of(state), NOW)
     )
+
+
+def with_reports(**states):
+    """A running job whose task runners say what their processes do."""
+    known = running()
+    reports = {
+        known.tasks[name.replace("_", "-")].task_id: {"state": said}
+        for name, said in states.items()
+    }
+    return snapshot_of(a_state(JobPhase.RUNNING, known.tasks.values(), reports=reports))
+
+
+@pytest.mark.parametrize("said", ["waiting", "preparing"])
+def test_a_job_is_said_to_run_once_its_processes_do(said):
+    progress = PlainProgress()
+    begun = with_reports(ps_0="running", worker_0="running", worker_1=said)
+    assert "running:" not in text(progress.lines(begun, NOW))
+    all_run = with_reports(ps_0="running", worker_0="running", worker_1="running")
+    assert "running:" in text(progress.lines(all_run, NOW + 1))
+
+
+def test_a_first_report_is_waited_for_but_not_for_ever():
+    known = with_reports(ps_0="running", worker_0="running")
+    asked_at = known.job["tasks"]["worker-1"]["changed_at"]
+    assert known.standing(asked_at + 1)[0] == "starting"
+    assert known.standing(asked_at + 60)[0] == "running"
+
+
+def test_a_tensorboard_that_comes_up_keeps_no_job_from_running():
+    said = {"ps_0": "running", "worker_0": "running", "worker_1": "running"}
+    assert with_reports(**said, tensorboard_0="preparing").standing(NOW)[0] == "running"
+
+
+def test_a_job_is_done_after_the_end_of_its_last_task():
+    progress = PlainProgress()
+    progress.lines(snapshot_of(running()), NOW)
+    lines = progress.lines(snapshot_of(failed()), NOW + 1)
+    ends = [n for n, line in enumerate(lines) if " ended " in line or " failed " in line]
+    (done,) = [n for n, line in enumerate(lines) if "done" in line]
+    assert len(ends) >= 3
+    assert max(ends) <= done
 
 
 def test_steps_are_told_at_a_bounded_rate():

@@ -118,13 +118,14 @@ def _stored(directory: ServiceDirectory, service: str) -> str:
 
 
 def _lines(snapshot: Snapshot, client: SchedulerClient) -> list[str]:
+    phase, why = snapshot.standing(time.time())
     rows = []
     for task in snapshot.tasks:
         parts = [task.doing, task.detail, numbers(task)]
         rows.append((task.name, ", ".join(part for part in parts if part)))
     here = f"pid {client.registration.pid}, " if client.registration is not None else ""
     return [
-        f"{snapshot.service} is {snapshot.phase}: {snapshot.job['why']}",
+        f"{snapshot.service} is {phase}: {why}",
         *table(rows),
         *table([(problem.task, problem.text) for problem in snapshot.storage_problems]),
         f"  scheduler {here}API {client.api.url}",

@@ -61,14 +61,15 @@ def render(snapshot: Snapshot, now: float) -> RenderableType:
 def _heading(snapshot: Snapshot, now: float) -> Text:
     heading = Text(overflow="fold")
     heading.append(snapshot.service, style="bold")
-    heading.append(f"  {snapshot.phase}", style="bold cyan")
+    phase, why = snapshot.standing(now)
+    heading.append(f"  {phase}", style="bold cyan")
     started = snapshot.job.get("started_at")
     if started:
         heading.append(f"  {duration((snapshot.job.get('finished_at') or now) - started)}")
     restarts = snapshot.job.get("restarts", 0)
     if restarts:
         heading.append(f"  {restarts} restart{'s' * (restarts != 1)}", style="yellow")
-    heading.append(f"\n{snapshot.job.get('why', '')}", style="dim")
+    heading.append(f"\n{why}", style="dim")
     return heading
 
 

@@ -28,15 +28,16 @@ class PlainProgress:
 
     def lines(self, snapshot: Snapshot, now: float) -> list[str]:
         """Return what is new since the last call, with the time of day in front."""
-        found = [*self._job(snapshot)]
-        why = str(snapshot.job.get("why", ""))
-        for task in snapshot.tasks:
-            found += self._task(task, why, now)
+        phase, why = snapshot.standing(now)
+        job = [*self._incidents_in(snapshot), *self._phase_line(phase, why)]
+        tasks = [line for task in snapshot.tasks for line in self._task(task, why, now)]
+        # A job is done after the last of its tasks.
+        found = [*tasks, *job] if snapshot.done else [*job, *tasks]
         found += self._problems(snapshot)
         stamp = datetime.fromtimestamp(now).strftime("%H:%M:%S")
         return [f"{stamp} {line}" for line in found]
 
-    def _job(self, snapshot: Snapshot) -> list[str]:
+    def _incidents_in(self, snapshot: Snapshot) -> list[str]:
         found = []
         for incident in snapshot.job.get("incidents") or []:
             key, summary = (incident["task_id"], incident["at"]), str(incident["summary"])
@@ -44,11 +45,13 @@ class PlainProgress:
             if self._incidents.get(key) != summary:
                 self._incidents[key] = summary
                 found.append(f"failure: {summary}")
-        phase = (snapshot.phase, str(snapshot.job.get("why", "")))
-        if phase != self._phase:
-            self._phase = phase
-            found.append(f"{phase[0]}: {phase[1]}" if phase[1] else phase[0])
         return found
+
+    def _phase_line(self, phase: str, why: str) -> list[str]:
+        if (phase, why) == self._phase:
+            return []
+        self._phase = (phase, why)
+        return [f"{phase}: {why}" if why else phase]
 
     def _problems(self, snapshot: Snapshot) -> list[str]:
         """Tell what keeps tasks from S3, once, and when that is over."""
