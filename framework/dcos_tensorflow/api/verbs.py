@@ -9,13 +9,13 @@ word for that; the text says why), 400 nonsense.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
@@ -151,8 +151,8 @@ def _listed_tasks(body: bytes) -> list[str]:
 def parsed(body: bytes, allowed: str) -> Any:
     """Return a body's JSON. Raises BadRequest naming what is ``allowed``."""
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
+        return read_json(body)
+    except ValueError as error:
         raise BadRequest(f"the body is not JSON: {error}; allowed: {allowed}") from None
 
 

@@ -5,12 +5,12 @@ Used by ``settings`` for a scheduler's secrets, and by the commands that ask one
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.core.json_text import read_json
 
 
 def secret_in(path: str, origin: str) -> str:
@@ -23,8 +23,8 @@ def secret_in(path: str, origin: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{origin}: {path} cannot be read: {error}.") from error
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = read_json(text)
+    except ValueError:
         document = None
     if isinstance(document, dict):
         text = str(document.get("secret", ""))

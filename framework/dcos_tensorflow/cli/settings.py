@@ -6,7 +6,6 @@ that a wrong one is answered with the place where it stands.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.secret_file import secret_in
 from dcos_tensorflow.cli.services.api_address import API_VARIABLE, IN_CLEAR_VARIABLE
 from dcos_tensorflow.cli.work_directory import HOME_VARIABLE
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
 from dcos_tensorflow.state.errors import BadStateUrl
 from dcos_tensorflow.state.urls import parse_state_url
@@ -277,7 +277,7 @@ def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:
     if file is None:
         return []
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = read_json(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(
             f"The file {file} of --config cannot be read: {error.strerror}."

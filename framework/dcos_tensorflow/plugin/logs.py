@@ -137,7 +137,7 @@ class _Stream:
                     # What has written nothing is not there.
                     refused = "" if error.code == 404 else f"{error.code} {error.reason}"
                     self._note(over, at_its_end=error.code < 500, refused=refused)
-            except (OSError, ValueError, http.client.HTTPException):
+            except (OSError, ValueError, RecursionError, http.client.HTTPException):
                 self._note(over)
             over.wait(_AGAIN_SECONDS)
 

@@ -17,6 +17,7 @@ from dcos_tensorflow.plugin.attached_cluster import with_cluster
 from dcos_tensorflow.plugin.client import Cluster
 from dcos_tensorflow.plugin.errors import CommandError
 from dcos_tensorflow.plugin.logs import logs
+from dcos_tensorflow.plugin.plain_text import escaped
 
 INFO = "Manage distributed TensorFlow jobs"
 _PROGRAM = "dcos-tensorflow"
@@ -36,7 +37,7 @@ def main() -> int:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8")
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     return run(sys.argv[1:], os.environ)
 
 
@@ -50,10 +51,10 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         print(INFO)
         return 0
     parsed = parser(f"dcos {module}").parse_args(given)
-    argument = getattr(parsed, "service", None)
+    argument: str = getattr(parsed, "service", None) or ""
     if argument and parsed.name and argument != parsed.name:
-        told = f"Which service is meant, {argument} or {parsed.name}?"
-        print(f"{_PROGRAM}: error: {told}", file=sys.stderr)
+        which = f"Which service is meant, {argument} or {parsed.name}?"
+        print(f"{_PROGRAM}: error: {which}", file=sys.stderr)
         return 1
     service = (
         argument
@@ -66,7 +67,10 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     try:
         parsed.command(Cluster(service, with_cluster(environ), verbose=told), parsed)
     except CommandError as error:
-        print(f"{_PROGRAM}: error: {error}", file=sys.stderr)
+        print(f"{_PROGRAM}: error: {escaped(str(error), lines=True)}", file=sys.stderr)
+        return 1
+    except RecursionError:
+        print(f"{_PROGRAM}: error: JSON is nested too deeply to be read.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

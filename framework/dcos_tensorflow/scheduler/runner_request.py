@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.json_text import read_json
 
 _MAX_ANSWER_BYTES = 1_000_000
 
@@ -98,7 +98,7 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 def _object(answer: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(answer)
+        document = read_json(answer)
     except ValueError as error:
         raise NotARunner("its answer is not JSON") from error
     if not isinstance(document, dict):

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.task.process_table import read_process
 
 logger = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class Holder:
     def from_bytes(data: bytes) -> Holder:
         """Read what :meth:`to_bytes` wrote; anything else gives an unknown holder."""
         try:
-            values = json.loads(data)
+            values = read_json(data)
             return Holder(**{item.name: values[item.name] for item in fields(Holder)})
         except (ValueError, KeyError, TypeError):
             return UNKNOWN_HOLDER

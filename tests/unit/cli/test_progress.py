@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import pytest
 from rich.console import Console
 
+from dcos_tensorflow.cli.following.job import PlainView
 from dcos_tensorflow.cli.following.live_progress import LiveProgress, render
 from dcos_tensorflow.cli.following.plain_progress import (
     PROGRESS_SECONDS,
@@ -204,3 +206,28 @@ def test_the_live_view_shows_what_keeps_a_task_from_s3():
     console = Console(file=io.StringIO(), width=200)
     console.print(render(denied("write a: S3 answered x"), NOW))
     assert "its checkpoints cannot be kept in S3" in console.file.getvalue()
+
+
+def hostile():
+    """A task of a job that says what a terminal would obey."""
+    said = "\x1b]0;x\x07\x1b[2J\r\ud800"
+    state = a_state(
+        JobPhase.STOPPING,
+        gang(TaskState.FAILED, message=said),
+        job={"why": said, "incidents": (an_incident(summary=f"worker-1 failed: {said}"),)},
+    )
+    return snapshot_of(state)
+
+
+def test_what_a_task_says_reaches_no_terminal_as_an_order(capsys):
+    view = PlainView(sys.stdout)
+    view.show(hostile(), NOW)
+    told = capsys.readouterr().out
+    assert r"\x1b]0;x\x07\x1b[2J\r\ud800" in told
+    assert not {"\x1b", "\x07", "\r", "\ud800"} & set(told)
+
+
+def test_the_live_view_writes_controls_out():
+    view = shown(hostile(), width=200)
+    assert r"\x1b]0;x\x07\x1b[2J\r\ud800" in view
+    assert not {"\x1b", "\x07", "\r", "\ud800"} & set(view)

@@ -32,7 +32,7 @@ from dcos_tensorflow.cli.following.task_output import (
     refuse_nonsense,
 )
 from dcos_tensorflow.cli.names import task_names
-from dcos_tensorflow.cli.output import complain, say
+from dcos_tensorflow.cli.output import complain, say_formatted
 from dcos_tensorflow.cli.services.asked import Asked, Service
 from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway
 from dcos_tensorflow.plugin.log_lines import LineFormat
@@ -183,7 +183,7 @@ class _Printer:
     def line(self, attempt: Attempt, text: str) -> None:
         """Print a line of a task."""
         more = {"task_id": attempt.task_id} if self._as_json else {}
-        say(self._format.line(attempt.task, text, **more))
+        say_formatted(self._format.line(attempt.task, text, **more))
 
     def note(self, text: str) -> None:
         """Tell something that no task has printed."""

@@ -15,6 +15,7 @@ from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.services.api_address import ApiAddress, registered
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.json_text import read_json
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
@@ -47,8 +48,8 @@ class Answer:
     def document(self) -> Any:
         """Return the body's JSON; None when it is none."""
         try:
-            return json.loads(self.text)
-        except (ValueError, RecursionError):
+            return read_json(self.text)
+        except ValueError:
             return None
 
     @property
@@ -80,8 +81,8 @@ class Answer:
         if not self.text:
             return None
         try:
-            return json.loads(self.text)
-        except (ValueError, RecursionError) as error:
+            return read_json(self.text)
+        except ValueError as error:
             raise CliError(
                 f"What answers for {self.service} is no scheduler of dcos-tensorflow: its answer is"
                 f" no JSON ({self.text[:60]!r})."
