@@ -18,7 +18,7 @@ import click
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.secret_file import secret_in
 from dcos_tensorflow.cli.services.api_address import API_VARIABLE, IN_CLEAR_VARIABLE
-from dcos_tensorflow.cli.work_directory import HOME_VARIABLE
+from dcos_tensorflow.cli.work_directory import HOME_VARIABLE, expanded
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
 from dcos_tensorflow.state.errors import BadStateUrl
@@ -67,21 +67,21 @@ def _session(value: Any) -> float:
 
 
 def _file(value: Any) -> str:
-    path = Path(_text(value)).expanduser()
+    path = expanded(_text(value))
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     return str(path.absolute())
 
 
 def _folder(value: Any) -> str:
-    path = Path(_text(value)).expanduser()
+    path = expanded(_text(value))
     if not path.is_dir():
         raise ValueError(f"there is no folder {path}")
     return str(path.absolute())
 
 
 def _path(value: Any) -> str:
-    return str(Path(_text(value)).expanduser().absolute())
+    return str(expanded(_text(value)).absolute())
 
 
 def _masters(value: Any) -> str:

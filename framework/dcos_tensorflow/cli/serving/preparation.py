@@ -19,7 +19,7 @@ from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow, this_inte
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving.job_archive import is_archive, pack, unpack
 from dcos_tensorflow.cli.wording import sentence
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.cli.work_directory import ServiceDirectory, expanded
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, Uri
@@ -145,7 +145,7 @@ def local_source(spec: ServiceSpec, base: Path | None, *, local: bool) -> Path |
     scheme = urlsplit(uri).scheme if "://" in uri else ""
     if not uri or scheme not in ("", "file"):
         return None
-    path = Path(unquote(urlsplit(uri).path) if scheme else uri).expanduser()
+    path = _expanded(unquote(urlsplit(uri).path) if scheme else uri, "service.job_url")
     if path.is_absolute() and not local and not path.exists():
         # A path of the agents' own: only they can tell whether it is there.
         return None
@@ -273,13 +273,21 @@ def _own_python(given: str, options: Options, option: str) -> str:
         if shutil.which(given) is None:
             raise UsageError(f"{option}: there is no {given} on this machine's PATH.")
         return given
-    path = Path(given).expanduser()
+    path = _expanded(given, option)
     path = path if path.is_absolute() else (options.base_directory or Path.cwd()) / path
     if path.is_dir() and not (path / "bin" / "python").exists():
         raise UsageError(f"{option}: {path} is no virtual environment: it has no bin/python.")
     if not path.exists():
         raise UsageError(f"{option}: there is no {path} on this machine.")
     return str(path.absolute())
+
+
+def _expanded(path: str, option: str) -> Path:
+    """Return an option's path without a ``~``. Raises UsageError."""
+    try:
+        return expanded(path)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}.") from error
 
 
 def _check_fetchable(spec: ServiceSpec, options: Options) -> None:
