@@ -8,7 +8,6 @@ describes an options file; ``task_environment`` reads the SDK's TASKCFG_* variab
 from dcos_tensorflow.options.environment import task_environment
 from dcos_tensorflow.options.errors import HIDDEN, OptionProblem, OptionsError
 from dcos_tensorflow.options.loading import given_part, load
-from dcos_tensorflow.options.merging import merge
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.schema_documents import json_schema
 from dcos_tensorflow.options.service import (
@@ -29,7 +28,6 @@ __all__ = [
     "given_part",
     "json_schema",
     "load",
-    "merge",
     "notes",
     "service_spec",
     "task_environment",

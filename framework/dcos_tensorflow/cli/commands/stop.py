@@ -13,9 +13,11 @@ from dcos_tensorflow.cli.output import complain, say, show_json
 from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.services.asked import Asked, Service
 from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway
-from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
 
 _LOOK_SECONDS = 0.5
+#: How long a scheduler that was asked to end a job has to begin with that.
+_HEARD_SECONDS = 2.0
 _WHY = "stopped from the command line"
 
 
@@ -53,16 +55,21 @@ def _await_the_end(
     ended. Raises CliError when that takes too long.
     """
     deadline = time.monotonic() + seconds
+    ordered_at = time.monotonic() if ordered else None
     told_away = ""
     while time.monotonic() < deadline:
         try:
-            if not ordered:
+            if ordered_at is None:
                 service.connect().stop(_WHY)
-                ordered = True
+                ordered_at = time.monotonic()
             snapshot = service.snapshot()
             if snapshot.done:
                 return dict(snapshot.verdict or {})
             told_away = ""
+            late = time.monotonic() - ordered_at > _HEARD_SECONDS
+            if snapshot.phase != JobPhase.ENDING and late:
+                # Another scheduler serves the job by now, and this one never heard of it.
+                ordered_at = None
         except SchedulerAway as away:
             last = service.last_end()
             if last is not None:
@@ -71,8 +78,7 @@ def _await_the_end(
                 # Nobody brings the scheduler of a local job back.
                 left = deadline - time.monotonic()
                 return _stop_without_scheduler(asked, service, away, left)
-            # The next scheduler of the service may not have heard of it.
-            ordered = False
+            ordered_at = None
             if str(away) != told_away:
                 told_away = str(away)
                 complain(f"{away} Waiting for it to come back.")
@@ -95,7 +101,6 @@ def _stop_without_scheduler(
     """End a job that nobody serves. Raises CliError when there is none, or it is not on here."""
     from dcos_tensorflow.cli.services.stored import stored_state
     from dcos_tensorflow.cli.serving.left_behind import end_left_behind
-    from dcos_tensorflow.core.model.job import JobPhase
 
     last = service.last_end()
     if last is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from typing import Any
 
 import click
 
@@ -13,9 +14,11 @@ from dcos_tensorflow.cli.flags import asks_about, timeout_flags
 from dcos_tensorflow.cli.output import complain, say, show_json
 from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.services.asked import Asked, Service
-from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway
+from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway, SchedulerClient
 
 _LOOK_SECONDS = 0.5
+#: How long a scheduler that was asked to uninstall has to begin with that.
+_HEARD_SECONDS = 2.0
 
 _UNFINISHED = "What it left is removed by dcos-tensorflow scheduler OPTIONS.json --uninstall."
 
@@ -38,8 +41,7 @@ def uninstall(asked: Asked, wait: bool, seconds: float, yes: bool) -> int:
             f"End every task of {service.name}, and forget it? This cannot be taken back.",
             abort=True,
         )
-    answer = client.ask("POST", "/v1/uninstall", json.dumps({"why": "from the command line"}))
-    body = answer.expected()
+    body = _order(client)
     if wait:
         return _await_the_end(asked, service, seconds)
     if asked.as_json:
@@ -49,8 +51,15 @@ def uninstall(asked: Asked, wait: bool, seconds: float, yes: bool) -> int:
     return 0
 
 
+def _order(client: SchedulerClient) -> dict[str, Any]:
+    order = json.dumps({"why": "from the command line"})
+    body: dict[str, Any] = client.ask("POST", "/v1/uninstall", order).expected()
+    return body
+
+
 def _await_the_end(asked: Asked, service: Service, seconds: float) -> int:
     deadline = time.monotonic() + seconds
+    ordered_at = time.monotonic()
     given_up: list[str] = []
     told_away = ""
     while time.monotonic() < deadline:
@@ -59,6 +68,10 @@ def _await_the_end(asked: Asked, service: Service, seconds: float) -> int:
             # Until the order is carried out the plan is that of the deployment, complete as it is.
             begun = client.get("/v1/job")["uninstalling"]
             done = begun and client.ask("GET", "/v1/plans/deploy").status == 200
+            if not begun and time.monotonic() - ordered_at > _HEARD_SECONDS:
+                # Another scheduler serves the service by now, and this one never heard of it.
+                _order(client)
+                ordered_at = time.monotonic()
             given_up = list(client.get("/v1/job")["given_up"])
             told_away = ""
         except SchedulerAway as away:

@@ -141,10 +141,10 @@ def run(request: RunRequest) -> int:
             directory,
             effective(options),
             local=request.local,
-            given=as_given(options),
+            as_given=as_given(options),
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
-            spec_of=lambda changed: respecified(
-                changed, directory, os.environ, prepared.spec, local=request.local
+            spec_of=lambda changed, running: respecified(
+                changed, directory, os.environ, running, local=request.local
             ),
         )
         stack.enter_context(served)

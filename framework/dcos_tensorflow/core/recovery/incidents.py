@@ -361,7 +361,8 @@ def _note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
         gang.restart = replace(gang.restart, count=gang.restart.count + 1, due_at=now + wait)
         return True
     summary = f"{incident.summary} ({end})"
-    verdict = Verdict(Outcome.FAILED, failure.exit_code or 1, summary)
+    code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if permanent else 1)
+    verdict = Verdict(Outcome.FAILED, code, summary)
     gang.job = replace(gang.job, verdict=verdict, finished_at=now)
     gang.enter(JobPhase.ENDING, f"the job has failed: {summary}")
     return False

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from dcos_tensorflow.local.dcos.errors import CosmosError
-from dcos_tensorflow.options import OptionProblem, merge
-from dcos_tensorflow.package.cosmos import Violation, defaults, violations
+from dcos_tensorflow.options import OptionProblem
+from dcos_tensorflow.package.cosmos import Violation, violations
+from dcos_tensorflow.plugin.update_check import defaults, merge
 
 Json = dict[str, Any]
 
@@ -18,8 +19,7 @@ Json = dict[str, Any]
 def resolved(schema: Json | None, options: Json | None) -> Json:
     """Return the whole options.
 
-    Raises:
-        CosmosError: JsonSchemaMismatch, which names each wrong option in message and data.
+    Raises CosmosError, JsonSchemaMismatch, which names each wrong option in message and data.
     """
     if schema is None:
         if options:
