@@ -34,6 +34,7 @@ from dcos_tensorflow.options import (
 )
 from dcos_tensorflow.options.cross_checks import role_options
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
+from dcos_tensorflow.options.service_models import Service
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
 from dcos_tensorflow.task.spec import Job
 
@@ -200,11 +201,12 @@ def _for_this_machine(
             " the embedded cluster has no container networks; use false."
         )
     told = []
-    given = options.service.model_fields_set
-    images = [f"service.{name}" for name in _CONTAINER_OPTIONS if name in given]
+    images = [f"service.{name}" for name in _CONTAINER_OPTIONS if _differs(options, name)]
     if images:
         told.append(f"{', '.join(images)}: not used here, the embedded cluster runs no containers.")
-    if ("user" in given and options.service.user) or any(role.user for role in spec.roles):
+    if (_differs(options, "user") and options.service.user) or any(
+        role.user for role in spec.roles
+    ):
         told.append("service.user: not used here, the tasks run as you.")
     if options.service.service_account_secret:
         told.append("service.service_account_secret: not used here, nobody logs in.")
@@ -233,6 +235,15 @@ def _for_this_machine(
         for number, uri in enumerate(job.extra_uris)
     )
     return replace(spec, roles=roles, user="", job=replace(job, extra_uris=extra)), told
+
+
+def _differs(options: Options, name: str) -> bool:
+    """Say whether an option of ``service`` has another value than its default.
+
+    What has that counts as not given: the app of a package, and options that were shown by
+    ``describe``, hold every option.
+    """
+    return bool(getattr(options.service, name) != Service.model_fields[name].default)
 
 
 def _python(spec: ServiceSpec, options: Options, found: str) -> tuple[str, str]:
