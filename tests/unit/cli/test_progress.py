@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -71,7 +72,8 @@ def test_a_job_is_said_to_run_once_its_processes_do(said):
     begun = with_reports(ps_0="running", worker_0="running", worker_1=said)
     assert "running:" not in text(progress.lines(begun, NOW))
     all_run = with_reports(ps_0="running", worker_0="running", worker_1="running")
-    assert "running:" in text(progress.lines(all_run, NOW + 1))
+    lines = progress.lines(all_run, NOW + 1)
+    assert "running:" in lines[-1]
 
 
 def test_a_first_report_is_waited_for_but_not_for_ever():
@@ -94,6 +96,22 @@ def test_a_job_is_done_after_the_end_of_its_last_task():
     (done,) = [n for n, line in enumerate(lines) if "done" in line]
     assert len(ends) >= 3
     assert max(ends) <= done
+
+
+def test_a_tasks_last_numbers_come_before_its_end():
+    progress = PlainProgress()
+    progress.lines(training(1), NOW)
+    state = running()
+    record = state.tasks["worker-0"]
+    report = {"state": "exited", "progress": {"step": 2}}
+    ended = replace(record, state=TaskState.FINISHED)
+    tasks = {**state.tasks, "worker-0": ended}
+    snapshot = snapshot_of(
+        a_state(JobPhase.RUNNING, tasks.values(), reports={record.task_id: report})
+    )
+    told = [line.split(" ", 1)[1] for line in progress.lines(snapshot, NOW + 1)]
+    assert told.index("worker-0 step 2") < told.index("worker-0 finished")
+    assert not any("step" in line for line in progress.lines(snapshot, NOW + 100))
 
 
 def test_steps_are_told_at_a_bounded_rate():
