@@ -15,7 +15,7 @@ import urllib.parse
 import urllib.request
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.errors import CommandError, NotNow
 
 _SECONDS = 60.0
 _TYPE = "application/vnd.dcos.%s.%s-%s+json;charset=utf-8;version=v1"
@@ -85,7 +85,7 @@ class Cluster:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         answer = self._ask(method, f"/service/{self.service_path}/v1/{path}{suffix}", body, headers)
         if answer.status in (500, 502, 503, 504):
-            raise CommandError(
+            raise NotNow(
                 f"The scheduler of {self.service} does not answer ({answer.status}"
                 f" {answer.reason}); it may still be starting."
             )
@@ -95,7 +95,7 @@ class Cluster:
                 " 'dcos auth login'."
             )
         if answer.status == 404 and answer.text.strip() != "Element not found":
-            raise CommandError(
+            raise NotNow(
                 f"There is no service {self.service} on this cluster (404 {answer.reason}). Name"
                 " it with --name=<name>, or once for all with"
                 " 'dcos config set tensorflow.service_name <name>'."
@@ -173,7 +173,7 @@ class Cluster:
                 return Answer(error.code, error.reason, error.read())
         except (OSError, ValueError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
-            raise CommandError(f"{self._url} cannot be reached: {reason}.") from error
+            raise NotNow(f"{self._url} cannot be reached: {reason}.") from error
 
     def _open_with(self, environ: Mapping[str, str]) -> urllib.request.OpenerDirector:
         handlers: Tuple[urllib.request.BaseHandler, ...] = (
