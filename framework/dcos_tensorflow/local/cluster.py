@@ -63,7 +63,8 @@ class EmbeddedCluster:
             work_dir: where sandboxes are made.
             port: of the master on 127.0.0.1, 0 for a free one.
             timing: every interval.
-            credentials: principal -> secret; with it, HTTP basic authentication is asked for.
+            credentials: principal -> secret; with it, master and agents ask for HTTP basic
+                authentication.
             interference: what comes between its parts; nothing when it is None.
         """
         self._configs = list(agents)
@@ -101,7 +102,8 @@ class EmbeddedCluster:
             OSError: an address cannot be had.
         """
         now = self.now()
-        self._work_dir.mkdir(parents=True, exist_ok=True)
+        # What tasks write, and what they were given, is nobody else's to read.
+        self._work_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._agent_servers: list[Server] = []
         self.agents: list[Agent] = []
         self.listen()

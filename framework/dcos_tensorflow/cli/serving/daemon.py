@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from dcos_tensorflow.cli.embedded import cluster as embedded
+from dcos_tensorflow.cli.embedded.cluster import Cluster
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.serving.own_log import log_to_standard_error
@@ -27,10 +28,11 @@ from dcos_tensorflow.cli.serving.preparation import (
     respecified,
     with_principal,
 )
-from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config, with_reachable_api
+from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config, with_guarded_api
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
+from dcos_tensorflow.local.daemon import PRINCIPAL
 from dcos_tensorflow.options import Options, effective, load
 from dcos_tensorflow.options.images import with_images
 from dcos_tensorflow.package import variables
@@ -65,24 +67,25 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
             prepare_uninstall(options, directory)
             if settings["uninstall"]
             else prepare(options, directory, os.environ, local=local),
-            settings["principal"],
+            PRINCIPAL if local else settings["principal"],
             account,
         )
         for note in prepared.notes:
             log.info("note: %s", note)
-        if not local:
-            settings = with_reachable_api(settings)
+        settings = with_guarded_api(settings, local=local)
         config = replace(
             scheduler_config(settings, directory, local=local), service_account=account
         )
-        ended = threading.Event()
+        if cluster is not None:
+            config = cluster.entered_by(config)
+        ended, folder = threading.Event(), cluster.directory if cluster is not None else None
         served = ServedJob(
             prepared,
             config,
             directory,
             effective(options),
             local=local,
-            check_cluster=embedded.check_of(cluster, settings["master"]),
+            check_cluster=embedded.check_of(folder, settings["master"]),
             spec_of=lambda changed: respecified(
                 _of_package(changed, os.environ), directory, os.environ, prepared.spec, local=local
             ),
@@ -92,7 +95,7 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
                 stack.enter_context(served)
                 starting.clear()
                 log.info("the API listens on http://%s", served.scheduler.api_address)
-                return _serve(served, settings, ended, cluster)
+                return _serve(served, settings, ended, folder)
         except _Ended:
             log.info("ended before it became the leader")
             return 0
@@ -124,7 +127,7 @@ def _of_package(options: Options, environ: Mapping[str, str]) -> Options:
     return variables.with_group_role(options, environ)
 
 
-def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Path | None]:
+def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Cluster | None]:
     if settings["local"]:
         status = embedded.running(work.local)
         if status is None:
@@ -132,7 +135,8 @@ def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Pat
                 f"{settings.origin('local')}: no embedded cluster runs in {work.local}; start one"
                 " with dcos-tensorflow local up."
             )
-        return settings.with_default("master", status.master), work.local
+        cluster = Cluster.at(work.local, status, own=False)
+        return settings.with_default("master", cluster.master), cluster
     if not settings["master"]:
         raise UsageError(
             "Which cluster? Name its masters with --master (DCOS_TENSORFLOW_MASTER, master in the"
