@@ -17,8 +17,9 @@ PYTHONS = {"": "/any/python", "2.15.1": "/old/python"}
 def told(secrets: Mapping[str, object] | None = None, **env: object) -> dict[str, str]:
     given = {"id": "tf", "cmd": "x", "env": env, "secrets": secrets or {}}
     app = app_of(normalised(given))
-    folder, secrets_folder = Path("/state/tf"), Path("/state/secrets")
-    return variables(app, "127.0.0.1:5050", folder, PYTHONS, secrets_folder, keys=KEYS)
+    state, secrets = Path("/state/tf"), Path("/state/secrets")
+    own = "/own/python"
+    return variables(app, "127.0.0.1:5050", state, PYTHONS, secrets, own_python=own, keys=KEYS)
 
 
 def test_the_master_and_the_state_are_those_of_this_machine() -> None:
@@ -40,6 +41,16 @@ def test_what_lets_a_service_in_is_in_files_for_mesos_shows_environments() -> No
 def test_without_images_the_version_chooses_a_python(version: str, python: str | None) -> None:
     found = told(OPTION__SERVICE__PYTHON="", OPTION__SERVICE__TENSORFLOW_VERSION=version)
     assert found.get("OPTION__SERVICE__PYTHON") == python
+
+
+@pytest.mark.parametrize(("version", "python"), [("2.15.1", "/old/python"), ("9", "/own/python")])
+def test_a_command_needs_no_tensorflow(version: str, python: str) -> None:
+    found = told(
+        OPTION__SERVICE__PYTHON="",
+        OPTION__SERVICE__TENSORFLOW_VERSION=version,
+        OPTION__SERVICE__JOB_CMD="make all",
+    )
+    assert found["OPTION__SERVICE__PYTHON"] == python
 
 
 def test_a_python_of_the_users_own_stays() -> None:

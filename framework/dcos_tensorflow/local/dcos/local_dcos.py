@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -41,34 +42,26 @@ _GRACE_SECONDS = 1
 
 @dataclass(frozen=True)
 class DcosConfig:
-    """What a local DC/OS is made of.
-
-    Attributes:
-        folder: where everything of it lies; made when missing.
-        master: the Mesos master, ``host:port``.
-        credential: the file with what it asks for, principal and secret; None for nothing.
-        port: on 127.0.0.1; 0 takes the one of the last time, else a free one.
-        version: of DC/OS, as clients are told.
-        variant: open or enterprise; enterprise allows updates to other versions. old-open is an
-            open cluster of before Cosmos could update services: it has no /cosmos/service.
-        login: the user that must log in; None lets in whose local DC/OS it is, and nobody else of
-            the machine.
-        core_cli: the plugin archive to serve as ``dcos-core-cli``.
-        pythons: the Pythons with TensorFlow of this machine, by version; "" is the one for
-            whoever names no version.
-        uninstall_interval: seconds between two looks at an uninstall; Cosmos has 10.
-
-    """
+    """What a local DC/OS in front of the ``master`` is made of; all of it lies in ``folder``."""
 
     folder: Path
     master: str
+    #: The file with what the master asks for, principal and secret; None for nothing.
     credential: Path | None = None
+    #: On 127.0.0.1; 0 takes the one of the last time, else a free one.
     port: int = 0
+    #: Of DC/OS, as clients are told.
     version: str = "2.1.0"
+    #: enterprise allows updates to other versions; old-open is an open cluster of before Cosmos
+    #: could update services: it has no /cosmos/service.
     variant: str = "open"
+    #: The user that must log in; None lets in whose local DC/OS it is, nobody else of the machine.
     login: Login | None = None
+    #: The plugin archive to serve as ``dcos-core-cli``.
     core_cli: Path | None = None
+    #: The Pythons with TensorFlow, by version; "" is for whoever names no version.
     pythons: Mapping[str, str] = field(default_factory=dict)
+    #: Seconds between two looks at an uninstall; Cosmos has 10.
     uninstall_interval: float = 1.0
 
 
@@ -76,11 +69,7 @@ class LocalDcos:
     """One local DC/OS. A context manager: starts on entry, stops on exit."""
 
     def __init__(self, config: DcosConfig) -> None:
-        """Describe it; nothing runs yet.
-
-        Raises:
-            ValueError: there is no such variant.
-        """
+        """Describe it; nothing runs yet. Raises ValueError when there is no such variant."""
         if config.variant not in VARIANTS:
             raise ValueError(f"the variant is one of {', '.join(VARIANTS)}, not {config.variant}")
         self._config = config
@@ -96,9 +85,7 @@ class LocalDcos:
     def start(self) -> None:
         """Start everything; return when requests are answered.
 
-        Raises:
-            OSError: the port cannot be had, or the plugin not be read.
-            StateFileError: the state cannot be read.
+        Raises OSError when the port cannot be had or the plugin not be read, and StateFileError.
         """
         config = self._config
         folder = config.folder
@@ -125,7 +112,8 @@ class LocalDcos:
         self._uninstaller = Uninstaller(
             state, cosmos.installed, self.marathon, services, gateway, interval=interval
         )
-        changes = ServiceChanges(cosmos, self.marathon, upgrades=config.variant == "enterprise")
+        upgrades = config.variant == "enterprise"
+        changes = ServiceChanges(cosmos, self.marathon, services, upgrades=upgrades)
         guard = Guard(config.login)
         tables = (
             ClusterCalls(identity, guard, plugin, services.all).table(),
@@ -153,7 +141,13 @@ class LocalDcos:
             _credentials(config.credential).principal, config.credential, config.folder / _API_TOKEN
         )
         return this_machine.variables(
-            app, config.master, folder, config.pythons, config.folder / "secrets", keys=keys
+            app,
+            config.master,
+            folder,
+            config.pythons,
+            config.folder / "secrets",
+            own_python=sys.executable,
+            keys=keys,
         )
 
 

@@ -20,6 +20,8 @@ from typing import IO, Any
 
 from dcos_tensorflow.local.machine import tar_archives
 
+#: What it brings: the schemes of URIs, empty for a path.
+SCHEMES = ("", "file", "http", "https")
 #: Seconds without a byte until a download has failed.
 _STALLED_SECONDS = 60.0
 # The endings that Mesos unpacks (src/launcher/fetcher.cpp).
@@ -33,11 +35,7 @@ class FetchError(Exception):
 
 
 def fetch(uris: Iterable[Mapping[str, Any]], sandbox: str) -> None:
-    """Bring every URI into ``sandbox``.
-
-    Raises:
-        FetchError: one could not be brought; the rest was not tried.
-    """
+    """Bring every URI into ``sandbox``. Raises FetchError; the rest was not tried then."""
     for uri in uris:
         try:
             _fetch_one(uri, sandbox)
@@ -77,8 +75,13 @@ def _base_name(source: str) -> str:
     return name
 
 
+def scheme_of(source: str) -> str:
+    """Return the scheme of a URI in lower case, empty for a path."""
+    return source.partition("://")[0].strip().lower() if "://" in source else ""
+
+
 def _bring(source: str, target: str) -> None:
-    scheme = source.partition("://")[0].lower() if "://" in source else ""
+    scheme = scheme_of(source)
     if scheme in ("http", "https", "ftp", "ftps"):
         if scheme.startswith("ftp"):
             raise FetchError(f"Not supported by the embedded cluster: {scheme}:// ('{source}')")
@@ -100,8 +103,7 @@ def _bring(source: str, target: str) -> None:
 def save(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
     """Write the whole body of a response to an empty file.
 
-    Raises:
-        OSError: the connection broke. Python itself notices that of chunked bodies only.
+    Raises OSError when the connection broke. Python itself notices that of chunked bodies only.
     """
     shutil.copyfileobj(response, out)
     told = response.headers.get("Content-Length")
