@@ -10,7 +10,6 @@ import socket
 import subprocess
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -130,13 +129,9 @@ def nothing_is_left(local_cluster: CommandLine, service: str) -> None:
     """Wait until the cluster has no framework of this service, nor a task: the job's end is told
     before its scheduler has left.
     """
-    status = local_cluster.ask("local", "status", "--json")
-    assert status.code == 0, status.out
-    master = json.loads(status.out)["master"]
 
     def has_left() -> bool:
-        with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
-            frameworks = json.load(answer)["frameworks"]
+        frameworks = json.loads(local_cluster.mesos("/state"))["frameworks"]
         return service not in [each["name"] for each in frameworks]
 
     eventually(has_left, seconds=PATIENCE, what=f"a cluster without {service}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -100,10 +99,7 @@ def test_a_job_run_again_goes_on_from_its_checkpoints(local_cluster, tensorflow,
 
 
 def test_nothing_is_left_on_the_cluster(local_cluster):
-    status = local_cluster.ask("local", "status", "--json")
-    with urllib.request.urlopen(f"http://{json.loads(status.out)['master']}/state") as answer:
-        state = json.load(answer)
-    assert state["frameworks"] == []
+    assert json.loads(local_cluster.mesos("/state"))["frameworks"] == []
     home = str(local_cluster.home).encode()
     assert [c for c in command_lines() if home in c and b"task-runner" in c] == []
 
