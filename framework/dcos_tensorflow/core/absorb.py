@@ -315,6 +315,10 @@ def _quota(draft: Draft, event: events.QuotaSeen) -> None:
     draft.state = replace(draft.state, told=replace(draft.state.told, quota=event.quota))
 
 
+def _agents(draft: Draft, event: events.AgentsSeen) -> None:
+    draft.state = replace(draft.state, told=replace(draft.state.told, silent=event.silent))
+
+
 _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.Registered: _registered,
     events.Disconnected: _disconnected,
@@ -329,4 +333,5 @@ _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.RunnerReported: _report,
     events.EvidenceFound: incidents.learn,
     events.QuotaSeen: _quota,
+    events.AgentsSeen: _agents,
 }

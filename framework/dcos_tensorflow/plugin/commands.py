@@ -125,6 +125,8 @@ def why(cluster: Cluster, given: argparse.Namespace) -> None:
     print(f"{cluster.service} is {found['phase']}: {found['why']}")
     for task, each in found.get("tasks", {}).items():
         print(f"  {task}: {each.get('why', '')}")
+    for silent in found.get("silent_agents", ()):
+        print(f"  {silent.get('told', '')}")
 
 
 def options(cluster: Cluster, _: argparse.Namespace) -> None:

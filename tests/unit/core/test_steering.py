@@ -338,12 +338,13 @@ def steps(scheduler):
 
 
 def test_while_new_members_wait_for_room_the_update_is_not_complete():
-    scheduler = a_gang(agents=4)
+    scheduler = a_gang(agents=5)
+    assert plan(scheduler).status is Status.COMPLETE
     change(scheduler, count=3)
     settle(scheduler)
     assert steps(scheduler)["worker-2"] is Status.PENDING
     assert plan(scheduler).status is Status.IN_PROGRESS
-    scheduler.cluster.agents.update(room_for_one_each(6).agents)
+    scheduler.cluster.agents.update(room_for_one_each(7).agents)
     settle(scheduler)
     assert plan(scheduler).status is Status.COMPLETE
 
