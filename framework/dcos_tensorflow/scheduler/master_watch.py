@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dcos_tensorflow.core.model.agents import KnownAgent, SilentAgents, silent_agents
 from dcos_tensorflow.core.model.events import AgentsSeen, Event, QuotaSeen
@@ -20,7 +20,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.address import Address
-from dcos_tensorflow.mesos.agent_files import AgentFilesError
+from dcos_tensorflow.mesos.agent_files import AgentFilesError, HttpAccess
 
 log = logging.getLogger(__name__)
 
@@ -28,13 +28,6 @@ T = TypeVar("T")
 
 #: How long a gang has waited when the master is asked first.
 LOOK_SECONDS = 2.0
-
-
-class Access(Protocol):
-    """The part of ``mesos.agent_files.HttpAccess`` that is needed here."""
-
-    def get(self, address: Address, path: str) -> Any:
-        """Return the JSON at ``path``. Raises AgentFilesError."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +130,7 @@ class MasterWatch(Generic[T]):
         self,
         question: Question[T],
         master: Callable[[], Address | None],
-        access: Access,
+        access: HttpAccess,
         emit: Callable[[Event], None],
         pool: Executor,
     ) -> None:

@@ -287,7 +287,7 @@ class Scheduler:
         )
         self._loop.look(lambda state: evidence.expire())
         for question in (QUOTA, AGENTS):
-            watch = MasterWatch(
+            watch = MasterWatch[Any](
                 question,
                 lambda: gateway.master,
                 gateway.access,

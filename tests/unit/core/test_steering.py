@@ -473,25 +473,6 @@ def test_pod_restart_starts_the_process_again_in_its_container():
     assert {n for n, c in starts(scheduler).items() if c > 1} == {"worker-1"}
 
 
-def test_pod_replace_gives_a_new_container_on_another_agent():
-    scheduler = a_gang()
-    before, agent = task_ids(scheduler), scheduler.state.tasks["worker-1"].agent_id
-    pod(scheduler, events.PodVerb.REPLACE, "worker-1")
-    settle(scheduler)
-    assert moved(scheduler, before) == {"worker-1"}
-    assert scheduler.state.tasks["worker-1"].agent_id != agent
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-
-
-def test_pod_replace_uses_the_same_agent_where_there_is_no_other():
-    scheduler = a_gang(agents=5)
-    before = task_ids(scheduler)
-    pod(scheduler, events.PodVerb.REPLACE, "worker-1")
-    settle(scheduler, 80)
-    assert moved(scheduler, before) == {"worker-1"}
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-
-
 def test_a_paused_recovery_plan_holds_a_restart_back_and_resuming_lets_it_go():
     scheduler = a_gang()
     scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.STOP))

@@ -78,7 +78,9 @@ def prepare(
     else:
         _check_fetchable(spec, options)
     directory.prepare()
-    archive = pack(source, directory.artifacts / _PACKED_JOB) if source is not None else None
+    archive = None
+    if source is not None:
+        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=directory.work)
     return PreparedJob(spec, archive, found, tuple(told))
 
 

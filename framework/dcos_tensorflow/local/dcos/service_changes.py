@@ -19,8 +19,8 @@ from dcos_tensorflow.local.dcos.marathon import Marathon
 from dcos_tensorflow.local.dcos.repositories import Package
 from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.uninstall import UNINSTALL_VARIABLE
-from dcos_tensorflow.package.cosmos import defaults, merge
 from dcos_tensorflow.plugin.in_force import laid_over
+from dcos_tensorflow.plugin.update_check import defaults, merge
 
 Json = dict[str, Any]
 
@@ -160,21 +160,17 @@ class ServiceChanges:
 
     def _reachable(self, package: Package, way: str) -> list[str]:
         """Return the versions that the package can be updated to, newest first."""
-        same = [one for one in self._cosmos.packages() if one.name == package.name]
         own = package.release_version
-        if way == "upgradesTo":
-            found = [
-                one
-                for one in same
-                if one.release_version > own and _names(one, "upgradesFrom", package.version)
-            ]
-        else:
-            found = [
-                one
-                for one in same
-                if one.release_version < own and _names(package, "downgradesTo", one.version)
-            ]
-        return _newest_first(found)
+
+        def fits(one: Package) -> bool:
+            if way == "upgradesTo":
+                newer = one.release_version > own
+                return newer and _names(one, "upgradesFrom", package.version)
+            return one.release_version < own and _names(package, "downgradesTo", one.version)
+
+        same = (one for one in self._cosmos.packages() if one.name == package.name)
+        ordered = sorted(filter(fits, same), key=lambda one: -one.release_version)
+        return list(dict.fromkeys(one.version for one in ordered))
 
 
 def _names(package: Package, member: str, version: str) -> bool:
