@@ -69,7 +69,7 @@ def plan_verb(cluster: Cluster, given: argparse.Namespace) -> None:
         what += f': phase "{phase}"'
     found = answer.json()
     if not isinstance(found, dict) or "message" not in found:
-        raise CommandError(f"{what} could not be {done}: {_told(answer)}")
+        raise CommandError(f"{what} could not be {done}: {answer.text.strip()[:500]}")
     if given.json:
         _show(answer)
     else:
@@ -254,7 +254,8 @@ def _refusal(cluster: Cluster, answer: Answer) -> str:
         kind, data = problem["type"], problem.get("data") or {}
         message = problem["message"]
     except (ValueError, KeyError, TypeError, AttributeError):
-        return f"The package manager answers {answer.status} {answer.reason}: {answer.text[:200]}"
+        told = answer.message or answer.text.strip()[:200]
+        return f"The package manager answers {answer.status} {answer.reason}: {told}"
     if kind == "JsonSchemaMismatch":
         return marathon_update.refusal(cluster.service, problem)
     if kind == "AppIdChanged":
@@ -275,7 +276,7 @@ def _plan_found(answer: Answer, *statuses: int) -> Answer:
         raise CommandError(
             "Cannot execute command. Command has already been issued or the plan has completed."
         )
-    if answer.status == 404:
+    if answer.status == 404 and not answer.message:
         raise CommandError("Plan, phase, and/or step does not exist.")
     return _found(answer, None, *statuses)
 
@@ -283,15 +284,13 @@ def _plan_found(answer: Answer, *statuses: int) -> Answer:
 def _found(answer: Answer, what: Optional[str] = None, *statuses: int) -> Answer:
     if answer.status in (statuses or (200, 202)):
         return answer
+    if answer.message:
+        raise CommandError(answer.message)
     if answer.status == 404:
         raise CommandError(f"There is no {what}." if what else "There is no such thing.")
-    raise CommandError(f"The scheduler answers {answer.status} {answer.reason}: {_told(answer)}")
-
-
-def _told(answer: Answer) -> str:
-    """Return what an answer says, as a sentence where it is JSON of ours."""
-    message = str(update_check.problem_in(answer).get("message") or answer.text).strip()[:500]
-    return message if message.endswith(".") else f"{message}."
+    raise CommandError(
+        f"The scheduler answers {answer.status} {answer.reason}: {answer.text.strip()[:500]}"
+    )
 
 
 def _show(answer: Answer) -> None:

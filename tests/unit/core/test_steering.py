@@ -33,7 +33,7 @@ PAUSE = events.PlanVerb.PAUSE
 
 
 def a_gang(strategy=PSS, agents=8, **changes):
-    ps = 0 if strategy is MWMS else 2
+    ps = 0 if strategy in (MWMS, Strategy.INDEPENDENT) else 2
     return started(training(strategy, ps=ps, **changes), room_for_one_each(agents))
 
 
@@ -407,6 +407,19 @@ def test_a_refused_update_is_nothing_to_pause():
     assert "the user" in plan(scheduler).errors[0]
     ruling = rule(scheduler.state, events.PlanCommand("deploy", PAUSE))
     assert ruling.answer is Answer.ALREADY
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_when_members_have_left_why_counts_who_is_there(strategy):
+    scheduler = a_gang(strategy)
+    before = len(scheduler.state.epoch.addresses)
+    assert f"all {before} tasks" in scheduler.state.job.why
+    change(scheduler, count=1)
+    settle(scheduler)
+    assert f"all {before - 1} tasks" in scheduler.state.job.why
+    scheduler.restart()
+    scheduler.run(20)
+    assert f"all {before - 1} tasks" in scheduler.state.job.why
 
 
 # Single tasks.
