@@ -151,10 +151,11 @@ def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
 
 def describe(cluster: Cluster, _: argparse.Namespace) -> None:
     """Print the options that the service runs with."""
+    ours = in_force.differing(cluster)
     found = _described(cluster)
     if "resolvedOptions" not in found:
         raise CommandError("The cluster does not tell the options of services.")
-    options = in_force.laid_over(found["resolvedOptions"], in_force.differing(cluster))
+    options = in_force.laid_over(found["resolvedOptions"], ours)
     print(json.dumps(options, indent=2, sort_keys=True, ensure_ascii=False))
 
 
