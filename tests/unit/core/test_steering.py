@@ -35,7 +35,7 @@ PAUSE = events.PlanVerb.PAUSE
 
 
 def a_gang(strategy=PSS, agents=8, **changes):
-    ps = 0 if strategy is MWMS else 2
+    ps = 0 if strategy in (MWMS, Strategy.INDEPENDENT) else 2
     return started(training(strategy, ps=ps, **changes), room_for_one_each(agents))
 
 
@@ -340,12 +340,13 @@ def steps(scheduler):
 
 
 def test_while_new_members_wait_for_room_the_update_is_not_complete():
-    scheduler = a_gang(agents=4)
+    scheduler = a_gang(agents=5)
+    assert plan(scheduler).status is Status.COMPLETE
     change(scheduler, count=3)
     settle(scheduler)
     assert steps(scheduler)["worker-2"] is Status.PENDING
     assert plan(scheduler).status is Status.IN_PROGRESS
-    scheduler.cluster.agents.update(room_for_one_each(6).agents)
+    scheduler.cluster.agents.update(room_for_one_each(7).agents)
     settle(scheduler)
     assert plan(scheduler).status is Status.COMPLETE
 
@@ -408,6 +409,19 @@ def test_a_refused_update_is_nothing_to_pause():
     assert "the user" in plan(scheduler).errors[0]
     ruling = rule(scheduler.state, events.PlanCommand("deploy", PAUSE))
     assert ruling.answer is Answer.ALREADY
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_when_members_have_left_why_counts_who_is_there(strategy):
+    scheduler = a_gang(strategy)
+    before = len(scheduler.state.epoch.addresses)
+    assert f"all {before} tasks" in scheduler.state.job.why
+    change(scheduler, count=1)
+    settle(scheduler)
+    assert f"all {before - 1} tasks" in scheduler.state.job.why
+    scheduler.restart()
+    scheduler.run(20)
+    assert f"all {before - 1} tasks" in scheduler.state.job.why
 
 
 # Single tasks.

@@ -257,6 +257,11 @@ def renew_epoch(gang: GangDraft) -> ClusterSpec:
     return renewed
 
 
+def all_run(count: int) -> str:
+    """Return why a job is RUNNING whose gang has so many tasks."""
+    return f"all {count} tasks of the gang run"
+
+
 def late(gang: GangDraft) -> tuple[TaskRecord, ...]:
     """Return the members that should run and do not yet; one that is held was told not to."""
     tasks = gang.tasks
