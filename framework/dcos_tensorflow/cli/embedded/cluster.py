@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dcos_tensorflow.cli.embedded.fitting import check_fits
+from dcos_tensorflow.cli.embedded.fitting import check_fits, overcommitted
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents, ports_of
+from dcos_tensorflow.cli.embedded.placing import check_places
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, make_folder
@@ -28,11 +29,15 @@ from dcos_tensorflow.local.daemon import ClusterStatus
 
 @dataclass(frozen=True)
 class Cluster:
-    """The embedded cluster of a job. ``own`` says that it ends with the run."""
+    """The embedded cluster of a job. ``own`` says that it ends with the run.
+
+    ``note`` is what there is to say of its size, empty for nothing.
+    """
 
     master: str
     directory: Path
     own: bool
+    note: str = ""
 
     @property
     def words(self) -> str:
@@ -103,13 +108,15 @@ def cluster_for_run(
     stack: ExitStack,
     *,
     done: bool,
+    strict: bool,
 ) -> Cluster:
     """Return the cluster for a run; one of its own is ended by ``stack``.
 
     First the one that an earlier run of the service left when it was killed, then the one that
     ``local up`` started, then a new one. ``done`` says that no job is to be taken up again: the
-    sandboxes of the last one are set aside, those of the one before are removed. Raises
-    CliError, UsageError when the job cannot fit.
+    sandboxes of the last one are set aside, those of the one before are removed. A new one claims
+    to be as large as the job needs, unless ``strict``. Raises CliError, UsageError when the job
+    cannot fit.
     """
     left = running(directory.cluster)
     if left is not None:
@@ -125,12 +132,24 @@ def cluster_for_run(
             )
         return Cluster(lasting.master, work.local, own=False)
     configs = agents(wishes, directory.path, ports_of(spec.name))
-    check_fits(spec, configs)
+    configs, note = _sized(spec, configs, wishes, strict=strict)
     make_folder(directory.cluster)
     if done:
         _set_aside(directory.cluster)
     stack.callback(down, directory.cluster)
-    return Cluster(up(directory.cluster, configs).master, directory.cluster, own=True)
+    return Cluster(up(directory.cluster, configs).master, directory.cluster, own=True, note=note)
+
+
+def _sized(
+    spec: ServiceSpec, configs: tuple[AgentConfig, ...], wishes: AgentWishes, *, strict: bool
+) -> tuple[tuple[AgentConfig, ...], str]:
+    """Return the agents, large enough for the job, and what to say of it. Raises UsageError."""
+    note = ""
+    if not strict:
+        configs, note = overcommitted(spec, configs, wishes.sized)
+    check_fits(spec, configs)
+    check_places(spec, configs)
+    return configs, note
 
 
 def _set_aside(cluster: Path) -> None:
@@ -141,8 +160,15 @@ def _set_aside(cluster: Path) -> None:
         current.rename(previous)
 
 
-def lasting_cluster(work: WorkDirectory, directory: ServiceDirectory, wishes: AgentWishes) -> str:
-    """Return the master of a cluster that lives on, started when there is none. Raises CliError."""
+def lasting_cluster(
+    work: WorkDirectory,
+    directory: ServiceDirectory,
+    spec: ServiceSpec,
+    wishes: AgentWishes,
+    *,
+    strict: bool,
+) -> Cluster:
+    """Return a cluster that lives on, started for the job when there is none. Raises CliError."""
     if running(directory.cluster) is not None:
         raise UsageError(
             "An earlier run of this service was killed, and its job still runs on a cluster of its"
@@ -150,5 +176,6 @@ def lasting_cluster(work: WorkDirectory, directory: ServiceDirectory, wishes: Ag
         )
     found = running(work.local)
     if found is not None:
-        return found.master
-    return up(work.local, agents(wishes, work.local)).master
+        return Cluster(found.master, work.local, own=False)
+    configs, note = _sized(spec, agents(wishes, work.local), wishes, strict=strict)
+    return Cluster(up(work.local, configs).master, work.local, own=False, note=note)
