@@ -26,7 +26,6 @@ from dcos_tensorflow.local.agent.agent_config import (
 from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.machine import secret_files
 from dcos_tensorflow.local.machine.host import Host, machine_environment
-from dcos_tensorflow.local.machine.network_namespace import run_inside
 from dcos_tensorflow.local.master import operator_calls
 from dcos_tensorflow.local.master.desk import Desk, MasterAddress
 from dcos_tensorflow.local.master.master import Master
@@ -136,8 +135,7 @@ class EmbeddedCluster:
 
     def _add_agent(self, link: int, config: AgentConfig, now: float, role: str = "") -> Server:
         make_server = partial(make_agent_server, (config.address, 0), self, link)
-        namespace = config.network_namespace
-        server = run_inside(namespace, make_server) if namespace else make_server()
+        server = self.interference.on_machine(link, make_server)
         self._agent_servers.append(server)
         port = int(server.server_address[1])
         its_identity = identity(link, config, port, self._work_dir / "agents" / str(link), role)
@@ -249,7 +247,8 @@ class EmbeddedCluster:
     def _start_executor(self, agent: Agent, effect: messages.StartExecutor) -> None:
         now = self.now()
         try:
-            pid = self.host.start(effect.container_id, effect.sandbox, effect.spec)
+            start = partial(self.host.start, effect.container_id, effect.sandbox, effect.spec)
+            pid = self.interference.on_machine(agent.identity.link, start)
         except OSError:
             agent.executor_message(messages.ExecutorGone(effect.container_id, 1 << 8), now)
             return
@@ -320,7 +319,7 @@ class EmbeddedCluster:
                 self.core.stream_closed(stream_id, self.now())
                 self.settle()
 
-    def operator_call(self, body: bytes, principal: str | None) -> Reply:
+    def operator_call(self, body: bytes) -> Reply:
         """Answer ``POST /api/v1``."""
         with self.lock:
             self.interference.call_begins(body)

@@ -20,7 +20,6 @@ from typing import Any
 
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.machine import secret_files
-from dcos_tensorflow.local.machine.network_namespace import prefix
 from dcos_tensorflow.local.machine.process_tree import kill_tree, signal_group
 
 #: Called with the container's id and a message of ``messages``.
@@ -105,10 +104,9 @@ class Host:
         secrets = spec.get("secrets")
         if secrets is not None:
             secret_files.write(secrets, sandbox)
-        command = [sys.executable, "-I", "-S", "-c", _BOOT, _ROOT]
         with open(os.path.join(sandbox, "stderr"), "ab") as log:
             process = subprocess.Popen(
-                [*prefix(spec.get("network_namespace", "")), *command],
+                [sys.executable, "-I", "-S", "-c", _BOOT, _ROOT],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
