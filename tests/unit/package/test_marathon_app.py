@@ -177,3 +177,14 @@ def test_the_local_dcos_renders_the_same_app(package: Package) -> None:
     mine = marathon_app(package, options)
     labels = {name: app["labels"][name] for name in mine["labels"]}
     assert {**app, "labels": labels} == {**mine, "id": f"/{mine['id']}"}
+
+
+def test_the_scheduler_logs_where_the_client_looks_for_a_services_log(render: Render) -> None:
+    # dcos service log shows the stdout of the app's task.
+    assert render()["cmd"].endswith(" 2>&1")
+
+
+def test_after_an_uninstall_no_command_is_named_that_went_with_it(package: Package) -> None:
+    notes = package.description["postUninstallNotes"]
+    brings_back = notes.index("'dcos package install tensorflow --cli'")
+    assert brings_back < notes.index("'dcos tensorflow --name")
