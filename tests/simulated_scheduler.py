@@ -83,11 +83,13 @@ class Scheduler:
             current, gang = self.state.task_by_id(record.task_id), self.state.gang_with(record.name)
             if runner is None or current is None or gang is None:
                 continue
-            body = order(self.state.view(gang.name), current)
-            if body is not None and not is_under(current, runner.report()):
-                runner.take(body)
-            if self.state.told.reports.get(record.task_id) != runner.report():
-                self.handle(events.RunnerReported(record.task_id, runner.report()))
+            if not is_under(current, runner.report()):
+                body = order(self.state.view(gang.name), current)
+                if body is not None:
+                    runner.take(body)
+            report = runner.report()
+            if self.state.told.reports.get(record.task_id) != report:
+                self.handle(events.RunnerReported(record.task_id, report))
 
     def restart(self) -> None:
         """A new process: only what was committed is left."""

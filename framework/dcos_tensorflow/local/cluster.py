@@ -55,15 +55,10 @@ class EmbeddedCluster:
         credentials: Mapping[str, str] | None = None,
         interference: Interference | None = None,
     ) -> None:
-        """Describe a cluster; nothing runs yet.
+        """Describe a cluster whose sandboxes are made in ``work_dir``; nothing runs yet.
 
-        Args:
-            agents: its agents.
-            work_dir: where sandboxes are made.
-            port: of the master on 127.0.0.1, 0 for a free one.
-            timing: every interval.
-            credentials: principal -> secret; with it, HTTP basic authentication is asked for.
-            interference: what comes between its parts; nothing when it is None.
+        Port 0 of the master, on 127.0.0.1, is a free one. With ``credentials``, secrets by
+        principal, HTTP basic authentication is asked for. ``interference`` comes between the parts.
         """
         self._configs = list(agents)
         self._work_dir = Path(work_dir).resolve()
@@ -93,11 +88,7 @@ class EmbeddedCluster:
         """Start everything; return when the master answers and all agents are registered.
 
         Whether a port of an agent's range is free is not looked at: it may be taken in the next
-        moment anyway, and Mesos does not look either. Whoever cannot listen says so and is
-        placed again.
-
-        Raises:
-            OSError: an address cannot be had.
+        moment anyway, and Mesos does not look either. Raises OSError when an address cannot be had.
         """
         now = self.now()
         self._work_dir.mkdir(parents=True, exist_ok=True)
@@ -125,11 +116,7 @@ class EmbeddedCluster:
         self._started = True
 
     def listen(self) -> None:
-        """Give the master a server at its address, which is not started yet.
-
-        Raises:
-            OSError: the address cannot be had.
-        """
+        """Give the master a server at its address, which is not started yet. Raises OSError."""
         self.master_server = make_master_server(("127.0.0.1", self._port), self)
         self._port = int(self.master_server.server_address[1])
 

@@ -35,9 +35,9 @@ from sample_states import a_record, a_spec, a_state, an_incident
 VERDICTS = [None, *(Verdict(outcome, 0, "because") for outcome in Outcome)]
 SPEC = a_spec()
 
-#: One state in so many is looked at, of which the soak leaves none out. Five divides no count of
-#: the parts but that of the task states, so every value still comes up with every other one.
-EVERY = pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.soak)])
+#: One state in so many is looked at, of which the soak leaves none out. Thirteen divides no count
+#: of the parts, so every value still comes up with every other one.
+EVERY = pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.soak)])
 PHASES = pytest.mark.parametrize("phase", list(JobPhase))
 
 
@@ -92,7 +92,7 @@ def test_every_view_answers_with_json(phase: JobPhase, every: int) -> None:
             pods.pods_status(state),
             pods.pod_info(state, "worker-1"),
             endpoints.endpoint(state, "worker"),
-            configurations.target(state, {}),
+            configurations.target(state, {}, {}),
             configurations.properties(state),
             cluster.cluster(state),
             job.job(state),

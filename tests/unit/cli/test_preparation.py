@@ -82,11 +82,6 @@ def test_a_url_is_left_to_the_fetcher(options, directory):
     assert prepare(asked, directory, {}, local=True).archive is None
 
 
-def test_a_missing_path_is_named(options, directory):
-    with pytest.raises(UsageError, match=r"service\.job_url: there is no file or folder .*nowhere"):
-        prepare(options(job_url="nowhere", job_name="x"), directory, {}, local=False)
-
-
 def test_a_missing_module_is_answered_with_the_nearest(options, directory, function_job):
     with pytest.raises(UsageError, match="did you mean mnist"):
         prepare(options(**{**function_job, "job_name": "mnits"}), directory, {}, local=True)

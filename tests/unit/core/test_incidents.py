@@ -267,7 +267,7 @@ def test_a_gang_that_does_not_come_up_in_time_is_started_again():
     scheduler = started(spec)
     scheduler.cluster.runner("worker-1").obeys = False
     fail_process(scheduler, "worker-1", "interrupted", 137)
-    scheduler.run(spec.gang.start_seconds + 40)
+    scheduler.run(spec.gang.start_seconds + 40, tick=5.0)
     recover(scheduler, 30)
     assert scheduler.state.job.phase is JobPhase.RUNNING
 

@@ -306,7 +306,7 @@ def test_a_volume_that_was_given_up_is_destroyed_when_its_agent_is_back():
     agent_id = lose_agent_of(scheduler, "worker-1")
     recover(scheduler)
     replaced(scheduler, "worker-1")
-    scheduler.run(2000)
+    scheduler.run(2000, tick=10.0)
     assert len(held(scheduler)) == 3
     scheduler.cluster.bring_back(agent_id)
     scheduler.handle(events.PodCommand(events.PodVerb.RESTART, ("worker-0",)))
@@ -322,7 +322,7 @@ def test_offers_are_not_asked_for_for_ever_to_give_a_volume_back():
     recover(scheduler)
     replaced(scheduler, "worker-1")
     assert scheduler.state.awaited_back
-    scheduler.run(1000)
+    scheduler.run(1000, tick=10.0)
     assert not scheduler.state.awaited_back
     assert scheduler.cluster.suppressed
 

@@ -270,6 +270,6 @@ def test_a_new_container_whose_runner_is_never_heard_of_is_placed_again():
     scheduler.cluster.report(silent.task_id, TaskState.RUNNING)
     scheduler.drain()
     scheduler.cluster.agents[silent.agent_id].frozen = True
-    scheduler.run(scheduler.state.spec.gang.start_seconds + 60)
+    scheduler.run(scheduler.state.spec.gang.start_seconds + 60, tick=5.0)
     assert silent.task_id != before["worker-1"]
     assert scheduler.state.job.incidents[-1].kind == causes.START_TIMED_OUT

@@ -106,15 +106,6 @@ def test_a_failure_of_somebody_else_during_a_back_off_joins_the_restart():
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
-def test_a_start_that_fails_again_at_once_is_a_failure_of_its_own():
-    scheduler = a_gang(PSS, retry=RetrySpec(limit=5))
-    for _ in range(2):
-        fail_process(scheduler, "worker-1")
-        scheduler.run(20)
-    assert len(scheduler.state.job.incidents) == 2
-    assert starts(scheduler)["worker-1"] == 3
-
-
 def test_a_parameter_server_near_its_memory_limit_restarts_with_the_chief():
     scheduler = a_gang(PSS)
     scheduler.cluster.runner("ps-1").memory_bytes = int(0.85 * 1024 * 2**20)

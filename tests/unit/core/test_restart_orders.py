@@ -139,19 +139,6 @@ def test_a_runner_that_does_not_stop_its_process_loses_its_container():
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
-def test_a_restarted_scheduler_gives_runners_time_before_it_calls_them_disobedient():
-    scheduler = a_gang()
-    before = task_ids(scheduler)
-    scheduler.cluster.runner("worker-0").stop_seconds = 1.5
-    fail_process(scheduler, "worker-1", "interrupted", 137)
-    assert scheduler.state.job.phase is JobPhase.STOPPING
-    scheduler.cluster.now += 600
-    scheduler.restart()
-    scheduler.run(10)
-    assert task_ids(scheduler) == before
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-
-
 def test_an_old_report_is_not_taken_for_an_answer_to_a_newer_order():
     scheduler = a_gang()
     old = scheduler.cluster.runner("worker-0").report()

@@ -12,7 +12,6 @@ from dcos_tensorflow.core.model.actions import (
 )
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import (
-    GangSpec,
     RetrySpec,
 )
 from dcos_tensorflow.core.model.task import TaskState
@@ -45,24 +44,6 @@ def test_a_restarted_scheduler_carries_on_with_the_tasks_that_run():
     scheduler.run(60)
     assert len(scheduler.cluster.launch_history) == 3
     assert scheduler.state.job.phase is JobPhase.RUNNING
-
-
-def test_an_unreachable_member_restarts_the_gang_and_is_killed_when_it_comes_back():
-    scheduler = started()
-    cluster = scheduler.cluster
-    old = cluster.id_of("worker-1")
-    agent = cluster.agents[cluster.tasks[old].launch.agent_id]
-    agent.reachable = False
-    for task_id in list(cluster.alive()):
-        scheduler.handle(
-            events.TaskUpdate(task_id, TaskState.UNREACHABLE, agent.agent_id, source="MASTER")
-        )
-    recover(scheduler)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-    agent.reachable = True
-    cluster.outbox.append(events.TaskUpdate(old, TaskState.RUNNING, agent.agent_id))
-    scheduler.run(5)
-    assert not cluster.tasks[old].alive
 
 
 def remove_framework(scheduler: Scheduler) -> None:
@@ -132,13 +113,6 @@ def test_suppression_is_repeated_after_a_new_subscription():
     scheduler = started()
     decision = scheduler.handle(events.Registered("framework-1", "m"))
     assert any(isinstance(a, Suppress) for a in decision.actions)
-
-
-def test_a_gang_that_does_not_come_up_in_time_is_started_again():
-    scheduler = Scheduler(small_job(gang=GangSpec(start_seconds=60)), Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(70)
-    assert scheduler.state.job.incidents[0].kind == "start timed out"
 
 
 def test_offers_are_asked_for_when_the_master_is_lost_just_before_they_are_needed():

@@ -41,19 +41,12 @@ def test_every_task_record_is_committed_before_its_accept_is_sent():
     assert len(scheduler.cluster.launch_history) == 3
 
 
-def test_a_gang_that_does_not_fit_launches_nothing():
+def test_a_gang_that_does_not_fit_launches_nothing_and_says_why():
     cluster = Cluster(agents=1, resources=Resources(cpus=2, mem=8192, disk=10000))
     scheduler = Scheduler(small_job(), cluster)
     cluster.subscribe()
     scheduler.run(30)
     assert cluster.launch_history == []
-
-
-def test_a_gang_that_waits_says_why():
-    cluster = Cluster(agents=1, resources=Resources(cpus=2, mem=8192, disk=10000))
-    scheduler = Scheduler(small_job(), cluster)
-    cluster.subscribe()
-    scheduler.run(3)
     assert "cpus" in scheduler.state.job.why
 
 
@@ -105,19 +98,12 @@ def test_the_runner_token_is_in_no_visible_environment():
         assert token not in str(task.launch.env) + task.launch.command + str(task.launch.labels)
 
 
-def test_an_evaluator_that_finds_no_room_does_not_hold_up_the_gang():
+def test_an_evaluator_that_finds_no_room_says_why_and_does_not_hold_up_the_gang():
     cluster = Cluster(agents=1, resources=Resources(cpus=3, mem=8192, disk=10000))
     scheduler = Scheduler(with_evaluator(), cluster)
     cluster.subscribe()
     scheduler.run(2)
     assert sorted(scheduler.state.tasks) == ["ps-0", "worker-0", "worker-1"]
-
-
-def test_an_evaluator_that_finds_no_room_says_why():
-    cluster = Cluster(agents=1, resources=Resources(cpus=3, mem=8192, disk=10000))
-    scheduler = Scheduler(with_evaluator(), cluster)
-    cluster.subscribe()
-    scheduler.run(2)
     assert [m.task for m in scheduler.state.only_gang.placing.misfits] == ["evaluator-0"]
 
 

@@ -15,16 +15,6 @@ from simulated_mesos import Cluster
 from simulated_scheduler import Scheduler, recover, small_job, started
 
 
-def test_an_update_is_acknowledged_after_everything_else_of_its_step():
-    scheduler = started()
-    cluster = scheduler.cluster
-    task_id = cluster.id_of("worker-1")
-    cluster.report(task_id, TaskState.FAILED, "Command exited with status 1")
-    decision = scheduler.handle(cluster.outbox.pop(0))
-    assert isinstance(decision.actions[-1], Acknowledge)
-    assert decision.writes
-
-
 def test_an_update_without_uuid_is_never_acknowledged():
     scheduler = started()
     update = events.TaskUpdate(scheduler.cluster.id_of("ps-0"), TaskState.RUNNING, "S0")

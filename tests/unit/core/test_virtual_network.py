@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core.cluster import addresses
-from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
@@ -146,15 +145,6 @@ def test_with_the_agents_addresses_the_cluster_spec_is_that_of_the_offers():
     network = replace(OVERLAY, addresses=NetworkAddresses.HOST)
     scheduler = started(small_job(network=network))
     assert not any(a.startswith("9.") for a in scheduler.state.epoch.addresses.values())
-
-
-@pytest.mark.parametrize(
-    "network",
-    [None, VirtualNetwork("other"), replace(OVERLAY, addresses=NetworkAddresses.HOST)],
-)
-def test_another_network_is_another_container(network):
-    other = replace(on_overlay(), network=network)
-    assert fingerprint(other, TaskRole.WORKER) != fingerprint(on_overlay(), TaskRole.WORKER)
 
 
 def given_up_on(scheduler: Scheduler) -> str:

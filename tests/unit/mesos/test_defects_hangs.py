@@ -9,7 +9,6 @@ import socket
 import pytest
 
 from dcos_tensorflow.mesos.address import Address, parse_masters
-from dcos_tensorflow.mesos.calls import CallUnanswered
 from dcos_tensorflow.mesos.detector import ZooKeeperDetector
 from dcos_tensorflow.mesos.pymesos_import import import_pymesos
 
@@ -30,15 +29,6 @@ def test_7_an_unanswered_call_does_not_block_stop(master, stage, eventually):
     stopping = stage.apart(driver.stop)
     stopping.join(20)
     assert not stopping.is_alive()
-
-
-def test_7_an_unanswered_call_raises_in_time(master, stage, eventually):
-    master.on_call = lambda exchange: exchange.hold()
-    driver = stage.hardened(master.address, timeout=0.3)
-    eventually(lambda: driver.sched.of("registered"))
-    with pytest.raises(CallUnanswered, match="no answer in time"):
-        driver.killTask({"value": "t"})
-    assert driver.connected
 
 
 def test_8_a_silent_version_endpoint_does_not_block_the_start(master, stage, eventually):

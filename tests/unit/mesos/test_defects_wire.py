@@ -8,8 +8,6 @@ import json
 
 import pytest
 
-from dcos_tensorflow.mesos.convert import duration
-
 
 def registered(driver, eventually):
     eventually(lambda: driver.sched.of("registered"))
@@ -42,25 +40,6 @@ def test_21_credentials_do_not_leak_to_another_master(masters, stage, eventually
     assert trusted.requests_of("REVIVE")[0].headers["authorization"].startswith("Basic ")
     leaked = "authorization" in stranger.requests_of("REVIVE")[0].headers
     assert not leaked
-
-
-def test_24_reconciliation_names_the_agent(master, stage, eventually):
-    driver = registered(stage.hardened(master.address), eventually)
-    driver.reconcileTasks([{"task_id": {"value": "t"}, "agent_id": {"value": "a"}}])
-    eventually(lambda: master.calls("RECONCILE"))
-    task = master.calls("RECONCILE")[0]["reconcile"]["tasks"][0]
-    assert "agent_id" in task
-
-
-def test_24_a_kill_names_agent_and_grace(master, stage, eventually):
-    driver = registered(stage.hardened(master.address), eventually)
-    arguments = ({"value": "t"}, {"value": "a"}, {"grace_period": duration(3)})
-    driver.killTask(*arguments)
-    assert master.calls("KILL")[0]["kill"] == {
-        "task_id": {"value": "t"},
-        "agent_id": {"value": "a"},
-        "kill_policy": {"grace_period": {"nanoseconds": 3_000_000_000}},
-    }
 
 
 def test_26_a_new_subscription_keeps_suppressed_roles(master, stage, eventually):

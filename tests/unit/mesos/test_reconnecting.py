@@ -1,9 +1,6 @@
 """Keeping a subscription: lists of masters, redirects, streams that end anywhere."""
 
-import json
 import socket
-
-import pytest
 
 from dcos_tensorflow.mesos.address import Address
 
@@ -63,34 +60,6 @@ def test_without_a_master_the_driver_waits_for_one(master, stage, stays, eventua
     assert stays(lambda: len(master.subscribes) == 1, 0.3)
     driver.change_master(master.address)
     eventually(lambda: driver.sched.of("reregistered"))
-
-
-def test_events_arrive_whole_however_chunks_and_records_are_cut(master, stage, eventually):
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
-    stream = master.streams[-1]
-    # From then on the master writes nothing of its own in between.
-    eventually(lambda: stream.is_subscribed)
-    data = json.dumps(UPDATE, ensure_ascii=False).encode()
-    records = (b"%d\n%s" % (len(data), data)) * 3
-    for size in (1, 7, len(records)):
-        for start in range(0, len(records), size):
-            stream.chunk(records[start : start + size])
-    eventually(lambda: len(driver.sched.of("statusUpdate")) == 9)
-    expected = [(UPDATE["update"]["status"],)] * 9
-    assert driver.sched.of("statusUpdate") == expected
-
-
-@pytest.mark.parametrize("cut", [1, 10, 40, 60])
-def test_a_stream_cut_in_the_middle_of_a_record_is_begun_again(cut, master, stage, eventually):
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
-    data = json.dumps(UPDATE).encode()
-    whole = b"%x\r\n%d\n%s\r\n" % (len(data) + 3, len(data), data)
-    master.streams[-1].raw(whole[:cut])
-    master.streams[-1].close()
-    eventually(lambda: driver.sched.of("reregistered"))
-    assert not driver.sched.of("statusUpdate")
 
 
 def test_unknown_and_malformed_events_are_passed_over(master, stage, eventually):

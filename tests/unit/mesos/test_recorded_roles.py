@@ -7,7 +7,6 @@ from typing import Any
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept
-from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, TaskRole
@@ -54,25 +53,6 @@ def after(state: ServiceState, offers: list[dict[str, Any]]) -> tuple[ServiceSta
 def test_an_offer_within_the_quota_is_used() -> None:
     _, accepts = after(waiting(1), next(offered("quota")))
     assert [launch.name for accept in accepts for launch in accept.launches] == ["worker-0"]
-
-
-def test_a_gang_that_is_larger_than_its_quota_says_so() -> None:
-    state, accepts = after(waiting(2), next(offered("quota")))
-    assert accepts == []
-    seen = events.QuotaSeen(Quota("tensorflow", {"cpus": 1.0, "mem": 512.0}))
-    assert step(state, (seen,), NOW).state.only_gang.why.endswith(
-        "; the quota of the Mesos role tensorflow leaves 1 of 1 cpus, and 2 are needed"
-    )
-
-
-def test_offers_without_cpus_are_of_a_quota_that_is_used_up() -> None:
-    used_up = [
-        o for o in offered("quota") if not any(r["name"] == "cpus" for r in o[0]["resources"])
-    ]
-    state, accepts = after(waiting(1), used_up[0])
-    assert accepts == []
-    seen = events.QuotaSeen(Quota("tensorflow", {"cpus": 1.0}, {"cpus": 1.0}))
-    assert "leaves 0 of 1 cpus, and 1 are needed" in step(state, (seen,), NOW).state.only_gang.why
 
 
 def test_the_roles_of_a_real_master_can_be_read() -> None:

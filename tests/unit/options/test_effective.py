@@ -19,6 +19,8 @@ RICH = {
     },
     "gpu_worker": {"count": 1, "port": 5000, "env": {"B": "2"}},
     "chief": {"count": 1},
+    "data": [{"uri": "s3://bucket/a", "path": "a"}],
+    "s3": {"credentials": {"env": "AWS_"}},
 }
 
 

@@ -165,19 +165,6 @@ def test_a_bug_in_the_step_ends_the_process_without_a_teardown(
     assert not any(isinstance(c, Teardown) for c in recorder.calls)
 
 
-def test_an_acknowledgement_follows_the_commit_of_what_it_caused(loop, recorder):
-    loop.start()
-    loop.submit(events.Registered("f", "m"))
-    loop.submit(offers())
-    recorder.wait_for(Accept)
-    task_id = loop.state.tasks["ps-0"].task_id
-    state = loop.state.tasks["ps-0"].state
-    loop.submit(events.TaskUpdate(task_id, type(state).RUNNING, "S0", uuid="u"))
-    recorder.wait_for(Acknowledge)
-    acknowledged = next(i for i, c in enumerate(recorder.calls) if isinstance(c, Acknowledge))
-    assert ("commit", ("Tasks/ps-0/TaskStatus",)) in recorder.calls[:acknowledged]
-
-
 def test_a_failing_watcher_does_not_stop_the_loop(loop, recorder, caplog):
     seen = []
 
@@ -284,14 +271,6 @@ def test_a_clock_set_ahead_a_day_and_back_stops_no_repeated_kill(recorder):
             eventually(lambda number=number: kills() >= number)
     finally:
         loop.stop()
-
-
-def test_whoever_looks_is_called_after_steps_that_say_nothing(loop):
-    seen = []
-    loop.look(seen.append)
-    loop.start()
-    eventually(lambda: len(seen) > 3)
-    assert loop.exit is None
 
 
 def test_a_failing_look_does_not_stop_the_loop(loop, caplog):

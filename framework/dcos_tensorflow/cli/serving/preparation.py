@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 #: Options that name what the embedded cluster does not have.
 _CONTAINER_OPTIONS = ("tf_image", "gpu_tf_image", "containerizer")
 
+#: The name of the packed local code among the files that tasks fetch.
+_PACKED_JOB = "packed-job.zip"
+
 
 @dataclass(frozen=True)
 class PreparedJob:
@@ -63,7 +66,9 @@ def prepare(
     """Return what to run, with local code packed into ``directory``. Raises as ``settled`` does."""
     found, source = settled(options, directory, environ, local=local)
     directory.prepare()
-    archive = pack(source, directory.artifacts / "packed-job.zip") if source is not None else None
+    archive = None
+    if source is not None:
+        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=directory.work)
     return replace(found, archive=archive)
 
 
@@ -100,10 +105,12 @@ def _unsaid_tensorflow(spec: ServiceSpec, found: str) -> list[str]:
     ]
 
 
-def prepare_uninstall(options: Options, directory: ServiceDirectory) -> PreparedJob:
-    """Return what an uninstall needs of the options: whose it is. The code may be gone already."""
+def prepare_name(options: Options, directory: ServiceDirectory) -> PreparedJob:
+    """Return what goes by the service's name alone: what an uninstall needs, and a scheduler whose
+    options cannot be had. Code that was packed for those of before is still there."""
     directory.prepare()
-    return PreparedJob(service_spec(options), None, "", ())
+    archive = directory.artifacts / _PACKED_JOB
+    return PreparedJob(service_spec(options), archive if archive.is_file() else None, "", ())
 
 
 def respecified(

@@ -46,7 +46,7 @@ def for_apps(first: AgentConfig) -> AgentConfig:
     """Return the agent that the apps of a local DC/OS run on, in the region of the ``first`` one.
 
     What an app asks for is noted and not enforced, so there is more of everything than apps can
-    ask for. Its ports lie below those of the agents for jobs (``daemon.FIRST_PORT``).
+    ask for. Its ports lie below those of the agents for jobs (31000 and above).
     """
     return AgentConfig(
         hostname="localhost",

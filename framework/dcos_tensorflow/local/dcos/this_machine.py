@@ -32,14 +32,9 @@ def variables(
 ) -> dict[str, str]:
     """Return the variables.
 
-    Args:
-        app: the app.
-        master: ``host:port`` of the Mesos master.
-        folder: where the service may keep its state.
-        pythons: by version of TensorFlow, that of "" for whoever names none.
-        secrets: the folder with a file for each secret.
-        own_python: the one that is there in any case, for a command line, which may need no
-            TensorFlow.
+    ``folder`` is where the service may keep its state, ``secrets`` the folder with a file for each
+    secret. ``pythons`` are by version of TensorFlow, that of "" for whoever names none;
+    ``own_python`` is there in any case, for a command line, which may need no TensorFlow.
     """
     found = {
         "DCOS_TENSORFLOW_MASTER": master,

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,20 +58,15 @@ def machine_environment() -> dict[str, str]:
     return found
 
 
+@dataclass(eq=False)
 class _Process:
     """An executor process and what is known of its task."""
 
-    def __init__(
-        self,
-        container_id: str,
-        process: subprocess.Popen[bytes],
-        secrets: Mapping[str, Any] | None,
-    ) -> None:
-        self.container_id = container_id
-        self.process = process
-        self.secrets = secrets
-        self.task_pid: int | None = None
-        self.pending = b""
+    container_id: str
+    process: subprocess.Popen[bytes]
+    secrets: Mapping[str, Any] | None
+    task_pid: int | None = None
+    pending: bytes = b""
 
 
 class Host:
@@ -88,11 +84,7 @@ class Host:
         self._thread.start()
 
     def start(self, container_id: str, sandbox: str, spec: Mapping[str, Any]) -> int:
-        """Start an executor in a new sandbox; return its process id.
-
-        Raises:
-            OSError: the sandbox or the process could not be made.
-        """
+        """Start an executor in a new sandbox; return its process id. Raises OSError."""
         os.makedirs(sandbox, exist_ok=True)
         for name in ("stdout", "stderr"):
             Path(sandbox, name).touch()

@@ -59,13 +59,10 @@ def offers_error(state: ClusterState, framework: Framework, offer_ids: Sequence[
     """Return why the offers of an ACCEPT cannot be used together."""
     if not offer_ids:
         return "No offers specified"
-    seen: set[str] = set()
-    first: Offer | None = None
-    for offer_id in offer_ids:
-        if offer_id in seen:
+    for index, offer_id in enumerate(offer_ids):
+        if offer_id in offer_ids[:index]:
             return f"Duplicate offer {offer_id} in offer list"
-        seen.add(offer_id)
-    offers = []
+    offers: list[Offer] = []
     for offer_id in offer_ids:
         offer = state.offers.get(offer_id)
         if offer is None:

@@ -51,11 +51,7 @@ _WRITERS = frozenset({"/teardown", "/machine/down", "/machine/up", "/quota", "/r
 
 
 def make_server(address: tuple[str, int], door: MasterDoor) -> Server:
-    """Return a server that is not started yet.
-
-    Raises:
-        OSError: the address cannot be had.
-    """
+    """Return a server that is not started yet. Raises OSError."""
     return Server(address, type("MasterHandler", (_MasterHandler,), {"door": door}))
 
 
