@@ -82,7 +82,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Fetched:
     folder = tmp_path_factory.mktemp("checkout")
     command = folder / "bin" / "dcos-tensorflow"
     command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m dcos_tensorflow "$@"\n')
+    python, code = shlex.quote(sys.executable), shlex.quote(str(REPOSITORY / "framework"))
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={code} exec {python} -m dcos_tensorflow "$@"\n')
     command.chmod(0o755)
     places = {
         "package-version": "1.0.0",
