@@ -126,6 +126,17 @@ def test_a_job_that_cannot_fit_is_refused_at_once(command_line, job):
     assert "6 cpus of 4" in ended.out
 
 
+def test_a_job_larger_than_the_machine_runs_and_says_what_is_overcommitted(command_line, job):
+    cpus = os.cpu_count() or 1
+    file = job("true", worker={"count": 2, "cpus": cpus, "mem": 64, "disk": 10})
+    ended = command_line.ask("run", file)
+    assert ended.code == 0, ended.out
+    assert "overcommitted: the 2 tasks need" in ended.out
+    refused = command_line.ask("run", file, "--strict")
+    assert refused.code == 2
+    assert "does not fit on this machine" in refused.out
+
+
 def pid_of_task(command_line: CommandLine) -> int:
     """Return what the job's command has written into ``pid``: its task runs before it does."""
 
