@@ -74,7 +74,7 @@ class CommandLine:
         return Ended(process.returncode, out)
 
     def ask(self, *arguments: str | Path) -> Ended:
-        """Run a command in this process: quicker, for commands that ask or order and start none."""
+        """Run a command in this process: a second of CPU less; it must end without a signal."""
         out = io.StringIO()
         with (
             mock.patch.dict(os.environ, self.environment, clear=True),
