@@ -23,6 +23,9 @@ EXAMPLES = ROOT / "examples"
 NEWEST = "2.21.0"
 OLD = "2.15.1"
 
+#: Of a service: without Keras, which trainers that do not need it would import all the same, a new
+#: TensorFlow is there in two thirds of the time.
+NO_KERAS = {"legacy_keras": True}
 #: A job's command: run until the test touches ``finish`` among the checkpoints.
 UNTIL_FINISH = "until test -e $CHECKPOINT_DIR/finish; do sleep 0.1; done"
 
