@@ -94,15 +94,10 @@ def test_a_secret_is_never_shown():
     assert "hush" not in repr(collect(None, {}, {}))
 
 
-def test_a_secret_comes_from_its_file(tmp_path):
+@pytest.mark.parametrize("text", ["hush\n", '{"principal": "me", "secret": "hush"}'])
+def test_a_secret_comes_from_its_file_which_may_be_a_credential_of_mesos(tmp_path, text):
     file = tmp_path / "secret"
-    file.write_text("hush\n")
-    assert collect(None, {}, {"secret_file": str(file)}).secret("secret") == "hush"
-
-
-def test_a_mesos_credential_file_is_understood(tmp_path):
-    file = tmp_path / "credential"
-    file.write_text('{"principal": "me", "secret": "hush"}')
+    file.write_text(text)
     assert collect(None, {}, {"secret_file": str(file)}).secret("secret") == "hush"
 
 

@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.kept.restore import restore
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Release, Teardown
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.spec import Addressing, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
@@ -74,21 +72,6 @@ def releases(scheduler):
 
 
 # -- launches ------------------------------------------------------------------------------------
-
-
-def test_a_reservation_is_committed_before_the_accept_that_makes_it():
-    class Watched(Scheduler):
-        def before_action(self, action):
-            if isinstance(action, Accept):
-                kept = restore(self.store, LaunchSettings(), self.cluster.now)
-                for launch in action.launches:
-                    if launch.reservation:
-                        assert launch.reservation.resource_id in kept.reservations
-
-    scheduler = Watched(with_volumes(), Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
-    assert len(scheduler.state.reservations) == 2
 
 
 def test_only_the_tasks_that_ask_for_a_volume_get_one():
@@ -163,17 +146,6 @@ def test_a_task_whose_agent_is_back_without_it_goes_on_with_its_volume():
     assert scheduler.state.job.phase is JobPhase.RUNNING
     assert volume_of(scheduler, "worker-1").content[0] == task_id
     assert len(held(scheduler)) == 2
-
-
-def test_a_scheduler_that_is_started_again_knows_the_volumes():
-    scheduler = a_gang()
-    volumes = set(held(scheduler))
-    fail(scheduler, "worker-0")
-    scheduler.restart()
-    recover(scheduler)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-    assert set(held(scheduler)) == volumes
-    assert releases(scheduler) == []
 
 
 def test_offers_that_come_before_the_news_of_a_tasks_end_destroy_nothing():
@@ -429,16 +401,6 @@ def test_an_uninstall_gives_up_the_volumes_of_a_dead_agent_and_lists_them():
     assert not scheduler.cluster.torn_down
     scheduler.run(60)
     assert f"the volume of worker-1 on {hostname}" in scheduler.state.uninstall.given_up
-    assert scheduler.cluster.torn_down
-
-
-def test_a_scheduler_that_crashes_during_an_uninstall_still_gives_everything_back():
-    scheduler = a_gang()
-    scheduler.handle(events.UninstallRequested("asked for"))
-    scheduler.run(1)
-    scheduler.restart()
-    scheduler.run(60)
-    assert held(scheduler) == {}
     assert scheduler.cluster.torn_down
 
 

@@ -46,14 +46,6 @@ def test_nobody_starts_before_everybody_has_stopped():
     assert set(starts(scheduler).values()) == {2}
 
 
-def test_everybody_is_told_to_start_in_one_commit():
-    scheduler = a_gang()
-    fail_process(scheduler, "worker-1", "interrupted", 137)
-    scheduler.run(5)
-    began = [r.ordered_at for r in scheduler.state.tasks.values()]
-    assert len(set(began)) == 1
-
-
 def test_processes_whose_sessions_are_broken_anyway_get_a_short_grace():
     scheduler = a_gang(kill_grace_seconds=60.0)
     fail_process(scheduler, "worker-1", "interrupted", 137)

@@ -28,19 +28,6 @@ def test_a_gang_that_fits_is_launched_whole_in_one_step():
     assert sorted(t.name for a in accepts for t in a.launches) == ["ps-0", "worker-0", "worker-1"]
 
 
-def test_every_task_record_is_committed_before_its_accept_is_sent():
-    class Checked(Scheduler):
-        def before_action(self, action):
-            if isinstance(action, Accept):
-                for launch in action.launches:
-                    assert launch.task_id in self.store[f"Tasks/{launch.name}/TaskInfo"].decode()
-
-    scheduler = Checked(small_job(), Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
-    assert len(scheduler.cluster.launch_history) == 3
-
-
 def test_a_gang_that_does_not_fit_launches_nothing_and_says_why():
     cluster = Cluster(agents=1, resources=Resources(cpus=2, mem=8192, disk=10000))
     scheduler = Scheduler(small_job(), cluster)

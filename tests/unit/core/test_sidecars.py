@@ -87,16 +87,6 @@ def test_an_evaluator_on_a_lost_machine_is_placed_on_another():
     assert {n for n in after if after[n] != before[n]} == {"evaluator-0"}
 
 
-def test_an_evaluator_that_comes_back_after_it_was_replaced_is_killed():
-    scheduler = a_job(room_for_one_each(8))
-    old = task_ids(scheduler)["evaluator-0"]
-    agent = lose_agent_of(scheduler, "evaluator-0")
-    recover(scheduler, 30)
-    scheduler.cluster.bring_back(agent)
-    scheduler.run(20)
-    assert not scheduler.cluster.tasks[old].alive
-
-
 def test_no_evaluator_starts_beside_an_old_one_whose_agent_is_back_only_to_be_taken_down():
     scheduler = a_job(room_for_one_each(7))
     cluster = scheduler.cluster
