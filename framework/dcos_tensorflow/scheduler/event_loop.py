@@ -11,15 +11,16 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from dcos_tensorflow.core.model.actions import Action, EraseState, Exit, Write
+from dcos_tensorflow.core.model.actions import Action, EraseState, Exit
 from dcos_tensorflow.core.model.events import Event, Tick
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import Decision, step
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.inbox import Inbox
 from dcos_tensorflow.state.errors import StateError, StateUnavailable
+from dcos_tensorflow.state.store import StateStore
 
 T = TypeVar("T")
 
@@ -29,16 +30,6 @@ EXIT_SOFTWARE = 70
 EXIT_STATE = 8
 _FIRST_RETRY_SECONDS = 0.2
 _MAX_RETRY_SECONDS = 5.0
-
-
-class Commits(Protocol):
-    """The part of a state store that the loop needs."""
-
-    def commit(self, writes: Sequence[Write]) -> None:
-        """Write all or nothing; raises StateUnavailable when it may be tried again."""
-
-    def erase(self) -> None:
-        """Remove everything; raises StateUnavailable when it may be tried again."""
 
 
 def _erases(decision: Decision) -> bool:
@@ -56,7 +47,7 @@ class EventLoop:
     def __init__(
         self,
         state: ServiceState,
-        store: Commits,
+        store: StateStore,
         perform: Callable[[Action], None],
         *,
         tick_seconds: float,

@@ -11,27 +11,20 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from typing import Any, Protocol
+from typing import Any
 
 from dcos_tensorflow.core.model.events import QuotaSeen
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.address import Address
-from dcos_tensorflow.mesos.agent_files import AgentFilesError
+from dcos_tensorflow.mesos.agent_files import AgentFilesError, HttpAccess
 
 log = logging.getLogger(__name__)
 
 #: How long a gang has waited when the master is asked first, and how often it is asked then.
 LOOK_SECONDS = 2.0
 ASK_SECONDS = 15.0
-
-
-class Access(Protocol):
-    """The part of ``mesos.agent_files.HttpAccess`` that is needed here."""
-
-    def get(self, address: Address, path: str) -> Any:
-        """Return the JSON at ``path``. Raises AgentFilesError."""
 
 
 def quota_in(answer: Any, mesos_role: str) -> Quota | None:
@@ -64,7 +57,7 @@ class QuotaWatch:
     def __init__(
         self,
         master: Callable[[], Address | None],
-        access: Access,
+        access: HttpAccess,
         emit: Callable[[QuotaSeen], None],
         pool: Executor,
     ) -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from cluster_faults import FaultyCluster, background, door
+from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
 from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.background_process import BackgroundProcessError
-from dcos_tensorflow.local.daemon import spread
+from dcos_tensorflow.local.cluster import AgentConfig
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
@@ -38,7 +39,7 @@ def state_dir(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_cluster_answers_when_up_returns_and_is_gone_after_down(state_dir: Path) -> None:
-    found = daemon.up(state_dir, spread(2, cpus=1, gpus=1))
+    found = daemon.up(state_dir, agents(AgentWishes(agents=2, cpus=1, gpus=1), state_dir))
     assert found.answering
     with Scheduler(found.master) as scheduler:
         offers = [scheduler.offer("127.0.0.1"), scheduler.offer("127.0.0.2")]
@@ -58,15 +59,15 @@ def test_cluster_answers_when_up_returns_and_is_gone_after_down(state_dir: Path)
 
 
 def test_second_up_finds_the_first(state_dir: Path) -> None:
-    first = daemon.up(state_dir, spread(1))
-    assert daemon.up(state_dir, spread(3)) == first
+    first = daemon.up(state_dir, [AgentConfig()])
+    assert daemon.up(state_dir, [AgentConfig(cpus=3)]) == first
 
 
 def test_files_of_a_killed_cluster_are_no_cluster(state_dir: Path) -> None:
-    first = daemon.up(state_dir, spread(1))
+    first = daemon.up(state_dir, [AgentConfig()])
     os.kill(first.pid, signal.SIGKILL)
     eventually(lambda: daemon.status(state_dir) is None, what="the stale files to be seen as such")
-    second = daemon.up(state_dir, spread(1))
+    second = daemon.up(state_dir, [AgentConfig()])
     assert second.pid != first.pid
     assert second.answering
 
@@ -87,7 +88,7 @@ def test_up_says_why_the_cluster_cannot_start(state_dir: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(BackgroundProcessError, match="Address already in use"):
-            daemon.up(state_dir, spread(1), port=taken.getsockname()[1])
+            daemon.up(state_dir, [AgentConfig()], port=taken.getsockname()[1])
 
 
 def test_down_of_nothing_says_so(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_down_of_nothing_says_so(tmp_path: Path) -> None:
 
 
 def test_faults_are_ordered_from_another_process(state_dir: Path) -> None:
-    found, faults = background.up(state_dir, spread(1))
+    found, faults = background.up(state_dir, [AgentConfig()])
     with Scheduler(found.master) as scheduler:
         offer = scheduler.offer()
         scheduler.launch(offer, task(offer, "t", "exec sleep 100"))
@@ -107,7 +108,7 @@ def test_faults_are_ordered_from_another_process(state_dir: Path) -> None:
 
 
 def test_killed_cluster_leaves_no_frozen_process_behind(state_dir: Path) -> None:
-    found, faults = background.up(state_dir, spread(1))
+    found, faults = background.up(state_dir, [AgentConfig()])
     with Scheduler(found.master) as scheduler:
         offer = scheduler.offer()
         scheduler.launch(offer, task(offer, "t", "setsid sleep 100 & sleep 100"))
@@ -124,7 +125,7 @@ def _three(faults: str) -> list[int]:
 
 
 def test_faults_can_be_ordered_while_there_is_no_master(state_dir: Path) -> None:
-    found, faults = background.up(state_dir, spread(1))
+    found, faults = background.up(state_dir, [AgentConfig()])
     door.order(faults, "stop_master")
     gone = daemon.status(state_dir)
     assert gone is not None

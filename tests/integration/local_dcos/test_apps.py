@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.local.agent.agent_config import APPS_ROLE
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
 from dcos_tensorflow.local.machine.process_tree import start_time
+from dcos_tensorflow.local.master.allocator import meets_constraints
 from mesos_scheduler import Scheduler
 from waiting import eventually
 
@@ -270,6 +272,17 @@ def test_an_app_takes_nothing_from_what_jobs_are_offered(
         whole = job.offer(least_cpus=2)
         assert whole["agent_id"]["value"] != agent
         assert whole["hostname"] != "localhost"
+
+
+def test_marathon_is_never_offered_what_is_for_jobs(bare: World, cluster: EmbeddedCluster) -> None:
+    create(bare, cmd="sleep 600")
+    app = running(bare)["slaveId"]
+    marathon = cluster.core.state.frameworks[bare.dcos.marathon.framework_id]
+    refused = {one.agent_id for one in marathon.filters}
+    assert refused <= {app}
+    for_jobs = [one for one in cluster.core.state.agents.values() if one.agent_id != app]
+    assert for_jobs
+    assert not any(meets_constraints(marathon.constraints, APPS_ROLE, one) for one in for_jobs)
 
 
 def test_the_ports_of_apps_are_those_of_their_agent_and_required_ones_are_kept(

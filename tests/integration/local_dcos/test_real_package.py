@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +27,7 @@ from .world import World
 
 def options(name: str, workers: int = 1) -> dict[str, Any]:
     small = {"cpus": 0.1, "mem": 64, "disk": 10}
-    service = {"name": name, "user": "", "python": sys.executable, "log_level": "DEBUG"}
+    service = {"name": name, "user": "", "log_level": "DEBUG"}
     return {
         "service": {**service, "job_cmd": "echo training; sleep 600", "strategy": "independent"},
         "worker": {"count": workers, **small},

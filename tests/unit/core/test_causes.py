@@ -73,7 +73,18 @@ def test_these_mesos_reasons_never_cost_a_retry(reason):
         ),
         (ended(TaskState.UNREACHABLE), "agent unreachable", False, False),
         (ended(TaskState.KILLED), "interrupted", False, False),
-        (ended(TaskState.LOST, reason="REASON_TASK_INVALID"), "launch refused", True, False),
+        (ended(TaskState.LOST, reason="REASON_TASK_INVALID"), "launch refused", True, True),
+        (
+            ended(
+                TaskState.LOST,
+                reason="REASON_TASK_INVALID",
+                message="Total resources cpus:999 required by task and its executor is more than"
+                " available cpus:4",
+            ),
+            "launch refused",
+            True,
+            False,
+        ),
         (ended(TaskState.LOST, reason="REASON_RESOURCES_UNKNOWN"), "launch refused", True, False),
         (ended(TaskState.LOST, reason="REASON_INVALID_OFFERS"), "interrupted", False, False),
         (ended(TaskState.LOST, reason="REASON_AGENT_REMOVED"), "interrupted", False, False),

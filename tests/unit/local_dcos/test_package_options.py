@@ -8,7 +8,7 @@ import pytest
 
 from dcos_tensorflow.local.dcos.errors import CosmosError
 from dcos_tensorflow.local.dcos.package_options import resolved
-from dcos_tensorflow.package.cosmos import defaults, merge
+from dcos_tensorflow.plugin.update_check import defaults, merge
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

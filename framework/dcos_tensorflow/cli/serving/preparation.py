@@ -75,7 +75,9 @@ def prepare(
     else:
         _check_fetchable(spec, options)
     directory.prepare()
-    archive = pack(source, directory.artifacts / "packed-job.zip") if source is not None else None
+    archive = None
+    if source is not None:
+        archive = pack(source, directory.artifacts / "packed-job.zip", apart=directory.work)
     return PreparedJob(spec, archive, found, tuple(told))
 
 

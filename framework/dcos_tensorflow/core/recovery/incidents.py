@@ -120,7 +120,7 @@ def see_cause(gang: GangDraft) -> None:
     tasks = gang.tasks
     suspects = tasks.having(Fact.HELD) | tasks.having(Fact.UNWELL)
     for record in tasks.records_of((suspects & gang.roster.members) - known):
-        failure = _seen_late(gang.job, record)
+        failure = None if _is_told(gang.job, record) else _seen_late(record)
         if failure is None or record.changed_at < effect.at or failure.is_effect:
             continue
         if failure.record.launched_at <= effect.at:
@@ -133,8 +133,8 @@ def _is_told(job: JobState, record: TaskRecord) -> bool:
     """Say whether an incident tells already of the failure of a member that was told to stop.
 
     The order to stop is of the step that opened that incident, or of an earlier one when the
-    failure was seen late. The member may change since, as when its agent becomes unreachable: it
-    has not failed again.
+    failure was seen late. The member may change since, as when its agent becomes unreachable or
+    its container dies: its process does not run, so it has not failed again.
     """
     return any(
         incident.at >= record.ordered_at
@@ -143,13 +143,13 @@ def _is_told(job: JobState, record: TaskRecord) -> bool:
     )
 
 
-def _seen_late(job: JobState, record: TaskRecord) -> Failure | None:
+def _seen_late(record: TaskRecord) -> Failure | None:
     """Return how a member that is stopping had failed before; None when it had not."""
     # A task that we kill ends as KILLED.
     died = record.state is TaskState.FAILED
     if died:
         return replace(Failure.of(record), began_at=record.launched_at)
-    if record.had_failed_when_held and not record.kill_reason and not _is_told(job, record):
+    if record.had_failed_when_held and not record.kill_reason:
         return Failure.before_it_was_held(record)
     return None
 
@@ -361,7 +361,8 @@ def _note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
         gang.restart = replace(gang.restart, count=gang.restart.count + 1, due_at=now + wait)
         return True
     summary = f"{incident.summary} ({end})"
-    verdict = Verdict(Outcome.FAILED, failure.exit_code or 1, summary)
+    code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if permanent else 1)
+    verdict = Verdict(Outcome.FAILED, code, summary)
     gang.job = replace(gang.job, verdict=verdict, finished_at=now)
     gang.enter(JobPhase.ENDING, f"the job has failed: {summary}")
     return False

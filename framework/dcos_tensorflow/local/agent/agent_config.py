@@ -24,9 +24,7 @@ APPS_ATTRIBUTE = "public_ip"
 class AgentConfig:
     """One agent. ``mem`` and ``disk`` are megabytes, ``ports`` first and last, inclusive.
 
-    ``network_namespace`` is the path of one that has ``address`` (``/run/netns/...``): the agent
-    listens there and its tasks run there. ``mounts`` are whole disks: their sizes (MB) by the
-    directories where they are mounted.
+    ``mounts`` are whole disks: their sizes (MB) by the directories where they are mounted.
     """
 
     address: str = "127.0.0.1"
@@ -39,7 +37,6 @@ class AgentConfig:
     attributes: Mapping[str, str | float] = field(default_factory=dict)
     zone: str | None = None
     region: str | None = None
-    network_namespace: str = ""
     mounts: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -47,7 +44,7 @@ def for_apps(first: AgentConfig) -> AgentConfig:
     """Return the agent that the apps of a local DC/OS run on, in the region of the ``first`` one.
 
     What an app asks for is noted and not enforced, so there is more of everything than apps can
-    ask for. Its ports lie below those of the agents for jobs (``daemon.FIRST_PORT``).
+    ask for. Its ports lie below those of the agents for jobs (31000 and above).
     """
     return AgentConfig(
         hostname="localhost",
@@ -99,8 +96,7 @@ def identity(
                 "zone": {"name": config.zone or "local"},
             }
         }
-    namespace = config.network_namespace
-    return AgentIdentity(link, config.address, port, hostname, str(work_dir), info, namespace)
+    return AgentIdentity(link, config.address, port, hostname, str(work_dir), info)
 
 
 def _mount(root: str, size: float) -> Json:

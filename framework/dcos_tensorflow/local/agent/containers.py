@@ -30,8 +30,6 @@ class AgentIdentity:
     work_dir: str
     #: As AgentInfo; ``offered_resources`` is the total in the order in which offers list it.
     info: Json
-    #: Path of the network namespace that its tasks run in; empty for the machine's own.
-    network_namespace: str = ""
 
     @property
     def pid(self) -> str:
@@ -231,7 +229,6 @@ def executor_spec(
         "uris": command.get("uris", []),
         "environment": dict(environment),
         "address": identity.ip,
-        "network_namespace": identity.network_namespace,
         "kill_grace_seconds": kill_grace_seconds,
         "volumes": [
             {

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,31 +38,24 @@ _GRACE_SECONDS = 1
 
 @dataclass(frozen=True)
 class DcosConfig:
-    """What a local DC/OS is made of.
-
-    Attributes:
-        folder: where everything of it lies; made when missing.
-        master: the Mesos master, ``host:port``.
-        port: on 127.0.0.1; 0 takes the one of the last time, else a free one.
-        version: of DC/OS, as clients are told.
-        variant: open or enterprise; enterprise allows updates to other versions. old-open is an
-            open cluster of before Cosmos could update services: it has no /cosmos/service.
-        login: the user that must log in; None lets everybody of this machine in.
-        core_cli: the plugin archive to serve as ``dcos-core-cli``.
-        pythons: the Pythons with TensorFlow of this machine, by version; "" is the one for
-            whoever names no version.
-        uninstall_interval: seconds between two looks at an uninstall; Cosmos has 10.
-
-    """
+    """What a local DC/OS in front of the ``master`` is made of; all of it lies in ``folder``."""
 
     folder: Path
     master: str
+    #: On 127.0.0.1; 0 takes the one of the last time, else a free one.
     port: int = 0
+    #: Of DC/OS, as clients are told.
     version: str = "2.1.0"
+    #: enterprise allows updates to other versions; old-open is an open cluster of before Cosmos
+    #: could update services: it has no /cosmos/service.
     variant: str = "open"
+    #: The user that must log in; None lets everybody of this machine in.
     login: Login | None = None
+    #: The plugin archive to serve as ``dcos-core-cli``.
     core_cli: Path | None = None
+    #: The Pythons with TensorFlow, by version; "" is for whoever names no version.
     pythons: Mapping[str, str] = field(default_factory=dict)
+    #: Seconds between two looks at an uninstall; Cosmos has 10.
     uninstall_interval: float = 1.0
 
 
@@ -69,11 +63,7 @@ class LocalDcos:
     """One local DC/OS. A context manager: starts on entry, stops on exit."""
 
     def __init__(self, config: DcosConfig) -> None:
-        """Describe it; nothing runs yet.
-
-        Raises:
-            ValueError: there is no such variant.
-        """
+        """Describe it; nothing runs yet. Raises ValueError when there is no such variant."""
         if config.variant not in VARIANTS:
             raise ValueError(f"the variant is one of {', '.join(VARIANTS)}, not {config.variant}")
         self._config = config
@@ -89,9 +79,7 @@ class LocalDcos:
     def start(self) -> None:
         """Start everything; return when requests are answered.
 
-        Raises:
-            OSError: the port cannot be had, or the plugin not be read.
-            StateFileError: the state cannot be read.
+        Raises OSError when the port cannot be had or the plugin not be read, and StateFileError.
         """
         config = self._config
         folder = config.folder
@@ -141,8 +129,9 @@ class LocalDcos:
         config = self._config
         folder = config.folder / "services" / app.app_id.strip("/").replace("/", "__")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        secrets = config.folder / "secrets"
         return this_machine.variables(
-            app, config.master, folder, config.pythons, config.folder / "secrets"
+            app, config.master, folder, config.pythons, secrets, own_python=sys.executable
         )
 
 

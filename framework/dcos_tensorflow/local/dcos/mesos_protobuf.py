@@ -21,11 +21,7 @@ class NoSuchCall(Exception):
 
 
 def call_type(body: bytes) -> int:
-    """Return the type of a call: field 1, a varint.
-
-    Raises:
-        NoSuchCall: the body does not begin with one.
-    """
+    """Return the type of a call: field 1, a varint. Raises NoSuchCall."""
     if len(body) < 2 or body[0] != 0x08 or body[1] & 0x80:
         raise NoSuchCall("the protobuf does not begin with the type of a call")
     return body[1]

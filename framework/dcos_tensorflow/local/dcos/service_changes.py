@@ -6,7 +6,6 @@ variant ``enterprise`` allows it where the package says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from dcos_tensorflow.local.dcos.errors import CosmosError, InvalidApp, MarathonE
 from dcos_tensorflow.local.dcos.marathon import Marathon
 from dcos_tensorflow.local.dcos.repositories import Package
 from dcos_tensorflow.local.dcos.uninstall import UNINSTALL_VARIABLE
-from dcos_tensorflow.package.cosmos import defaults, merge
+from dcos_tensorflow.plugin.update_check import defaults, merge
 
 Json = dict[str, Any]
 
@@ -124,31 +123,22 @@ class ServiceChanges:
 
     def _reachable(self, package: Package, way: str) -> list[str]:
         """Return the versions that the package can be updated to, newest first."""
-        same = [one for one in self._cosmos.packages() if one.name == package.name]
         own = package.release_version
-        if way == "upgradesTo":
-            found = [
-                one
-                for one in same
-                if one.release_version > own and _names(one, "upgradesFrom", package.version)
-            ]
-        else:
-            found = [
-                one
-                for one in same
-                if one.release_version < own and _names(package, "downgradesTo", one.version)
-            ]
-        return _newest_first(found)
+
+        def fits(one: Package) -> bool:
+            if way == "upgradesTo":
+                newer = one.release_version > own
+                return newer and _names(one, "upgradesFrom", package.version)
+            return one.release_version < own and _names(package, "downgradesTo", one.version)
+
+        same = (one for one in self._cosmos.packages() if one.name == package.name)
+        ordered = sorted(filter(fits, same), key=lambda one: -one.release_version)
+        return list(dict.fromkeys(one.version for one in ordered))
 
 
 def _names(package: Package, member: str, version: str) -> bool:
     listed = package.document.get(member, [])
     return "*" in listed or version in listed
-
-
-def _newest_first(packages: Sequence[Package]) -> list[str]:
-    ordered = sorted(packages, key=lambda one: -one.release_version)
-    return list(dict.fromkeys(one.version for one in ordered))
 
 
 def _options(record: AppRecord, request: UpdateRequest) -> Json:

@@ -16,21 +16,25 @@ from dcos_tensorflow.package.variables import variable_of
 
 _PYTHON = variable_of(("service", "python"))
 _VERSION = variable_of(("service", "tensorflow_version"))
+_COMMAND = variable_of(("service", "job_cmd"))
 _ACCOUNT = "DCOS_SERVICE_ACCOUNT_CREDENTIAL"
 _ACCOUNT_SECRET = variable_of(("service", "service_account_secret"))
 
 
 def variables(
-    app: App, master: str, folder: Path, pythons: Mapping[str, str], secrets: Path
+    app: App,
+    master: str,
+    folder: Path,
+    pythons: Mapping[str, str],
+    secrets: Path,
+    *,
+    own_python: str,
 ) -> dict[str, str]:
     """Return the variables.
 
-    Args:
-        app: the app.
-        master: ``host:port`` of the Mesos master.
-        folder: where the service may keep its state.
-        pythons: by version of TensorFlow, that of "" for whoever names none.
-        secrets: the folder with a file for each secret.
+    ``folder`` is where the service may keep its state, ``secrets`` the folder with a file for each
+    secret. ``pythons`` are by version of TensorFlow, that of "" for whoever names none;
+    ``own_python`` is there in any case, for a command line, which may need no TensorFlow.
     """
     found = {
         "DCOS_TENSORFLOW_MASTER": master,
@@ -44,6 +48,8 @@ def variables(
     if app.env.get(_PYTHON) == "":
         # Without one the service would ask for an image, which the embedded cluster refuses.
         python = pythons.get(app.env.get(_VERSION, ""))
+        if python is None and app.env.get(_COMMAND):
+            python = own_python
         if python is not None:
             found[_PYTHON] = python
     return found

@@ -40,11 +40,7 @@ class AgentDoor(Protocol):
 
 
 def make_server(address: tuple[str, int], door: AgentDoor, link: int) -> Server:
-    """Return a server that is not started yet.
-
-    Raises:
-        OSError: the address cannot be had.
-    """
+    """Return a server that is not started yet. Raises OSError."""
     return Server(address, type("AgentHandler", (_AgentHandler,), {"door": door, "link": link}))
 
 

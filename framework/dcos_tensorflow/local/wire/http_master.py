@@ -34,7 +34,7 @@ class MasterDoor(Protocol):
     def stream_closed(self, stream_id: str) -> None:
         """Note that a scheduler's connection has ended."""
 
-    def operator_call(self, body: bytes, principal: str | None) -> Reply:
+    def operator_call(self, body: bytes) -> Reply:
         """Answer ``POST /api/v1``."""
 
     def operator_get(self, path: str, query: Mapping[str, list[str]], form: bytes) -> Reply:
@@ -51,28 +51,12 @@ _WRITERS = frozenset({"/teardown", "/machine/down", "/machine/up", "/quota", "/r
 
 
 def make_server(address: tuple[str, int], door: MasterDoor) -> Server:
-    """Return a server that is not started yet.
-
-    Raises:
-        OSError: the address cannot be had.
-    """
+    """Return a server that is not started yet. Raises OSError."""
     return Server(address, type("MasterHandler", (_MasterHandler,), {"door": door}))
 
 
 class _MasterHandler(Handler):
     door: MasterDoor
-
-    def do_GET(self) -> None:
-        self._serve()
-
-    def do_POST(self) -> None:
-        self._serve()
-
-    def do_PUT(self) -> None:
-        self._serve()
-
-    def do_DELETE(self) -> None:
-        self._serve()
 
     def _serve(self) -> None:
         parsed = urllib.parse.urlparse(self.path)
@@ -97,10 +81,12 @@ class _MasterHandler(Handler):
         elif path == _SCHEDULER:
             self._scheduler(body, principal)
         elif path in (_OPERATOR, f"{_OPERATOR}/operator"):
-            self._reply(self.door.operator_call(body, principal))
+            self._reply(self.door.operator_call(body))
         else:
             query = urllib.parse.parse_qs(parsed.query)
             self._reply(self.door.operator_get(path, query, body))
+
+    do_GET = do_POST = do_PUT = do_DELETE = _serve
 
     def _reply(self, reply: Reply) -> None:
         self.answer(reply.status, reply.body, reply.content_type, reply.headers)
