@@ -10,7 +10,7 @@ from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.recovery import causes
 from simulated_scheduler import (
-    Scheduler,
+    begun,
     fail,
     lose_agent_of,
     recover,
@@ -189,9 +189,7 @@ def test_a_new_container_that_dies_before_it_is_ready_is_placed_again():
 
 def test_no_member_of_a_gang_starts_while_another_cannot_be_reached_and_may_return():
     spec = training(MWMS, ps=0, replace_after_seconds=60.0)
-    scheduler = Scheduler(spec, room_for_one_each(3))
-    scheduler.cluster.subscribe()
-    scheduler.run(3)
+    scheduler = begun(spec, room_for_one_each(3), seconds=3)
     agent = lose_agent_of(scheduler, "worker-1")
     scheduler.cluster.run_everything()
     scheduler.run(10)

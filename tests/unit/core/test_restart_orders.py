@@ -12,7 +12,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import GangSpec, RetrySpec, Strategy
 from dcos_tensorflow.core.recovery.causes import START_TIMED_OUT
 from simulated_scheduler import (
-    Scheduler,
+    begun,
     fail_process,
     lose_agent_of,
     recover,
@@ -102,9 +102,7 @@ def test_with_parameter_servers_nobody_is_asked_to_agree():
 
 
 def test_a_multi_worker_gang_is_launched_held_and_started_at_one_moment():
-    scheduler = Scheduler(training(MWMS, ps=0), room_for_one_each(8))
-    scheduler.cluster.subscribe()
-    scheduler.run(3)
+    scheduler = begun(training(MWMS, ps=0), room_for_one_each(8), seconds=3)
     assert scheduler.state.job.phase is JobPhase.STAGING
     assert {t.runner.state for t in scheduler.cluster.tasks.values()} == {"held"}
     scheduler.cluster.run_everything()
@@ -113,9 +111,7 @@ def test_a_multi_worker_gang_is_launched_held_and_started_at_one_moment():
 
 
 def test_a_gang_with_parameter_servers_needs_no_scheduler_to_start():
-    scheduler = Scheduler(training(PSS), room_for_one_each(8))
-    scheduler.cluster.subscribe()
-    scheduler.run(3)
+    scheduler = begun(training(PSS), room_for_one_each(8), seconds=3)
     assert {t.runner.state for t in scheduler.cluster.tasks.values()} == {"running"}
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.actions import Kill
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
@@ -207,19 +206,3 @@ def test_an_evaluator_has_a_limit_of_its_own():
     fail_process(scheduler, "evaluator-0")
     scheduler.run(10)
     assert scheduler.state.tasks["evaluator-0"].terminal
-
-
-def test_no_evaluator_starts_beside_an_old_attempt_that_is_back(monkeypatch):
-    scheduler = a_job(room_for_one_each(8))
-    agent = lose_agent_of(scheduler, "evaluator-0")
-    recover(scheduler, 30)
-    cluster = scheduler.cluster
-    perform = cluster.perform
-    lost = lambda action: None if isinstance(action, Kill) else perform(action)  # noqa: E731
-    monkeypatch.setattr(cluster, "perform", lost)
-    cluster.bring_back(agent)
-    scheduler.drain()
-    newest = task_ids(scheduler)["evaluator-0"]
-    cluster.report(newest, TaskState.FAILED, "Command exited with status 1")
-    scheduler.run(30)
-    assert task_ids(scheduler)["evaluator-0"] == newest

@@ -32,11 +32,7 @@ from dcos_tensorflow.core.model.events import (
 )
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.mesos.connection import tls_context
-from dcos_tensorflow.mesos.gateway import (
-    ACCEPTED_INVERSE_REFUSE_SECONDS,
-    MesosConfig,
-    MesosGateway,
-)
+from dcos_tensorflow.mesos.gateway import ACCEPTED_INVERSE_REFUSE_SECONDS, MesosConfig, MesosGateway
 
 INFO = {"user": "nobody", "name": "t", "roles": ["tensorflow"]}
 

@@ -7,12 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dcos_tensorflow.core.model.spec import (
-    Addressing,
-    Containerizer,
-    OutcomePolicy,
-    Strategy,
-)
+from dcos_tensorflow.core.model.spec import Addressing, Containerizer, OutcomePolicy, Strategy
 from dcos_tensorflow.options import effective, json_schema, load
 from dcos_tensorflow.options.catalogue import options
 from dcos_tensorflow.options.schema import main
