@@ -1,16 +1,21 @@
-"""Parameter servers without a shared disk: saving through the chief works, all else is told."""
+"""Parameter servers without a shared disk: saving through the chief works, all else is told.
+
+Each job does first what works, and, when that has been published, what does not.
+"""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from command_line import NEWEST, CommandLine, Ended
+from command_line import NEWEST, CommandLine
 from s3_server import S3Server
+from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
 
@@ -28,101 +33,116 @@ cd "$MESOS_SANDBOX"
 exec "{python}" "$@"' sh "$@"
 """
 SMALL = {"cpus": 0.5, "mem": 1024, "disk": 100}
-Run = Callable[..., Ended]
+DEADLINE = 120.0
+IN_PARTS = "A checkpoint was written in parts to the private disks of several tasks"
+CHIEF = 'experimental_io_device="/job:chief/replica:0/task:0/cpu:0"'
 
 
-@pytest.fixture
-def run(local_cluster: CommandLine, s3: S3Server, tmp_path: Path, tensorflow) -> Run:
-    """Run a job with two parameter servers, each with a disk of its own."""
-    can_mount = subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True)
-    if can_mount.returncode != 0:
-        pytest.skip("no disk of its own for each task: that needs root")
-    python = f"{tensorflow(NEWEST)}/bin/python"
-    alone = tmp_path / "python"
-    alone.write_text(ALONE.format(agents=local_cluster.home / "local/work/agents", python=python))
-    alone.chmod(0o755)
+class Job:
+    """A job with two parameter servers, each with a disk of its own, and what it has published."""
 
-    def run_job(**service: object) -> Ended:
+    def __init__(self, home: CommandLine, s3: S3Server, folder: Path, python: str) -> None:
+        self.s3 = s3
+        self._go = folder / "go"
+        self.run: subprocess.Popen[str]
+        self._home = home
+        self._folder = folder
+        self._python = python
+
+    def start(self, **service: object) -> None:
+        alone = self._folder / "python"
+        agents = self._home.home / "local/work/agents"
+        alone.write_text(ALONE.format(agents=agents, python=f"{self._python}/bin/python"))
+        alone.chmod(0o755)
         options = {
             "service": {
                 "name": "servers",
-                "python": tensorflow(NEWEST),
+                "python": self._python,
                 "outcome_grace_seconds": 1,
                 "kill_grace_seconds": 2,
                 **service,
             },
             "checkpoints": {"uri": "s3://bucket/job", "interval_seconds": 1},
-            "s3": s3.options(tmp_path),
+            "s3": self.s3.options(self._folder),
             "retry": {"limit": 0},
             "parameter_server": {"count": 2, "python": str(alone), **SMALL},
             "worker": {"count": 1, **SMALL},
         }
-        if service.get("strategy") == "parameter_server":
+        if service["strategy"] == "parameter_server":
             options["chief"] = {"count": 1, **SMALL}
-        file = tmp_path / "options.json"
+        file = self._folder / "options.json"
         file.write_text(json.dumps(options))
-        return local_cluster("run", file, "--yes", timeout=240)
+        self.run = self._home.start("run", file, "--yes")
 
-    return run_job
+    def saves(self, files: list[str]) -> None:
+        """Wait until the newest checkpoint in S3 has these data files; then the job may go on."""
+        eventually(
+            lambda: self.published() == files or self.run.poll() is not None, seconds=DEADLINE
+        )
+        assert self.run.poll() is None, self.run.communicate()[0][-4000:]
+        self._go.touch()
+
+    def fails(self, *sentences: str) -> None:
+        """Wait for its end, and check what is said of it."""
+        out, _ = self.run.communicate(timeout=DEADLINE)
+        assert self.run.returncode == 1, out[-4000:]
+        assert [each for each in sentences if each not in out] == [], out[-4000:]
+
+    def close(self) -> None:
+        if self.run.poll() is None:
+            self._home.ask("stop", "servers")
+            self.run.communicate(timeout=DEADLINE)
+
+    def by_strategy(self, *how: str) -> dict[str, object]:
+        words = [f"{self._python}/bin/python", HERE / "ps_checkpoints.py", self._go, *how]
+        return {"strategy": "parameter_server", "job_cmd": " ".join(map(str, words))}
+
+    def by_session(self) -> dict[str, object]:
+        return {
+            "strategy": "between_graph",
+            "job_url": str(HERE / "ps_sessions.py"),
+            "job_name": "ps_sessions",
+            "job_context": json.dumps({"go": str(self._go)}),
+        }
+
+    def published(self) -> list[str]:
+        """Return the data files of the newest checkpoint in S3."""
+        if not self.s3.list_keys("job/latest.json"):
+            return []
+        published = self._document("job/latest.json")["published"]
+        manifest = self._document(published[0]["key"]) if published else {"files": []}
+        return sorted(file["path"] for file in manifest["files"] if ".data-" in file["path"])
+
+    def _document(self, key: str) -> Any:
+        return json.loads(self.s3.client.get_object(Bucket="bucket", Key=key)["Body"].read())
 
 
-def by_strategy(tensorflow: Callable[[str], str], how: str) -> dict[str, object]:
-    command = f"{tensorflow(NEWEST)}/bin/python {HERE / 'ps_checkpoints.py'} {how}"
-    return {"strategy": "parameter_server", "job_cmd": command}
+@pytest.fixture
+def job(
+    local_cluster: CommandLine, s3: S3Server, tmp_path: Path, tensorflow: Callable[[str], str]
+) -> Iterator[Job]:
+    can_mount = subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True)
+    if can_mount.returncode != 0:
+        pytest.skip("no disk of its own for each task: that needs root")
+    made = Job(local_cluster, s3, tmp_path, tensorflow(NEWEST))
+    yield made
+    made.close()
 
 
-def by_session(**context: object) -> dict[str, object]:
-    return {
-        "strategy": "between_graph",
-        "job_url": str(HERE / "ps_sessions.py"),
-        "job_name": "ps_sessions",
-        "job_context": json.dumps(context),
-    }
-
-
-def published(s3: S3Server) -> list[str]:
-    body = s3.client.get_object(Bucket="bucket", Key="job/latest.json")["Body"].read()
-    newest = json.loads(body)["published"][0]
-    manifest = s3.client.get_object(Bucket="bucket", Key=newest["key"])["Body"].read()
-    return sorted(file["path"] for file in json.loads(manifest)["files"])
-
-
-def test_the_chiefs_whole_device_saves_on_the_chief(run, s3, tensorflow):
-    ended = run(**by_strategy(tensorflow, "device"))
-    assert ended.code == 0, ended.out[-4000:]
+def test_the_chiefs_whole_device_saves_on_the_chief_and_nothing_else_does(job):
+    job.start(**job.by_strategy("device", "nothing"))
     # One shard for each device that has variables, and one of the chief's; all on its disk.
-    shards = [f"ckpt-2.data-{shard:05d}-of-00003" for shard in range(3)]
-    assert published(s3) == ["checkpoint", *shards, "ckpt-2.index"]
+    job.saves([f"ckpt-2.data-{shard:05d}-of-00003" for shard in range(3)])
+    job.fails(IN_PARTS, CHIEF)
 
 
-@pytest.mark.parametrize(
-    ("how", "what"),
-    [
-        ("nothing", "A checkpoint was written in parts to the private disks of several tasks"),
-        pytest.param(
-            *("job", "A checkpoint is to be read or written on a device that does not exist"),
-            marks=pytest.mark.soak,
-        ),
-    ],
-)
-def test_what_does_not_work_ends_with_what_to_do(run, tensorflow, how, what):
-    ended = run(**by_strategy(tensorflow, how))
-    assert ended.code == 1
-    assert what in ended.out, ended.out[-4000:]
-    assert 'experimental_io_device="/job:chief/replica:0/task:0/cpu:0"' in ended.out
-
-
-def test_a_session_without_a_saver_of_its_own_saves_on_the_chief(run, s3):
-    ended = run(**by_session())
-    assert ended.code == 0, ended.out[-4000:]
-    parts = [path for path in published(s3) if ".data-" in path]
-    assert parts == ["model.ckpt-10.data-00000-of-00001"]
-
-
-# ``test_task_contracts`` has the same without a scheduler.
 @pytest.mark.soak
-def test_a_session_with_a_sharded_saver_ends_with_what_to_do(run):
-    ended = run(**by_session(own_saver=True))
-    assert ended.code == 1
-    assert "in parts to the private disks of several tasks" in ended.out, ended.out[-4000:]
-    assert "Saver(sharded=False)" in ended.out
+def test_a_device_that_names_the_job_alone_ends_with_what_to_do(job):
+    job.start(**job.by_strategy("job"))
+    job.fails("read or written on a device that does not exist", CHIEF)
+
+
+def test_a_session_saves_on_the_chief_unless_it_has_a_sharded_saver(job):
+    job.start(**job.by_session())
+    job.saves(["model.ckpt-10.data-00000-of-00001"])
+    job.fails("in parts to the private disks of several tasks", "Saver(sharded=False)")

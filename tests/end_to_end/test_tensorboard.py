@@ -119,13 +119,13 @@ def growing_losses(shown: Shown, address: str) -> list[tuple[int, float]]:
     return shown.losses(address)
 
 
-@pytest.mark.parametrize(
-    "board",
-    ["of its own", *(pytest.param(version, marks=pytest.mark.soak) for version in (OLD, NEWEST))],
-)
-def test_tensorboard_shows_the_growing_scalars_of_a_job_in_s3(shown, tensorflow, board):
-    environment = tensorboard_alone() if board == "of its own" else tensorflow(board)
-    shown.begin(tensorflow(NEWEST), environment)
+# The other two tests have one without TensorFlow.
+@pytest.mark.soak
+@pytest.mark.parametrize("board", [OLD, NEWEST])
+def test_a_tensorboard_beside_tensorflow_shows_the_growing_scalars_of_a_job_in_s3(
+    shown, tensorflow, board
+):
+    shown.begin(tensorflow(NEWEST), tensorflow(board))
     address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
     growing_losses(shown, address)
     shown.end()
@@ -140,8 +140,10 @@ def test_tensorboard_shows_a_local_log_directory(shown):
     assert shown.losses(address) == []  # It has ended with the job.
 
 
-def test_a_kept_tensorboard_outlives_the_job_until_it_is_stopped(shown):
-    shown.begin(tensorboard_alone(), tensorboard_alone(), keep_running=True)
+def test_a_kept_tensorboard_shows_the_growing_scalars_of_a_job_in_s3_and_outlives_it(
+    shown, tensorflow
+):
+    shown.begin(tensorflow(NEWEST), tensorboard_alone(), keep_running=True)
     address = eventually(shown.address, seconds=DEADLINE, what="TensorBoard")
     seen = growing_losses(shown, address)
     shown.finish.touch()

@@ -140,6 +140,16 @@ class PodSpec(TypedDict):
     user: str
 
 
+class RefusedOptions(TypedDict):
+    """Newer options that the service was asked to go over to and cannot have."""
+
+    why: str
+    in_force: Annotated[
+        dict[str, Any],
+        Field(description="option in which they differ -> what is in force; null: it is left out"),
+    ]
+
+
 Configuration = TypedDict(
     "Configuration",
     {
@@ -150,6 +160,7 @@ Configuration = TypedDict(
         "pod-specs": list[PodSpec],
         "spec": dict[str, Any],
         "options": NotRequired[dict[str, Any]],
+        "refused": NotRequired[RefusedOptions],
     },
 )
 Offer = TypedDict(
@@ -373,6 +384,7 @@ class Why(TypedDict):
 
     phase: str
     why: str
+    not_updated: str | None
     registered: bool
     suppressed: bool | None
     tasks: dict[str, Waiting]

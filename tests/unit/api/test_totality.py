@@ -96,7 +96,7 @@ def test_every_view_answers_with_json(phase: JobPhase, every: int) -> None:
             pods.pods_status(state),
             pods.pod_info(state, "worker-1"),
             endpoints.endpoint(state, "worker"),
-            configurations.target(state, {}),
+            configurations.target(state, {}, {}),
             configurations.properties(state),
             cluster.cluster(state),
             job.job(state),

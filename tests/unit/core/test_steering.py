@@ -9,6 +9,12 @@ import pytest
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import Strategy, TaskRole, UpdateStrategy
+from dcos_tensorflow.core.operator.plan_control import rule
+from dcos_tensorflow.core.operator.rulings import Answer
+from dcos_tensorflow.core.plans.deploy import deployed_standing
+from dcos_tensorflow.core.plans.elements import Status
+from dcos_tensorflow.core.plans.plan import plans
+from sample_states import a_role, with_job
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     begun,
@@ -23,6 +29,7 @@ from simulated_scheduler import (
 
 PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
 SESSIONS = Strategy.BETWEEN_GRAPH
+PAUSE = events.PlanVerb.PAUSE
 
 
 def a_gang(strategy=PSS, agents=8, **changes):
@@ -308,6 +315,85 @@ def test_what_a_paused_update_holds_back_joins_when_it_is_resumed():
     scheduler.handle(events.PlanCommand("update", events.PlanVerb.RESUME))
     settle(scheduler)
     assert "worker-2" in scheduler.state.epoch.addresses
+
+
+def plan(scheduler, name="deploy"):
+    return plans(scheduler.state.view())[name]
+
+
+def steps(scheduler):
+    return {s.task: s.status for phase in plan(scheduler).phases for s in phase.steps}
+
+
+def test_while_new_members_wait_for_room_the_update_is_not_complete():
+    scheduler = a_gang(agents=4)
+    change(scheduler, count=3)
+    settle(scheduler)
+    assert steps(scheduler)["worker-2"] is Status.PENDING
+    assert plan(scheduler).status is Status.IN_PROGRESS
+    scheduler.cluster.agents.update(room_for_one_each(6).agents)
+    settle(scheduler)
+    assert plan(scheduler).status is Status.COMPLETE
+
+
+@pytest.mark.parametrize("shown_as", ["deploy", "update"])
+def test_a_paused_phase_keeps_new_members_from_joining_until_it_is_resumed(shown_as):
+    scheduler = a_gang()
+    change(scheduler, count=3)
+    scheduler.handle(events.PlanCommand(shown_as, PAUSE, "worker"))
+    settle(scheduler, 400)
+    assert "worker-2" not in scheduler.state.epoch.addresses
+    assert (steps(scheduler)["worker-2"], plan(scheduler).status) == (
+        Status.WAITING,
+        Status.WAITING,
+    )
+    scheduler.handle(events.PlanCommand(shown_as, events.PlanVerb.RESUME, "worker"))
+    settle(scheduler)
+    assert "worker-2" in scheduler.state.epoch.addresses
+
+
+def test_a_paused_phase_keeps_a_member_that_was_done_without_from_joining_again():
+    state = with_job(a_gang().state, absent=("worker-1",))
+    ruling = rule(state, events.PlanCommand("deploy", PAUSE, "worker"))
+    assert ruling.controls.holds("update", "worker")
+    held = replace(state, controls=ruling.controls)
+    assert deployed_standing(state.view(), "worker-1")[0] is Status.PENDING
+    assert deployed_standing(held.view(), "worker-1")[0] is Status.WAITING
+
+
+def test_a_paused_phase_keeps_those_who_leave_until_it_is_resumed():
+    scheduler = a_gang()
+    pause = events.PlanCommand("update", PAUSE, "worker")
+    spec = with_role(scheduler.state.spec, TaskRole.WORKER, count=1, env={"MODE": "other"})
+    scheduler.handle(events.ConfigurationChanged(spec), pause)
+    settle(scheduler)
+    assert "worker-1" in scheduler.state.epoch.addresses
+    scheduler.handle(events.PlanCommand("update", events.PlanVerb.RESUME, "worker"))
+    settle(scheduler)
+    assert "worker-1" not in scheduler.state.epoch.addresses
+
+
+def test_a_paused_update_starts_no_sidecar_that_it_has_added():
+    scheduler = a_gang()
+    evaluator = a_role(TaskRole.EVALUATOR, 1)
+    spec = with_role(scheduler.state.spec, TaskRole.WORKER, env={"MODE": "other"})
+    spec = replace(spec, roles=(*spec.roles, evaluator))
+    scheduler.handle(events.ConfigurationChanged(spec), events.PlanCommand("update", PAUSE))
+    settle(scheduler)
+    assert "evaluator-0" not in scheduler.state.tasks
+    assert steps(scheduler)["evaluator-0"] is Status.WAITING
+    scheduler.handle(events.PlanCommand("update", events.PlanVerb.RESUME))
+    settle(scheduler)
+    assert "evaluator-0" in scheduler.state.tasks
+
+
+def test_a_refused_update_is_nothing_to_pause():
+    scheduler = a_gang()
+    scheduler.handle(events.ConfigurationChanged(replace(scheduler.state.spec, user="other")))
+    assert plan(scheduler).status is Status.ERROR
+    assert "the user" in plan(scheduler).errors[0]
+    ruling = rule(scheduler.state, events.PlanCommand("deploy", PAUSE))
+    assert ruling.answer is Answer.ALREADY
 
 
 # Single tasks.

@@ -48,6 +48,8 @@ def health(state: ServiceState | None, leader: str = "") -> tuple[Health, list[s
     if not state.registered:
         return Health.INITIALIZING, ["not registered with a Mesos master"]
     known = plans(state.view())
+    if state.told.why_not_updated:
+        return Health.DEGRADED, [state.told.why_not_updated]
     if known[DEPLOY].status is not Status.COMPLETE:
         return _deploying(known[DEPLOY]), [state.only_gang.why]
     if known[RECOVERY].status is not Status.COMPLETE:

@@ -123,6 +123,7 @@ def why(state: ServiceState) -> schemas.Why:
     return {
         "phase": str(state.job.phase),
         "why": state.only_gang.why,
+        "not_updated": state.told.why_not_updated or None,
         "registered": state.registered,
         "suppressed": state.desk.suppressed,
         "tasks": waiting,

@@ -19,6 +19,8 @@ def why(asked: Asked) -> int:
     if asked.as_json:
         show_json(found)
         return 0
+    if found["not_updated"]:
+        say(f"{service}: {found['not_updated']}")
     say(f"{service} is {found['phase']}: {found['why']}")
     if not found["registered"]:
         say("The scheduler is not registered with a Mesos master.")

@@ -142,8 +142,8 @@ def run(request: RunRequest) -> int:
             effective(options),
             local=request.local,
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
-            spec_of=lambda changed: respecified(
-                changed, directory, os.environ, prepared.spec, local=request.local
+            spec_of=lambda changed, running: respecified(
+                changed, directory, os.environ, running, local=request.local
             ),
         )
         stack.enter_context(served)

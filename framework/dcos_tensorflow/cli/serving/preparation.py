@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 #: Options that name what the embedded cluster does not have.
 _CONTAINER_OPTIONS = ("tf_image", "gpu_tf_image", "containerizer")
 
+#: The name of the packed local code among the files that tasks fetch.
+_PACKED_JOB = "packed-job.zip"
+
 
 @dataclass(frozen=True)
 class PreparedJob:
@@ -77,14 +80,16 @@ def prepare(
     directory.prepare()
     archive = None
     if source is not None:
-        archive = pack(source, directory.artifacts / "packed-job.zip", apart=directory.work)
+        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=directory.work)
     return PreparedJob(spec, archive, found, tuple(told))
 
 
-def prepare_uninstall(options: Options, directory: ServiceDirectory) -> PreparedJob:
-    """Return what an uninstall needs of the options: whose it is. The code may be gone already."""
+def prepare_name(options: Options, directory: ServiceDirectory) -> PreparedJob:
+    """Return what goes by the service's name alone: what an uninstall needs, and a scheduler whose
+    options cannot be had. Code that was packed for those of before is still there."""
     directory.prepare()
-    return PreparedJob(service_spec(options), None, "", ())
+    archive = directory.artifacts / _PACKED_JOB
+    return PreparedJob(service_spec(options), archive if archive.is_file() else None, "", ())
 
 
 def respecified(

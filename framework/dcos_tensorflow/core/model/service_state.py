@@ -135,6 +135,16 @@ class Told:
     #: Why the newest wish for other options was refused; empty when it was not.
     refused_configuration: str = ""
 
+    @property
+    def why_not_updated(self) -> str:
+        """Return the same as a sentence that says what is in force instead; empty for nothing."""
+        if not self.refused_configuration:
+            return ""
+        return (
+            "the newest options are refused, and those before stay in force:"
+            f" {self.refused_configuration}"
+        )
+
 
 @dataclass(frozen=True)
 class Maintenance:

@@ -105,7 +105,8 @@ class LocalDcos:
         self._uninstaller = Uninstaller(
             state, cosmos.installed, self.marathon, services, gateway, interval=interval
         )
-        changes = ServiceChanges(cosmos, self.marathon, upgrades=config.variant == "enterprise")
+        upgrades = config.variant == "enterprise"
+        changes = ServiceChanges(cosmos, self.marathon, services, upgrades=upgrades)
         guard = Guard(config.login)
         tables = (
             ClusterCalls(identity, guard, plugin, services.all).table(),
