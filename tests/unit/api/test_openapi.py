@@ -214,11 +214,6 @@ def test_the_document_is_served_before_the_state_is_there(client: Any) -> None:
     assert (answer.status_code, answer.json()) == (200, DOCUMENT)
 
 
-def test_the_document_is_served_with_the_token(client_of: Any) -> None:
-    headers = {"authorization": f"Bearer {TOKEN}"}
-    assert client_of(token=TOKEN).get("/v1/openapi.json", headers=headers).status_code == 200
-
-
 @pytest.mark.parametrize(("method", "path"), [("GET", "/v1/nothing"), ("DELETE", "/v1/plans")])
 def test_an_unknown_path_is_answered_as_the_document_says(
     client: Any, method: str, path: str

@@ -31,12 +31,6 @@ def test_the_environment_wins_over_the_file_and_flags_over_both(config):
     )
 
 
-def test_every_setting_can_be_given_by_environment():
-    variables = {setting.variable for setting in SETTINGS}
-    assert "DCOS_TENSORFLOW_SECRET_FILE" in variables
-    assert all(variable == variable.upper() for variable in variables)
-
-
 def test_no_setting_has_a_value_when_nobody_gave_one():
     found = collect(None, {}, {"master": None})
     assert not any(found.given(setting.name) for setting in SETTINGS)
