@@ -33,7 +33,6 @@ from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
 from dcos_tensorflow.mesos.address import parse_masters
-from dcos_tensorflow.network.loopback import is_loopback
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
 from dcos_tensorflow.options import Options, OptionsError
 from dcos_tensorflow.scheduler.beginning import NothingInForce
@@ -316,16 +315,18 @@ def state_of(settings: Settings, directory: ServiceDirectory) -> str:
     return directory.state_url
 
 
-def with_reachable_api(settings: Settings) -> Settings:
-    """Return the settings with an API that agents elsewhere reach and that asks for a token.
+def with_guarded_api(settings: Settings, *, local: bool) -> Settings:
+    """Return the settings with an API that asks for a token, and that agents elsewhere reach.
 
-    Nothing is changed when the API's address was given: that is the operator's choice.
+    Without a token anybody on this machine could give the job other code to run. A token that is
+    made here lies in the registration, which is this user's alone. The API's address and
+    ``api_open`` are the operator's choice.
     """
-    if settings.given("api_host") or settings["artifacts"] == ArtifactDelivery.FILE:
-        return settings
-    address = reachable_address(settings["master"])
-    settings = settings.with_value("api_host", address, "this machine's address")
-    if settings.secret("api_token") or settings["api_open"] or is_loopback(address):
+    elsewhere = not local and settings["artifacts"] != ArtifactDelivery.FILE
+    if elsewhere and not settings.given("api_host"):
+        address = reachable_address(settings["master"])
+        settings = settings.with_value("api_host", address, "this machine's address")
+    if settings.secret("api_token") or settings["api_open"]:
         return settings
     return settings.with_value("api_token", secrets.token_urlsafe(24), "a token of this process")
 
