@@ -4,6 +4,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TENSORFLOW ?= 2.21.0
 OLD_TENSORFLOW ?= 2.15.1
+# What is supported: the oldest there is for Python 3.11, each change of Keras, the newest.
+SOAK_TENSORFLOWS ?= 2.12.1 2.15.1 2.16.2 2.19.1 2.21.0
 SEEDS ?= 10000
 # Most tests wait for processes: more of them at a time than there are cores keep these busy.
 TEST_PROCESSES ?= 3
@@ -75,7 +77,7 @@ soak: export KILLS ?= 500
 soak: export LOSSES ?= 20
 soak: export CUTS ?= 200
 soak: export FIGHTS ?= 200
-soak: environments
+soak: environments $(SOAK_TENSORFLOWS:%=.venvs/tensorflow-%/.installed)
 	$(PYTEST) $(BY_FILE) -m "" $(PYTEST_ARGUMENTS)
 
 unit: $(VENV)/.installed

@@ -5,6 +5,7 @@ Called by the CLI and the scheduler once options are loaded. Pure: resolves no p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -62,6 +63,8 @@ from dcos_tensorflow.options.storage import (
 
 #: A task that TensorFlow is imported in needs about this much (measured, MB).
 _TENSORFLOW_MEM = 600
+#: The oldest TensorFlow that there is for Python 3.11, and that is tested.
+OLDEST_TENSORFLOW = (2, 12)
 
 
 def service_spec(options: Options) -> ServiceSpec:
@@ -156,6 +159,13 @@ def notes(options: Options, *, shares_directory: bool = False) -> tuple[str, ...
         found.append(
             "service.outcome: with a ParameterServerStrategy, which these roles may mean, workers "
             "never end by themselves, and with all_workers nor does the job."
+        )
+    version = tuple(int(part) for part in re.findall(r"\d+", service.tensorflow_version)[:2])
+    if version and version < OLDEST_TENSORFLOW:
+        oldest = ".".join(map(str, OLDEST_TENSORFLOW))
+        found.append(
+            f"service.tensorflow_version: {service.tensorflow_version} is older than {oldest}, the "
+            "oldest supported."
         )
     found += idle_notes(options)
     found += _limits_without_effect(options)

@@ -284,8 +284,9 @@ class Service(Section):
         title="TensorFlow version",
         description="Version of TensorFlow that tasks run with: chooses the package's image of it, "
         "else the official one; on the embedded cluster a virtual environment "
-        ".venvs/tensorflow-<version>. An image of your own in tf_image or gpu_tf_image, or a "
-        "Python, wins. Empty: as tf_image, gpu_tf_image and python say.",
+        ".venvs/tensorflow-<version>. 2.12 is the oldest that is supported. An image of your own "
+        "in tf_image or gpu_tf_image, or a Python, wins. Empty: as tf_image, gpu_tf_image and "
+        "python say.",
     )
     tf_image: Image = Field(
         "mesosphere/dcos-tensorflow:0.0.3-1.5.0",

@@ -69,7 +69,7 @@ def plan_verb(cluster: Cluster, given: argparse.Namespace) -> None:
         what += f': phase "{phase}"'
     found = answer.json()
     if not isinstance(found, dict) or "message" not in found:
-        raise CommandError(f"{what} could not be {done}: {_told(answer)}")
+        raise CommandError(f"{what} could not be {done}: {answer.text.strip()[:500]}")
     if given.json:
         _show(answer)
     else:
@@ -125,6 +125,8 @@ def why(cluster: Cluster, given: argparse.Namespace) -> None:
     print(f"{cluster.service} is {found['phase']}: {found['why']}")
     for task, each in found.get("tasks", {}).items():
         print(f"  {task}: {each.get('why', '')}")
+    for silent in found.get("silent_agents", ()):
+        print(f"  {silent.get('told', '')}")
 
 
 def options(cluster: Cluster, _: argparse.Namespace) -> None:
@@ -149,10 +151,11 @@ def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
 
 def describe(cluster: Cluster, _: argparse.Namespace) -> None:
     """Print the options that the service runs with."""
+    ours = in_force.differing(cluster)
     found = _described(cluster)
     if "resolvedOptions" not in found:
         raise CommandError("The cluster does not tell the options of services.")
-    options = in_force.laid_over(found["resolvedOptions"], in_force.differing(cluster))
+    options = in_force.laid_over(found["resolvedOptions"], ours)
     print(json.dumps(options, indent=2, sort_keys=True, ensure_ascii=False))
 
 
@@ -252,7 +255,8 @@ def _refusal(cluster: Cluster, answer: Answer) -> str:
         kind, data = problem["type"], problem.get("data") or {}
         message = problem["message"]
     except (ValueError, KeyError, TypeError, AttributeError):
-        return f"The package manager answers {answer.status} {answer.reason}: {answer.text[:200]}"
+        told = answer.message or answer.text.strip()[:200]
+        return f"The package manager answers {answer.status} {answer.reason}: {told}"
     if kind == "JsonSchemaMismatch":
         return marathon_update.refusal(cluster.service, problem)
     if kind == "AppIdChanged":
@@ -273,7 +277,7 @@ def _plan_found(answer: Answer, *statuses: int) -> Answer:
         raise CommandError(
             "Cannot execute command. Command has already been issued or the plan has completed."
         )
-    if answer.status == 404:
+    if answer.status == 404 and not answer.message:
         raise CommandError("Plan, phase, and/or step does not exist.")
     return _found(answer, None, *statuses)
 
@@ -281,15 +285,13 @@ def _plan_found(answer: Answer, *statuses: int) -> Answer:
 def _found(answer: Answer, what: Optional[str] = None, *statuses: int) -> Answer:
     if answer.status in (statuses or (200, 202)):
         return answer
+    if answer.message:
+        raise CommandError(answer.message)
     if answer.status == 404:
         raise CommandError(f"There is no {what}." if what else "There is no such thing.")
-    raise CommandError(f"The scheduler answers {answer.status} {answer.reason}: {_told(answer)}")
-
-
-def _told(answer: Answer) -> str:
-    """Return what an answer says, as a sentence where it is JSON of ours."""
-    message = str(update_check.problem_in(answer).get("message") or answer.text).strip()[:500]
-    return message if message.endswith(".") else f"{message}."
+    raise CommandError(
+        f"The scheduler answers {answer.status} {answer.reason}: {answer.text.strip()[:500]}"
+    )
 
 
 def _show(answer: Answer) -> None:

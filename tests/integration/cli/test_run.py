@@ -170,6 +170,28 @@ def test_a_run_that_was_killed_is_taken_up_again_with_its_tasks_alive(command_li
     assert clusters_of(command_line) == []
 
 
+def test_a_killed_run_that_cannot_be_taken_up_now_keeps_its_tasks(command_line, job):
+    file = job(f"echo started >> $CHECKPOINT_DIR/starts; {UNTIL_FINISH}")
+    process = command_line.start("run", file, *ROOMY)
+    read_until(process, "worker-0 running")
+    process.kill()
+    process.communicate()
+    folder = command_line.home / "services/job"
+    (lock,) = folder.glob("state.db.*.lock")
+    lock.unlink()
+    # The state can be read, and not be led.
+    lock.mkdir()
+    ended = command_line("run", file, *ROOMY)
+    assert ended.code == 8, ended.out
+    assert str(lock) in ended.out
+    assert len(clusters_of(command_line)) == 1
+    lock.rmdir()
+    (folder / "checkpoints/finish").touch()
+    ended = command_line("run", file, *ROOMY)
+    assert ended.code == 0, ended.out
+    assert (folder / "checkpoints/starts").read_text().splitlines() == ["started"]
+
+
 def test_a_job_whose_run_was_killed_can_be_stopped(command_line, job):
     process = command_line.start("run", job("echo $$ > /proc/self/cwd/pid; sleep 60"), *ROOMY)
     read_until(process, "worker-0 running")

@@ -8,6 +8,7 @@ import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import Strategy, TaskRole, UpdateStrategy
 from dcos_tensorflow.core.operator.plan_control import rule
 from dcos_tensorflow.core.operator.rulings import Answer
@@ -20,6 +21,7 @@ from simulated_scheduler import (
     begun,
     fail,
     fail_process,
+    lose_agent_of,
     room_for_one_each,
     started,
     starts,
@@ -33,7 +35,7 @@ PAUSE = events.PlanVerb.PAUSE
 
 
 def a_gang(strategy=PSS, agents=8, **changes):
-    ps = 0 if strategy is MWMS else 2
+    ps = 0 if strategy in (MWMS, Strategy.INDEPENDENT) else 2
     return started(training(strategy, ps=ps, **changes), room_for_one_each(agents))
 
 
@@ -326,12 +328,13 @@ def steps(scheduler):
 
 
 def test_while_new_members_wait_for_room_the_update_is_not_complete():
-    scheduler = a_gang(agents=4)
+    scheduler = a_gang(agents=5)
+    assert plan(scheduler).status is Status.COMPLETE
     change(scheduler, count=3)
     settle(scheduler)
     assert steps(scheduler)["worker-2"] is Status.PENDING
     assert plan(scheduler).status is Status.IN_PROGRESS
-    scheduler.cluster.agents.update(room_for_one_each(6).agents)
+    scheduler.cluster.agents.update(room_for_one_each(7).agents)
     settle(scheduler)
     assert plan(scheduler).status is Status.COMPLETE
 
@@ -396,6 +399,19 @@ def test_a_refused_update_is_nothing_to_pause():
     assert ruling.answer is Answer.ALREADY
 
 
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_when_members_have_left_why_counts_who_is_there(strategy):
+    scheduler = a_gang(strategy)
+    before = len(scheduler.state.epoch.addresses)
+    assert f"all {before} tasks" in scheduler.state.job.why
+    change(scheduler, count=1)
+    settle(scheduler)
+    assert f"all {before - 1} tasks" in scheduler.state.job.why
+    scheduler.restart()
+    scheduler.run(20)
+    assert f"all {before - 1} tasks" in scheduler.state.job.why
+
+
 # Single tasks.
 
 
@@ -458,3 +474,22 @@ def test_a_paused_recovery_plan_holds_a_restart_back_and_resuming_lets_it_go():
     scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.RESUME))
     scheduler.run(10)
     assert scheduler.cluster.runner("worker-1").state == "running"
+
+
+def test_members_left_behind_by_a_scale_in_end_at_once_when_they_return_to_a_larger_gang():
+    cluster = Cluster(2, Resources(cpus=8, mem=9000, disk=1000))
+    scheduler = started(training(MWMS, ps=0, chief=0, worker=3), cluster)
+    left = task_ids(scheduler)
+    agent = lose_agent_of(scheduler, "worker-2")
+    (other,) = set(cluster.agents) - {agent}
+    cluster.lose(other)
+    scheduler.run(30)
+    change(scheduler, count=1)
+    cluster.bring_back(other)
+    scheduler.run(30)
+    change(scheduler, count=3)
+    cluster.bring_back(agent)
+    scheduler.run(5)
+    assert not any(cluster.tasks[task_id].alive for task_id in left.values())
+    settle(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING

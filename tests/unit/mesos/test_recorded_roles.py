@@ -7,12 +7,13 @@ from typing import Any
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept
+from dcos_tensorflow.core.model.agents import silent_agents
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, TaskRole
 from dcos_tensorflow.core.step import step
 from dcos_tensorflow.mesos.convert import offer_from_json
-from dcos_tensorflow.scheduler.quota_watch import quota_in
+from dcos_tensorflow.scheduler.master_watch import agents_in, quota_in
 from mesos_recording import read
 
 NOW = 1000.0
@@ -75,3 +76,25 @@ def test_offers_of_two_roles_are_never_joined_in_one_launch() -> None:
     both = [one for offers in offered("multi_role") for one in offers]
     accepts = accepted(waiting(8), both)
     assert sorted(len(accept.offer_ids) for accept in accepts) == [1, 1]
+
+
+def test_a_real_master_lists_its_agents_so() -> None:
+    (answer,) = [
+        line["response"]["body"]
+        for line in read("environment")
+        if line.get("request", {}).get("path") == "/slaves"
+    ]
+    found = list(agents_in(answer))
+    assert [(one.hostname, one.active, one.deactivated) for one in found] == [
+        ("127.0.0.2", True, False),
+        ("127.0.0.1", True, False),
+    ]
+    assert (found[0].total, found[0].reserved) == (
+        {"cpus": 4.0, "mem": 8192.0, "disk": 10000.0, "gpus": 0.0},
+        {},
+    )
+    # All of them can make offers: of none there is anything to be said.
+    assert silent_agents(found, waiting(1)) == ()
+    away = [{**one, "active": False} for one in answer["slaves"]]
+    (told,) = silent_agents(list(agents_in({**answer, "slaves": away})), waiting(1))
+    assert str(told) == "no offer from 127.0.0.2, 127.0.0.1: it does not answer the master"

@@ -439,6 +439,15 @@ def test_what_may_not_be_meant_gets_a_note(
     assert found.startswith(note)
 
 
+@pytest.mark.parametrize(("version", "told"), [("2.11.1", True), ("2.12.1", False), ("", False)])
+def test_a_tensorflow_that_is_older_than_the_oldest_supported_gets_a_note(
+    version: str, told: bool
+) -> None:
+    service = {"job_name": "m", "tensorflow_version": version}
+    found = [note for note in notes(load({"service": service})) if "oldest supported" in note]
+    assert bool(found) is told
+
+
 def test_the_gpus_that_tasks_with_some_may_see_are_theirs_to_choose() -> None:
     options = {
         "service": {"job_name": "m", "env": {"CUDA_VISIBLE_DEVICES": "0"}},

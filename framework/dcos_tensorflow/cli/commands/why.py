@@ -34,4 +34,6 @@ def why(asked: Asked) -> int:
         if line not in seen:
             seen.add(line)
             say(f"  {line}")
+    for silent in found["silent_agents"]:
+        say(f"  {silent['told']}")
     return 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus
+from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,20 @@ class Cluster:
     master: str
     directory: Path
     own: bool
+    #: What it asks of whoever calls it.
+    credentials: Credentials
+    #: It was there, with the tasks of a run that was killed.
+    taken_up: bool = False
+
+    @classmethod
+    def at(cls, directory: Path, status: ClusterStatus, *, own: bool) -> Cluster:
+        """Return the cluster that runs from a folder."""
+        return cls(status.master, directory, own, status.credentials)
+
+    def entered_by(self, config: SchedulerConfig) -> SchedulerConfig:
+        """Return the configuration of a scheduler that this cluster lets in."""
+        who = self.credentials
+        return replace(config, master=self.master, principal=who.principal, secret=who.secret)
 
     @property
     def words(self) -> str:
@@ -114,7 +130,7 @@ def cluster_for_run(
     left = running(directory.cluster)
     if left is not None:
         stack.callback(down, directory.cluster)
-        return Cluster(left.master, directory.cluster, own=True)
+        return replace(Cluster.at(directory.cluster, left, own=True), taken_up=True)
     lasting = running(work.local)
     if lasting is not None:
         if wishes.given:
@@ -123,14 +139,14 @@ def cluster_for_run(
                 " End it with local down, or leave --agents, --cpus, --mem, --disk, --gpus and"
                 " --attributes away."
             )
-        return Cluster(lasting.master, work.local, own=False)
+        return Cluster.at(work.local, lasting, own=False)
     configs = agents(wishes, directory.path, ports_of(spec.name))
     check_fits(spec, configs)
     make_folder(directory.cluster)
     if done:
         _set_aside(directory.cluster)
     stack.callback(down, directory.cluster)
-    return Cluster(up(directory.cluster, configs).master, directory.cluster, own=True)
+    return Cluster.at(directory.cluster, up(directory.cluster, configs), own=True)
 
 
 def _set_aside(cluster: Path) -> None:

@@ -9,6 +9,7 @@ import hmac
 import html
 import ipaddress
 import json
+import os
 import secrets
 import urllib.parse
 from collections.abc import Callable, Sequence
@@ -47,7 +48,7 @@ class Login:
 
 
 class Guard:
-    """Lets requests in: all, or those with the token that a login gives."""
+    """Lets requests in: its own user's, or those with the token that a login gives."""
 
     def __init__(self, login: Login | None, token: str | None = None) -> None:
         """``token`` is the one to give; a new one each time the daemon starts when None."""
@@ -59,7 +60,15 @@ class Guard:
         if not _from_this_machine(call):
             # Apps are commands: a page in a browser must not be able to install one.
             return text_answer("403 Forbidden: only for clients that mean this machine\n", 403)
-        if self._login is None or call.path in _OPEN:
+        if self._login is None:
+            # Apps are commands, and this user would run them.
+            whose = os.getuid()
+            text = (
+                f"403 Forbidden: only for processes of the user {whose} who started it; others"
+                " may log in where it runs with --dcos-login\n"
+            )
+            return None if call.user == whose else text_answer(text, 403)
+        if call.path in _OPEN:
             return None
         given = call.headers.get("authorization", "").removeprefix("token=")
         if hmac.compare_digest(given.encode(), self._token.encode()):

@@ -76,6 +76,7 @@ class MesosCalls:
             method=call.method,
             body=call.body,
             headers=call.headers,
+            authorization=self._gateway.credentials.header(),
         )
 
     # -- logs ----------------------------------------------------------------------------------
