@@ -100,6 +100,24 @@ def test_two_instances_live_side_by_side_and_their_uninstall_leaves_nothing(
     assert [set(one) for one in reserved] == [set(), {"slave_public"}]
 
 
+def test_a_job_that_needs_an_image_ends_at_its_first_launch_and_says_what_helps(
+    world: World, real: Package
+) -> None:
+    given = options("tf")
+    given["service"] |= {"job_cmd": "", "job_name": "train"}
+    world.cosmos("install", {"packageName": real.name, "options": given})
+
+    def verdict() -> Any:
+        answer = world.ask("GET", "/service/tf/v1/job")
+        return answer.json()["verdict"] if answer.status == 200 else None
+
+    found = eventually(verdict, seconds=60, what="the end of the job")
+    assert "container images ('tensorflow/tensorflow:2.21.0')" in found["summary"]
+    assert "service.python" in found["summary"]
+    assert found["exit_code"] == 78
+    assert len(world.get("/service/tf/v1/job")["incidents"]) == 1
+
+
 def dcos_tensorflow_update(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: Any, *words: str
 ) -> tuple[int, str]:
