@@ -17,13 +17,19 @@ from zookeeper_server import ZooKeeperServer, available
 
 # How fast an example runs says nothing on a shared machine. In CI the same examples are tried each
 # time, so that a change is judged by what it changed; everywhere else they are new ones.
-settings.register_profile(
-    "project",
-    deadline=None,
-    derandomize=bool(os.environ.get("CI")),
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("project")
+for profile, examples in (("gate", 30), ("soak", 300)):
+    settings.register_profile(
+        profile,
+        deadline=None,
+        derandomize=bool(os.environ.get("CI")),
+        max_examples=examples,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try ten times as many examples where the cases of the soak are tried too."""
+    settings.load_profile("soak" if config.getoption("markexpr") in ("", "soak") else "gate")
 
 
 @pytest.fixture(scope="session")

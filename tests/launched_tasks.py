@@ -1,4 +1,4 @@
-"""The TaskInfos that launches become, cut out of the operations of one ACCEPT."""
+"""Launches, resources as offers name them, and the TaskInfos that become of both in one ACCEPT."""
 
 from __future__ import annotations
 
@@ -6,7 +6,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.core.model.actions import LaunchTask
+from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.mesos.convert import launch_operations
+
+
+def a_launch(**fields: Any) -> LaunchTask:
+    """Return the launch of a small task without ports."""
+    usual = {
+        "task_id": "svc__worker-0__1",
+        "name": "worker-0",
+        "agent_id": "S1",
+        "resources": Resources(1.0, 128.0),
+        "ports": (),
+        "command": "true",
+        "env": {},
+    }
+    return LaunchTask(**{**usual, **fields})
+
+
+def scalar(name: str, value: float, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": "SCALAR", "scalar": {"value": value}, **more}
+
+
+def port_ranges(*ranges: tuple[int, int], **more: Any) -> dict[str, Any]:
+    listed = [{"begin": first, "end": last} for first, last in ranges]
+    return {"name": "ports", "type": "RANGES", "ranges": {"range": listed}, **more}
 
 
 def task_infos(

@@ -35,10 +35,6 @@ class Request:
     query: str
     headers: dict[str, str]
 
-    @property
-    def writes_content(self) -> bool:
-        return self.method == "PUT"
-
 
 @dataclass(frozen=True)
 class Fault:

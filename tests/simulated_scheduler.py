@@ -83,11 +83,13 @@ class Scheduler:
             current, gang = self.state.task_by_id(record.task_id), self.state.gang_with(record.name)
             if runner is None or current is None or gang is None:
                 continue
-            body = order(self.state.view(gang.name), current)
-            if body is not None and not is_under(current, runner.report()):
-                runner.take(body)
-            if self.state.told.reports.get(record.task_id) != runner.report():
-                self.handle(events.RunnerReported(record.task_id, runner.report()))
+            if not is_under(current, runner.report()):
+                body = order(self.state.view(gang.name), current)
+                if body is not None:
+                    runner.take(body)
+            report = runner.report()
+            if self.state.told.reports.get(record.task_id) != report:
+                self.handle(events.RunnerReported(record.task_id, report))
 
     def restart(self) -> None:
         """A new process: only what was committed is left."""
@@ -127,11 +129,17 @@ def small_job(**changes: object) -> ServiceSpec:
     return replace(spec, **changes)  # type: ignore[arg-type]
 
 
+def begun(spec: ServiceSpec, cluster: Cluster, seconds: float = 2) -> Scheduler:
+    """Return a scheduler that has been subscribed for so long; what it launched is not heard of."""
+    scheduler = Scheduler(spec, cluster)
+    cluster.subscribe()
+    scheduler.run(seconds)
+    return scheduler
+
+
 def started(spec: ServiceSpec | None = None, cluster: Cluster | None = None) -> Scheduler:
     """Return a scheduler whose gang runs."""
-    scheduler = Scheduler(spec or small_job(), cluster or Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
+    scheduler = begun(spec or small_job(), cluster or Cluster())
     scheduler.cluster.run_everything()
     scheduler.run(3)
     return scheduler

@@ -28,8 +28,8 @@ from benchmarks.recovery.processes import TaskProcess
 from benchmarks.recovery.watching import Watch
 
 from cluster_faults import FaultyCluster
+from cluster_faults.network_namespace import run_inside
 from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.machine.network_namespace import run_inside
 from dcos_tensorflow.local.timing import Timing
 
 HERE = Path(__file__).parent
@@ -81,7 +81,7 @@ class Service:
         self.machines: network.Machines | None = None
         agents = self._agents()
         self.cluster = self._stack.enter_context(
-            FaultyCluster(agents, self.folder / "mesos", timing=TIMING)
+            FaultyCluster(agents, self.folder / "mesos", self._namespaces(), timing=TIMING)
         )
         self._write_options()
         self._api_port = _free_port()
@@ -113,10 +113,12 @@ class Service:
             ]
         machines = self._stack.enter_context(network.Machines(count))
         self.machines = machines
-        return [
-            replace(one, address=address, network_namespace=machines.namespace(index))
-            for index, address in enumerate(machines.addresses)
-        ]
+        return [replace(one, address=address) for address in machines.addresses]
+
+    def _namespaces(self) -> list[str]:
+        if self.machines is None:
+            return []
+        return [self.machines.namespace(n) for n in range(len(self.machines.addresses))]
 
     def _write_options(self) -> None:
         roles: dict[str, dict[str, Any]] = {
@@ -153,7 +155,7 @@ class Service:
                 *(str(folder / "options.json"), "--master", self.cluster.master),
                 *("--state", f"sqlite:///{folder}/state.db"),
                 *("--artifacts", "file", "--artifacts-dir", str(folder / "artifacts")),
-                *("--api-port", str(self._api_port)),
+                *("--api-port", str(self._api_port), "--api-open"),
             ],
             stdin=subprocess.DEVNULL,
             stdout=self._log,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 
+from cluster_faults import losses
 from cluster_faults.disturbance import Disturbance
-from cluster_faults.processes import kill_from_top, signal_tree
+from cluster_faults.processes import descendants, kill_from_top, signal_tree
 from dcos_tensorflow.local.cluster import EmbeddedCluster
-from dcos_tensorflow.local.machine.process_tree import descendants, signal_process
+from dcos_tensorflow.local.machine.process_tree import signal_process
 
 
 class FaultError(Exception):
@@ -126,10 +127,10 @@ class AgentFaults:
         """Kill the agent's process (SIGKILL). Tasks of checkpointing frameworks run on."""
         cluster = self._cluster
         with cluster.lock:
-            cluster.agents[agent].crash()
+            losses.crash(cluster.agents[agent])
             self._disturbance.freeze(agent)
             if self._disturbance.reaches(agent):
-                cluster.core.agent_disconnected(agent, cluster.now())
+                losses.disconnected(cluster.core.desk, agent, cluster.now())
             cluster.settle()
 
     def restart_agent(self, agent: int) -> None:
@@ -145,10 +146,7 @@ class AgentFaults:
         with cluster.lock:
             held = self._disturbance.thaw(agent)
             core = cluster.agents[agent]
-            if anew:
-                core.forget(cluster.now())
-            else:
-                core.restart(cluster.now())
+            losses.restart(core, cluster.now(), anew=anew)
             for source, message in held:
                 if source == "executor":
                     core.executor_message(message, cluster.now())
@@ -162,7 +160,7 @@ class AgentFaults:
             core = cluster.agents[agent]
             self._disturbance.cut(agent, True)
             self._disturbance.freeze(agent)
-            core.lose_power()
+            losses.lose_power(core)
             self._each_task(agent, cluster.host.destroy)
             cluster.settle()
 
@@ -176,5 +174,5 @@ class AgentFaults:
         """Tell an agent to leave (SIGUSR1): its tasks are lost at once."""
         cluster = self._cluster
         with cluster.lock:
-            cluster.agents[agent].shut_down(cluster.now())
+            losses.shut_down(cluster.agents[agent], cluster.now())
             cluster.settle()

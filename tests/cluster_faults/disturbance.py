@@ -13,15 +13,19 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeVar, cast
 
+from cluster_faults.network_namespace import run_inside
 from cluster_faults.processes import signal_tree
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.master import offers
 from dcos_tensorflow.local.master.replies import TEXT, Reply
+
+T = TypeVar("T")
 
 #: Seconds of delay for each delivery of a message: () is lost, (0,) is as usual.
 Fate = tuple[float, ...]
@@ -108,8 +112,10 @@ class Http:
 class Disturbance(Interference):
     """See the module. Agents are named by their place in the cluster's configuration."""
 
-    def __init__(self, agents: int) -> None:
+    def __init__(self, agents: int, namespaces: Sequence[str] = ()) -> None:
+        """``namespaces`` are the paths of those that the agents live in, if they do."""
         self.http = Http()
+        self._namespaces = namespaces
         #: Whether a master leads; between ``stop_master`` and ``start_master`` none does.
         self.has_master = True
         #: Container id -> process id of its task's command, as the executor told.
@@ -174,6 +180,11 @@ class Disturbance(Interference):
         return self._streams
 
     # -- what the cluster asks -----------------------------------------------------------------
+
+    def on_machine(self, link: int, action: Callable[[], T]) -> T:
+        """Act in the agent's network namespace."""
+        inside = link < len(self._namespaces)
+        return run_inside(self._namespaces[link], action) if inside else action()
 
     def reaches_agent(self, link: int, message: object) -> bool:
         """Lose what a link is cut for, and keep what is for a frozen agent."""

@@ -24,7 +24,15 @@ class Faults(OperatorOrders, MasterFaults):
 class FaultyCluster(EmbeddedCluster):
     """The embedded cluster of the product with a ``Disturbance`` between its parts."""
 
-    def __init__(self, agents: Sequence[AgentConfig], work_dir: Path, **options: Any) -> None:
-        disturbance = Disturbance(len(agents))
+    def __init__(
+        self,
+        agents: Sequence[AgentConfig],
+        work_dir: Path,
+        namespaces: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
+        """``namespaces`` are the paths of network namespaces (``/run/netns/...``) that have the
+        agents' addresses: agents listen there, and their tasks run there."""
+        disturbance = Disturbance(len(agents), namespaces)
         super().__init__(agents, work_dir, interference=disturbance, **options)
         self.faults = Faults(self, disturbance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from cluster_faults import losses
 from cluster_faults.disturbance import Disturbance, UpdateRule
 from dcos_tensorflow.local.cluster import EmbeddedCluster
 from dcos_tensorflow.local.master.desk import Desk
@@ -15,6 +16,8 @@ class MasterFaults:
 
     _cluster: EmbeddedCluster
     _disturbance: Disturbance
+    #: How long a new master waits for the agents of the old one.
+    reregister_seconds = losses.REREGISTER_SECONDS
 
     # -- updates -------------------------------------------------------------------------------
 
@@ -92,7 +95,9 @@ class MasterFaults:
     def _lead(self, lost: Desk) -> None:
         """Let a new master lead: it knows what Mesos' registry knows."""
         cluster = self._cluster
-        heir = Desk(lost.address, cluster.timing, cluster.now(), registry=lost.state)
+        heir = Desk(lost.address, cluster.timing, cluster.now())
+        until = cluster.now() + self.reregister_seconds
+        losses.inherit(heir.state, lost.state, until=until)
         cluster.core = Master(heir)
         self._agents_look_for_master()
 

@@ -101,7 +101,7 @@ class OperatorOrders(AgentFaults):
         call: Json = {"type": kind}
         if body is not None:
             call[kind.lower()] = body
-        reply = self._cluster.operator_call(json.dumps(call).encode(), None)
+        reply = self._cluster.operator_call(json.dumps(call).encode())
         if reply.status != 200:
             raise FaultError(f"{kind}: HTTP {reply.status}: {reply.body}")
         return dict(json.loads(reply.body)) if reply.body else {}

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import signal
 
-from dcos_tensorflow.local.machine.process_tree import descendants, signal_process
+from dcos_tensorflow.local.machine.process_tree import signal_process
+from dcos_tensorflow.task.process_table import below, read_processes
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the ids of all processes below ``pid``, parents before children."""
+    return [process.pid for process in below(read_processes(), pid)]
 
 
 def signal_tree(pid: int, number: int, *, itself: bool = True) -> None:

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -130,13 +129,9 @@ def nothing_is_left(local_cluster: CommandLine, service: str) -> None:
     """Wait until the cluster has no framework of this service, nor a task: the job's end is told
     before its scheduler has left.
     """
-    status = local_cluster.ask("local", "status", "--json")
-    assert status.code == 0, status.out
-    master = json.loads(status.out)["master"]
 
     def has_left() -> bool:
-        with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
-            frameworks = json.load(answer)["frameworks"]
+        frameworks = json.loads(local_cluster.mesos("/state"))["frameworks"]
         return service not in [each["name"] for each in frameworks]
 
     eventually(has_left, seconds=PATIENCE, what=f"a cluster without {service}")
@@ -286,7 +281,8 @@ def test_code_that_is_not_python_is_told_with_its_line(command_line, module):
 def test_an_error_at_import_is_told_by_its_last_line(local_cluster, module):
     ended = local_cluster.ask("run", module("import collections\ncollections.nonsense\n"))
     line = "AttributeError: module 'collections' has no attribute 'nonsense'"
-    says(ended, 1, f"with exit code 1: {line} (0 retries are used up)", f"  | {line}")
+    told = f"{line} (train.py, line 2) (before the first step, in all tasks that run the code"
+    says(ended, 1, f"with exit code 1: {told}", f"  | {line}")
 
 
 def test_the_exit_code_is_that_of_the_process_after_its_retries(local_cluster, job, tmp_path):

@@ -1,8 +1,8 @@
 """Real training through the command line: each way to bring code, both TensorFlow versions.
 
 Each example is trained once here or in a test that trains it anyway: the digits in
-``test_shared_filesystem_in_s3``. With the other version, and with all of its workers, it is among
-the cases that only ``make soak`` runs (``test_task_contracts`` has more of them).
+``test_shared_filesystem_in_s3``. With all of its workers, and with every version, only ``make soak``
+trains it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import urllib.request
 from pathlib import Path
 
 import pytest
 
-from command_line import EXAMPLES, NEWEST, OLD, accuracy_in
+from command_line import EXAMPLES, NEWEST, OLD, SUPPORTED, accuracy_in
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
 
@@ -37,7 +36,6 @@ def run_arguments(example: str, name: str, python: str, *more: str) -> tuple[obj
         ("parameter_server", NEWEST, ("worker.count=1", "service.outcome_grace_seconds=1")),
         ("multi_worker", NEWEST, ALL_END),
         ("tf1_script", OLD, ("worker.count=1", *ALL_END)),
-        pytest.param(*("multi_worker", OLD, ALL_END), marks=pytest.mark.soak),
     ],
 )
 def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, version, settings):
@@ -45,6 +43,18 @@ def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, versio
     more = [word for setting in settings for word in ("--set", setting)]
     arguments = run_arguments(example, name, tensorflow(version), *more)
     ended = local_cluster.ask(*arguments)
+    assert ended.code == 0, ended.out[-4000:]
+    assert accuracy_in(ended.out) > 0.9
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize("example", ["digits", "tf1_script", "parameter_server", "multi_worker"])
+def test_an_example_trains_with_every_supported_version(
+    local_cluster, tensorflow, example, version
+):
+    name = f"every-{example}-{version}".replace("_", "-").replace(".", "-")
+    ended = local_cluster(*run_arguments(example, name, tensorflow(version)), timeout=300)
     assert ended.code == 0, ended.out[-4000:]
     assert accuracy_in(ended.out) > 0.9
 
@@ -97,10 +107,7 @@ def test_a_job_run_again_goes_on_from_its_checkpoints(local_cluster, tensorflow,
 
 
 def test_nothing_is_left_on_the_cluster(local_cluster):
-    status = local_cluster.ask("local", "status", "--json")
-    with urllib.request.urlopen(f"http://{json.loads(status.out)['master']}/state") as answer:
-        state = json.load(answer)
-    assert state["frameworks"] == []
+    assert json.loads(local_cluster.mesos("/state"))["frameworks"] == []
     home = str(local_cluster.home).encode()
     assert [c for c in command_lines() if home in c and b"task-runner" in c] == []
 

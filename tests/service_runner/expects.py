@@ -5,8 +5,14 @@ Launches and kills that no ``Expect`` names fail the run. Tasks go by name, agen
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
+from dcos_tensorflow.api.views.configurations import target
+from dcos_tensorflow.api.views.health import health
+from dcos_tensorflow.api.views.job import why
+from dcos_tensorflow.api.views.plans import plan_and_status
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.actions import Decline, Reconcile, Revive, Suppress
 from service_runner.service import Service, name_of
@@ -258,14 +264,49 @@ class Expect:
         return _expect(f"verdict({outcome!r})", check)
 
     @staticmethod
-    def refused_update(because: str) -> Tick:
-        """Other options were refused, for a reason with this text in it; nothing changes."""
+    def refused_update(because: str, **in_force: Any) -> Tick:
+        """Other options were refused, for a reason with this text in it.
+
+        The plan, ``why``, the target configuration and the health say so; ``in_force`` are the
+        options that differ, with ``__`` for their dots. Marathon leaves the scheduler alone.
+        """
+        wanted = {name.replace("__", "."): value for name, value in in_force.items()}
 
         def check(service: Service) -> str | None:
-            said = service.scheduler.state.told.refused_configuration
-            return f"the refusal is {said!r}" if not said or because not in said else None
+            state, options = service.scheduler.state, service.scheduler.options.of
+            plan, status = plan_and_status(state, "deploy")
+            told = str(why(state)["not_updated"])
+            refused = target(state, options(state.spec), service.start.given).get("refused")
+            number = int(health(state)[0])
+            wrong = (
+                (plan["status"], status) != ("ERROR", 417)
+                or because not in "".join(plan["errors"])
+                or because not in told
+                or refused is None
+                or because not in refused["why"]
+                or refused["in_force"] != wanted
+                or not 200 <= number < 400
+            )
+            found = f"the plan is {plan['status']} ({status}) with {plan['errors']}, why: {told}"
+            return f"{found}, refused: {refused}, health: {number}" if wrong else None
 
-        return _expect(f"refused_update({because!r})", check)
+        return _expect(f"refused_update({because!r}, {wanted})", check)
+
+    @staticmethod
+    def in_force(**options: Any) -> Tick:
+        """These options are in force, with ``__`` for their dots."""
+        wanted = {name.replace("__", "."): value for name, value in options.items()}
+
+        def check(service: Service) -> str | None:
+            state = service.scheduler.state
+            shown = target(state, service.scheduler.options.of(state.spec), {})["options"]
+            found = {
+                name: functools.reduce(lambda part, key: part[key], name.split("."), shown)
+                for name in wanted
+            }
+            return f"in force are {found}" if found != wanted else None
+
+        return _expect(f"in_force({wanted})", check)
 
     @staticmethod
     def torn_down() -> Tick:

@@ -16,12 +16,18 @@ from typing import Any
 
 import click
 
+from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.main import cli
 from dcos_tensorflow.cli.serving import daemon
-from dcos_tensorflow.cli.serving.preparation import prepare, prepare_uninstall, with_principal
-from dcos_tensorflow.cli.settings import Settings, collect
+from dcos_tensorflow.cli.settings import (
+    UNINSTALL_VARIABLE,
+    Settings,
+    collect,
+    with_cosmos_wish,
+)
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import Package, read_folder
 
@@ -40,12 +46,17 @@ _WITNESS = "#!/bin/sh\nprintf '%s\\0' \"$@\" > arguments\nexec env -0 > environm
 
 @dataclass(frozen=True)
 class SchedulerStart:
-    """What a scheduler would be started with: the app, its environment, settings and service."""
+    """What a scheduler would be started with: the app, its environment, settings and service.
+
+    ``problem`` says what is wrong with its options, ``given`` are these.
+    """
 
     app: Mapping[str, Any]
     environ: Mapping[str, str]
     settings: Settings
     spec: ServiceSpec
+    given: Mapping[str, Any]
+    problem: OptionsError | CliError | None
 
 
 def universe_package() -> Package:
@@ -63,6 +74,8 @@ def started_by_marathon(
 ) -> SchedulerStart:
     """Return what the app of these package options starts. Raises OptionsError, UsageError.
 
+    What the package itself refuses raises, as it would be told by Cosmos.
+
     ``uninstall`` starts it as Cosmos does when the service is uninstalled; ``variables`` are edited
     into the app's environment, as an operator may do.
     """
@@ -70,19 +83,13 @@ def started_by_marathon(
     environ = {name: text for name, text in app["env"].items() if isinstance(text, str)}
     environ.update(variables or {})
     if uninstall:
-        environ[daemon.UNINSTALL_VARIABLE] = "true"
+        environ[UNINSTALL_VARIABLE] = "true"
     arguments, seen = _in_the_shell(str(app["cmd"]), environ, sandbox)
-    settings = collect(None, seen, _flags(arguments))
-    if daemon.UNINSTALL_VARIABLE in seen:
-        settings = settings.with_value("uninstall", True, "the variable of an uninstall")
-    loaded = daemon.read_options(None, (), settings, seen)
-    directory = WorkDirectory(Path(settings["work_dir"])).service(loaded.service.name)
-    prepared = (
-        prepare_uninstall(loaded, directory)
-        if settings["uninstall"]
-        else prepare(loaded, directory, seen, local=False)
-    )
-    return SchedulerStart(app, seen, settings, with_principal(prepared, settings["principal"]).spec)
+    settings = collect(None, seen, with_cosmos_wish(_flags(arguments), seen))
+    wanted = daemon.read_options(None, (), settings, seen)
+    directory = WorkDirectory(Path(settings["work_dir"])).service(wanted.options.service.name)
+    prepared, problem = daemon.prepared_for(wanted, directory, settings, None, seen, local=False)
+    return SchedulerStart(app, seen, settings, prepared.spec, wanted.given, problem)
 
 
 def _in_the_shell(

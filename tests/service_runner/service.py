@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dcos_tensorflow.cli.serving.wanted_service import one_sentence
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Action, EraseState, Kill, LaunchTask, Write
@@ -19,7 +20,8 @@ from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.spec import Uri
 from dcos_tensorflow.core.plans.elements import Plan
 from dcos_tensorflow.core.plans.plan import plans
-from dcos_tensorflow.scheduler.beginning import begin
+from dcos_tensorflow.core.step import Decision
+from dcos_tensorflow.scheduler.beginning import NothingInForce, begin
 from dcos_tensorflow.task.spec import RunnerSpec, parse_spec
 from service_runner.package_app import SchedulerStart
 from simulated_mesos import Cluster
@@ -72,15 +74,33 @@ class BegunScheduler(Scheduler):
         self.erased = False
         self.performed: list[Action] = []
         runner = Uri(f"http://{start.settings['advertise']}/runner.pyz", extract=False)
-        self.beginning = begin(
-            _Values(store),  # type: ignore[arg-type]
-            start.spec,
-            LaunchSettings(runner=runner),
-            uninstall=bool(start.settings["uninstall"]),
-        )
+        try:
+            self.beginning = begin(
+                _Values(store),  # type: ignore[arg-type]
+                start.spec,
+                LaunchSettings(runner=runner),
+                refused=one_sentence(start.problem) if start.problem is not None else "",
+                uninstall=bool(start.settings["uninstall"]),
+            )
+        except NothingInForce as error:
+            raise start.problem or error from error
         self.state = self.beginning.state
+        self.options = self.beginning.options
+        if start.problem is None:
+            self.options.note(start.spec, start.given)
         for event in self.beginning.events:
             self.handle(event)
+        self._keep_options()
+
+    def handle(self, *together: events.Event) -> Decision:
+        decision = super().handle(*together)
+        self._keep_options()
+        return decision
+
+    def _keep_options(self) -> None:
+        # As the real scheduler does after each step.
+        if not self.state.uninstall.asked:
+            self.options.keep(self.state, lambda writes: self.commit(tuple(writes)))
 
     def commit(self, writes: tuple[Write, ...]) -> None:
         # As the real loop: after the erase nothing makes a service of what was uninstalled.

@@ -137,27 +137,75 @@ def test_options_that_the_running_service_cannot_have_change_nothing(
     runner: ServiceRunner, deployed: Carried
 ) -> None:
     runner.run(
-        with_options(service={"mesos_role": "team"}),
+        with_options(service={"strategy": "multi_worker"}, parameter_server={"count": 0}),
+        Expect.refused_update(
+            "the strategy would change",
+            service__strategy="parameter_server",
+            parameter_server__count=1,
+        ),
         Send.register(),
         Send.time(5),
-        Expect.refused_update("role"),
+        Expect.same_containers(*GANG),
+        carry_over=deployed,
+    )
+    runner.run(
+        JOB,
+        Send.register(),
         Expect.plan("deploy", COMPLETE),
+        Expect.in_force(service__strategy="parameter_server", parameter_server__count=1),
         Expect.same_containers(*GANG),
         carry_over=deployed,
     )
 
 
-def test_options_that_are_wrong_start_nothing_and_the_tasks_go_on(
-    runner: ServiceRunner, deployed: Carried
+@pytest.mark.parametrize(
+    ("variables", "path", "in_force"),
+    [
+        ({"OPTION__WORKER__PLACEMENT_CONSTRAINT": "[["}, "worker.placement_constraint", "[]"),
+        ({"OPTION__WORKER__COUNT": "many"}, "worker.count", 2),
+        ({"OPTION__SERVICE__JOB_NAME": ""}, "service.job_name", "mnist"),
+    ],
+)
+def test_options_that_are_wrong_leave_those_of_before_in_force(
+    runner: ServiceRunner,
+    deployed: Carried,
+    variables: dict[str, str],
+    path: str,
+    in_force: object,
 ) -> None:
-    with pytest.raises(OptionsError, match=r"worker\.placement_constraint"):
-        runner.run(with_options(worker={"placement_constraint": "[["}), carry_over=deployed)
+    told = Expect.refused_update(f"{path}: ", **{path.replace(".", "__"): in_force})
+    runner.run(
+        JOB,
+        told,
+        Send.register(),
+        Send.time(5),
+        told,
+        Expect.same_containers(*GANG),
+        carry_over=deployed,
+        variables=variables,
+    )
+    # Whoever is lost meanwhile comes back with the options in force.
+    deployed.cluster.report(deployed.cluster.id_of("worker-1"), TaskState.LOST, "gone")
     runner.run(
         JOB,
         Send.register(),
-        Send.time(5),
+        Send.time(10),
+        Send.offers(),
+        Expect.launched("worker-1"),
+        Send.running(),
+        told,
+        carry_over=deployed,
+        variables=variables,
+    )
+    runner.run(
+        with_options(worker={"cpus": 2}),
+        Send.register(),
+        Expect.killed("worker-0", "worker-1"),
+        Send.offers(),
+        Expect.launched("worker-0", "worker-1"),
+        Send.running(),
         Expect.plan("deploy", COMPLETE),
-        Expect.same_containers(*GANG),
+        Expect.in_force(worker__cpus=2),
         carry_over=deployed,
     )
 
@@ -242,6 +290,47 @@ def test_an_uninstall_ends_every_task_and_leaves_nothing(
         carry_over=deployed,
         uninstall=True,
     )
+
+
+#: What an operator may have edited into the app, and nobody can read.
+WRONG: list[dict[str, str]] = [
+    {"OPTION__WORKER__COUNT": "-1"},
+    {"OPTION__SERVICE__ENV": "{"},
+    {"OPTION__SERVICE__ENV": "[" * 100_000},
+    {"OPTION__WORKER": "2"},
+    {"OPTION__NO__SUCH": "1"},
+    {"OPTION__SERVICE__JOB_NAME": "", "OPTION__SERVICE__USER": "a\nb"},
+    {"OPTION__SERVICE__NAME": "no name", "MARATHON_APP_ID": "/mnist"},
+    {"OPTION__SERVICE__SERVICE_ACCOUNT_SECRET": "no/such"},
+    {"TENSORFLOW_IMAGES": "none"},
+    {"MARATHON_APP_ENFORCE_GROUP_ROLE": "true", "MESOS_ALLOCATION_ROLE": "other"},
+    {"TASKCFG_NOBODY_X": "1", "TASKCFG_ALL_TF_CONFIG": "1"},
+    {"DCOS_TENSORFLOW_SECRETS_DIR": "/no/such", "DCOS_TENSORFLOW_SESSION_SECONDS": "never"},
+    {"DCOS_TENSORFLOW_NO_SUCH": "1", "DCOS_TENSORFLOW_STANDBY": "yes"},
+]
+
+
+@pytest.mark.parametrize("variables", WRONG)
+def test_an_uninstall_ends_whatever_is_wrong_with_the_options(
+    runner: ServiceRunner, deployed: Carried, variables: dict[str, str]
+) -> None:
+    runner.run(
+        JOB,
+        Send.register(),
+        Expect.killed(*GANG),
+        Send.time(60),
+        Expect.torn_down(),
+        Expect.plan("deploy", COMPLETE),
+        carry_over=deployed,
+        uninstall=True,
+        variables=variables,
+    )
+
+
+def test_an_uninstall_ends_of_what_was_installed_without_a_job(runner: ServiceRunner) -> None:
+    with pytest.raises(OptionsError, match=r"service\.job_name"):
+        runner.run({})
+    runner.run({}, Send.time(5), Expect.plan("deploy", COMPLETE), Expect.tasks(), uninstall=True)
 
 
 def test_an_uninstall_that_has_begun_is_not_forgotten_by_a_plain_start(

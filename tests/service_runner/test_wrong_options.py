@@ -16,7 +16,8 @@ import pytest
 from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.options.catalogue import Option, options
 from dcos_tensorflow.package.variables import variable_of
-from service_runner.package_app import started_by_marathon, universe_package
+from service_runner.package_app import universe_package
+from service_runner.runner import ServiceRunner
 from wrong_values import wrong_values
 
 JOB = {"service": {"job_name": "train"}}
@@ -40,10 +41,12 @@ def wrong_text(option: Option) -> str:
     return "../a\nb"
 
 
-def refused(given: dict[str, Any], sandbox: Path, **variables: str) -> list[str]:
-    """Return the paths that the start of a service is refused with."""
+def refused(given: dict[str, Any], folder: Path, **variables: str) -> list[str]:
+    """Return the paths that the start of a new service is refused with."""
+    sandbox = folder / str(len(list(folder.iterdir())))
+    sandbox.mkdir()
     with pytest.raises(OptionsError) as told:
-        started_by_marathon(PACKAGE, given, sandbox, variables=variables)
+        ServiceRunner(PACKAGE, sandbox).run(given, variables=variables)
     return [problem.path for problem in told.value.problems]
 
 

@@ -111,6 +111,7 @@ class _Api:
     def _views(self) -> dict[str, Endpoint]:
         """Return what shows a part of the state, by the operation's id."""
         options, stored = self._source.configuration, self._source.configurations
+        refused = self._source.refused_options
         views: dict[str, View] = {
             "plans": lambda s, r: plans.plan_names(s),
             "pods": lambda s, r: pods.pod_names(s),
@@ -124,9 +125,9 @@ class _Api:
             "property": lambda s, r: configurations.property_value(s, _part(r, "name")),
             "configurations": lambda s, r: configurations.configuration_ids(s, stored()),
             "target_id": lambda s, r: configurations.target_id(s),
-            "target": lambda s, r: configurations.target(s, options()),
+            "target": lambda s, r: configurations.target(s, options(), refused()),
             "configuration": lambda s, r: configurations.configuration(
-                s, options(), stored(), _part(r, "id")
+                s, options(), refused(), stored(), _part(r, "id")
             ),
             "offers": lambda s, r: offers.offers(s),
             "offers_v1": lambda s, r: offers.offers(s),

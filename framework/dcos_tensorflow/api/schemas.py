@@ -140,6 +140,16 @@ class PodSpec(TypedDict):
     user: str
 
 
+class RefusedOptions(TypedDict):
+    """Newer options that the service was asked to go over to and cannot have."""
+
+    why: str
+    in_force: Annotated[
+        dict[str, Any],
+        Field(description="option in which they differ -> what is in force; null: it is left out"),
+    ]
+
+
 Configuration = TypedDict(
     "Configuration",
     {
@@ -150,6 +160,7 @@ Configuration = TypedDict(
         "pod-specs": list[PodSpec],
         "spec": dict[str, Any],
         "options": NotRequired[dict[str, Any]],
+        "refused": NotRequired[RefusedOptions],
     },
 )
 Offer = TypedDict(
@@ -368,15 +379,26 @@ class OffersOfLate(TypedDict):
     handed_back: list[Offer]
 
 
+class SilentAgents(TypedDict):
+    """Machines that make no offer, all for the same reason."""
+
+    why: str
+    hostnames: Annotated[list[str], Field(description="the first of them")]
+    count: Count
+    told: Annotated[str, Field(description="the same as a sentence")]
+
+
 class Why(TypedDict):
     """Why the job is not further."""
 
     phase: str
     why: str
+    not_updated: str | None
     registered: bool
     suppressed: bool | None
     tasks: dict[str, Waiting]
     storage: dict[str, list[StorageTrouble]]
+    silent_agents: list[SilentAgents]
     offers: OffersOfLate
 
 

@@ -31,7 +31,10 @@ class StateSource(Protocol):
         """Hand an event to the thread that owns the state."""
 
     def configuration(self) -> Mapping[str, Any]:
-        """Return the options as the user gave them; empty when they are not known."""
+        """Return the options in force as the user gave them; empty when they are not known."""
+
+    def refused_options(self) -> Mapping[str, Any]:
+        """Return newer ones that the service was started with and cannot have; empty for none."""
 
     def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
         """Return what the service would be with these options, as a whole. Nothing changes yet.

@@ -53,6 +53,13 @@ def _switch(value: Any) -> bool:
     return known[value.strip().lower()]
 
 
+def _is_on(value: Any) -> bool:
+    try:
+        return _switch(value)
+    except ValueError:
+        return False
+
+
 def _session(value: Any) -> float:
     try:
         seconds = float(value) if not isinstance(value, bool) else -1.0
@@ -109,13 +116,17 @@ def _delivery(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. ``secret`` values are never shown and have no flag."""
+    """One setting. ``secret`` values are never shown and have no flag.
+
+    An uninstall does without the others than those ``of_uninstall``.
+    """
 
     name: str
     parse: Callable[[Any], Any]
     meaning: str
     default: Any = ""
     secret: bool = False
+    of_uninstall: bool = True
 
     @property
     def flag(self) -> str:
@@ -148,27 +159,49 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("api_token_file", _file, "file that holds the API's token"),
     Setting("api_open", _switch, "serve the API to the network without a token", False),
     Setting("advertise", _text, "name or address under which agents reach the API"),
-    Setting("artifacts", _delivery, "how tasks get the runner and the job: http or file"),
+    Setting(
+        "artifacts",
+        _delivery,
+        "how tasks get the runner and the job: http or file",
+        of_uninstall=False,
+    ),
     Setting("artifacts_dir", _path, "folder of the files that tasks fetch"),
     Setting(
-        "secrets_dir", _folder, "folder that stands for the secret store: a file for each path"
+        "secrets_dir",
+        _folder,
+        "folder that stands for the secret store: a file for each path",
+        of_uninstall=False,
     ),
     Setting(
-        "wait_for_leadership", _switch, "wait while another scheduler serves the service", True
+        "wait_for_leadership",
+        _switch,
+        "wait while another scheduler serves the service",
+        True,
+        of_uninstall=False,
     ),
     Setting(
-        "standby", _switch, "wait as a standby: serve the API and say who leads meanwhile", False
+        "standby",
+        _switch,
+        "wait as a standby: serve the API and say who leads meanwhile",
+        False,
+        of_uninstall=False,
     ),
     Setting(
         "session_seconds",
         _session,
         "how long ZooKeeper keeps the leadership of a scheduler that vanished from the network",
         10.0,
+        of_uninstall=False,
     ),
     Setting("uninstall", _switch, "end the job and remove everything of the service", False),
-    Setting("rerun", _switch, "start a new job when the one before is done", False),
+    Setting(
+        "rerun", _switch, "start a new job when the one before is done", False, of_uninstall=False
+    ),
     Setting("exit_when_done", _switch, "end when the job is done, and leave the cluster", False),
 )
+
+#: Cosmos sets it, to any value, in the app of a service that is to be uninstalled (DC/OS SDK).
+UNINSTALL_VARIABLE = "SDK_UNINSTALL"
 
 #: Whatever stands before an @ may be a password.
 _PASSWORD = re.compile(r"[^/@\s]*@")
@@ -239,6 +272,13 @@ class Settings:
         return _secret_in(path, self.origin(f"{name}_file")) if path else ""
 
 
+def with_cosmos_wish(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the flags of ``scheduler`` with the uninstall that Cosmos may ask its app for."""
+    if UNINSTALL_VARIABLE not in environ or flags.get("uninstall") is not None:
+        return flags
+    return {**flags, "uninstall": True}
+
+
 def collect(file: Path | None, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
     """Return the settings. Raises UsageError naming every wrong value and where it stands.
 
@@ -255,6 +295,10 @@ def collect(file: Path | None, environ: Mapping[str, str], flags: Mapping[str, A
             problems.append(_unknown(name, origin))
         else:
             given[name] = (value, origin)
+    if _is_on(given.get("uninstall", (False, ""))[0]):
+        # Whatever else is wrong: an uninstall ends.
+        problems = []
+        given = {name: one for name, one in given.items() if _BY_NAME[name].of_uninstall}
     values = {setting.name: setting.default for setting in SETTINGS}
     for name, (value, origin) in given.items():
         setting = _BY_NAME[name]
@@ -318,6 +362,8 @@ def _check_together(settings: Settings) -> None:
         if not settings[one]:
             one, other = other, one
         raise UsageError(f"{settings.origin(one)} needs {_BY_NAME[other].flag} too.")
+    if not settings.given("api_host"):
+        return
     # The web framework comes with it, and the flags of every command come from this module.
     from dcos_tensorflow.api.access import OpenBinding, check_binding
 

@@ -19,8 +19,10 @@ HOME_VARIABLE = "DCOS_TENSORFLOW_HOME"
 class ServiceDirectory:
     """The folder of one service. The folders exist once ``prepare`` was called."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, work: Path | None = None) -> None:
         self.path = path
+        #: The folder of all services, and of the embedded cluster.
+        self.work = work or path
         #: The SQLite file that holds the state when nothing else is asked for, and its URL.
         self.database = path / "state.db"
         self.state_url = f"sqlite:///{self.database}"
@@ -59,7 +61,7 @@ class WorkDirectory:
 
     def service(self, name: str) -> ServiceDirectory:
         """Return the folder of a service; ``/`` in its name becomes ``__``, as in ZooKeeper."""
-        return ServiceDirectory(self.services / name.strip("/").replace("/", "__"))
+        return ServiceDirectory(self.services / name.strip("/").replace("/", "__"), self.path)
 
 
 def work_directory(given: Path | None, environ: Mapping[str, str]) -> WorkDirectory:

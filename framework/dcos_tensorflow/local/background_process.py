@@ -88,8 +88,7 @@ class BackgroundProcess:
     ) -> Status:
         """Return what ``ask`` says of the spawned process once that is not None.
 
-        Raises:
-            BackgroundProcessError: it ended, or not in time; the text has the end of its log.
+        Raises BackgroundProcessError when it ended, or not in time, with the end of its log.
         """
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -112,8 +111,7 @@ class BackgroundProcess:
     def stop(self, pid: int, seconds: float) -> None:
         """End the process: SIGTERM, and after ``seconds`` SIGKILL of it and all below it.
 
-        Raises:
-            BackgroundProcessError: it is still there.
+        Raises BackgroundProcessError when it is still there.
         """
         started = start_time(pid)
         with contextlib.suppress(ProcessLookupError):

@@ -26,7 +26,6 @@ from dcos_tensorflow.local.agent.agent_config import (
 from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.machine import secret_files
 from dcos_tensorflow.local.machine.host import Host, machine_environment
-from dcos_tensorflow.local.machine.network_namespace import run_inside
 from dcos_tensorflow.local.master import operator_calls
 from dcos_tensorflow.local.master.desk import Desk, MasterAddress
 from dcos_tensorflow.local.master.master import Master
@@ -56,15 +55,11 @@ class EmbeddedCluster:
         credentials: Mapping[str, str] | None = None,
         interference: Interference | None = None,
     ) -> None:
-        """Describe a cluster; nothing runs yet.
+        """Describe a cluster whose sandboxes are made in ``work_dir``; nothing runs yet.
 
-        Args:
-            agents: its agents.
-            work_dir: where sandboxes are made.
-            port: of the master on 127.0.0.1, 0 for a free one.
-            timing: every interval.
-            credentials: principal -> secret; with it, HTTP basic authentication is asked for.
-            interference: what comes between its parts; nothing when it is None.
+        Port 0 of the master, on 127.0.0.1, is a free one. With ``credentials``, secrets by
+        principal, master and agents ask for HTTP basic authentication. ``interference`` comes
+        between the parts.
         """
         self._configs = list(agents)
         self._work_dir = Path(work_dir).resolve()
@@ -94,14 +89,11 @@ class EmbeddedCluster:
         """Start everything; return when the master answers and all agents are registered.
 
         Whether a port of an agent's range is free is not looked at: it may be taken in the next
-        moment anyway, and Mesos does not look either. Whoever cannot listen says so and is
-        placed again.
-
-        Raises:
-            OSError: an address cannot be had.
+        moment anyway, and Mesos does not look either. Raises OSError when an address cannot be had.
         """
         now = self.now()
-        self._work_dir.mkdir(parents=True, exist_ok=True)
+        # What tasks write, and what they were given, is nobody else's to read.
+        self._work_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._agent_servers: list[Server] = []
         self.agents: list[Agent] = []
         self.listen()
@@ -126,18 +118,13 @@ class EmbeddedCluster:
         self._started = True
 
     def listen(self) -> None:
-        """Give the master a server at its address, which is not started yet.
-
-        Raises:
-            OSError: the address cannot be had.
-        """
+        """Give the master a server at its address, which is not started yet. Raises OSError."""
         self.master_server = make_master_server(("127.0.0.1", self._port), self)
         self._port = int(self.master_server.server_address[1])
 
     def _add_agent(self, link: int, config: AgentConfig, now: float, role: str = "") -> Server:
         make_server = partial(make_agent_server, (config.address, 0), self, link)
-        namespace = config.network_namespace
-        server = run_inside(namespace, make_server) if namespace else make_server()
+        server = self.interference.on_machine(link, make_server)
         self._agent_servers.append(server)
         port = int(server.server_address[1])
         its_identity = identity(link, config, port, self._work_dir / "agents" / str(link), role)
@@ -249,7 +236,8 @@ class EmbeddedCluster:
     def _start_executor(self, agent: Agent, effect: messages.StartExecutor) -> None:
         now = self.now()
         try:
-            pid = self.host.start(effect.container_id, effect.sandbox, effect.spec)
+            start = partial(self.host.start, effect.container_id, effect.sandbox, effect.spec)
+            pid = self.interference.on_machine(agent.identity.link, start)
         except OSError:
             agent.executor_message(messages.ExecutorGone(effect.container_id, 1 << 8), now)
             return
@@ -320,7 +308,7 @@ class EmbeddedCluster:
                 self.core.stream_closed(stream_id, self.now())
                 self.settle()
 
-    def operator_call(self, body: bytes, principal: str | None) -> Reply:
+    def operator_call(self, body: bytes) -> Reply:
         """Answer ``POST /api/v1``."""
         with self.lock:
             self.interference.call_begins(body)

@@ -11,9 +11,12 @@ Agents are named by their *link*, their place in the cluster's configuration.
 from __future__ import annotations
 
 import socket
-from typing import BinaryIO
+from collections.abc import Callable
+from typing import BinaryIO, TypeVar
 
 from dcos_tensorflow.local.master.replies import Reply
+
+T = TypeVar("T")
 
 
 class Interference:
@@ -22,6 +25,10 @@ class Interference:
     Unless a method says otherwise it is called under the cluster's lock and must not wait. Who
     holds a message back by answering False may deliver it later, in ``tick``.
     """
+
+    def on_machine(self, link: int, action: Callable[[], T]) -> T:
+        """Return what an action on an agent's machine returns: to listen, to start a process."""
+        return action()
 
     # -- messages ------------------------------------------------------------------------------
 

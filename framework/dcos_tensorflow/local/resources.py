@@ -149,11 +149,7 @@ class Resources:
 
     @staticmethod
     def parse(resources: Iterable[Mapping[str, Any]]) -> Resources:
-        """Build from ``Resource`` JSON.
-
-        Raises:
-            InvalidResource: an amount is not one.
-        """
+        """Build from ``Resource`` JSON. Raises InvalidResource."""
         parts = (Resources({kind_of(one): _amount(one)}) for one in resources)
         return sum(parts, Resources())
 

@@ -27,8 +27,6 @@ class Timing:
     agent_ping_timeouts: int = 5
     #: Between an agent's attempts to register (--registration_backoff_factor).
     agent_registration: float = 0.5
-    #: How long a new master waits for the agents of the old one (--agent_reregister_timeout).
-    agent_reregister_timeout: float = 600.0
     #: From SIGTERM to SIGKILL where a task names no kill policy (command executor: 3 s).
     kill_grace: float = 3.0
     #: The same when a whole executor is shut down (--executor_shutdown_grace_period).

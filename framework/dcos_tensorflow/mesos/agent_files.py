@@ -139,15 +139,11 @@ def _ask(connection: HttpConnection, path: str, login: Mapping[str, str]) -> HTT
 
 
 class AgentFiles:
-    """Files of tasks. ``source`` is the gateway, or the address of a master (``host:port``, URL).
+    """Files of tasks."""
 
-    With an address, ``access`` says how to speak to it; the gateway brings its own.
-    """
-
-    def __init__(self, source: MesosAccess | str, access: HttpAccess | None = None) -> None:
-        self._gateway = None if isinstance(source, str) else source
-        self._master = parse_address(source) if isinstance(source, str) else None
-        self._access = access or (self._gateway.access if self._gateway else HttpAccess())
+    def __init__(self, gateway: MesosAccess) -> None:
+        self._gateway = gateway
+        self._access = gateway.access
 
     def tail(
         self, agent_id: str, framework_id: str, task_id: str, file: str, lines: int = 40
@@ -199,10 +195,10 @@ class AgentFiles:
         return FilePart(offset, text.encode("utf-8", "surrogateescape"), size)
 
     def _agent(self, agent_id: str) -> Address:
-        url = self._gateway.agent_url(agent_id) if self._gateway else None
+        url = self._gateway.agent_url(agent_id)
         if url is not None:
             return parse_address(url)
-        master = self._gateway.master if self._gateway else self._master
+        master = self._gateway.master
         if master is None:
             raise AgentUnreachable(f"agent {agent_id}: no master is known to ask for it")
         path = f"/slaves?slave_id={quote(agent_id, safe='')}"
@@ -246,23 +242,14 @@ def _path_in(sandbox: Sandbox, file: str) -> str:
 def sandbox_directory(state: Mapping[str, Any], framework_id: str, task_id: str) -> str | None:
     """Return a task's directory by an agent's /state; None when the agent does not know it.
 
-    A command executor has its task's id; a task of another executor is listed with it, and in a
-    task group (default executor) has a directory of its own below the executor's.
+    A command executor, and there are no others of ours, has its task's id.
     """
-    frameworks = [*state.get("frameworks", ()), *state.get("completed_frameworks", ())]
-    for framework in frameworks:
-        if framework.get("id") != framework_id:
-            continue
-        for executor in [
-            *framework.get("executors", ()),
-            *framework.get("completed_executors", ()),
-        ]:
-            directory = str(executor.get("directory", ""))
-            if executor.get("id") == task_id:
-                return directory
-            if task_id in _tasks_of(executor):
-                grouped = executor.get("type") == "DEFAULT"
-                return f"{directory}/tasks/{task_id}" if grouped else directory
+    for framework in (*state.get("frameworks", ()), *state.get("completed_frameworks", ())):
+        if framework.get("id") == framework_id:
+            for kind in ("executors", "completed_executors"):
+                for executor in framework.get(kind, ()):
+                    if executor.get("id") == task_id:
+                        return str(executor.get("directory", ""))
     return None
 
 
@@ -277,11 +264,6 @@ def agent_address(agent: Mapping[str, Any], https: bool = False) -> Address:
         port = int(agent.get("port") or (listed.port if listed else DEFAULT_AGENT_PORT))
         return Address(str(agent["hostname"]), port, https)
     return listed
-
-
-def _tasks_of(executor: Mapping[str, Any]) -> set[str]:
-    lists = ("tasks", "queued_tasks", "completed_tasks")
-    return {str(task.get("id")) for name in lists for task in executor.get(name) or ()}
 
 
 def _readable(text: str) -> str:

@@ -56,6 +56,9 @@ class HardenedSchedulerDriver(SchedulerCalls):
     Raises AddressError for masters that cannot be understood.
     """
 
+    #: Sent with SUBSCRIBE when not None (scheduler.proto).
+    offer_constraints: Json | None = None
+
     def __init__(  # noqa: PLR0917 - pymesos' order of parameters
         self,
         sched: Any,
@@ -219,6 +222,8 @@ class HardenedSchedulerDriver(SchedulerCalls):
         subscribe: dict[str, Any] = {"framework_info": dict(self._framework)}
         if self._suppressed:
             subscribe["suppressed_roles"] = sorted(self._suppressed)
+        if self.offer_constraints is not None:
+            subscribe["offer_constraints"] = self.offer_constraints
         call: dict[str, Any] = {"type": "SUBSCRIBE", "subscribe": subscribe}
         if "id" in self._framework:
             call["framework_id"] = self._framework["id"]

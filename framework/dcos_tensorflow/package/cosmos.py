@@ -19,6 +19,7 @@ from dcos_tensorflow.options import OptionProblem, OptionsError
 from dcos_tensorflow.options.document import shown
 from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.package.mustache import TemplateError, render
+from dcos_tensorflow.plugin.update_check import defaults, merge
 
 
 class RenderError(Exception):
@@ -96,29 +97,6 @@ def effective_options(package: Package, options: Mapping[str, Any]) -> dict[str,
     ]
     if problems:
         raise OptionsError(problems)
-    return merged
-
-
-def defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the defaults that a ``config.json`` gives; a group's own win over those inside it."""
-    found: dict[str, Any] = {}
-    for name, below in schema.get("properties", {}).items():
-        if not isinstance(below, Mapping):
-            continue
-        if "default" in below:
-            found[name] = below["default"]
-        elif "properties" in below:
-            found[name] = defaults(below)
-    return found
-
-
-def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``over`` laid over ``under``: objects are merged, everything else is replaced."""
-    merged = dict(under)
-    for name, value in over.items():
-        below = merged.get(name)
-        both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        merged[name] = merge(below, value) if both else value  # type: ignore[arg-type]
     return merged
 
 

@@ -56,11 +56,19 @@ def options_in(environ: Mapping[str, str]) -> dict[str, Any]:
         option = find(path)
         if text == "" and option is not None and (option.nullable or not _takes_text(option)):
             continue
-        into = found
-        for key in path[:-1]:
-            into = into.setdefault(key, {})
-        into[path[-1]] = text if option is None or _takes_text(option) else _json(text)
+        value = text if option is None or _takes_text(option) else _json(text)
+        _put(found, path, value)
     return found
+
+
+def _put(into: dict[str, Any], path: Path, value: Any) -> None:
+    """Put a value where it belongs; what stands in the place of a whole group stays, as wrong."""
+    for key in path[:-1]:
+        below = into.setdefault(key, {})
+        if not isinstance(below, dict):
+            return
+        into = below
+    into[path[-1]] = value
 
 
 def as_package_options(given: Options) -> dict[str, Any]:

@@ -35,6 +35,17 @@ class Answer:
         """Return the body as text."""
         return self.body.decode("utf-8", "replace")
 
+    @property
+    def message(self) -> str:
+        """Return what a JSON body says as a sentence; empty where it says nothing so."""
+        try:
+            found = json.loads(self.text)
+        except (ValueError, RecursionError):
+            return ""
+        told = found.get("message") if isinstance(found, dict) else None
+        text = told.strip() if isinstance(told, str) else ""
+        return f"{text.rstrip('.')}." if text else ""
+
     def json(self) -> Any:
         """Return the body as JSON. Raises CommandError."""
         try:
@@ -69,6 +80,10 @@ class Cluster:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         answer = self._ask(method, f"/service/{self.service_path}/v1/{path}{suffix}", body, headers)
         if answer.status in (500, 502, 503, 504):
+            if answer.message:
+                raise CommandError(
+                    f"The scheduler of {self.service} cannot answer: {answer.message}"
+                )
             raise CommandError(
                 f"The scheduler of {self.service} does not answer ({answer.status}"
                 f" {answer.reason}); it may still be starting."
@@ -78,7 +93,8 @@ class Cluster:
                 f"The cluster refuses this ({answer.status} {answer.reason}); log in with"
                 " 'dcos auth login'."
             )
-        if answer.status == 404 and answer.text.strip() != "Element not found":
+        own = answer.message or answer.text.strip() == "Element not found"
+        if answer.status == 404 and not own:
             raise CommandError(
                 f"There is no service {self.service} on this cluster (404 {answer.reason}). Name"
                 " it with --name=<name>, or once for all with"

@@ -11,9 +11,9 @@ import json
 import sys
 import urllib.parse
 import webbrowser
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
-from dcos_tensorflow.plugin import marathon_update, update_check
+from dcos_tensorflow.plugin import in_force, marathon_update, update_check
 from dcos_tensorflow.plugin.client import Answer, Cluster
 from dcos_tensorflow.plugin.errors import CommandError
 from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines
@@ -69,7 +69,7 @@ def plan_verb(cluster: Cluster, given: argparse.Namespace) -> None:
         what += f': phase "{phase}"'
     found = answer.json()
     if not isinstance(found, dict) or "message" not in found:
-        raise CommandError(f"{what} could not be {done}: {answer.text}")
+        raise CommandError(f"{what} could not be {done}: {answer.text.strip()[:500]}")
     if given.json:
         _show(answer)
     else:
@@ -120,9 +120,13 @@ def why(cluster: Cluster, given: argparse.Namespace) -> None:
         _show(answer)
         return
     found = answer.json()
+    if found.get("not_updated"):
+        print(f"{cluster.service}: {found['not_updated']}")
     print(f"{cluster.service} is {found['phase']}: {found['why']}")
     for task, each in found.get("tasks", {}).items():
         print(f"  {task}: {each.get('why', '')}")
+    for silent in found.get("silent_agents", ()):
+        print(f"  {silent.get('told', '')}")
 
 
 def options(cluster: Cluster, _: argparse.Namespace) -> None:
@@ -147,10 +151,12 @@ def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
 
 def describe(cluster: Cluster, _: argparse.Namespace) -> None:
     """Print the options that the service runs with."""
+    ours = in_force.differing(cluster)
     found = _described(cluster)
     if "resolvedOptions" not in found:
         raise CommandError("The cluster does not tell the options of services.")
-    print(json.dumps(found["resolvedOptions"], indent=2, sort_keys=True, ensure_ascii=False))
+    options = in_force.laid_over(found["resolvedOptions"], ours)
+    print(json.dumps(options, indent=2, sort_keys=True, ensure_ascii=False))
 
 
 def package_versions(cluster: Cluster, given: argparse.Namespace) -> None:
@@ -182,12 +188,13 @@ def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
     if "options" in body and not given.package_version:
         # The package manager knows the package's rules alone. Of another version of the package
         # the scheduler that runs knows nothing.
-        update_check.ask(cluster, body["options"], replace=given.replace)
+        body.update(_over_those_in_force(cluster, body["options"], replace=given.replace))
+        update_check.ask(cluster, body["options"], replace=body["replace"])
     answer = cluster.package_manager("update", body)
     if answer.status == 404:
         if given.package_version:
             raise CommandError("This cluster's package manager cannot change versions.")
-        changed = marathon_update.update(cluster, body["options"], replace=given.replace)
+        changed = marathon_update.update(cluster, body["options"], replace=body["replace"])
     elif answer.status == 200:
         changed = answer.json()
     else:
@@ -199,6 +206,18 @@ def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
         f"Update started. Please use `dcos tensorflow --name={cluster.service} update status` to"
         " view progress."
     )
+
+
+def _over_those_in_force(
+    cluster: Cluster, options: Mapping[str, Any], *, replace: bool
+) -> Dict[str, Any]:
+    """Return what to ask for, where options of before were refused: all of it, without those."""
+    ours = {} if replace else in_force.differing(cluster)
+    stored = _described(cluster).get("userProvidedOptions") if ours else None
+    if not isinstance(stored, dict):
+        return {"options": options, "replace": replace}
+    whole = update_check.merge(in_force.laid_over(stored, ours), options)
+    return {"options": whole, "replace": True}
 
 
 def _options(file: str) -> Dict[str, Any]:
@@ -236,7 +255,8 @@ def _refusal(cluster: Cluster, answer: Answer) -> str:
         kind, data = problem["type"], problem.get("data") or {}
         message = problem["message"]
     except (ValueError, KeyError, TypeError, AttributeError):
-        return f"The package manager answers {answer.status} {answer.reason}: {answer.text[:200]}"
+        told = answer.message or answer.text.strip()[:200]
+        return f"The package manager answers {answer.status} {answer.reason}: {told}"
     if kind == "JsonSchemaMismatch":
         return marathon_update.refusal(cluster.service, problem)
     if kind == "AppIdChanged":
@@ -257,7 +277,7 @@ def _plan_found(answer: Answer, *statuses: int) -> Answer:
         raise CommandError(
             "Cannot execute command. Command has already been issued or the plan has completed."
         )
-    if answer.status == 404:
+    if answer.status == 404 and not answer.message:
         raise CommandError("Plan, phase, and/or step does not exist.")
     return _found(answer, None, *statuses)
 
@@ -265,6 +285,8 @@ def _plan_found(answer: Answer, *statuses: int) -> Answer:
 def _found(answer: Answer, what: Optional[str] = None, *statuses: int) -> Answer:
     if answer.status in (statuses or (200, 202)):
         return answer
+    if answer.message:
+        raise CommandError(answer.message)
     if answer.status == 404:
         raise CommandError(f"There is no {what}." if what else "There is no such thing.")
     raise CommandError(

@@ -72,7 +72,7 @@ def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> Json:
 
 
 def defaults(schema: Mapping[str, Any]) -> Json:
-    """Return the defaults that a package's ``config.json`` gives."""
+    """Return the defaults that a ``config.json`` gives; a group's own win over those inside it."""
     found: Json = {}
     for name, below in (schema.get("properties") or {}).items():
         if not isinstance(below, dict):

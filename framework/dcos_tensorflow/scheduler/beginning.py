@@ -21,8 +21,10 @@ from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, Unins
 from dcos_tensorflow.core.model.job import Incident, JobPhase, JobState
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.operator.requests import refusal
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
+from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.state.store import StateStore
 
 log = logging.getLogger(__name__)
@@ -34,17 +36,22 @@ class UninstallGoesOn(Exception):
     """An uninstall of the service has begun, and this scheduler was not told to go on with it."""
 
 
+class NothingInForce(Exception):
+    """The options cannot be had, and there are none of before to go on with."""
+
+
 @dataclass(frozen=True)
 class Beginning:
     """The state to begin with, what to tell the core first, and whether Mesos is needed at all.
 
-    ``configurations`` are all that are stored, by id.
+    ``configurations`` are all that are stored, by id, ``options`` those that they were made of.
     """
 
     state: ServiceState
     events: tuple[Event, ...] = ()
     subscribe: bool = True
     configurations: Mapping[str, ServiceSpec] = field(default_factory=dict)
+    options: OptionsDocuments = field(default_factory=OptionsDocuments)
 
 
 def begin(
@@ -52,6 +59,7 @@ def begin(
     spec: ServiceSpec,
     settings: LaunchSettings,
     *,
+    refused: str = "",
     fresh: bool = False,
     uninstall: bool = False,
     find_former_life: Callable[[], FormerLife] = lambda: NO_FORMER_LIFE,
@@ -60,7 +68,10 @@ def begin(
 
     Where nothing is stored, ``find_former_life`` says whether that is so because the state was
     lost. A job that is not done goes on; where ``spec`` is another than the stored one, the core is
-    told and decides whether it becomes the target. Raises UninstallGoesOn, StateUnreadable,
+    told and takes it for the target. Where it cannot be had, the stored one stays in force, and the
+    state says so from its first moment on: whoever asks how far the update is must not be told that
+    it is complete. ``refused`` says why ``spec`` cannot be had whatever is stored; of options that
+    cannot be read it has the name alone. Raises UninstallGoesOn, NothingInForce, StateUnreadable,
     StateError.
     """
     values, upgrade_writes = upgrade(store.load())
@@ -74,21 +85,30 @@ def begin(
         log.info("the state was written by an earlier release; it is brought to this one's format")
         store.commit(upgrade_writes)
     stored = restore(values, settings, steady_time())
+    if refused and stored is None and not uninstall:
+        raise NothingInForce(refused)
     first = stored or _first_state(spec, settings, find_former_life())
     if uninstall:
         return _uninstalling(first, known=stored is not None)
     if stored is None:
         return _new(store, first)
     same = configuration_id(stored.spec) == configuration_id(spec)
-    if stored.job.phase is JobPhase.DONE and (fresh or not same):
+    done = stored.job.phase is JobPhase.DONE
+    if done and (fresh or not same) and not refused:
         return _renewed(store, spec, stored, values)
     live = len(stored.live_tasks)
     log.info("carrying on: the job is %s, %d tasks live", stored.job.phase, live)
-    return Beginning(
+    why = "" if same else refused or refusal(stored, spec)
+    if why:
+        log.error("these options are refused, those before stay in force: %s", why)
+        stored = replace(stored, told=replace(stored.told, refused_configuration=why))
+    beginning = Beginning(
         stored,
-        () if same else (ConfigurationChanged(spec),),
+        () if same or why else (ConfigurationChanged(spec),),
         configurations=_configurations(values),
     )
+    beginning.options.load(values)
+    return beginning
 
 
 def _configurations(values: Mapping[str, bytes]) -> dict[str, ServiceSpec]:
@@ -141,7 +161,7 @@ def _renewed(
         # What has outlived the job before is ended.
         abandoned={record.task_id: record.agent_id for record in stored.live_tasks},
     )
-    folders = (paths.TASKS, paths.CONFIGURATIONS, paths.GANGS)
+    folders = (paths.TASKS, paths.CONFIGURATIONS, paths.OPTIONS, paths.GANGS)
     old = [p for p in values if p.partition("/")[0] in folders or p == paths.CONTROLS]
     kept = {write.path for write in first_writes(state)}
     removed = [Write(path, None) for path in old if path not in kept]

@@ -13,14 +13,14 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Protocol
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.core.model.events import EvidenceFound
-from dcos_tensorflow.mesos.agent_files import Sandbox
+from dcos_tensorflow.core.model.own_error import own_error_of
+from dcos_tensorflow.mesos.agent_files import AgentFiles, Sandbox
 
 log = logging.getLogger(__name__)
 
@@ -32,19 +32,7 @@ _LINES = 40
 _REPORT_LINES = 10_000
 
 
-class SandboxFiles(Protocol):
-    """The part of ``mesos.agent_files.AgentFiles`` that evidence needs. All of it may raise."""
-
-    def sandboxes(
-        self, agent_id: str, framework_id: str, task_ids: Iterable[str]
-    ) -> Mapping[str, Sandbox]:
-        """Return where the sandboxes of these tasks are, of those that the agent knows."""
-
-    def tail_in(self, sandbox: Sandbox, file: str, lines: int = ...) -> list[str]:
-        """Return the last lines of a file in a sandbox."""
-
-
-def read_evidence(files: SandboxFiles, sandbox: Sandbox, task_id: str) -> EvidenceFound:
+def read_evidence(files: AgentFiles, sandbox: Sandbox, task_id: str) -> EvidenceFound:
     """Return why the task ended, as far as its sandbox tells."""
 
     def tail(name: str, lines: int) -> list[str]:
@@ -62,7 +50,13 @@ def read_evidence(files: SandboxFiles, sandbox: Sandbox, task_id: str) -> Eviden
         last = report.get("last_lines")
         lines = tuple(str(line) for line in last) if isinstance(last, list) else ()
         result = report.get("result")
-        return EvidenceFound(task_id, summary, lines, result if isinstance(result, dict) else {})
+        return EvidenceFound(
+            task_id,
+            summary,
+            lines,
+            own_error_of(report.get("error")),
+            result if isinstance(result, dict) else {},
+        )
     lines = tuple(tail("stderr", _LINES))
     return EvidenceFound(task_id, _telling(lines), lines)
 
@@ -90,7 +84,7 @@ class EvidenceReader:
 
     def __init__(
         self,
-        files: SandboxFiles,
+        files: AgentFiles,
         framework_id: Callable[[], str],
         emit: Callable[[EvidenceFound], None],
         pool: Executor,

@@ -7,14 +7,12 @@ Used by ``scheduler.runner_client``. The runner's side is ``task.server``; what 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dcos_tensorflow.core import contract
+from dcos_tensorflow.task.authentication import signed_headers
 
 _MAX_ANSWER_BYTES = 1_000_000
 
@@ -44,11 +42,7 @@ class Request:
 
 def signed(token: str, method: str, path: str, body: bytes, now: float) -> Request:
     """Return a request that proves to a runner that we share its token (core.contract)."""
-    seconds = str(int(now))
-    text = f"{method} {path}\n{seconds}\n".encode() + body
-    signature = hmac.new(token.encode(), text, hashlib.sha256).hexdigest()
-    headers = {contract.TOKEN_HEADER: signature, contract.TIME_HEADER: seconds}
-    return Request(method, path, body, headers)
+    return Request(method, path, body, signed_headers(token, method, path, int(now), body))
 
 
 async def ask(host: str, port: int, request: Request) -> Mapping[str, Any]:

@@ -37,6 +37,7 @@ from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.options import (
     Options,
     OptionsError,
+    effective,
     load,
     service_spec,
     task_environment,
@@ -50,7 +51,8 @@ from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
 from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.lease import Lease
-from dcos_tensorflow.scheduler.quota_watch import QuotaWatch
+from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch
+from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.scheduler.subscription import Subscription
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
@@ -96,10 +98,12 @@ class Api(Protocol):
 class Scheduler:
     """The scheduler of one service.
 
-    ``job`` is a packed local job, or None when the options name a URL. ``serve_api`` starts the
-    HTTP API for this scheduler (``api.server``); it is given, not imported, because imports point
-    downwards only. ``spec_of`` makes a ServiceSpec of changed options as ``spec`` was made; it
-    raises OptionsError.
+    ``refused`` says why the options cannot be had, whatever is stored; ``spec`` may then have the
+    service's name alone. ``job`` is a packed local job, or None when the options name a URL.
+    ``serve_api`` starts the HTTP API for this scheduler (``api.server``); it is given, not
+    imported, because imports point downwards only. ``spec_of`` makes a ServiceSpec of changed
+    options as that was made which is in force, and is given this one; it raises OptionsError.
+    ``given`` are the options that ``spec`` was made of, to be shown: secrets are hidden in it.
     """
 
     def __init__(
@@ -107,18 +111,23 @@ class Scheduler:
         spec: ServiceSpec,
         config: SchedulerConfig,
         *,
+        refused: str = "",
         job: Path | None = None,
         serve_api: Callable[[Scheduler], Api] | None = None,
-        spec_of: Callable[[Options], ServiceSpec] | None = None,
+        spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
+        given: Mapping[str, Any] | None = None,
     ) -> None:
         self.spec = spec
         self.config = config
+        self._refused = refused
         self._job = job
         self._serve_api = serve_api
         self._spec_of = spec_of or _plain_spec
         self._secrets = LaunchSecrets(os.environ, config.secrets_dir, store=config.secret_store)
         self._leader = ""
         self._configurations: Mapping[str, ServiceSpec] = {}
+        self._options = OptionsDocuments()
+        self._given = given or {}
         self._artifacts: dict[str, Path] = {}
         self._watchers: list[Callable[[Decision], None]] = []
         self._store: StateStore | None = None
@@ -156,11 +165,23 @@ class Scheduler:
         Whoever asks submits ``ConfigurationChanged`` with it; whether a job that runs can go over
         to it is the core's to say (``refused_configuration``). Raises OptionsError.
         """
-        spec = self._spec_of(load(options))
+        wanted, state = load(options), self.state()
+        spec = self._spec_of(wanted, self.spec if state is None else state.spec)
         problems = self._secrets.problems(spec)
         if problems:
             raise OptionsError(problems)
+        self._options.note(spec, effective(wanted))
         return spec
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options in force, secrets hidden; empty while they are not known."""
+        state = self.state()
+        return self._given if state is None else self._options.of(state.spec)
+
+    def refused_options(self) -> Mapping[str, Any]:
+        """Return those that this scheduler was started with and that are not in force."""
+        state = self.state()
+        return self._given if state is not None and state.told.refused_configuration else {}
 
     def configurations(self) -> Mapping[str, ServiceSpec]:
         """Return every configuration that the state store holds, by id."""
@@ -206,7 +227,10 @@ class Scheduler:
     # Start and stop.
 
     def start(self) -> None:
-        """Start everything. Raises SchedulerError; what had been started is stopped again."""
+        """Start everything. Raises SchedulerError; what had been started is stopped again.
+
+        Raises NothingInForce where the options cannot be had and none are stored.
+        """
         try:
             self._start()
         except BaseException as error:
@@ -240,14 +264,18 @@ class Scheduler:
             self._store,
             self.spec,
             self._settings(),
+            refused=self._refused or self._secret_problems(self.spec),
             fresh=config.fresh,
             uninstall=config.uninstall,
             find_former_life=lambda: former_life.find(
                 config.master, gateway.config.scheme == "https", gateway.access, self._labels()
             ),
         )
-        self._configurations = beginning.configurations
-        self._check_secrets(tasks_live=bool(beginning.state.live_tasks))
+        self._configurations, self._options = beginning.configurations, beginning.options
+        if self._given and not self._refused:
+            self._options.note(self.spec, self._given)
+        if not config.uninstall:
+            self._check_secrets(beginning.state)
         self._loop = EventLoop(
             beginning.state, self._store, self._perform, tick_seconds=config.tick_seconds
         )
@@ -258,10 +286,15 @@ class Scheduler:
             self.files, self._framework_id, self._loop.submit, self._questions
         )
         self._loop.look(lambda state: evidence.expire())
-        quota = QuotaWatch(
-            lambda: gateway.master, gateway.access, self._loop.submit, self._questions
-        )
-        self._loop.look(quota.look)
+        for question in (QUOTA, AGENTS):
+            watch = MasterWatch[Any](
+                question,
+                lambda: gateway.master,
+                gateway.access,
+                self._loop.submit,
+                self._questions,
+            )
+            self._loop.look(watch.look)
         self._lease = lease = Lease(self._store.confirm, config.session_seconds)
         self._runners = runners = RunnerClient(
             lambda: self._running_loop().state, self._loop.submit, lease.holds
@@ -307,7 +340,11 @@ class Scheduler:
             return
         if self._gateway is not None and self._store is not None:
             self._gateway.perform(Teardown())
-            self._store.commit([Write(paths.FRAMEWORK_ID, None)])
+            try:
+                self._store.commit([Write(paths.FRAMEWORK_ID, None)])
+            except StateError as error:
+                # The job's end is stored. The next scheduler hears that the framework was removed.
+                log.warning("the framework's id is still stored: %s", error)
 
     # Wiring.
 
@@ -323,10 +360,13 @@ class Scheduler:
             raise SchedulerError(EXIT_INITIALIZATION, "the scheduler has not been started")
         return self._loop
 
-    def _check_secrets(self, *, tasks_live: bool) -> None:
+    def _secret_problems(self, spec: ServiceSpec) -> str:
+        return "; ".join(map(str, self._secrets.problems(spec)))
+
+    def _check_secrets(self, state: ServiceState) -> None:
         """Say at once what the first task would fail of. A job that runs is looked after anyway."""
-        problems = "; ".join(map(str, self._secrets.problems(self.spec)))
-        if problems and not tasks_live and not self.config.uninstall:
+        problems = self._secret_problems(state.spec)
+        if problems and not state.live_tasks:
             raise SchedulerError(EXIT_INITIALIZATION, problems)
         if problems:
             log.error("%s", problems)
@@ -367,6 +407,12 @@ class Scheduler:
         spec = decision.state.spec
         if not any(known is spec for known in self._configurations.values()):
             self._configurations = {**self._configurations, configuration_id(spec): spec}
+        if self._store is None or decision.state.uninstall.asked:
+            return
+        try:
+            self._options.keep(decision.state, self._store.commit)
+        except StateError as error:
+            log.warning("the options are not kept yet, trying again: %s", error)
 
     def _waiting(self, holder: Holder) -> None:
         self._leader = str(holder)
@@ -420,5 +466,5 @@ class Scheduler:
         return f"http://{host}:{port}"
 
 
-def _plain_spec(options: Options) -> ServiceSpec:
+def _plain_spec(options: Options, _running: ServiceSpec) -> ServiceSpec:
     return with_task_environment(service_spec(options), task_environment(os.environ))

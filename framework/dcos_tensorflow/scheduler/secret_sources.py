@@ -38,10 +38,8 @@ def read_file(path: Path, most_bytes: int = _MOST_BYTES) -> bytes:
 class SecretSources:
     """Follows sources.
 
-    Args:
-        environ: the scheduler's own environment.
-        directory: holds a file for each path of the secret store; None where Mesos has a store.
-        store: whether Mesos can be asked for what is not read here.
+    ``environ`` is the scheduler's own environment. ``directory`` holds a file for each path of the
+    secret store; None where Mesos has a store. ``store``: Mesos can be asked for what is not here.
     """
 
     def __init__(

@@ -9,30 +9,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.step import Decision
+from dcos_tensorflow.mesos.gateway import MesosGateway
 
 log = logging.getLogger(__name__)
 
 Json = Mapping[str, Any]
 
 
-class Gateway(Protocol):
-    """The part of the gateway that this needs."""
-
-    def start(self, framework_info: Json) -> None:
-        """Subscribe."""
-
-    def change_framework(self, framework_info: Json) -> None:
-        """Subscribe anew, under the same id."""
-
-
 class Subscription:
     """``describe`` makes the FrameworkInfo of a service and its framework id, empty for none."""
 
-    def __init__(self, gateway: Gateway, describe: Callable[[ServiceSpec, str], Json]) -> None:
+    def __init__(self, gateway: MesosGateway, describe: Callable[[ServiceSpec, str], Json]) -> None:
         self._gateway = gateway
         self._describe = describe
         self._spec: ServiceSpec | None = None

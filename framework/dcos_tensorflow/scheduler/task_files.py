@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Protocol
 
-from dcos_tensorflow.mesos.agent_files import AgentUnreachable, FileNotFound, FilePart, Sandbox
+from dcos_tensorflow.mesos.agent_files import (
+    AgentFiles,
+    AgentUnreachable,
+    FileNotFound,
+    FilePart,
+    Sandbox,
+)
 
 #: Sandboxes whose place is kept; the one that was asked for longest ago goes first.
 _KEPT = 1000
-
-
-class SandboxParts(Protocol):
-    """The part of ``mesos.agent_files.AgentFiles`` that this needs."""
-
-    def locate(self, agent_id: str, framework_id: str, task_id: str) -> Sandbox:
-        """Return where a task's sandbox is; raises AgentFilesError."""
-
-    def read_part(self, sandbox: Sandbox, file: str, offset: int, length: int) -> FilePart:
-        """Return a part of a file; raises AgentFilesError."""
 
 
 class TaskFiles:
     """Reads the files of one framework's tasks. ``files`` answers None before the start."""
 
     def __init__(
-        self, files: Callable[[], SandboxParts | None], framework_id: Callable[[], str]
+        self, files: Callable[[], AgentFiles | None], framework_id: Callable[[], str]
     ) -> None:
         self._files = files
         self._framework_id = framework_id

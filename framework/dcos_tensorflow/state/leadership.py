@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 
 from dcos_tensorflow.task.process_table import read_process
 
@@ -119,12 +118,7 @@ class Leadership:
     def __enter__(self) -> Leadership:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def _end(self) -> bool:

@@ -14,6 +14,8 @@ import struct
 from dataclasses import dataclass
 from typing import Dict, Iterable, Optional, Tuple
 
+from dcos_tensorflow.task.process_table import open_files
+
 #: TensorFlow names its event files ``events.out.tfevents.<seconds>.<host>...``.
 NAME_PART = ".tfevents."
 #: Length, and its checksum, before the record; the record's checksum behind it.
@@ -35,21 +37,8 @@ def open_event_files(pids: Iterable[int], directories: Tuple[str, ...]) -> Tuple
     A task that shares its directories with others so reads its own files only.
     """
     below = tuple(os.path.join(os.path.realpath(path), "") for path in directories)
-    found: Dict[str, None] = {}
-    for pid in pids:
-        try:
-            names = os.listdir(f"/proc/{pid}/fd")
-        except OSError:
-            # It has ended, or is of another user.
-            continue
-        for name in names:
-            try:
-                path = os.readlink(f"/proc/{pid}/fd/{name}")
-            except OSError:
-                continue
-            if NAME_PART in os.path.basename(path) and path.startswith(below):
-                found[path] = None
-    return tuple(found)
+    paths = dict.fromkeys(path for pid in pids for path in open_files(pid))
+    return tuple(p for p in paths if NAME_PART in os.path.basename(p) and p.startswith(below))
 
 
 def step_of(event: bytes) -> Optional[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import threading
 from collections import deque
@@ -81,7 +82,7 @@ class BoundedOutput:
                 if os.path.exists(f"{path}.{number}"):
                     os.replace(f"{path}.{number}", f"{path}.{number + 1}")
             if self._keep > 0:
-                _copy(path, f"{path}.1")
+                shutil.copyfile(path, f"{path}.1")
         except OSError:
             # Without room for a copy the bound matters more than the old lines.
             self.dropped_bytes += self._size
@@ -103,15 +104,6 @@ def _regular_file(descriptor: int) -> Optional[str]:
         return path if os.path.samestat(status, os.stat(path)) else None
     except OSError:
         return None
-
-
-def _copy(source: str, target: str) -> None:
-    with open(source, "rb") as reader, open(target, "wb") as writer:
-        while True:
-            block = reader.read(COPY_BYTES)
-            if not block:
-                return
-            writer.write(block)
 
 
 class LineScanner:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 END_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 0.02
@@ -56,6 +56,19 @@ def read_processes() -> List[Process]:
     """Return all processes that can be seen."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return [process for process in map(read_process, pids) if process is not None]
+
+
+def open_files(pid: int) -> Iterator[str]:
+    """Yield what ``pid`` has open; nothing of one that has ended, or is another user's."""
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return
+    for name in names:
+        try:
+            yield os.readlink(f"/proc/{pid}/fd/{name}")
+        except OSError:
+            continue
 
 
 def has_mark(pid: int, mark: str) -> bool:

@@ -6,8 +6,9 @@ the kernel for a frozen server as well, and would fill its backlog.
 
 from __future__ import annotations
 
-import os
 from typing import Iterable, Optional, Set
+
+from dcos_tensorflow.task.process_table import open_files
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LISTEN = b"0A"
@@ -38,15 +39,4 @@ def listening_inodes(port: int) -> Optional[Set[int]]:
 def owner(inodes: Set[int], pids: Iterable[int]) -> Optional[int]:
     """Return the first of ``pids`` that holds one of the sockets; None when none does."""
     wanted = {f"socket:[{inode}]" for inode in inodes}
-    for pid in pids:
-        try:
-            names = os.listdir(f"/proc/{pid}/fd")
-        except OSError:
-            continue
-        for name in names:
-            try:
-                if os.readlink(f"/proc/{pid}/fd/{name}") in wanted:
-                    return pid
-            except OSError:
-                continue
-    return None
+    return next((pid for pid in pids if not wanted.isdisjoint(open_files(pid))), None)

@@ -54,7 +54,7 @@ class Service:
         self.scheduler = Scheduler(
             spec,
             config,
-            serve_api=lambda s: ApiServer(create_app(SchedulerSource(s, {}))),
+            serve_api=lambda s: ApiServer(create_app(SchedulerSource(s))),
         )
         self.scheduler.start()
         wait_until(self.scheduler, running)

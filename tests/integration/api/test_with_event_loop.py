@@ -64,6 +64,9 @@ class Service:
     def submit(self, event: Event) -> None:
         self.loop.submit(event)
 
+    def refused_options(self) -> Mapping[str, Any]:
+        return {}
+
     def configuration(self) -> Mapping[str, Any]:
         return {}
 

@@ -46,6 +46,9 @@ class Service:
     def leader(self) -> str:
         return ""
 
+    def refused_options(self) -> Mapping[str, Any]:
+        return {}
+
     def configuration(self) -> Mapping[str, Any]:
         return self.options
 

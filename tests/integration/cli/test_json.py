@@ -123,6 +123,9 @@ class Source:
     def submit(self, event: Event) -> None:
         self.events.append(event)
 
+    def refused_options(self) -> Mapping[str, Any]:
+        return {}
+
     def configuration(self) -> Mapping[str, Any]:
         return OPTIONS
 

@@ -126,6 +126,17 @@ def test_a_job_that_cannot_fit_is_refused_at_once(command_line, job):
     assert "6 cpus of 4" in ended.out
 
 
+def test_a_job_larger_than_the_machine_runs_and_says_what_is_overcommitted(command_line, job):
+    cpus = os.cpu_count() or 1
+    file = job("true", worker={"count": 2, "cpus": cpus, "mem": 64, "disk": 10})
+    ended = command_line.ask("run", file)
+    assert ended.code == 0, ended.out
+    assert "overcommitted: the 2 tasks need" in ended.out
+    refused = command_line.ask("run", file, "--strict")
+    assert refused.code == 2
+    assert "does not fit on this machine" in refused.out
+
+
 def pid_of_task(command_line: CommandLine) -> int:
     """Return what the job's command has written into ``pid``: its task runs before it does."""
 
@@ -168,6 +179,28 @@ def test_a_run_that_was_killed_is_taken_up_again_with_its_tasks_alive(command_li
     assert again.returncode == 0, out
     assert (checkpoints / "starts").read_text() == "started\n"
     assert clusters_of(command_line) == []
+
+
+def test_a_killed_run_that_cannot_be_taken_up_now_keeps_its_tasks(command_line, job):
+    file = job(f"echo started >> $CHECKPOINT_DIR/starts; {UNTIL_FINISH}")
+    process = command_line.start("run", file, *ROOMY)
+    read_until(process, "worker-0 running")
+    process.kill()
+    process.communicate()
+    folder = command_line.home / "services/job"
+    (lock,) = folder.glob("state.db.*.lock")
+    lock.unlink()
+    # The state can be read, and not be led.
+    lock.mkdir()
+    ended = command_line("run", file, *ROOMY)
+    assert ended.code == 8, ended.out
+    assert str(lock) in ended.out
+    assert len(clusters_of(command_line)) == 1
+    lock.rmdir()
+    (folder / "checkpoints/finish").touch()
+    ended = command_line("run", file, *ROOMY)
+    assert ended.code == 0, ended.out
+    assert (folder / "checkpoints/starts").read_text().splitlines() == ["started"]
 
 
 def test_a_job_whose_run_was_killed_can_be_stopped(command_line, job):

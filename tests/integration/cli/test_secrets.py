@@ -136,7 +136,7 @@ def test_a_secret_is_nowhere_else(running: Running) -> None:
             assert not found_in(body), operation.path
     assert asked > 10
     for path in ("/state", "/tasks", "/frameworks"):
-        assert not found_in(ask(f"http://{registered['master']}{path}")), path
+        assert not found_in(command_line.mesos(path)), path
     for command in (
         ("status", "job"),
         ("status", "job", "--json"),

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -54,8 +53,8 @@ def test_the_cluster_that_is_up_is_seen_and_used(command_line, job, cluster, nam
     ended = command_line.ask("run", job("true", name))
     assert ended.code == 0, ended.out
     assert cluster in ended.out
-    with urllib.request.urlopen(f"http://{cluster}/state", timeout=10) as answer:
-        assert name not in [each["name"] for each in json.load(answer)["frameworks"]]
+    frameworks = json.loads(command_line.mesos("/state"))["frameworks"]
+    assert name not in [each["name"] for each in frameworks]
 
 
 def test_sigterm_leaves_a_job_on_a_lasting_cluster_alone(command_line, job, name):

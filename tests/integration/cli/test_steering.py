@@ -75,6 +75,9 @@ class Service:
         self.current = self.afterwards or self.current
         self.on_event()
 
+    def refused_options(self) -> Mapping[str, Any]:
+        return {}
+
     def configuration(self) -> Mapping[str, Any]:
         return {}
 

@@ -24,7 +24,7 @@ from cluster_faults import FaultyCluster
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.serving.served_job import SchedulerSource
-from dcos_tensorflow.options import load, service_spec
+from dcos_tensorflow.options import effective, load, service_spec
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 from dcos_tensorflow.scheduler.scheduler import Scheduler
 from scheduler_process import SchedulerProcess
@@ -280,11 +280,14 @@ class ScheduledTraining(Training):
             leadership_timeout_seconds=0.0,
             tick_seconds=0.05,
         )
-        self.scheduler = Scheduler(service_spec(load(options)), config, serve_api=self._serve_api)
+        read = load(options)
+        self.scheduler = Scheduler(
+            service_spec(read), config, serve_api=self._serve_api, given=effective(read)
+        )
         self.scheduler.start()
 
     def _serve_api(self, scheduler: Scheduler) -> ApiServer:
-        return ApiServer(create_app(SchedulerSource(scheduler, self.options)))
+        return ApiServer(create_app(SchedulerSource(scheduler)))
 
     @property
     def api(self) -> str:

@@ -6,14 +6,13 @@ import signal
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cluster_faults import FaultError, FaultyCluster
-from dcos_tensorflow.local.machine.process_tree import descendants
+from cluster_faults.processes import descendants
 from dcos_tensorflow.local.timing import Timing
 from mesos_scheduler import Scheduler, task
 from waiting import eventually, stays
@@ -376,7 +375,7 @@ def test_agent_that_does_not_come_back_to_a_new_master_is_unreachable(
     make_cluster: MakeCluster,
 ) -> None:
     cluster = make_cluster()
-    cluster.timing = replace(cluster.timing, agent_reregister_timeout=0.3)
+    cluster.faults.reregister_seconds = 0.3
     with Scheduler(cluster.master) as scheduler:
         agent_id = started(scheduler)["agent_id"]["value"]
         cluster.faults.partition_agent(0)

@@ -148,6 +148,7 @@ def test_max_completion_time_fails_the_task(make_cluster: MakeCluster) -> None:
             },
             "secrets of type REFERENCE",
         ),
+        ({"command": {"value": "true", "uris": [{"value": "hdfs://n/a"}]}}, "hdfs://"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name(

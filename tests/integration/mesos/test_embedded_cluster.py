@@ -39,6 +39,7 @@ from dcos_tensorflow.mesos.agent_files import AgentFiles, FileNotFound
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.mesos.stream import Backoff
+from mesos_at import files_at
 
 FAST = Timing(
     allocation=0.05,
@@ -166,7 +167,7 @@ def test_a_task_runs_to_its_end_and_its_output_can_be_read(scheduler):
 def test_the_agent_is_found_through_the_master_too(scheduler, cluster):
     offer = scheduler.launch("t1", "seq 5")
     scheduler.state("t1", TaskState.FINISHED)
-    files = AgentFiles(cluster.master)
+    files = files_at(cluster.master)
     lines = files.tail(offer.agent_id, scheduler.framework_id, "t1", "stdout", lines=2)
     assert lines == ["4", "5"]
 

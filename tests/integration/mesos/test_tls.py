@@ -6,9 +6,10 @@ import pytest
 import trustme
 
 from dcos_tensorflow.core.model.events import Registered
-from dcos_tensorflow.mesos.agent_files import AgentFiles, AgentUnreachable, HttpAccess
+from dcos_tensorflow.mesos.agent_files import AgentUnreachable, HttpAccess
 from dcos_tensorflow.mesos.connection import tls_context
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
+from mesos_at import files_at
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -90,11 +91,11 @@ def test_the_gateway_takes_tls_from_its_configuration(secured, ca_file, eventual
 
 def test_sandboxes_are_read_over_tls(secured, ca_file):
     secured.on_call = lambda exchange: exchange.respond(404)
-    files = AgentFiles(f"https://{secured.address}", HttpAccess(tls=tls_context(ca_file)))
+    files = files_at(f"https://{secured.address}", HttpAccess(tls=tls_context(ca_file)))
     with pytest.raises(Exception, match="not found"):
         files.tail("S1", "F1", "t", "stderr")
     with pytest.raises(AgentUnreachable, match="CERTIFICATE_VERIFY_FAILED"):
-        AgentFiles(f"https://{secured.address}").tail("S1", "F1", "t", "stderr")
+        files_at(f"https://{secured.address}").tail("S1", "F1", "t", "stderr")
 
 
 def test_a_certificate_file_that_is_missing_is_told_at_once(tmp_path):

@@ -110,6 +110,9 @@ class Source:
     def submit(self, event: Event) -> None:
         pass
 
+    def refused_options(self) -> Mapping[str, Any]:
+        return {}
+
     def configuration(self) -> Mapping[str, Any]:
         return {"worker": {"count": 2}}
 

@@ -17,11 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from cluster_faults import FaultyCluster
 from dcos_tensorflow.core.cluster.addresses import RUNNER_PORT
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import VirtualNetwork
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.timing import Timing
 from dcos_tensorflow.mesos import convert
 from scheduled_jobs import command_job, done, running, wait_until
@@ -64,13 +65,10 @@ def namespaces() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def cluster(namespaces: list[str], tmp_path: Path) -> Iterator[EmbeddedCluster]:
-    agents = [
-        AgentConfig(address=address, network_namespace=namespace, cpus=1, mem=512)
-        for address, namespace in zip(ADDRESSES, namespaces, strict=True)
-    ]
+def cluster(namespaces: list[str], tmp_path: Path) -> Iterator[FaultyCluster]:
+    agents = [AgentConfig(address=address, cpus=1, mem=512) for address in ADDRESSES]
     timing = Timing(agent_ping=0.2, agent_ping_timeouts=3, update_retry=0.5, heartbeat=0.5)
-    with EmbeddedCluster(agents, tmp_path / "mesos", timing=timing) as found:
+    with FaultyCluster(agents, tmp_path / "mesos", namespaces, timing=timing) as found:
         yield found
 
 

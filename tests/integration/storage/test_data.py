@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 
@@ -105,6 +106,59 @@ def test_a_full_cache_gives_up_what_was_not_used_for_longest(engines, s3, tmp_pa
     copies = [name for name in os.listdir(cache.directory) if not name.endswith(".lock")]
     assert len(copies) == 2
     assert (tmp_path / "a/x").read_bytes() == b"a" * 1000
+
+
+@pytest.fixture
+def another_file_system(monkeypatch):
+    """The cache lies on another file system than the sandboxes: there are no hard links."""
+
+    def link(source, path):
+        raise OSError(errno.EXDEV, "Invalid cross-device link", path)
+
+    monkeypatch.setattr(os, "link", link)
+
+
+def cached(s3, engines, cache, name, folder):
+    """Fetch an object of 1000 bytes through the cache."""
+    put(s3, f"{name}/x", name.encode() * 1000)
+    (found,) = fetch_data(
+        [DataItem(f"s3://bucket/{name}", name)], str(folder), engines.connection(), cache
+    )
+    return found
+
+
+def test_what_a_running_task_points_to_stays_in_a_full_cache(
+    engines, s3, tmp_path, another_file_system
+):
+    cache = DataCache(str(tmp_path / "cache"), max_bytes=1500)
+    running = cached(s3, engines, cache, "a", tmp_path)
+    cached(s3, engines, cache, "b", tmp_path)
+    assert (tmp_path / "a/x").read_bytes() == b"a" * 1000
+    # As when its process ends.
+    os.close(running.lock)
+    cached(s3, engines, cache, "c", tmp_path)
+    assert not (tmp_path / "a/x").exists()
+    assert (tmp_path / "b/x").exists()
+
+
+def test_a_copy_that_one_task_points_to_serves_the_next_at_once(
+    engines, s3, tmp_path, another_file_system
+):
+    cache = DataCache(str(tmp_path / "cache"))
+    for task in ("one", "two"):
+        cached(s3, engines, cache, "a", tmp_path / task)
+        assert (tmp_path / task / "a/x").read_bytes() == b"a" * 1000
+
+
+def test_a_copy_that_was_removed_meanwhile_is_fetched_again(
+    engines, s3, tmp_path, another_file_system
+):
+    cache = DataCache(str(tmp_path / "cache"), max_bytes=1500)
+    os.close(cached(s3, engines, cache, "a", tmp_path / "one").lock)
+    cached(s3, engines, cache, "b", tmp_path)
+    found = cached(s3, engines, cache, "a", tmp_path / "two")
+    assert found.bytes_fetched == 1000
+    assert (tmp_path / "two/a/x").read_bytes() == b"a" * 1000
 
 
 def test_a_cut_in_the_middle_of_the_cache_leaves_no_half_copy(engines, mnist, tmp_path):

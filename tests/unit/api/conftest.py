@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from starlette.applications import Starlette
 
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.core.model.events import Event
@@ -16,11 +18,6 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.mesos.agent_files import FileNotFound, FilePart
 from dcos_tensorflow.options import load, service_spec
-
-with warnings.catch_warnings():
-    # Starlette's client would rather have another HTTP library than the one it is given.
-    warnings.simplefilter("ignore")
-    from starlette.testclient import TestClient
 
 
 class Source:
@@ -43,6 +40,9 @@ class Source:
 
     def submit(self, event: Event) -> None:
         self.events.append(event)
+
+    def refused_options(self) -> Mapping[str, Any]:
+        return {}
 
     def configuration(self) -> Mapping[str, Any]:
         return self.options
@@ -76,22 +76,48 @@ def source(tmp_path: Path) -> Source:
     return Source(tmp_path / "artifacts")
 
 
-ClientOf = Callable[..., TestClient]
+class Client:
+    """Asks an application in the test's own thread: nothing waits for another thread's turn."""
+
+    def __init__(self, app: Starlette) -> None:
+        self.app = app
+        self.http = httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://testserver", follow_redirects=True
+        )
+        self._loop = asyncio.new_event_loop()
+
+    def request(self, method: str, path: str, **more: Any) -> httpx.Response:
+        return self._loop.run_until_complete(self.http.request(method, path, **more))
+
+    get = partialmethod(request, "GET")
+    head = partialmethod(request, "HEAD")
+    post = partialmethod(request, "POST")
+    put = partialmethod(request, "PUT")
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self.http.aclose())
+        self._loop.close()
+
+
+ClientOf = Callable[..., Client]
 
 
 @pytest.fixture
 def client_of(source: Source) -> Iterator[ClientOf]:
     """Make a client of an application with further arguments (``token``, ``metrics``)."""
-    with ExitStack() as stack:
+    made: list[Client] = []
 
-        def make(**arguments: Any) -> TestClient:
-            return stack.enter_context(TestClient(create_app(source, **arguments)))
+    def make(**arguments: Any) -> Client:
+        made.append(Client(create_app(source, **arguments)))
+        return made[-1]
 
-        yield make
+    yield make
+    for client in made:
+        client.close()
 
 
 @pytest.fixture
-def client(client_of: ClientOf) -> TestClient:
+def client(client_of: ClientOf) -> Client:
     return client_of()
 
 
@@ -99,7 +125,7 @@ Ask = Callable[[str, ServiceState], Any]
 
 
 @pytest.fixture
-def ask(source: Source, client: TestClient) -> Ask:
+def ask(source: Source, client: Client) -> Ask:
     """Return what GET of a path answers for a state."""
 
     def get(path: str, state: ServiceState) -> Any:

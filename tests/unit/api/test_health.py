@@ -30,6 +30,7 @@ DEPLOYED = {"deployed": True}
         pytest.param(205, a_state(JobPhase.STARTING, gang(), job=DEPLOYED), id="recovering"),
         pytest.param(208, a_state(JobPhase.BACKING_OFF, gang(), job=DEPLOYED), id="backing off"),
         pytest.param(206, failed(), id="job failed"),
+        pytest.param(206, failed(deployed=True), id="job failed later"),
     ],
 )
 def test_the_status_is_the_number(ask: Any, number: int, state: ServiceState) -> None:
@@ -61,10 +62,6 @@ def test_reasons_are_given_when_asked_for(ask: Any) -> None:
         "value": 200,
         "reasons": ["all 3 tasks run"],
     }
-
-
-def test_no_number_makes_marathon_restart_the_scheduler_of_a_failed_job(ask: Any) -> None:
-    assert ask("/v1/health", failed(deployed=True)).status_code == 206
 
 
 def test_a_job_that_has_succeeded_is_healthy_without_a_master(ask: Any) -> None:

@@ -8,7 +8,8 @@ import zipfile
 
 import pytest
 
-from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.serving import job_archive
 from dcos_tensorflow.cli.serving.job_archive import pack, unpack
 
 
@@ -64,6 +65,53 @@ def test_an_archive_is_taken_as_it_is(job, tmp_path):
 def test_a_link_to_nowhere_is_left_out(job, tmp_path):
     (job / "broken").symlink_to("nowhere")
     assert "broken" not in names(pack(job, tmp_path / "out.zip"))
+
+
+def test_a_linked_folder_is_packed_like_any_other(job, tmp_path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "layers.py").write_text("x")
+    (job / "common").symlink_to(tmp_path / "shared")
+    (job / "lib" / "common").symlink_to("../common")
+    expected = ["common/layers.py", "lib/common/layers.py", "lib/model.py", "train.py"]
+    assert names(pack(job, tmp_path / "out.zip")) == expected
+
+
+@pytest.mark.parametrize("target", [".", "..", "lib"])
+def test_a_link_that_leads_back_is_not_followed_for_ever(job, tmp_path, target):
+    (job / "lib" / "again").symlink_to(job / target)
+    found = names(pack(job, tmp_path / "out.zip"))
+    assert set(found) >= {"lib/model.py", "train.py"}
+    assert len(found) < 10
+
+
+def test_what_the_command_keeps_itself_is_no_part_of_a_job_around_it(job, tmp_path):
+    work = job / ".local/share/dcos-tensorflow"
+    (work / "services/mnist/artifacts").mkdir(parents=True)
+    (work / "services/mnist/artifacts/job-1.zip").write_text("x")
+    (job / ".local/share/mine.txt").write_text("x")
+    (job / "link").symlink_to(work)
+    found = names(pack(job, tmp_path / "out.zip", apart=work))
+    assert found == [".local/share/mine.txt", "lib/model.py", "train.py"]
+
+
+def test_a_job_in_the_commands_own_folder_is_one_all_the_same(job, tmp_path):
+    assert "train.py" in names(pack(job, tmp_path / "out.zip", apart=tmp_path))
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root reads everything")
+def test_a_folder_that_cannot_be_read_is_named(job, tmp_path):
+    (job / "lib").chmod(0)
+    with pytest.raises(CliError, match="lib cannot be packed: Permission denied"):
+        pack(job, tmp_path / "out.zip")
+
+
+def test_more_than_a_job_can_be_is_refused_before_all_of_it_is_looked_at(
+    job, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(job_archive, "MAX_BYTES", 1000)
+    (job / "lib" / "data.bin").write_bytes(bytes(2000))
+    with pytest.raises(UsageError, match=r"a large file is lib/data\.bin"):
+        pack(job, tmp_path / "out.zip")
 
 
 def test_a_missing_path_is_named(tmp_path):

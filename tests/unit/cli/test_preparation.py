@@ -61,10 +61,10 @@ def test_nothing_is_said_of_images_that_nobody_asked_for(options, directory):
 
 
 def test_on_a_cluster_the_options_stay_as_they_are(options, directory):
-    asked = options(job_cmd="true", python="", user="me")
+    asked = options(job_cmd="true", python="", user="me", tf_image="me/mine")
     spec = prepare(asked, directory, {}, local=False).spec
     assert spec.user == "me"
-    assert all(role.container is not None for role in spec.roles)
+    assert {role.container and role.container.image for role in spec.roles} == {"me/mine"}
 
 
 def test_code_beside_the_options_file_is_packed(options, directory, function_job):
@@ -80,11 +80,6 @@ def test_how_the_code_is_called_is_seen_from_it(options, directory, function_job
 def test_a_url_is_left_to_the_fetcher(options, directory):
     asked = options(job_url="https://127.0.0.1/job.zip", job_name="mnist")
     assert prepare(asked, directory, {}, local=True).archive is None
-
-
-def test_a_missing_path_is_named(options, directory):
-    with pytest.raises(UsageError, match=r"service\.job_url: there is no file or folder .*nowhere"):
-        prepare(options(job_url="nowhere", job_name="x"), directory, {}, local=False)
 
 
 def test_a_missing_module_is_answered_with_the_nearest(options, directory, function_job):

@@ -10,12 +10,7 @@ from dcos_tensorflow.core.model.spec import RetrySpec, TaskRole
 from dcos_tensorflow.core.model.task import TRANSITIONS, TaskRecord, TaskState, mesos_task_id
 from dcos_tensorflow.core.recovery import causes
 from dcos_tensorflow.core.recovery.backoff import backoff_seconds, spread
-from dcos_tensorflow.core.recovery.causes import (
-    UNCHARGED_REASONS,
-    cause_of,
-    describe,
-    exit_code,
-)
+from dcos_tensorflow.core.recovery.causes import UNCHARGED_REASONS, cause_of, describe, exit_code
 from dcos_tensorflow.core.recovery.incidents import retries_used
 
 
@@ -73,7 +68,18 @@ def test_these_mesos_reasons_never_cost_a_retry(reason):
         ),
         (ended(TaskState.UNREACHABLE), "agent unreachable", False, False),
         (ended(TaskState.KILLED), "interrupted", False, False),
-        (ended(TaskState.LOST, reason="REASON_TASK_INVALID"), "launch refused", True, False),
+        (ended(TaskState.LOST, reason="REASON_TASK_INVALID"), "launch refused", True, True),
+        (
+            ended(
+                TaskState.LOST,
+                reason="REASON_TASK_INVALID",
+                message="Total resources cpus:999 required by task and its executor is more than"
+                " available cpus:4",
+            ),
+            "launch refused",
+            True,
+            False,
+        ),
         (ended(TaskState.LOST, reason="REASON_RESOURCES_UNKNOWN"), "launch refused", True, False),
         (ended(TaskState.LOST, reason="REASON_INVALID_OFFERS"), "interrupted", False, False),
         (ended(TaskState.LOST, reason="REASON_AGENT_REMOVED"), "interrupted", False, False),

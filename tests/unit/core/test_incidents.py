@@ -267,7 +267,7 @@ def test_a_gang_that_does_not_come_up_in_time_is_started_again():
     scheduler = started(spec)
     scheduler.cluster.runner("worker-1").obeys = False
     fail_process(scheduler, "worker-1", "interrupted", 137)
-    scheduler.run(spec.gang.start_seconds + 40)
+    scheduler.run(spec.gang.start_seconds + 40, tick=5.0)
     recover(scheduler, 30)
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
@@ -286,3 +286,15 @@ def test_a_member_that_is_known_to_be_unreachable_is_not_asked_about():
     agent_id = lose_agent_of(scheduler, "worker-0")
     scheduler.handle(events.AgentFailed(agent_id))
     assert scheduler.state.reconciliation.waiting == frozenset()
+
+
+def test_a_launch_that_will_always_be_refused_ends_the_job_at_once():
+    scheduler = a_job(MWMS)
+    refused = "Not supported by the embedded cluster: container images ('tf:2')"
+    worker = scheduler.cluster.id_of("worker-0")
+    scheduler.cluster.report(worker, TaskState.LOST, refused, "REASON_TASK_INVALID")
+    scheduler.run(20)
+    verdict = scheduler.state.job.verdict
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.FAILED, contract.EXIT_JOB_UNUSABLE)
+    assert f"{refused} (it can never run)" in verdict.summary
+    assert len(scheduler.state.job.incidents) == 1

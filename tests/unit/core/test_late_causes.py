@@ -98,15 +98,20 @@ def test_what_fails_after_a_restart_is_no_late_cause_of_it():
     ]
 
 
-def test_a_failure_that_was_charged_is_not_charged_again_when_its_agent_is_lost_later():
+@pytest.mark.parametrize(
+    "end",
+    [(TaskState.UNREACHABLE,), (TaskState.FAILED, *OUT_OF_MEMORY)],
+    ids=["its agent is lost", "its container dies"],
+)
+def test_a_failure_that_was_charged_is_not_charged_again_by_what_comes_later(end):
     scheduler = started(training(Strategy.PARAMETER_SERVER))
     scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.PAUSE))
     fail_process(scheduler, "ps-1", "user_error", 1)
     scheduler.run(30)
     fail_process(scheduler, "ps-0", "peer_lost", 1)
-    scheduler.cluster.report(scheduler.cluster.id_of("ps-1"), TaskState.UNREACHABLE)
+    scheduler.cluster.report(scheduler.cluster.id_of("ps-1"), *end)
     scheduler.run(3)
-    assert scheduler.state.tasks["ps-1"].state is TaskState.UNREACHABLE
+    assert scheduler.state.tasks["ps-1"].state is end[0]
     assert [(task, charged) for task, _, charged, _ in incidents(scheduler)] == [
         ("ps-1", True),
         ("ps-0", False),

@@ -7,10 +7,9 @@ import subprocess
 
 from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.cluster.launch import launch_command
-from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole
 from dcos_tensorflow.core.model.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
@@ -96,25 +95,7 @@ def test_a_parameter_server_that_keeps_nothing_in_s3_gets_no_such_secret() -> No
     assert launched(with_credentials(secret="team/aws"), "ps-0").secrets == ()
 
 
-def test_credentials_of_the_scheduler_stay_a_reference_for_it() -> None:
-    launch = launched(with_credentials(env="TRAINING_"))
-    assert (launch.credentials, launch.secrets) == (CredentialsReference(env="TRAINING_"), ())
-
-
-def test_another_source_needs_a_new_container() -> None:
-    one = with_roles(secrets=(PASSWORD,))
-    other = with_roles(secrets=(dataclasses.replace(PASSWORD, source="team/other"),))
-    assert fingerprint(one, TaskRole.WORKER) != fingerprint(other, TaskRole.WORKER)
-
-
 def test_the_same_secret_at_another_place_of_the_options_needs_none() -> None:
     one = with_roles(secrets=(PASSWORD,))
     other = with_roles(secrets=(dataclasses.replace(PASSWORD, option="worker.secrets.3"),))
     assert fingerprint(one, TaskRole.WORKER) == fingerprint(other, TaskRole.WORKER)
-
-
-def test_what_was_stored_before_there_were_secrets_is_read() -> None:
-    plain = codec.to_plain(small_job().roles[0])
-    for name in ("user", "secrets", "rlimits", "shm_size", "sandbox_env"):
-        del plain[name]
-    assert codec.from_plain(RoleSpec, plain, "role") == small_job().roles[0]

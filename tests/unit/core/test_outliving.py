@@ -61,7 +61,7 @@ def test_it_runs_on_when_the_job_has_ended(code):
     scheduler = ended(code=code, retry=RetrySpec(limit=0))
     assert runs(scheduler) == [BOARD]
     assert [record.name for record in staying(scheduler.state.view())] == [BOARD]
-    scheduler.run(3600)
+    scheduler.run(3600, tick=10.0)
     assert runs(scheduler) == [BOARD]
 
 
@@ -85,7 +85,7 @@ def test_a_stop_after_the_end_ends_it_for_good_and_changes_no_verdict():
     assert staying(scheduler.state.view()) == ()
     assert scheduler.state.job.verdict.outcome is Outcome.SUCCEEDED
     seen = len(scheduler.cluster.launch_history)
-    scheduler.run(600)
+    scheduler.run(600, tick=10.0)
     assert len(scheduler.cluster.launch_history) == seen
 
 

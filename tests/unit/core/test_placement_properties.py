@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.model.offer import Offer
@@ -116,14 +116,12 @@ running_tasks = st.lists(
     ),
     max_size=3,
 )
-many = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def value_of(task: Assignment, name: str) -> str | None:
     return field_value(name, task.hostname, task.attributes, task.zone, task.region)
 
 
-@many
 @given(wishes(), clusters(), running_tasks)
 def test_every_task_is_placed_or_explained(
     requests: list[TaskRequest], offers: list[Offer], running: list[Assignment]
@@ -137,7 +135,6 @@ def test_every_task_is_placed_or_explained(
         assert sum(misfit.counts.values()) == len(rows)
 
 
-@settings(many, max_examples=25)
 @given(wishes(), clusters(), running_tasks)
 def test_an_offer_is_useless_when_none_of_the_tasks_fits_alone(
     requests: list[TaskRequest], offers: list[Offer], running: list[Assignment]
@@ -150,7 +147,6 @@ def test_an_offer_is_useless_when_none_of_the_tasks_fits_alone(
     assert all(useless.values())
 
 
-@many
 @given(wishes(), clusters())
 def test_no_agent_is_over_committed(requests: list[TaskRequest], offers: list[Offer]) -> None:
     wanted = {r.name: r.resources for r in requests}
@@ -165,7 +161,6 @@ def test_no_agent_is_over_committed(requests: list[TaskRequest], offers: list[Of
         assert taken.fits_in(offered)
 
 
-@many
 @given(wishes(), clusters())
 def test_offers_of_different_agents_or_mesos_roles_are_never_mixed(
     requests: list[TaskRequest], offers: list[Offer]
@@ -176,7 +171,6 @@ def test_offers_of_different_agents_or_mesos_roles_are_never_mixed(
         assert sources == {(assignment.agent_id, assignment.mesos_role)}
 
 
-@many
 @given(wishes(), clusters())
 def test_ports_are_offered_and_distinct_on_each_machine(
     requests: list[TaskRequest], offers: list[Offer]
@@ -196,7 +190,6 @@ def test_ports_are_offered_and_distinct_on_each_machine(
             taken.add((machine, port))
 
 
-@many
 @given(wishes(), clusters(), running_tasks)
 def test_constraints_hold(
     requests: list[TaskRequest], offers: list[Offer], running: list[Assignment]
@@ -235,7 +228,6 @@ def assert_holds(
         assert None not in values
 
 
-@many
 @given(st.integers(1, 12), st.lists(st.sampled_from(("r1", "r2", "r3")), min_size=1, max_size=6))
 def test_group_by_differs_by_one_at_most_where_there_is_room(count: int, racks: list[str]) -> None:
     rule = PlacementConstraint("rack", Op.GROUP_BY)
@@ -265,7 +257,6 @@ def roomy(number: int, rack: str) -> Offer:
     )
 
 
-@many
 @given(wishes(), clusters(), running_tasks, st.randoms(use_true_random=False))
 def test_the_order_of_the_offers_does_not_matter(
     requests: list[TaskRequest], offers: list[Offer], running: list[Assignment], random: object
@@ -277,7 +268,6 @@ def test_the_order_of_the_offers_does_not_matter(
     assert one.useless_offers == other.useless_offers
 
 
-@many
 @given(wishes(), clusters())
 def test_tasks_without_gpus_never_strand_a_gpu(
     requests: list[TaskRequest], offers: list[Offer]
@@ -320,7 +310,6 @@ def one_agent_each(draw: st.DrawFn) -> tuple[list[TaskRequest], list[Offer]]:
     return requests, offers
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(one_agent_each())
 def test_all_are_placed_where_each_task_can_have_an_agent_of_its_own(
     made: tuple[list[TaskRequest], list[Offer]],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.model.offer import Offer
@@ -60,7 +60,6 @@ offers = st.builds(
 hands = st.lists(st.lists(offers, max_size=8), min_size=1, max_size=6)
 
 
-@settings(max_examples=200, deadline=None)
 @given(hands)
 def test_a_kept_table_is_what_it_would_be_from_nothing(hands: list[list[Offer]]) -> None:
     table = AgentTable()

@@ -41,8 +41,10 @@ EVERY_KIND = pytest.mark.parametrize("name", ["worker-1", "ps-0", "chief-0", "ev
 @EVERY_KIND
 def test_a_replaced_task_goes_to_another_agent(name):
     scheduler, before, _ = replaced(name, spare=1)
+    attempts = task_ids(scheduler)
     settle(scheduler, 15)
     assert scheduler.state.tasks[name].agent_id != before
+    assert {n for n, task_id in task_ids(scheduler).items() if task_id != attempts[n]} == {name}
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 

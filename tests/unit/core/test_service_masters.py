@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.actions import (
-    Accept,
-    Revive,
-    Suppress,
-)
+from dcos_tensorflow.core.model.actions import Revive, Suppress
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import (
-    GangSpec,
-    RetrySpec,
-)
+from dcos_tensorflow.core.model.spec import RetrySpec
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.plan import deploy_plan
 from simulated_mesos import Cluster
@@ -47,24 +40,6 @@ def test_a_restarted_scheduler_carries_on_with_the_tasks_that_run():
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
-def test_an_unreachable_member_restarts_the_gang_and_is_killed_when_it_comes_back():
-    scheduler = started()
-    cluster = scheduler.cluster
-    old = cluster.id_of("worker-1")
-    agent = cluster.agents[cluster.tasks[old].launch.agent_id]
-    agent.reachable = False
-    for task_id in list(cluster.alive()):
-        scheduler.handle(
-            events.TaskUpdate(task_id, TaskState.UNREACHABLE, agent.agent_id, source="MASTER")
-        )
-    recover(scheduler)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-    agent.reachable = True
-    cluster.outbox.append(events.TaskUpdate(old, TaskState.RUNNING, agent.agent_id))
-    scheduler.run(5)
-    assert not cluster.tasks[old].alive
-
-
 def remove_framework(scheduler: Scheduler) -> None:
     for task_id in scheduler.cluster.alive():
         scheduler.cluster.tasks[task_id].state = TaskState.KILLED
@@ -88,24 +63,6 @@ def test_a_removed_framework_whose_job_is_done_stays_removed():
     decision = scheduler.handle(events.FrameworkRefused("Framework has been removed"))
     assert decision.actions == ()
     assert decision.state.framework_id == ""
-
-
-def test_nothing_is_placed_before_the_master_has_answered_about_attempts_that_were_given_up():
-    scheduler = started()
-    cluster = scheduler.cluster
-    agent = cluster.agents[scheduler.state.tasks["worker-1"].agent_id]
-    agent.reachable = False
-    for task_id in cluster.alive():
-        scheduler.handle(events.TaskUpdate(task_id, TaskState.UNREACHABLE, agent.agent_id))
-    scheduler.handle(events.Registered("framework-1", "m"))
-    cluster.outbox.clear()
-    cluster.now += 4
-    scheduler.handle(events.Tick())
-    other = Cluster(agents=3)
-    other.make_offers()
-    offers = [o for o in other.outbox[0].offers if o.agent_id != agent.agent_id]
-    decision = scheduler.handle(events.OffersReceived(tuple(offers)))
-    assert not any(isinstance(a, Accept) for a in decision.actions)
 
 
 def test_a_refused_framework_ends_the_scheduler_and_leaves_the_tasks_alone():
@@ -132,13 +89,6 @@ def test_suppression_is_repeated_after_a_new_subscription():
     scheduler = started()
     decision = scheduler.handle(events.Registered("framework-1", "m"))
     assert any(isinstance(a, Suppress) for a in decision.actions)
-
-
-def test_a_gang_that_does_not_come_up_in_time_is_started_again():
-    scheduler = Scheduler(small_job(gang=GangSpec(start_seconds=60)), Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(70)
-    assert scheduler.state.job.incidents[0].kind == "start timed out"
 
 
 def test_offers_are_asked_for_when_the_master_is_lost_just_before_they_are_needed():

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.actions import Kill
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
@@ -39,12 +38,6 @@ def test_a_failed_process_is_started_again_in_its_container():
     scheduler.run(10)
     assert task_ids(scheduler) == before
     assert {n for n, c in starts(scheduler).items() if c > 1} == {"evaluator-0"}
-
-
-def test_a_failed_evaluator_is_no_incident_of_the_job():
-    scheduler = a_job(retry=RetrySpec(limit=1))
-    fail_process(scheduler, "evaluator-0")
-    scheduler.run(10)
     assert scheduler.state.job.incidents == ()
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
@@ -58,7 +51,7 @@ def test_a_process_that_keeps_failing_is_given_up_and_the_job_goes_on():
     assert scheduler.state.tasks["evaluator-0"].terminal
     assert scheduler.state.job.phase is JobPhase.RUNNING
     seen = len(scheduler.cluster.launch_history)
-    scheduler.run(600)
+    scheduler.run(600, tick=10.0)
     assert len(scheduler.cluster.launch_history) == seen
     assert scheduler.cluster.suppressed
 
@@ -91,16 +84,6 @@ def test_an_evaluator_on_a_lost_machine_is_placed_on_another():
     recover(scheduler, 30)
     after = task_ids(scheduler)
     assert {n for n in after if after[n] != before[n]} == {"evaluator-0"}
-
-
-def test_an_evaluator_that_comes_back_after_it_was_replaced_is_killed():
-    scheduler = a_job(room_for_one_each(8))
-    old = task_ids(scheduler)["evaluator-0"]
-    agent = lose_agent_of(scheduler, "evaluator-0")
-    recover(scheduler, 30)
-    scheduler.cluster.bring_back(agent)
-    scheduler.run(20)
-    assert not scheduler.cluster.tasks[old].alive
 
 
 def test_no_evaluator_starts_beside_an_old_one_whose_agent_is_back_only_to_be_taken_down():
@@ -139,15 +122,6 @@ def test_an_evaluator_is_paused_and_resumed_alone():
     scheduler.run(5)
     assert scheduler.cluster.runner("evaluator-0").state == "running"
     assert {n for n, c in starts(scheduler).items() if c > 1} == {"evaluator-0"}
-
-
-def test_pod_replace_gives_an_evaluator_a_new_container():
-    scheduler = a_job()
-    before = task_ids(scheduler)
-    scheduler.handle(events.PodCommand(events.PodVerb.REPLACE, ("evaluator-0",)))
-    recover(scheduler, 30)
-    after = task_ids(scheduler)
-    assert {n for n in after if after[n] != before[n]} == {"evaluator-0"}
 
 
 def test_pod_restart_starts_an_evaluator_again_in_its_container():
@@ -194,22 +168,13 @@ def test_an_evaluator_that_can_never_run_is_not_tried_again():
 
 
 def test_an_interrupted_evaluator_starts_again_at_once():
-    scheduler = a_job()
+    scheduler = a_job(retry=RetrySpec(limit=0))
     scheduler.run(30)
-    for _ in range(3):
+    for _ in range(5):
         fail_process(scheduler, "evaluator-0", "interrupted", 137)
         scheduler.run(1)
         assert scheduler.cluster.runner("evaluator-0").state == "running"
         scheduler.run(30)
-
-
-def test_interruptions_do_not_count_as_failures():
-    scheduler = a_job(retry=RetrySpec(limit=0))
-    for _ in range(5):
-        scheduler.run(30)
-        fail_process(scheduler, "evaluator-0", "interrupted", 137)
-    scheduler.run(10)
-    assert scheduler.cluster.runner("evaluator-0").state == "running"
 
 
 def test_an_evaluator_that_is_interrupted_at_each_start_is_given_up():
@@ -241,19 +206,3 @@ def test_an_evaluator_has_a_limit_of_its_own():
     fail_process(scheduler, "evaluator-0")
     scheduler.run(10)
     assert scheduler.state.tasks["evaluator-0"].terminal
-
-
-def test_no_evaluator_starts_beside_an_old_attempt_that_is_back(monkeypatch):
-    scheduler = a_job(room_for_one_each(8))
-    agent = lose_agent_of(scheduler, "evaluator-0")
-    recover(scheduler, 30)
-    cluster = scheduler.cluster
-    perform = cluster.perform
-    lost = lambda action: None if isinstance(action, Kill) else perform(action)  # noqa: E731
-    monkeypatch.setattr(cluster, "perform", lost)
-    cluster.bring_back(agent)
-    scheduler.drain()
-    newest = task_ids(scheduler)["evaluator-0"]
-    cluster.report(newest, TaskState.FAILED, "Command exited with status 1")
-    scheduler.run(30)
-    assert task_ids(scheduler)["evaluator-0"] == newest

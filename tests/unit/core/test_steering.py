@@ -8,12 +8,20 @@ import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import Strategy, TaskRole, UpdateStrategy
+from dcos_tensorflow.core.operator.plan_control import rule
+from dcos_tensorflow.core.operator.rulings import Answer
+from dcos_tensorflow.core.plans.deploy import deployed_standing
+from dcos_tensorflow.core.plans.elements import Status
+from dcos_tensorflow.core.plans.plan import plans
+from sample_states import a_role, with_job
 from simulated_mesos import Cluster
 from simulated_scheduler import (
-    Scheduler,
+    begun,
     fail,
     fail_process,
+    lose_agent_of,
     room_for_one_each,
     started,
     starts,
@@ -23,10 +31,11 @@ from simulated_scheduler import (
 
 PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
 SESSIONS = Strategy.BETWEEN_GRAPH
+PAUSE = events.PlanVerb.PAUSE
 
 
 def a_gang(strategy=PSS, agents=8, **changes):
-    ps = 0 if strategy is MWMS else 2
+    ps = 0 if strategy in (MWMS, Strategy.INDEPENDENT) else 2
     return started(training(strategy, ps=ps, **changes), room_for_one_each(agents))
 
 
@@ -167,9 +176,7 @@ def test_a_finished_job_takes_no_other_options():
 
 
 def test_options_that_fit_at_last_are_looked_at_with_all_offers():
-    scheduler = Scheduler(training(PSS), Cluster(1))
-    scheduler.cluster.subscribe()
-    scheduler.run(30)
+    scheduler = begun(training(PSS), Cluster(1), seconds=30)
     assert scheduler.state.tasks == {}
     change(scheduler, TaskRole.WORKER, count=1)
     scheduler.run(10)
@@ -211,16 +218,6 @@ def test_who_leaves_is_ended_only_when_the_cluster_is_without_it():
     assert scheduler.cluster.tasks[leaving].alive
     settle(scheduler)
     assert not scheduler.cluster.tasks[leaving].alive
-
-
-def test_who_leaves_has_ended_before_those_start_that_must_know():
-    scheduler = a_gang(MWMS)
-    scheduler.cluster.kill_seconds = 8.0
-    leaving = scheduler.cluster.tasks[task_ids(scheduler)["worker-1"]]
-    change(scheduler, count=1)
-    while starts(scheduler)["chief-0"] == 1:
-        scheduler.run(1)
-    assert not leaving.alive
 
 
 def test_who_was_to_leave_and_is_wanted_again_starts_with_the_others():
@@ -322,6 +319,99 @@ def test_what_a_paused_update_holds_back_joins_when_it_is_resumed():
     assert "worker-2" in scheduler.state.epoch.addresses
 
 
+def plan(scheduler, name="deploy"):
+    return plans(scheduler.state.view())[name]
+
+
+def steps(scheduler):
+    return {s.task: s.status for phase in plan(scheduler).phases for s in phase.steps}
+
+
+def test_while_new_members_wait_for_room_the_update_is_not_complete():
+    scheduler = a_gang(agents=5)
+    assert plan(scheduler).status is Status.COMPLETE
+    change(scheduler, count=3)
+    settle(scheduler)
+    assert steps(scheduler)["worker-2"] is Status.PENDING
+    assert plan(scheduler).status is Status.IN_PROGRESS
+    scheduler.cluster.agents.update(room_for_one_each(7).agents)
+    settle(scheduler)
+    assert plan(scheduler).status is Status.COMPLETE
+
+
+@pytest.mark.parametrize("shown_as", ["deploy", "update"])
+def test_a_paused_phase_keeps_new_members_from_joining_until_it_is_resumed(shown_as):
+    scheduler = a_gang()
+    change(scheduler, count=3)
+    scheduler.handle(events.PlanCommand(shown_as, PAUSE, "worker"))
+    settle(scheduler, 400)
+    assert "worker-2" not in scheduler.state.epoch.addresses
+    assert (steps(scheduler)["worker-2"], plan(scheduler).status) == (
+        Status.WAITING,
+        Status.WAITING,
+    )
+    scheduler.handle(events.PlanCommand(shown_as, events.PlanVerb.RESUME, "worker"))
+    settle(scheduler)
+    assert "worker-2" in scheduler.state.epoch.addresses
+
+
+def test_a_paused_phase_keeps_a_member_that_was_done_without_from_joining_again():
+    state = with_job(a_gang().state, absent=("worker-1",))
+    ruling = rule(state, events.PlanCommand("deploy", PAUSE, "worker"))
+    assert ruling.controls.holds("update", "worker")
+    held = replace(state, controls=ruling.controls)
+    assert deployed_standing(state.view(), "worker-1")[0] is Status.PENDING
+    assert deployed_standing(held.view(), "worker-1")[0] is Status.WAITING
+
+
+def test_a_paused_phase_keeps_those_who_leave_until_it_is_resumed():
+    scheduler = a_gang()
+    pause = events.PlanCommand("update", PAUSE, "worker")
+    spec = with_role(scheduler.state.spec, TaskRole.WORKER, count=1, env={"MODE": "other"})
+    scheduler.handle(events.ConfigurationChanged(spec), pause)
+    settle(scheduler)
+    assert "worker-1" in scheduler.state.epoch.addresses
+    scheduler.handle(events.PlanCommand("update", events.PlanVerb.RESUME, "worker"))
+    settle(scheduler)
+    assert "worker-1" not in scheduler.state.epoch.addresses
+
+
+def test_a_paused_update_starts_no_sidecar_that_it_has_added():
+    scheduler = a_gang()
+    evaluator = a_role(TaskRole.EVALUATOR, 1)
+    spec = with_role(scheduler.state.spec, TaskRole.WORKER, env={"MODE": "other"})
+    spec = replace(spec, roles=(*spec.roles, evaluator))
+    scheduler.handle(events.ConfigurationChanged(spec), events.PlanCommand("update", PAUSE))
+    settle(scheduler)
+    assert "evaluator-0" not in scheduler.state.tasks
+    assert steps(scheduler)["evaluator-0"] is Status.WAITING
+    scheduler.handle(events.PlanCommand("update", events.PlanVerb.RESUME))
+    settle(scheduler)
+    assert "evaluator-0" in scheduler.state.tasks
+
+
+def test_a_refused_update_is_nothing_to_pause():
+    scheduler = a_gang()
+    scheduler.handle(events.ConfigurationChanged(replace(scheduler.state.spec, user="other")))
+    assert plan(scheduler).status is Status.ERROR
+    assert "the user" in plan(scheduler).errors[0]
+    ruling = rule(scheduler.state, events.PlanCommand("deploy", PAUSE))
+    assert ruling.answer is Answer.ALREADY
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_when_members_have_left_why_counts_who_is_there(strategy):
+    scheduler = a_gang(strategy)
+    before = len(scheduler.state.epoch.addresses)
+    assert f"all {before} tasks" in scheduler.state.job.why
+    change(scheduler, count=1)
+    settle(scheduler)
+    assert f"all {before - 1} tasks" in scheduler.state.job.why
+    scheduler.restart()
+    scheduler.run(20)
+    assert f"all {before - 1} tasks" in scheduler.state.job.why
+
+
 # Single tasks.
 
 
@@ -366,17 +456,6 @@ def test_a_pause_survives_a_restart_of_the_scheduler():
     assert scheduler.cluster.runner("worker-1").state == "held"
 
 
-def test_a_failure_elsewhere_does_not_start_a_paused_task():
-    scheduler = a_gang()
-    pod(scheduler, events.PodVerb.PAUSE, "worker-1")
-    scheduler.run(10)
-    fail_process(scheduler, "ps-0", "interrupted", 137)
-    scheduler.run(10)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-    assert scheduler.cluster.runner("worker-1").state == "held"
-    assert starts(scheduler)["worker-1"] == 1
-
-
 def test_pod_restart_starts_the_process_again_in_its_container():
     scheduler = a_gang()
     before = task_ids(scheduler)
@@ -384,25 +463,6 @@ def test_pod_restart_starts_the_process_again_in_its_container():
     scheduler.run(10)
     assert task_ids(scheduler) == before
     assert {n for n, c in starts(scheduler).items() if c > 1} == {"worker-1"}
-
-
-def test_pod_replace_gives_a_new_container_on_another_agent():
-    scheduler = a_gang()
-    before, agent = task_ids(scheduler), scheduler.state.tasks["worker-1"].agent_id
-    pod(scheduler, events.PodVerb.REPLACE, "worker-1")
-    settle(scheduler)
-    assert moved(scheduler, before) == {"worker-1"}
-    assert scheduler.state.tasks["worker-1"].agent_id != agent
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-
-
-def test_pod_replace_uses_the_same_agent_where_there_is_no_other():
-    scheduler = a_gang(agents=5)
-    before = task_ids(scheduler)
-    pod(scheduler, events.PodVerb.REPLACE, "worker-1")
-    settle(scheduler, 80)
-    assert moved(scheduler, before) == {"worker-1"}
-    assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
 def test_a_paused_recovery_plan_holds_a_restart_back_and_resuming_lets_it_go():
@@ -414,3 +474,22 @@ def test_a_paused_recovery_plan_holds_a_restart_back_and_resuming_lets_it_go():
     scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.RESUME))
     scheduler.run(10)
     assert scheduler.cluster.runner("worker-1").state == "running"
+
+
+def test_members_left_behind_by_a_scale_in_end_at_once_when_they_return_to_a_larger_gang():
+    cluster = Cluster(2, Resources(cpus=8, mem=9000, disk=1000))
+    scheduler = started(training(MWMS, ps=0, chief=0, worker=3), cluster)
+    left = task_ids(scheduler)
+    agent = lose_agent_of(scheduler, "worker-2")
+    (other,) = set(cluster.agents) - {agent}
+    cluster.lose(other)
+    scheduler.run(30)
+    change(scheduler, count=1)
+    cluster.bring_back(other)
+    scheduler.run(30)
+    change(scheduler, count=3)
+    cluster.bring_back(agent)
+    scheduler.run(5)
+    assert not any(cluster.tasks[task_id].alive for task_id in left.values())
+    settle(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING

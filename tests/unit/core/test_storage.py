@@ -8,7 +8,6 @@ import json
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.resources import Resources
@@ -177,13 +176,3 @@ def test_the_runners_spec_says_nothing_of_credentials() -> None:
 def test_a_stored_service_is_read_again_as_it_was(storage: StorageSpec) -> None:
     spec = with_storage(storage)
     assert codec.decode(ServiceSpec, codec.encode(spec)) == spec
-
-
-def test_a_service_that_was_stored_before_there_was_s3_is_readable() -> None:
-    plain = codec.to_plain(small_job())
-    del plain["storage"]
-    assert codec.from_plain(ServiceSpec, plain, "") == small_job()
-
-
-def test_other_places_in_s3_need_other_containers() -> None:
-    assert fingerprint(small_job(), TaskRole.PS) != fingerprint(with_storage(), TaskRole.PS)

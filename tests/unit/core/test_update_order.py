@@ -74,13 +74,7 @@ class TestOutdated:
 class TestDue:
     def test_all_at_once(self) -> None:
         state = a_service("worker-0", "worker-1", update_strategy=UpdateStrategy.PARALLEL)
-
         assert update_order.due(state.view()) == ("worker-0", "worker-1")
-
-    def test_one_after_the_other(self) -> None:
-        state = a_service("worker-0", "worker-1", update_strategy=UpdateStrategy.SERIAL)
-
-        assert update_order.due(state.view()) == ("worker-0",)
 
     @pytest.mark.parametrize("phase", [JobPhase.STOPPING, JobPhase.PLACING, JobPhase.STARTING])
     def test_one_after_the_other_waits_until_the_one_before_runs(self, phase: JobPhase) -> None:
@@ -93,11 +87,6 @@ class TestDue:
         staging = replace(state.tasks["tensorboard-0"], state=TaskState.STAGING)
 
         assert update_order.due(with_records(state, staging).view()) == ()
-
-    def test_a_canary_goes_first(self) -> None:
-        state = a_service("worker-0", "worker-1", update_strategy=UpdateStrategy.CANARY)
-
-        assert update_order.due(state.view()) == ("worker-0",)
 
     def test_nobody_follows_the_canary_by_himself(self) -> None:
         state = a_service("worker-1", update_strategy=UpdateStrategy.CANARY)

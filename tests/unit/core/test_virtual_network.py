@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core.cluster import addresses
-from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
@@ -23,7 +22,7 @@ from dcos_tensorflow.core.model.spec import (
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.plan import plans
 from simulated_mesos import Cluster
-from simulated_scheduler import Scheduler, fail, recover, small_job, started, with_evaluator
+from simulated_scheduler import Scheduler, begun, fail, recover, small_job, started, with_evaluator
 
 OVERLAY = VirtualNetwork("dcos", {"team": "vision"})
 
@@ -34,10 +33,7 @@ def on_overlay(**changes: object) -> ServiceSpec:
 
 def launched(spec: ServiceSpec) -> Scheduler:
     """Return a scheduler whose tasks are launched and have not been heard of."""
-    scheduler = Scheduler(spec, Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
-    return scheduler
+    return begun(spec, Cluster())
 
 
 def test_no_port_of_an_agent_is_taken():
@@ -146,15 +142,6 @@ def test_with_the_agents_addresses_the_cluster_spec_is_that_of_the_offers():
     network = replace(OVERLAY, addresses=NetworkAddresses.HOST)
     scheduler = started(small_job(network=network))
     assert not any(a.startswith("9.") for a in scheduler.state.epoch.addresses.values())
-
-
-@pytest.mark.parametrize(
-    "network",
-    [None, VirtualNetwork("other"), replace(OVERLAY, addresses=NetworkAddresses.HOST)],
-)
-def test_another_network_is_another_container(network):
-    other = replace(on_overlay(), network=network)
-    assert fingerprint(other, TaskRole.WORKER) != fingerprint(on_overlay(), TaskRole.WORKER)
 
 
 def given_up_on(scheduler: Scheduler) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import http.server
+import io
 import os
+import subprocess
+import sys
 import tarfile
 import threading
 import zipfile
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from dcos_tensorflow.local.machine import fetcher
 from dcos_tensorflow.local.machine.fetcher import FetchError, fetch
 
 
@@ -94,11 +98,127 @@ def test_what_cannot_be_brought_is_named(uri: dict[str, str], named: str, sandbo
         fetch([uri], str(sandbox))
 
 
-def test_archive_cannot_write_outside_of_the_sandbox(sandbox: Path, source: Path) -> None:
+def corrupt_zip(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data", os.urandom(64).hex() * 100)
+    content = bytearray(path.read_bytes())
+    content[60:80] = bytes(20)
+    path.write_bytes(content)
+
+
+def encrypted_zip(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", "x")
+    content = bytearray(path.read_bytes())
+    # The first bit of the flags, in the file's own header and in the directory (APPNOTE, 4.4.4).
+    content[6] |= 1
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content)
+
+
+def unknown_compression(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", "x")
+    content = bytearray(path.read_bytes())
+    content[8] = content[content.index(b"PK\x01\x02") + 10] = 99
+    path.write_bytes(content)
+
+
+def dangling_hard_link(path: Path) -> None:
+    with tarfile.open(path, "w") as archive:
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.LNKTYPE, "gone"
+        archive.addfile(link)
+
+
+def cut_xz(path: Path) -> None:
+    with tarfile.open(path, "w:xz") as archive:
+        member = tarfile.TarInfo("data")
+        member.size = 100_000
+        archive.addfile(member, io.BytesIO(os.urandom(100_000)))
+    path.write_bytes(path.read_bytes()[:50_000])
+
+
+def corrupt_gzip(path: Path) -> None:
+    content = bytearray(gzip.compress(os.urandom(1000).hex().encode()))
+    content[30:60] = bytes(30)
+    path.write_bytes(content)
+
+
+BROKEN = {
+    "corrupt.zip": corrupt_zip,
+    "encrypted.zip": encrypted_zip,
+    "unknown.zip": unknown_compression,
+    "dangling.tar": dangling_hard_link,
+    "cut.tar.xz": cut_xz,
+    "corrupt.gz": corrupt_gzip,
+}
+
+#: Debian's own Python: older than the newest of its version, without ``tarfile``'s filters.
+DEBIAN = Path("/usr/bin/python3.11")
+PYTHONS = [
+    sys.executable,
+    pytest.param(
+        str(DEBIAN), marks=pytest.mark.skipif(not DEBIAN.exists(), reason="no Python of Debian's")
+    ),
+]
+
+
+def fetched_by(python: str, uri: str, sandbox: Path) -> str:
+    """Fetch with this Python, as the executor does; return how it failed, '' when it did not."""
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from dcos_tensorflow.local.machine.fetcher import FetchError, fetch\n"
+        "try:\n    fetch([{'value': sys.argv[2]}], sys.argv[3])\n"
+        "except FetchError as error:\n    print(error)\n"
+    )
+    root = Path(fetcher.__file__).resolve().parents[3]
+    done = subprocess.run(
+        [python, "-I", "-S", "-c", program, str(root), uri, str(sandbox)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_whatever_an_archive_dies_of_is_a_failure_that_names_it(
+    name: str, sandbox: Path, source: Path
+) -> None:
+    BROKEN[name](source / name)
+    with pytest.raises(FetchError, match=rf"Failed to fetch '{source}/{name}': .+"):
+        fetch([{"value": str(source / name)}], str(sandbox))
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_python_unpacks_a_tar(python: str, sandbox: Path, source: Path) -> None:
+    with tarfile.open(source / "a.tar.gz", "w:gz") as archive:
+        archive.add(source / "tool.sh", "d/tool.sh")
+        archive.add(source / "tool.sh", "/absolute")
+        for name, kind in (("soft", tarfile.SYMTYPE), ("hard", tarfile.LNKTYPE)):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = kind, "d/tool.sh"
+            archive.addfile(link)
+    assert fetched_by(python, str(source / "a.tar.gz"), sandbox) == ""
+    for name in ("d/tool.sh", "absolute", "soft", "hard"):
+        assert (sandbox / name).read_text() == "#!/bin/sh\n"
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("through", ["name", "symlink"])
+def test_an_archive_cannot_write_outside_of_the_sandbox(
+    through: str, python: str, sandbox: Path, source: Path
+) -> None:
     with tarfile.open(source / "a.tar", "w") as archive:
-        archive.add(source / "tool.sh", "../escaped")
-    with pytest.raises(FetchError, match="escaped"):
-        fetch([{"value": str(source / "a.tar")}], str(sandbox))
+        if through == "symlink":
+            link = tarfile.TarInfo("way")
+            link.type, link.linkname = tarfile.SYMTYPE, ".."
+            archive.addfile(link)
+        archive.add(source / "tool.sh", "../escaped" if through == "name" else "way/escaped")
+    assert "escaped" in fetched_by(python, str(source / "a.tar"), sandbox)
+    assert not (sandbox.parent / "escaped").exists()
 
 
 class Cutting(http.server.BaseHTTPRequestHandler):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cluster_faults.losses import inherit
 from dcos_tensorflow.local.master import operator_calls
 from dcos_tensorflow.local.master.desk import Desk, MasterAddress
 from dcos_tensorflow.local.master.master import Master
@@ -142,7 +143,8 @@ def test_new_master_knows_what_the_registry_knew(master: Master) -> None:
     schedule(master, window(MACHINE))
     order(master, "DRAIN_AGENT", {"agent_id": {"value": agent_id}})
     order(master, "UPDATE_QUOTA", {"quota_configs": [{"role": "r", "limits": {"cpus": 2}}]})
-    heir = Master(Desk(master.desk.address, Timing(), 3.0, registry=master.state))
+    heir = Master(Desk(master.desk.address, Timing(), 3.0))
+    inherit(heir.state, master.state, until=603.0)
     assert order(heir, "DEACTIVATE_AGENT", {"agent_id": {"value": agent_id}}) == (200, "")
     heir.agent_message(0, RegisterAgent(agent_id, INFO), 3.0)
     (agent,) = heir.state.agents.values()

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from cluster_faults import FaultyCluster
+from cluster_faults.network_namespace import run_inside
+from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.machine.host import Host
-from dcos_tensorflow.local.machine.network_namespace import prefix, run_inside
 from waiting import eventually
 
 
@@ -53,13 +54,9 @@ def test_a_namespace_that_is_not_there_is_an_error() -> None:
         run_inside("/run/netns/no-such-namespace", lambda: None)
 
 
-def test_a_command_without_a_namespace_is_as_it_was() -> None:
-    assert prefix("") == []
-
-
 def test_an_agent_listens_in_its_namespace_only(tmp_path: Path, namespace: str) -> None:
-    agent = AgentConfig(address="127.0.0.1", network_namespace=namespace)
-    with EmbeddedCluster([agent], tmp_path) as cluster:
+    agent = AgentConfig(address="127.0.0.1")
+    with FaultyCluster([agent], tmp_path, [namespace]) as cluster:
         address = ("127.0.0.1", cluster.agents[0].identity.port)
         assert run_inside(namespace, partial(_connects, address))
         assert not _connects(address)
@@ -70,8 +67,8 @@ def test_the_processes_of_a_task_are_in_its_agents_namespace(
 ) -> None:
     host = Host(lambda *_: None)
     try:
-        spec = {"volumes": [], "network_namespace": namespace}
-        pid = host.start("one", str(tmp_path / "sandbox"), spec)
+        sandbox = str(tmp_path / "sandbox")
+        pid = run_inside(namespace, lambda: host.start("one", sandbox, {"volumes": []}))
         inside = os.stat(namespace).st_ino
         eventually(lambda: _network_of(pid) == inside, what="the executor in the namespace")
         assert _network_of("self") != inside

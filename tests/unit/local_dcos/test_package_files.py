@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.dcos.errors import CosmosError
-from dcos_tensorflow.local.dcos.package_options import resolved
 from dcos_tensorflow.local.dcos.rendering import options_of, package_of, rendered
 from dcos_tensorflow.local.dcos.repositories import Package
 from dcos_tensorflow.package.definition import package_folder, read_folder
@@ -43,34 +40,7 @@ def as_entry(description: Json, config: Json, resource: Json, template: str) -> 
     return Package(entry, "https://repository.example")
 
 
-def properties(schema: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, one in schema.get("properties", {}).items():
-        yield (*path, name)
-        yield from properties(one, (*path, name))
-
-
 PACKAGE = of_this_project()
-PATHS = list(properties(PACKAGE.document["config"]))
-
-
-@pytest.mark.parametrize("path", PATHS, ids="/".join)
-def test_an_option_of_a_wrong_type_is_named(path: tuple[str, ...]) -> None:
-    wrong: Any = [["neither", "text", "nor", "number", "nor", "object"]]
-    for name in reversed(path):
-        wrong = {name: wrong}
-    with pytest.raises(CosmosError) as caught:
-        resolved(PACKAGE.document["config"], wrong)
-    pointer = "/" + "/".join(path)
-    errors = (caught.value.data or {})["errors"]
-    assert pointer in [one["instance"]["pointer"] for one in errors]
-    assert f"{pointer}: " in caught.value.message
-
-
-def test_a_misspelt_option_is_named_with_the_nearest_one() -> None:
-    with pytest.raises(
-        CosmosError, match=r"/worker/cout: there is no such option; did you mean worker\.count"
-    ):
-        resolved(PACKAGE.document["config"], {"worker": {"cout": 1}})
 
 
 def test_the_labels_of_an_app_tell_its_package_and_options() -> None:

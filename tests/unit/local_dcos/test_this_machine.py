@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.local.dcos.app_definition import app_of, normalised
-from dcos_tensorflow.local.dcos.this_machine import variables
+from dcos_tensorflow.local.dcos.this_machine import Keys, variables
 
+KEYS = Keys("tf", Path("/state/credential.json"), Path("/state/api-token.json"))
 PYTHONS = {"": "/any/python", "2.15.1": "/old/python"}
 
 
 def told(secrets: Mapping[str, object] | None = None, **env: object) -> dict[str, str]:
     given = {"id": "tf", "cmd": "x", "env": env, "secrets": secrets or {}}
     app = app_of(normalised(given))
-    return variables(app, "127.0.0.1:5050", Path("/state/tf"), PYTHONS, Path("/state/secrets"))
+    state, secrets = Path("/state/tf"), Path("/state/secrets")
+    own = "/own/python"
+    return variables(app, "127.0.0.1:5050", state, PYTHONS, secrets, own_python=own, keys=KEYS)
 
 
 def test_the_master_and_the_state_are_those_of_this_machine() -> None:
@@ -25,12 +28,29 @@ def test_the_master_and_the_state_are_those_of_this_machine() -> None:
     assert found["DCOS_TENSORFLOW_STATE"] == "sqlite:////state/tf/state.db"
 
 
+def test_what_lets_a_service_in_is_in_files_for_mesos_shows_environments() -> None:
+    found = told()
+    assert found["DCOS_TENSORFLOW_PRINCIPAL"] == "tf"
+    assert found["DCOS_TENSORFLOW_SECRET_FILE"] == "/state/credential.json"
+    assert found["DCOS_TENSORFLOW_API_TOKEN_FILE"] == "/state/api-token.json"
+
+
 @pytest.mark.parametrize(
     ("version", "python"), [("", "/any/python"), ("2.15.1", "/old/python"), ("1.5.0", None)]
 )
 def test_without_images_the_version_chooses_a_python(version: str, python: str | None) -> None:
     found = told(OPTION__SERVICE__PYTHON="", OPTION__SERVICE__TENSORFLOW_VERSION=version)
     assert found.get("OPTION__SERVICE__PYTHON") == python
+
+
+@pytest.mark.parametrize(("version", "python"), [("2.15.1", "/old/python"), ("9", "/own/python")])
+def test_a_command_needs_no_tensorflow(version: str, python: str) -> None:
+    found = told(
+        OPTION__SERVICE__PYTHON="",
+        OPTION__SERVICE__TENSORFLOW_VERSION=version,
+        OPTION__SERVICE__JOB_CMD="make all",
+    )
+    assert found["OPTION__SERVICE__PYTHON"] == python
 
 
 def test_a_python_of_the_users_own_stays() -> None:

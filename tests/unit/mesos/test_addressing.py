@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.model.actions import LaunchTask, Vip
-from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.actions import Vip
 from dcos_tensorflow.core.model.spec import (
     Container,
     Containerizer,
     NetworkAddresses,
     VirtualNetwork,
 )
-from launched_tasks import task_info
+from launched_tasks import a_launch, port_ranges, scalar, task_info
 
 OVERLAY = VirtualNetwork("dcos", {"team": "vision", "tier": ""})
 BRIDGE = VirtualNetwork("mesos-bridge", addresses=NetworkAddresses.HOST)
@@ -22,27 +21,8 @@ BRIDGE = VirtualNetwork("mesos-bridge", addresses=NetworkAddresses.HOST)
 
 def info(**fields: Any) -> dict[str, Any]:
     """Return the TaskInfo of a launch on an agent with 4 cpus and the ports 31000 to 31009."""
-    launch = LaunchTask(
-        **{
-            "task_id": "svc__worker-0__1",
-            "name": "worker-0",
-            "agent_id": "S1",
-            "resources": Resources(1.0, 128.0),
-            "ports": (2222, 2218),
-            "command": "true",
-            "env": {},
-            **fields,
-        }
-    )
-    offered = [
-        {"name": "cpus", "type": "SCALAR", "scalar": {"value": 4.0}},
-        {"name": "mem", "type": "SCALAR", "scalar": {"value": 1024.0}},
-        {
-            "name": "ports",
-            "type": "RANGES",
-            "ranges": {"range": [{"begin": 31000, "end": 31009}]},
-        },
-    ]
+    launch = a_launch(**{"ports": (2222, 2218), **fields})
+    offered = [scalar("cpus", 4.0), scalar("mem", 1024.0), port_ranges((31000, 31009))]
     return task_info(launch, [{"allocation_info": {"role": "*"}, "resources": offered}])
 
 

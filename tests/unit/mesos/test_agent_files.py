@@ -17,6 +17,7 @@ from dcos_tensorflow.mesos.agent_files import (
     SandboxNotFound,
 )
 from dcos_tensorflow.mesos.connection import Credentials
+from mesos_at import files_at
 
 TASK = ("S1", "F1", "task-1")
 DIRECTORY = "/var/lib/mesos/slaves/S1/frameworks/F1/executors/task-1/runs/r"
@@ -34,19 +35,6 @@ class Agent:
                 {
                     "id": "F1",
                     "executors": [{"id": "task-1", "directory": DIRECTORY}],
-                    "completed_executors": [
-                        {
-                            "id": "executor",
-                            "directory": "/done",
-                            "completed_tasks": [{"id": "task-2"}],
-                        },
-                        {
-                            "id": "default",
-                            "type": "DEFAULT",
-                            "directory": "/group",
-                            "completed_tasks": [{"id": "task-3"}],
-                        },
-                    ],
                 }
             ]
         }
@@ -88,7 +76,7 @@ def agent(master):
 
 @pytest.fixture
 def files(agent):
-    return AgentFiles(agent.server.address)
+    return files_at(agent.server.address)
 
 
 def test_the_last_lines_of_a_file_are_read(agent, files):
@@ -124,13 +112,6 @@ def test_a_long_file_is_read_in_pages_and_any_bytes_come_through(agent, files):
     assert max(agent.reads) == PAGE_BYTES
 
 
-def test_tasks_of_other_executors_and_groups_are_found(agent, files):
-    agent.files["/done/stdout"] = b"two\n"
-    agent.files["/group/tasks/task-3/stdout"] = b"three\n"
-    assert files.tail("S1", "F1", "task-2", "stdout") == ["two"]
-    assert files.tail("S1", "F1", "task-3", "stdout") == ["three"]
-
-
 def test_each_thing_that_is_missing_has_its_own_error(agent, files):
     with pytest.raises(FileNotFound):
         files.tail(*TASK, "no-such-file")
@@ -148,7 +129,7 @@ def test_a_path_out_of_the_sandbox_is_refused(file, files):
 
 def test_an_agent_that_does_not_answer_is_unreachable(master):
     master.on_call = lambda exchange: exchange.hold()
-    files = AgentFiles(master.address, HttpAccess(timeout_seconds=0.2))
+    files = files_at(master.address, HttpAccess(timeout_seconds=0.2))
     with pytest.raises(AgentUnreachable, match="no answer in time"):
         files.tail(*TASK, "stderr")
 
@@ -166,7 +147,7 @@ def test_an_agent_that_does_not_answer_is_unreachable(master):
 def test_each_bad_answer_has_its_error(answer, error, master):
     master.on_call = answer
     with pytest.raises(error):
-        AgentFiles(master.address).tail(*TASK, "stderr")
+        files_at(master.address).tail(*TASK, "stderr")
 
 
 def test_a_master_that_does_not_lead_is_followed(masters):
@@ -174,19 +155,19 @@ def test_a_master_that_does_not_lead_is_followed(masters):
     agent = Agent(leader)
     agent.files[f"{DIRECTORY}/stderr"] = b"x\n"
     follower.on_call = lambda e: e.respond(307, Location=f"//{leader.address}")
-    assert AgentFiles(follower.address).tail(*TASK, "stderr") == ["x"]
+    assert files_at(follower.address).tail(*TASK, "stderr") == ["x"]
 
 
 def test_masters_that_point_at_each_other_are_given_up(master):
     master.on_call = lambda e: e.respond(307, Location=f"//{master.address}")
     with pytest.raises(AgentUnreachable, match="circle"):
-        AgentFiles(master.address).tail(*TASK, "stderr")
+        files_at(master.address).tail(*TASK, "stderr")
 
 
 def test_credentials_are_sent(agent):
     agent.files[f"{DIRECTORY}/stderr"] = b"x\n"
     access = HttpAccess(Credentials("tf", "secret"))
-    AgentFiles(agent.server.address, access).tail(*TASK, "stderr")
+    files_at(agent.server.address, access).tail(*TASK, "stderr")
     sent = {request.headers["authorization"] for request in agent.server.requests}
     assert sent == {"Basic dGY6c2VjcmV0"}
 

@@ -8,21 +8,16 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
-from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import Container, Containerizer
 from dcos_tensorflow.mesos.convert import ConversionError
-from launched_tasks import task_info
+from launched_tasks import a_launch, scalar, task_info
 
 OFFER: dict[str, Any] = {
     "id": {"value": "O1"},
     "agent_id": {"value": "S1"},
     "allocation_info": {"role": "*"},
-    "resources": [
-        {"name": "cpus", "type": "SCALAR", "scalar": {"value": 4.0}},
-        {"name": "mem", "type": "SCALAR", "scalar": {"value": 4096.0}},
-    ],
+    "resources": [scalar("cpus", 4.0), scalar("mem", 4096.0)],
 }
 DOCKER = Container("tf:1", Containerizer.DOCKER)
 KEYTAB = TaskSecret("team/keytab", file="krb5.keytab", option="worker.secrets.0")
@@ -30,19 +25,7 @@ PASSWORD = TaskSecret("env:DB_PASSWORD", env="PASSWORD", option="service.secrets
 
 
 def info(**fields: Any) -> dict[str, Any]:
-    launch = LaunchTask(
-        **{
-            "task_id": "svc__worker-0__1",
-            "name": "worker-0",
-            "agent_id": "S1",
-            "resources": Resources(1.0, 128.0),
-            "ports": (),
-            "command": "true",
-            "env": {},
-            **fields,
-        }
-    )
-    return task_info(launch, [OFFER])
+    return task_info(a_launch(**fields), [OFFER])
 
 
 def test_a_secret_of_the_store_is_a_reference_in_the_environment() -> None:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.spec import (
     ConstraintOperator,
@@ -27,19 +26,10 @@ from dcos_tensorflow.mesos.convert import (
     offer_from_json,
     update_from_json,
 )
-from launched_tasks import task_info, task_infos
+from launched_tasks import a_launch, port_ranges, scalar, task_info, task_infos
 
 ROLE = "team/tensorflow"
 RESERVED = [{"type": "DYNAMIC", "role": ROLE, "principal": "tf", "labels": {"labels": []}}]
-
-
-def scalar(name, value, **more):
-    return {"name": name, "type": "SCALAR", "scalar": {"value": value}, **more}
-
-
-def ports(*ranges, **more):
-    listed = [{"begin": first, "end": last} for first, last in ranges]
-    return {"name": "ports", "type": "RANGES", "ranges": {"range": listed}, **more}
 
 
 def offer(*resources, **more):
@@ -59,19 +49,6 @@ def offer(*resources, **more):
     }
 
 
-def launch(**fields):
-    given_fields = {
-        "task_id": "svc__worker-0__1",
-        "name": "worker-0",
-        "agent_id": "S1",
-        "resources": Resources(1.0, 128.0),
-        "ports": (),
-        "command": "true",
-        "env": {},
-    }
-    return LaunchTask(**{**given_fields, **fields})
-
-
 class TestOffers:
     def test_resources_of_one_kind_are_summed_and_ports_merged(self):
         raw = offer(
@@ -80,8 +57,8 @@ class TestOffers:
             scalar("mem", 1024),
             scalar("disk", 10),
             scalar("gpus", 2),
-            ports((31000, 31009)),
-            ports((31010, 31019), reservations=RESERVED),
+            port_ranges((31000, 31009)),
+            port_ranges((31010, 31019), reservations=RESERVED),
         )
         read = offer_from_json(raw, 5.0)
         assert read.resources == Resources(2.0, 1024.0, 10.0, 2)
@@ -104,7 +81,7 @@ class TestOffers:
         raw = offer(scalar("disk", 10, **more))
         assert offer_from_json(raw, 0).resources == Resources()
         with pytest.raises(ConversionError):
-            task_info(launch(resources=Resources(disk=1)), [raw])
+            task_info(a_launch(resources=Resources(disk=1)), [raw])
 
     def test_what_is_reserved_to_a_parent_role_counts(self):
         raw = offer(scalar("cpus", 3, reservations=[{"type": "STATIC", "role": "team"}]))
@@ -232,7 +209,7 @@ class TestFrameworkInfo:
 class TestTaskInfo:
     def test_reserved_resources_are_used_first_and_named_as_offered(self):
         raw = offer(scalar("cpus", 4), scalar("cpus", 1, reservations=RESERVED), scalar("mem", 256))
-        resources = task_info(launch(resources=Resources(1.5, 128.0)), [raw])["resources"]
+        resources = task_info(a_launch(resources=Resources(1.5, 128.0)), [raw])["resources"]
         role = {"allocation_info": {"role": ROLE}}
         assert resources == [
             scalar("cpus", 1.0, reservations=RESERVED, **role),
@@ -241,11 +218,13 @@ class TestTaskInfo:
         ]
 
     def test_tasks_of_one_accept_share_nothing(self):
-        raw = offer(scalar("cpus", 1, reservations=RESERVED), scalar("cpus", 1), ports((1, 4)))
+        raw = offer(
+            scalar("cpus", 1, reservations=RESERVED), scalar("cpus", 1), port_ranges((1, 4))
+        )
         first, second = task_infos(
             [
-                launch(resources=Resources(1.0), ports=(1, 3)),
-                launch(task_id="b", resources=Resources(1.0), ports=(2, 4)),
+                a_launch(resources=Resources(1.0), ports=(1, 3)),
+                a_launch(task_id="b", resources=Resources(1.0), ports=(2, 4)),
             ],
             [raw],
         )
@@ -253,13 +232,16 @@ class TestTaskInfo:
         assert "reservations" not in second["resources"][0]
         with pytest.raises(ConversionError, match="task b: needs 1 cpus, the offers have 0 left"):
             task_infos(
-                [launch(resources=Resources(2.0)), launch(task_id="b", resources=Resources(1.0))],
+                [
+                    a_launch(resources=Resources(2.0)),
+                    a_launch(task_id="b", resources=Resources(1.0)),
+                ],
                 [raw],
             )
 
     def test_ports_are_ranges(self):
-        raw = offer(ports((31000, 31010)))
-        info = task_info(launch(resources=Resources(), ports=(31005, 31000, 31001)), [raw])
+        raw = offer(port_ranges((31000, 31010)))
+        info = task_info(a_launch(resources=Resources(), ports=(31005, 31000, 31001)), [raw])
         assert info["resources"][0]["ranges"] == {
             "range": [{"begin": 31000, "end": 31001}, {"begin": 31005, "end": 31005}]
         }
@@ -269,16 +251,16 @@ class TestTaskInfo:
     @pytest.mark.parametrize("wanted", [(5,), (1, 1)])
     def test_ports_not_offered_or_wanted_twice_are_refused(self, wanted):
         with pytest.raises(ConversionError, match="port"):
-            task_info(launch(resources=Resources(), ports=wanted), [offer(ports((1, 4)))])
+            task_info(a_launch(resources=Resources(), ports=wanted), [offer(port_ranges((1, 4)))])
 
     def test_resources_of_several_offers_are_combined(self):
         raw = [offer(scalar("cpus", 1)), offer(scalar("cpus", 1), scalar("mem", 64))]
-        info = task_info(launch(resources=Resources(2.0, 64.0)), raw)
+        info = task_info(a_launch(resources=Resources(2.0, 64.0)), raw)
         assert [r["scalar"]["value"] for r in info["resources"]] == [1.0, 1.0, 64.0]
 
     def test_command_environment_files_and_user(self):
         info = task_info(
-            launch(
+            a_launch(
                 resources=Resources(),
                 command="./run",
                 env={"A": "1"},
@@ -309,14 +291,14 @@ class TestTaskInfo:
 
     def test_an_image_is_run_by_the_mesos_containerizer(self):
         info = task_info(
-            launch(resources=Resources(), container=Container("tf:2", force_pull=True)), []
+            a_launch(resources=Resources(), container=Container("tf:2", force_pull=True)), []
         )
         image = {"type": "DOCKER", "docker": {"name": "tf:2"}, "cached": False}
         assert info["container"] == {"type": "MESOS", "mesos": {"image": image}}
 
     def test_a_directory_of_the_agent_is_mounted_where_it_is(self):
         container = Container("tf:2", host_directories=("/c",))
-        info = task_info(launch(resources=Resources(), container=container), [])
+        info = task_info(a_launch(resources=Resources(), container=container), [])
         assert info["container"]["volumes"] == [
             {"container_path": "/c", "host_path": "/c", "mode": "RW"}
         ]
@@ -324,7 +306,7 @@ class TestTaskInfo:
     def test_an_image_is_run_by_docker_with_secrets_as_plain_values(self):
         container = Container("tf:2", Containerizer.DOCKER)
         info = task_info(
-            launch(resources=Resources(), container=container, secret_env={"TOKEN": "s"}), []
+            a_launch(resources=Resources(), container=container, secret_env={"TOKEN": "s"}), []
         )
         assert info["container"]["docker"]["network"] == "HOST"
         variables = info["command"]["environment"]["variables"]
@@ -334,7 +316,7 @@ class TestTaskInfo:
         raw = offer(scalar("gpus", 1))
         container = Container("tf:2", Containerizer.DOCKER)
         with pytest.raises(ConversionError, match="GPUs need the Mesos containerizer"):
-            task_info(launch(resources=Resources(gpus=1), container=container), [raw])
+            task_info(a_launch(resources=Resources(gpus=1), container=container), [raw])
 
 
 thousandths = st.integers(0, 64_000).map(lambda n: n / 1000)
@@ -351,7 +333,7 @@ def test_whatever_is_taken_and_left_adds_up_to_what_was_offered(offered, wanted)
     )
     untouched = copy.deepcopy(raw)
     total = offer_from_json(raw, 0).resources.cpus
-    launches = [launch(task_id=str(i), resources=Resources(w)) for i, w in enumerate(wanted)]
+    launches = [a_launch(task_id=str(i), resources=Resources(w)) for i, w in enumerate(wanted)]
     if round(sum(wanted), 3) > total:
         with pytest.raises(ConversionError):
             task_infos(launches, [raw])

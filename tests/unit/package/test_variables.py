@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.options import Options, OptionsError, load
@@ -18,7 +15,6 @@ from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.package.variables import (
     as_package_options,
     images_in,
-    option_variables,
     options_in,
     with_group_role,
 )
@@ -95,74 +91,8 @@ def with_package_defaults(wanted: Options) -> dict[str, Any]:
 
 
 @given(wanted=valid_options())
-@settings(max_examples=40, deadline=None)
 def test_any_valid_options_arrive_as_they_were_given(package: Package, wanted: Options) -> None:
     assert arrived(package, wanted).model_dump() == with_package_defaults(wanted)
-
-
-def test_each_option_arrives_alone(package: Package) -> None:
-    for option in options().values():
-        value, found = arrived_alone(package, option)
-        assert (option.name, found) == (option.name, value)
-
-
-def arrived_alone(package: Package, option: Option) -> tuple[Any, Any]:
-    """Give the package one option; return what it was given, and what the scheduler finds."""
-    path, schema = option.path, option.schema
-    name = path[-1]
-    value = (
-        STRUCTURES.get(name, schema.get("default"))
-        if "anyOf" in schema
-        else schema["enum"][-1]
-        if "enum" in schema
-        else not schema.get("default")
-        if schema.get("type") == "boolean"
-        else schema["maximum"]
-        if "maximum" in schema
-        else TEXTS.get(name, "some text")
-    )
-    document: dict[str, Any] = {"service": {"job_name": "train"}}
-    into = document
-    for key in path[:-1]:
-        into = into.setdefault(key, {})
-    into[name] = value
-    app = marathon_app(package, as_package_options_of(document))
-    found: Any = options_in({k: v for k, v in app["env"].items() if isinstance(v, str)})
-    for key in path:
-        found = found[key]
-    return (as_text(value) if "anyOf" in schema else value), found
-
-
-def as_package_options_of(document: dict[str, Any]) -> dict[str, Any]:
-    """Write structures as a package's user does: as text. The options need not fit together."""
-    return {
-        key: as_package_options_of(value)
-        if isinstance(value, dict) and key != "env"
-        else as_text(value)
-        for key, value in document.items()
-    }
-
-
-def as_text(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, dict | list) else value
-
-
-def published_styles() -> dict[str, Any]:
-    path = Path(__file__).resolve().parents[1] / "options" / "test_published_package.py"
-    spec = importlib.util.spec_from_file_location("published_styles", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return {style: given for style, (given, _) in module.STYLES.items()}
-
-
-@pytest.mark.parametrize("style", published_styles())
-def test_the_example_options_of_the_published_package_arrive(package: Package, style: str) -> None:
-    given_options = published_styles()[style]
-    env = marathon_app(package, given_options)["env"]
-    loaded = load(options_in(env))
-    assert loaded.model_dump() == with_package_defaults(load(given_options))
 
 
 def test_an_unknown_variable_is_refused_with_its_path() -> None:
@@ -173,25 +103,6 @@ def test_an_unknown_variable_is_refused_with_its_path() -> None:
 def test_a_variable_of_the_wrong_type_is_refused_with_its_path() -> None:
     with pytest.raises(OptionsError, match=r"worker\.count: must be a whole number"):
         load(options_in({"OPTION__WORKER__COUNT": "many", "OPTION__SERVICE__JOB_NAME": "t"}))
-
-
-def bad_text(option: Option) -> str:
-    """Return what is wrong for the option, as text of its variable."""
-    schema = option.schema
-    if "anyOf" in schema:
-        return "{"
-    if schema.get("type", "string") != "string" or "enum" in schema:
-        return "neither"
-    # No environment of a task can hold it, and no name, path or address.
-    return "a b\x00"
-
-
-def test_each_variable_wrong_once_is_refused_with_its_options_path() -> None:
-    for variable, option in option_variables().items():
-        text = bad_text(option)
-        with pytest.raises(OptionsError) as refused:
-            load(options_in({"OPTION__SERVICE__JOB_NAME": "train", variable: text}))
-        assert [problem.path for problem in refused.value.problems] == [option.name]
 
 
 def test_an_emptied_number_is_its_default() -> None:

@@ -28,7 +28,7 @@ from dcos_tensorflow.core.model.service_state import (
 from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState, mesos_task_id
 from dcos_tensorflow.core.step import step
-from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
+from dcos_tensorflow.scheduler.beginning import NothingInForce, UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.state.paths import erase_order
 from sample_states import a_record, with_job, with_records
@@ -227,3 +227,36 @@ def test_a_wrong_clock_of_before_holds_up_no_reconciliation(store):
 
 def asked_by(actions) -> set[tuple[str, str]]:
     return {pair for action in actions if isinstance(action, Reconcile) for pair in action.tasks}
+
+
+def test_options_that_the_job_cannot_go_over_to_are_refused_from_the_first_moment_on(store):
+    stored(store, phase=JobPhase.RUNNING)
+    beginning = begin(store, replace(SPEC, user="somebody"), SETTINGS)
+    assert "the user" in beginning.state.told.refused_configuration
+    assert (beginning.state.spec, beginning.events) == (SPEC, ())
+
+
+@pytest.mark.parametrize("phase", [JobPhase.RUNNING, JobPhase.DONE])
+def test_options_that_cannot_be_read_leave_those_of_before_in_force(store, phase):
+    stored(store, phase=phase)
+    state = begin(store, OTHER, SETTINGS, refused="worker.count: is too small", fresh=True).state
+    assert state.told.refused_configuration == "worker.count: is too small"
+    assert (state.spec, state.job.phase) == (SPEC, phase)
+
+
+def test_what_keeps_the_options_in_force_from_a_launch_refuses_nothing(store):
+    stored(store, phase=JobPhase.RUNNING)
+    beginning = begin(store, SPEC, SETTINGS, refused="s3.credentials: there is no secret")
+    assert beginning.state.told.refused_configuration == ""
+
+
+def test_a_new_service_has_nothing_to_go_on_with(store):
+    with pytest.raises(NothingInForce, match=r"worker\.count"):
+        begin(store, SPEC, SETTINGS, refused="worker.count: is too small")
+    assert store.values == {}
+
+
+def test_an_uninstall_does_not_ask_what_is_wrong_with_the_options(store):
+    stored(store, phase=JobPhase.RUNNING)
+    beginning = begin(store, OTHER, SETTINGS, refused="all is wrong", uninstall=True)
+    assert [type(event) for event in beginning.events] == [UninstallRequested]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from dcos_tensorflow.api.views import job as job_view
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Kill, Teardown
 from dcos_tensorflow.core.model.job import JobPhase
@@ -16,7 +17,12 @@ from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler import event_loop
 from dcos_tensorflow.scheduler.clock import steady
 from dcos_tensorflow.scheduler.event_loop import EXIT_SOFTWARE, EXIT_STATE, EventLoop
-from dcos_tensorflow.state.errors import FencedOut, StateUnavailable
+from dcos_tensorflow.state.errors import (
+    FencedOut,
+    StateAccessDenied,
+    StateStorageFull,
+    StateUnavailable,
+)
 from simulated_mesos import Cluster
 from simulated_scheduler import small_job
 from waiting import eventually
@@ -117,6 +123,24 @@ def test_an_unavailable_store_delays_everything_and_loses_nothing(loop, recorder
     assert loop.exit is None
 
 
+@pytest.mark.parametrize("failure", [StateUnavailable, StateStorageFull, StateAccessDenied])
+def test_a_store_that_takes_nothing_ends_nothing_and_says_what_it_waits_for(
+    loop, recorder, monkeypatch, failure
+):
+    monkeypatch.setattr(event_loop, "_FIRST_RETRY_SECONDS", 0.01)
+    recorder.failures = [failure("the disk is full")] * 1_000_000
+    loop.submit(events.Registered("f", "m"))
+    loop.start()
+    eventually(lambda: "the disk is full" in loop.state.only_gang.why)
+    assert "the disk is full" in job_view.why(loop.state)["why"]
+    assert recorder.calls == []
+    recorder.failures = []
+    loop.submit(offers())
+    recorder.wait_for(Accept)
+    assert "the disk is full" not in loop.state.only_gang.why
+    assert loop.exit is None
+
+
 def test_a_fenced_out_leader_leaves_and_acts_no_more(loop, recorder):
     recorder.failures = [FencedOut("another scheduler leads")]
     loop.start()
@@ -163,19 +187,6 @@ def test_a_bug_in_the_step_ends_the_process_without_a_teardown(
     assert loop.wait_for(lambda s: False, DEADLINE)
     assert loop.exit.code == EXIT_SOFTWARE
     assert not any(isinstance(c, Teardown) for c in recorder.calls)
-
-
-def test_an_acknowledgement_follows_the_commit_of_what_it_caused(loop, recorder):
-    loop.start()
-    loop.submit(events.Registered("f", "m"))
-    loop.submit(offers())
-    recorder.wait_for(Accept)
-    task_id = loop.state.tasks["ps-0"].task_id
-    state = loop.state.tasks["ps-0"].state
-    loop.submit(events.TaskUpdate(task_id, type(state).RUNNING, "S0", uuid="u"))
-    recorder.wait_for(Acknowledge)
-    acknowledged = next(i for i, c in enumerate(recorder.calls) if isinstance(c, Acknowledge))
-    assert ("commit", ("Tasks/ps-0/TaskStatus",)) in recorder.calls[:acknowledged]
 
 
 def test_a_failing_watcher_does_not_stop_the_loop(loop, recorder, caplog):
@@ -284,14 +295,6 @@ def test_a_clock_set_ahead_a_day_and_back_stops_no_repeated_kill(recorder):
             eventually(lambda number=number: kills() >= number)
     finally:
         loop.stop()
-
-
-def test_whoever_looks_is_called_after_steps_that_say_nothing(loop):
-    seen = []
-    loop.look(seen.append)
-    loop.start()
-    eventually(lambda: len(seen) > 3)
-    assert loop.exit is None
 
 
 def test_a_failing_look_does_not_stop_the_loop(loop, caplog):

@@ -272,10 +272,11 @@ def test_a_runner_that_does_not_listen_yet_is_asked_again_soon(service, monkeypa
     one.wait(lambda: one.events)
 
 
-def test_a_report_without_news_is_told_once(service):
+def test_a_report_without_news_is_told_once_and_leads_to_no_order(service):
     one = service("well")
     one.wait(lambda: one.all[0].asked >= 4)
     assert len(one.events) == 1
+    assert one.all[0].orders == []
 
 
 def test_a_report_that_the_state_has_lost_is_told_again(service):
@@ -283,12 +284,6 @@ def test_a_report_that_the_state_has_lost_is_told_again(service):
     one.wait(lambda: one.events)
     one.state = changed(one.state, reports={})
     one.wait(lambda: len(one.events) == 2)
-
-
-def test_a_runner_under_its_order_is_sent_none(service):
-    one = service("well")
-    one.wait(lambda: one.all[0].asked >= 3)
-    assert one.all[0].orders == []
 
 
 def test_a_new_start_is_ordered_with_the_cluster(service):

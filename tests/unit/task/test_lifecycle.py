@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exit_analysis import ExitClass, ExitReport, Verdict, analyse
+from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict, analyse
+from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.lifecycle import Ending, StaleOrder, step
 from dcos_tensorflow.task.lifecycle_events import (
     Condemned,
-    Finish,
     ForgetPeers,
     Lifecycle,
     OrderReceived,
@@ -99,12 +99,6 @@ def test_success_and_what_no_other_start_could_mend_end_the_task(code, keeps):
     assert (state.phase, finish.report.exit_code) == (Phase.EXITED, code)
 
 
-def test_a_port_that_is_taken_ends_the_task():
-    lines = ["UnknownError: Could not start gRPC server"]
-    (finish,) = play(*RUNNING, (2, ended(1, 1, lines=lines)))[1]
-    assert finish.report.exit_code == 75
-
-
 @pytest.mark.parametrize("code", [1, 3, 42, -9, -11])
 def test_without_hold_on_failure_every_end_is_the_end_of_the_task(code):
     state, (finish,) = play(*RUNNING, (2, ended(1, code)), keeps=False)
@@ -164,10 +158,6 @@ def test_a_stop_sends_sigterm_and_after_the_grace_sigkill():
     assert play(*events, (11, Tick()))[1] == ()
     (kill,) = play(*events, (12, Tick()))[1]
     assert kill.number == signal.SIGKILL
-
-
-def test_sigkill_is_sent_once():
-    assert play(*RUNNING, (2, StopAsked("x")), (12, Tick()), (13, Tick()))[1] == ()
 
 
 def test_a_second_stop_can_shorten_the_grace_and_not_lengthen_it():
@@ -460,7 +450,3 @@ def test_a_finished_task_does_nothing_more():
     state, _ = play(*RUNNING, (2, ended(1, 0)))
     for event in (Prepared(), Tick(), StopAsked("x"), stopped(1), Condemned(1, FROZEN)):
         assert step(state, event, 9) == (state, ())
-
-
-def test_the_end_of_the_task_is_told_once():
-    assert isinstance(play(*RUNNING, (2, ended(1, 0)))[1][0], Finish)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exit_analysis import ExitClass, Verdict, analyse, storage_failed
+from dcos_tensorflow.task.exit_analysis import Verdict, analyse, storage_failed
+from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.lifecycle import Ending, StaleOrder, step
 from dcos_tensorflow.task.lifecycle_events import (
     Condemned,
@@ -119,7 +120,6 @@ class World:
         self.feed(ProcessEnded(process, report, asked, self.now))
 
 
-@settings(max_examples=300)
 @given(HAPPENINGS, st.booleans(), st.booleans(), st.booleans(), st.booleans())
 def test_no_history_breaks_the_rules(happenings, gated, keeps, run, stores):
     world = World(Order(1, run, Cluster(1)), gated=gated, keeps=keeps, stores=stores)
@@ -127,7 +127,6 @@ def test_no_history_breaks_the_rules(happenings, gated, keeps, run, stores):
         world.happen(what, number)
 
 
-@settings(max_examples=200)
 @given(HAPPENINGS, st.booleans(), st.booleans(), st.booleans())
 def test_a_repeated_order_is_fulfilled_in_the_end(happenings, gated, run, stores):
     world = World(Order(1, True, Cluster(1)), gated=gated, keeps=True, stores=stores)
@@ -148,7 +147,6 @@ def test_a_repeated_order_is_fulfilled_in_the_end(happenings, gated, run, stores
     assert ended or state.order == wanted
 
 
-@settings(max_examples=200)
 @given(HAPPENINGS, st.booleans(), st.booleans(), st.booleans())
 def test_a_stop_ends_every_task_within_its_grace(happenings, gated, keeps, stores):
     world = World(Order(1, True, Cluster(1)), gated=gated, keeps=keeps, stores=stores)

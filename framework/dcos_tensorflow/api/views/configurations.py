@@ -15,6 +15,7 @@ from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.options.differences import differing
 
 
 def configuration_ids(state: ServiceState, stored: Mapping[str, ServiceSpec]) -> list[str]:
@@ -28,9 +29,18 @@ def target_id(state: ServiceState) -> list[str]:
     return [configuration_id(state.spec)]
 
 
-def target(state: ServiceState, options: Mapping[str, Any]) -> schemas.Configuration:
-    """Return the target configuration: the SDK's outline, our whole spec, the user's options."""
-    return {**_outline(state.spec), "options": codec.to_plain(options)}
+def target(
+    state: ServiceState, options: Mapping[str, Any], refused: Mapping[str, Any]
+) -> schemas.Configuration:
+    """Return the target configuration: the SDK's outline, our whole spec, the user's options.
+
+    Where newer ones were ``refused`` it says why, and in which options they differ.
+    """
+    found: schemas.Configuration = {**_outline(state.spec), "options": codec.to_plain(options)}
+    why = state.told.refused_configuration
+    if why:
+        found["refused"] = {"why": why, "in_force": differing(options, refused)}
+    return found
 
 
 def _outline(spec: ServiceSpec) -> schemas.Configuration:
@@ -51,6 +61,7 @@ def _outline(spec: ServiceSpec) -> schemas.Configuration:
 def configuration(
     state: ServiceState,
     options: Mapping[str, Any],
+    refused: Mapping[str, Any],
     stored: Mapping[str, ServiceSpec],
     wanted: str,
 ) -> schemas.Configuration:
@@ -63,7 +74,7 @@ def configuration(
     except ValueError:
         raise BadRequest(f"{wanted!r} is not the id of a configuration: not a UUID") from None
     if identifier == configuration_id(state.spec):
-        return target(state, options)
+        return target(state, options, refused)
     if identifier not in stored:
         raise ElementNotFound(wanted)
     return _outline(stored[identifier])

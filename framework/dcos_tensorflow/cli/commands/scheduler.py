@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dcos_tensorflow.cli.flags import OPTIONS_FILE, overrides_flag
-from dcos_tensorflow.cli.settings import SETTINGS, collect, setting_flags
+from dcos_tensorflow.cli.settings import SETTINGS, collect, setting_flags, with_cosmos_wish
 
 
 @click.command()
@@ -32,4 +32,5 @@ def scheduler(
     """
     from dcos_tensorflow.cli.serving.daemon import serve
 
-    return serve(options_file, overrides, collect(config, os.environ, settings))
+    flags = with_cosmos_wish(settings, os.environ)
+    return serve(options_file, overrides, collect(config, os.environ, flags))

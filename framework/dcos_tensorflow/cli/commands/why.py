@@ -19,6 +19,8 @@ def why(asked: Asked) -> int:
     if asked.as_json:
         show_json(found)
         return 0
+    if found["not_updated"]:
+        say(f"{service}: {found['not_updated']}")
     say(f"{service} is {found['phase']}: {found['why']}")
     if not found["registered"]:
         say("The scheduler is not registered with a Mesos master.")
@@ -32,4 +34,6 @@ def why(asked: Asked) -> int:
         if line not in seen:
             seen.add(line)
             say(f"  {line}")
+    for silent in found["silent_agents"]:
+        say(f"  {silent['told']}")
     return 0

@@ -15,15 +15,17 @@ from pathlib import Path
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.cluster import AgentConfig
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEGABYTE = 1024 * 1024
 #: Agents have the addresses 127.0.0.1 upwards.
 MAX_AGENTS = 250
+#: Ports that each agent of a cluster gets, from the first that no other one has.
+PORTS_PER_AGENT = 1000
+#: The first port of the cluster that ``local up`` starts, and of those that are one service's.
+FIRST_PORT = 31000
 _FIRST_OWN_PORT = 12000
-_LAST_OWN_PORT = 31000
 _LAST_PORT = 65535
 
 
@@ -42,6 +44,12 @@ class AgentWishes:
     def given(self) -> bool:
         """Say whether any flag was given."""
         return self != AgentWishes()
+
+    @property
+    def sized(self) -> frozenset[str]:
+        """Return the resources whose size was given."""
+        named = {"cpus": self.cpus, "mem": self.mem, "disk": self.disk, "gpus": self.gpus}
+        return frozenset(name for name, size in named.items() if size is not None)
 
 
 def machine(place: Path) -> Resources:
@@ -88,12 +96,12 @@ def ports_of(service: str) -> int:
     not offer the same ones, nor those of ``local up`` (31000 and above).
     """
     digest = hashlib.sha256(service.encode()).digest()
-    windows = (_LAST_OWN_PORT - _FIRST_OWN_PORT) // daemon.PORTS_PER_AGENT
-    return _FIRST_OWN_PORT + digest[0] % windows * daemon.PORTS_PER_AGENT
+    windows = (FIRST_PORT - _FIRST_OWN_PORT) // PORTS_PER_AGENT
+    return _FIRST_OWN_PORT + digest[0] % windows * PORTS_PER_AGENT
 
 
 def agents(
-    wishes: AgentWishes, place: Path, first_port: int = daemon.FIRST_PORT
+    wishes: AgentWishes, place: Path, first_port: int = FIRST_PORT
 ) -> tuple[AgentConfig, ...]:
     """Return the agents: what the flags say, else an even share of the machine each.
 
@@ -111,11 +119,7 @@ def agents(
         gpus=here.gpus // count,
     )
     attributes = parse_attributes(wishes.attributes)
-    width = (
-        daemon.PORTS_PER_AGENT
-        if count == 1
-        else min(daemon.PORTS_PER_AGENT, (_LAST_PORT - first_port) // count)
-    )
+    width = min(PORTS_PER_AGENT, (_LAST_PORT - first_port) // count)
     return tuple(
         AgentConfig(
             address=f"127.0.0.{number}",

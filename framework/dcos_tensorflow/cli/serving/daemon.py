@@ -7,6 +7,7 @@ nothing else: the tasks go on, and the next scheduler of the service takes them 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -18,27 +19,32 @@ from pathlib import Path
 from types import FrameType
 
 from dcos_tensorflow.cli.embedded import cluster as embedded
+from dcos_tensorflow.cli.embedded.cluster import Cluster
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.serving.own_log import log_to_standard_error
 from dcos_tensorflow.cli.serving.preparation import (
+    PreparedJob,
     prepare,
-    prepare_uninstall,
+    prepare_name,
     respecified,
     with_principal,
 )
-from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config, with_reachable_api
+from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config, with_guarded_api
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
+from dcos_tensorflow.cli.serving.wanted_service import (
+    WantedService,
+    of_package,
+    to_serve,
+    to_uninstall,
+)
 from dcos_tensorflow.cli.settings import Settings
-from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
-from dcos_tensorflow.options import Options, effective, load
-from dcos_tensorflow.options.images import with_images
-from dcos_tensorflow.package import variables
+from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, work_directory
+from dcos_tensorflow.local.daemon import PRINCIPAL
+from dcos_tensorflow.mesos.service_account import ServiceAccount
+from dcos_tensorflow.options import OptionsError
 
 log = logging.getLogger(__name__)
-
-#: Cosmos sets it, to any value, in the app of a service that is to be uninstalled (DC/OS SDK).
-UNINSTALL_VARIABLE = "SDK_UNINSTALL"
 
 _LOOK_SECONDS = 0.5
 
@@ -48,43 +54,43 @@ class _Ended(BaseException):
 
 
 def serve(options_file: Path | None, overrides: Sequence[str], settings: Settings) -> int:
-    """Serve the job until a signal comes; return the exit code. Raises CliError, OptionsError."""
-    options = read_options(options_file, overrides, settings, os.environ)
+    """Serve the job until a signal comes; return the exit code. Raises CliError, OptionsError.
+
+    Options that cannot be used end nothing of a service that exists: it goes on with those of
+    before, and says why in its plan ``deploy``. An uninstall does not read them.
+    """
+    wanted = read_options(options_file, overrides, settings, os.environ)
     given = Path(settings["work_dir"]) if settings["work_dir"] else None
     work = work_directory(given, os.environ)
-    directory = work.service(options.service.name)
+    directory = work.service(wanted.options.service.name)
     local = bool(settings["local"])
     with ExitStack() as stack:
-        stack.enter_context(log_to_standard_error(options.service.log_level))
+        stack.enter_context(log_to_standard_error(wanted.options.service.log_level))
         settings, cluster = _with_master(settings, work)
-        if UNINSTALL_VARIABLE in os.environ:
-            settings = settings.with_value("uninstall", True, f"the variable {UNINSTALL_VARIABLE}")
-        account = service_account(options, settings, os.environ, local=local)
+        wanted, account = _with_account(wanted, settings, local=local)
         settings = with_clusters_authority(settings, account, os.environ)
-        prepared = with_principal(
-            prepare_uninstall(options, directory)
-            if settings["uninstall"]
-            else prepare(options, directory, os.environ, local=local),
-            settings["principal"],
-            account,
+        prepared, problem = prepared_for(
+            wanted, directory, settings, account, os.environ, local=local
         )
         for note in prepared.notes:
             log.info("note: %s", note)
-        if not local:
-            settings = with_reachable_api(settings)
+        settings = with_guarded_api(settings, local=local)
         config = replace(
             scheduler_config(settings, directory, local=local), service_account=account
         )
-        ended = threading.Event()
+        if cluster is not None:
+            config = cluster.entered_by(config)
+        ended, folder = threading.Event(), cluster.directory if cluster is not None else None
         served = ServedJob(
             prepared,
             config,
             directory,
-            effective(options),
+            wanted.given,
+            problem=problem,
             local=local,
-            check_cluster=embedded.check_of(cluster, settings["master"]),
-            spec_of=lambda changed: respecified(
-                _of_package(changed, os.environ), directory, os.environ, prepared.spec, local=local
+            check_cluster=embedded.check_of(folder, settings["master"]),
+            spec_of=lambda changed, running: respecified(
+                of_package(changed, os.environ), directory, os.environ, running, local=local
             ),
         )
         try:
@@ -92,7 +98,7 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
                 stack.enter_context(served)
                 starting.clear()
                 log.info("the API listens on http://%s", served.scheduler.api_address)
-                return _serve(served, settings, ended, cluster)
+                return _serve(served, settings, ended, folder)
         except _Ended:
             log.info("ended before it became the leader")
             return 0
@@ -100,31 +106,47 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
 
 def read_options(
     file: Path | None, overrides: Sequence[str], settings: Settings, environ: Mapping[str, str]
-) -> Options:
-    """Return the options of the file, or of the OPTION__* variables that a package's app has."""
-    if file is None and settings["options"]:
-        file = Path(settings["options"])
-    if file is not None and variables.has_options(environ):
-        raise UsageError(
-            f"The options are in {file} and in {variables.PREFIX}* variables, and can be in one of"
-            " them only."
-        )
-    if file is None and not variables.has_options(environ):
-        raise UsageError(
-            "Which options? Name the file as an argument, as options in the --config file, or"
-            f" in DCOS_TENSORFLOW_OPTIONS, or give them in {variables.PREFIX}* variables."
-        )
-    options = load(variables.options_in(environ) if file is None else file, overrides=overrides)
-    return _of_package(options, environ)
+) -> WantedService:
+    """Return what to serve; for an uninstall by the name alone. Raises UsageError, OptionsError."""
+    read = to_uninstall if settings["uninstall"] else to_serve
+    return read(file, overrides, settings, environ)
 
 
-def _of_package(options: Options, environ: Mapping[str, str]) -> Options:
-    """Return the options with what a package's app says beside them."""
-    options = with_images(options, variables.images_in(environ))
-    return variables.with_group_role(options, environ)
+def prepared_for(
+    wanted: WantedService,
+    directory: ServiceDirectory,
+    settings: Settings,
+    account: ServiceAccount | None,
+    environ: Mapping[str, str],
+    *,
+    local: bool,
+) -> tuple[PreparedJob, OptionsError | CliError | None]:
+    """Return what to run, and why the options cannot be had; None when they can."""
+    named = prepare_name(wanted.options, directory)
+    principal = PRINCIPAL if local else settings["principal"]
+    if settings["uninstall"]:
+        with contextlib.suppress(UsageError):
+            named = with_principal(named, principal, account)
+    if settings["uninstall"] or wanted.problem is not None:
+        return named, wanted.problem
+    try:
+        found = prepare(wanted.options, directory, environ, local=local)
+        return with_principal(found, principal, account), None
+    except (UsageError, OptionsError) as problem:
+        return named, problem
 
 
-def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Path | None]:
+def _with_account(
+    wanted: WantedService, settings: Settings, *, local: bool
+) -> tuple[WantedService, ServiceAccount | None]:
+    """Return whom to log in as, and what to serve: the account may be wrong like any option."""
+    try:
+        return wanted, service_account(wanted.options, settings, os.environ, local=local)
+    except UsageError as problem:
+        return replace(wanted, problem=wanted.problem or problem), None
+
+
+def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Cluster | None]:
     if settings["local"]:
         status = embedded.running(work.local)
         if status is None:
@@ -132,7 +154,8 @@ def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Pat
                 f"{settings.origin('local')}: no embedded cluster runs in {work.local}; start one"
                 " with dcos-tensorflow local up."
             )
-        return settings.with_default("master", status.master), work.local
+        cluster = Cluster.at(work.local, status, own=False)
+        return settings.with_default("master", cluster.master), cluster
     if not settings["master"]:
         raise UsageError(
             "Which cluster? Name its masters with --master (DCOS_TENSORFLOW_MASTER, master in the"

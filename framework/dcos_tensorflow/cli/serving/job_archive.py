@@ -10,11 +10,12 @@ import os
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from lzma import LZMAError
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.local.machine import tar_archives
 
 #: What the Mesos fetcher unpacks by itself (Mesos docs, "Fetcher").
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
@@ -44,6 +45,8 @@ LEFT_OUT = frozenset(
 #: More than this is data, which every task would fetch and unpack again.
 MAX_BYTES = 1_000_000_000
 
+_BROKEN = (tarfile.TarError, zlib.error, LZMAError)
+
 #: Zip files begin in 1980; a fixed time keeps the bytes the same.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -53,21 +56,22 @@ def is_archive(path: Path) -> bool:
     return path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
-def pack(source: Path, target: Path) -> Path:
+def pack(source: Path, target: Path, *, apart: Path | None = None) -> Path:
     """Return the archive to fetch: ``source`` itself when it is one, else ``target``, a new zip.
 
-    A folder's content and a single file stand at the top of the zip. Raises UsageError when there
-    is nothing to pack, CliError when it cannot be read or written.
+    A folder's content and a single file stand at the top of the zip; of a folder all but ``apart``,
+    where our own files lie. Raises UsageError when there is nothing to pack, CliError when it
+    cannot be read or written.
     """
+    apart = apart.resolve() if apart is not None else None
     if not source.exists():
         raise UsageError(f"service.job_url: there is no file or folder {source}.")
     try:
         if source.is_file() and is_archive(source):
             _check_archive(source)
             return source
-        files = sorted(_files(source)) if source.is_dir() else [(source.name, source)]
-        _check(files, source)
-        _write(files, target)
+        found = _files(source, apart) if source.is_dir() else [(source.name, source)]
+        _write(_checked(found, source), target)
     except OSError as error:
         raise CliError(
             f"service.job_url: {error.filename or source} cannot be packed: {error.strerror}."
@@ -86,43 +90,54 @@ def unpack(source: Path, target: Path) -> None:
             with zipfile.ZipFile(source) as archive:
                 archive.extractall(target)
         else:
-            with tarfile.open(source) as archive:
-                archive.extractall(target, filter="data")
+            tar_archives.unpack(source, str(target), "data")
     except (zipfile.BadZipFile, tarfile.ReadError) as error:
         kind = "zip file" if is_zip else "tar archive"
         raise UsageError(
             f"service.job_url: {source} is not a {kind} that can be read, whatever its name says."
         ) from error
-    # RuntimeError: a zip that asks for a password. NotImplementedError: an unknown compression.
-    except (OSError, EOFError, RuntimeError, tarfile.TarError, zlib.error, LZMAError) as error:
+    # RuntimeError: a zip that asks for a password, or (NotImplementedError) an unknown compression.
+    # KeyError: a link to what the archive does not hold.
+    except (OSError, EOFError, RuntimeError, KeyError, *_BROKEN) as error:
         raise UsageError(f"service.job_url: {source} cannot be unpacked: {error}.") from error
 
 
-def _files(root: Path) -> Iterator[tuple[str, Path]]:
-    for folder, folders, names in os.walk(root, followlinks=False):
-        here = Path(folder)
-        folders[:] = sorted(
-            name
-            for name in folders
-            if name not in LEFT_OUT and not (here / name / "pyvenv.cfg").exists()
-        )
-        for name in names:
-            path = here / name
+def _files(root: Path, apart: Path | None) -> Iterator[tuple[str, Path]]:
+    """Give every file of the job, with its name in the archive, through links to folders, too.
+
+    A link to a folder that it lies in is not followed: that would never end. Raises OSError for
+    what cannot be read: a job that lacks it would be another job.
+    """
+    below = [(root, "", frozenset({root.resolve()}))]
+    while below:
+        folder, prefix, above = below.pop()
+        for name in os.listdir(folder):
+            path = folder / name
+            if path.is_dir():
+                real = path.resolve()
+                left_out = name in LEFT_OUT or os.path.exists(path / "pyvenv.cfg")
+                if not left_out and real != apart and real not in above:
+                    below.append((path, f"{prefix}{name}/", above | {real}))
             # Sockets and pipes cannot be packed, and a broken link is not part of any program.
-            if path.is_file() and not name.endswith((".pyc", ".pyo")):
-                yield path.relative_to(root).as_posix(), path
+            elif path.is_file() and not name.endswith((".pyc", ".pyo")):
+                yield prefix + name, path
 
 
-def _check(files: list[tuple[str, Path]], source: Path) -> None:
+def _checked(found: Iterable[tuple[str, Path]], source: Path) -> list[tuple[str, Path]]:
+    """Return the files in order. Raises UsageError for none, and for more than a job can be."""
+    files, total, largest = [], 0, (0, "")
+    for name, path in found:
+        size = path.stat().st_size
+        files.append((name, path))
+        total, largest = total + size, max(largest, (size, name))
+        if total > MAX_BYTES:
+            raise UsageError(
+                f"service.job_url: {source} holds more than {MAX_BYTES / 1e9:g} GB, and every task"
+                f" would fetch all of it (a large file is {largest[1]}); keep data out of it."
+            )
     if not files:
         raise UsageError(f"service.job_url: there is no file in {source}.")
-    size = sum(path.stat().st_size for _, path in files)
-    if size > MAX_BYTES:
-        largest = max(files, key=lambda item: item[1].stat().st_size)[0]
-        raise UsageError(
-            f"service.job_url: {source} holds {size / 1e9:.1f} GB, and every task would fetch all"
-            f" of it (the largest file is {largest}); keep data out of it, 1 GB is the most."
-        )
+    return sorted(files)
 
 
 def _check_archive(source: Path) -> None:

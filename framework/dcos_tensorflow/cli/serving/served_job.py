@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.api.access import is_loopback
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.metrics import Metrics
 from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
@@ -24,6 +23,7 @@ from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.services.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.cli.serving.preparation import PreparedJob
+from dcos_tensorflow.cli.serving.wanted_service import one_sentence
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
@@ -34,9 +34,15 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
 from dcos_tensorflow.mesos.address import parse_masters
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
-from dcos_tensorflow.options import Options, effective, load
+from dcos_tensorflow.options import Options, OptionsError
+from dcos_tensorflow.scheduler.beginning import NothingInForce
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
-from dcos_tensorflow.scheduler.scheduler import EXIT_API, Scheduler, SchedulerError
+from dcos_tensorflow.scheduler.scheduler import (
+    EXIT_API,
+    EXIT_INITIALIZATION,
+    Scheduler,
+    SchedulerError,
+)
 from dcos_tensorflow.scheduler.task_files import TaskFiles
 
 log = logging.getLogger(__name__)
@@ -53,40 +59,28 @@ _FIRST_SECONDS = 3.0
 class SchedulerSource:
     """The scheduler as the API sees it (``api.source.StateSource``), with the options it runs."""
 
-    def __init__(self, scheduler: Scheduler, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
         self.state = scheduler.state
         self.leader = scheduler.leader
         self.submit = scheduler.submit
+        self.configuration = scheduler.options
+        self.refused_options = scheduler.refused_options
         self.configurations = scheduler.configurations
+        self.change_configuration = scheduler.change_configuration
         self.artifact = scheduler.artifact
         self.read_file = TaskFiles(lambda: scheduler.files, self._framework_id).read
         self._scheduler = scheduler
-        self._configuration = configuration
-        #: What was asked for since, by configuration id; one of them may be the target now.
-        self._changed: dict[str, Mapping[str, Any]] = {}
-
-    def configuration(self) -> Mapping[str, Any]:
-        """Return the options of the target, secrets hidden."""
-        state = self.state()
-        if state is None or not self._changed:
-            return self._configuration
-        return self._changed.get(configuration_id(state.spec), self._configuration)
-
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
-        """Return what the service would be with these options. Raises OptionsError."""
-        spec = self._scheduler.change_configuration(options)
-        self._changed[configuration_id(spec)] = effective(load(options))
-        return spec
 
     def _framework_id(self) -> str:
-        state = self.state()
+        state = self._scheduler.state()
         return state.framework_id if state is not None else ""
 
 
 class ServedJob:
     """A scheduler of this process, with its API. A context manager: leaving it ends the scheduler.
 
-    Entering may wait for the leadership; it raises CliError when the scheduler cannot start.
+    Entering may wait for the leadership; it raises CliError when the scheduler cannot start, and
+    ``problem``, why the options cannot be had, where there are none of before to go on with.
     ``spec_of`` makes a ServiceSpec of changed options (``preparation.respecified``).
     ``check_cluster`` raises CliError when the embedded cluster is gone.
     """
@@ -99,28 +93,34 @@ class ServedJob:
         configuration: Mapping[str, Any],
         *,
         local: bool,
+        problem: OptionsError | CliError | None = None,
         check_cluster: Callable[[], None] = lambda: None,
-        spec_of: Callable[[Options], ServiceSpec] | None = None,
+        spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
     ) -> None:
         self._local = local
         self._check_cluster = check_cluster
         self.directory = directory
         self.config = config
         self.spec = prepared.spec
-        self._configuration = configuration
+        self._problem = problem
         self._metrics = Metrics()
         self.scheduler = Scheduler(
             prepared.spec,
             config,
+            refused=one_sentence(problem) if problem is not None else "",
             job=prepared.archive,
             serve_api=self._serve_api,
             spec_of=spec_of,
+            given=configuration,
         )
         self.scheduler.watch(self._metrics.observe)
 
     def __enter__(self) -> ServedJob:
         try:
             self.scheduler.start()
+        except NothingInForce as error:
+            wrong = self._problem or CliError(sentence(str(error)), EXIT_INITIALIZATION)
+            raise wrong from error
         except SchedulerError as error:
             raise CliError(sentence(str(error)), error.exit_code) from error
         except ServerNotStarted as error:
@@ -192,7 +192,7 @@ class ServedJob:
         snapshot = self.snapshot()
         if (snapshot.verdict or {}).get("outcome") == Outcome.SUCCEEDED:
             snapshot = ending.with_last_words(snapshot, self._tail)
-        places = ending.places(self.spec, self.directory, cluster, snapshot)
+        places = ending.places(self._spec_in_force(), self.directory, cluster, snapshot)
         document = ending.document(snapshot, places)
         ending.keep(self.directory, document)
         return document
@@ -226,6 +226,10 @@ class ServedJob:
             left = ", ".join(f"{r.task} on {r.hostname}" for r in kept)
             log.warning("volumes are left behind, for their agents do not answer: %s", left)
 
+    def _spec_in_force(self) -> ServiceSpec:
+        state = self.scheduler.state()
+        return self.spec if state is None else state.spec
+
     def _tail(self, agent_id: str, task_id: str, file: str) -> list[str]:
         state, files = self.scheduler.state(), self.scheduler.files
         if state is None or files is None:
@@ -233,7 +237,7 @@ class ServedJob:
         return files.tail(agent_id, state.framework_id, task_id, file, lines=400)
 
     def _serve_api(self, scheduler: Scheduler) -> ApiServer:
-        source = SchedulerSource(scheduler, self._configuration)
+        source = SchedulerSource(scheduler)
         app = create_app(source, token=self.config.api_token, metrics=self._metrics)
         return ApiServer(app, self.config.api_host, self.config.api_port)
 
@@ -294,16 +298,18 @@ def state_of(settings: Settings, directory: ServiceDirectory) -> str:
     return directory.state_url
 
 
-def with_reachable_api(settings: Settings) -> Settings:
-    """Return the settings with an API that agents elsewhere reach and that asks for a token.
+def with_guarded_api(settings: Settings, *, local: bool) -> Settings:
+    """Return the settings with an API that asks for a token, and that agents elsewhere reach.
 
-    Nothing is changed when the API's address was given: that is the operator's choice.
+    Without a token anybody on this machine could give the job other code to run. A token that is
+    made here lies in the registration, which is this user's alone. The API's address and
+    ``api_open`` are the operator's choice.
     """
-    if settings.given("api_host") or settings["artifacts"] == ArtifactDelivery.FILE:
-        return settings
-    address = reachable_address(settings["master"])
-    settings = settings.with_value("api_host", address, "this machine's address")
-    if settings.secret("api_token") or settings["api_open"] or is_loopback(address):
+    elsewhere = not local and settings["artifacts"] != ArtifactDelivery.FILE
+    if elsewhere and not settings.given("api_host"):
+        address = reachable_address(settings["master"])
+        settings = settings.with_value("api_host", address, "this machine's address")
+    if settings.secret("api_token") or settings["api_open"]:
         return settings
     return settings.with_value("api_token", secrets.token_urlsafe(24), "a token of this process")
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 FRAMEWORK_ID = "FrameworkID"
 CONFIG_TARGET = "ConfigTarget"
 CONFIGURATIONS = "Configurations"
+#: The options that configurations were made of: for people, the core does not read them.
+OPTIONS = "Options"
 CONTROLS = "Plans"
 TASKS = "Tasks"
 RESERVATIONS = "Reservations"
@@ -23,6 +25,11 @@ TOKEN_KEY = "Properties/token-key"
 def configuration(identifier: str) -> str:
     """Return where a configuration is."""
     return f"{CONFIGURATIONS}/{identifier}"
+
+
+def options(identifier: str) -> str:
+    """Return where the options are that a configuration was made of."""
+    return f"{OPTIONS}/{identifier}"
 
 
 def task_info(name: str) -> str:

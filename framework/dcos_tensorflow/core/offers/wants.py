@@ -222,11 +222,12 @@ def _wanted_again(gang: GangDraft) -> tuple[str, ...]:
     if job.phase is not JobPhase.RUNNING or not absent:
         return ()
     grows = gang.now - job.phase_since >= gang.spec.gang.grow_seconds
-    held = joining if controls.holds(UPDATE) else ()
     return tuple(
         name
         for name in (absent if grows else joining)
-        if name not in held and not controls.forced(name) and not _may_still_run(gang, name)
+        if not controls.holds(UPDATE, str(split_task_name(name)[0]))
+        and not controls.forced(name)
+        and not _may_still_run(gang, name)
     )
 
 

@@ -35,7 +35,7 @@ from dcos_tensorflow.core.operator.rulings import (
     unchanged,
 )
 from dcos_tensorflow.core.plans.elements import Phase, Plan, Status, Step
-from dcos_tensorflow.core.plans.plan import plans, shows_update
+from dcos_tensorflow.core.plans.plan import shows_update, work
 from dcos_tensorflow.core.recovery import update_order
 from dcos_tensorflow.core.recovery.gang_queries import has_container
 from dcos_tensorflow.core.recovery.membership import can_do_without
@@ -65,14 +65,16 @@ class _Target:
     phase: Phase | None
     steps: tuple[tuple[Phase, Step], ...]
     step: str
+    #: The plan that its pauses are those of.
+    pauses: str
 
     @property
     def key(self) -> str:
         """Return what stands for it in ``Controls.paused``."""
         # There is one restart at a time: its phase is the plan.
         if self.phase is None or self.plan.name == RECOVERY:
-            return self.plan.name
-        return f"{self.plan.name}/{self.phase.name}"
+            return self.pauses
+        return f"{self.pauses}/{self.phase.name}"
 
     @property
     def title(self) -> str:
@@ -92,7 +94,7 @@ class _Target:
 
 
 def _target(view: GangView, command: PlanCommand) -> _Target | None:
-    known = plans(view)
+    known = work(view)
     name = command.plan
     if name == DEPLOY and shows_update(view):
         # Users of the SDK's command line steer an update as the deploy plan: it shows the update.
@@ -109,7 +111,11 @@ def _target(view: GangView, command: PlanCommand) -> _Target | None:
     )
     if (command.phase and not phases) or (command.step and not steps):
         return None
-    return _Target(plan, phases[0] if command.phase else None, steps, command.step)
+    # What is left to deploy of a gang that was deployed are members to join, as in an update.
+    pauses = (
+        UPDATE if name == DEPLOY and command.phase in GANG_ROLES and view.job.deployed else name
+    )
+    return _Target(plan, phases[0] if command.phase else None, steps, command.step, pauses)
 
 
 def _rule_plan(view: GangView, command: PlanCommand) -> Ruling:

@@ -2,7 +2,8 @@
 
 ``recovery`` has a phase while members are stopped and started again, whatever the cause, with a
 step for each that restarts. ``update`` exists while tasks run with other options than the target's,
-or while its pause keeps members from joining; until then, and afterwards, there is none.
+and while members that the options have added are not in the gang yet; until then, and afterwards,
+there is none.
 """
 
 from __future__ import annotations
@@ -64,22 +65,19 @@ def is_updating(view: GangView) -> bool:
 
 
 def _membership_waits(view: GangView) -> bool:
-    """Say whether members would join or leave, were the update not paused.
+    """Say whether members are to join; or to leave, were the update not paused.
 
-    Then there is a plan to resume, even where every task runs with the target's options.
+    Then there is a plan to look at and to pause or resume, even where every task runs with the
+    target's options.
     """
     if view.epoch is None or view.job.verdict is not None:
         return False
-    wanted = {*view.roster.names, *view.job.membership.joining}
-    return view.controls.holds(UPDATE) and wanted != set(view.epoch.addresses)
-
-
-def _joins_later(view: GangView, role: RoleSpec, name: str) -> bool:
-    """Say whether a member was added to the options that the paused update keeps from joining."""
-    if view.epoch is None or role.role not in GANG_ROLES or not view.controls.holds(UPDATE):
-        return False
-    done_without = set(view.job.membership.absent) - set(view.job.membership.joining)
-    return name not in view.epoch.addresses and name not in done_without
+    known = view.epoch.addresses
+    joining = (*view.roster.names, *view.job.membership.joining)
+    if any(name not in known and not view.controls.forced(name) for name in joining):
+        return True
+    wanted = {*joining}
+    return view.controls.holds(UPDATE) and any(name not in wanted for name in known)
 
 
 def update_plan(view: GangView, plan: str = UPDATE) -> Plan:
@@ -111,10 +109,8 @@ def _updating(
     view: GangView, role: RoleSpec, name: str, outdated: frozenset[str], waits: bool
 ) -> Standing:
     if name not in outdated:
-        if name in view.job.restart.members:
+        if name in view.job.restart.members and name not in view.job.membership.absent:
             return on_its_way(view, name)
-        if _joins_later(view, role, name):
-            return Status.WAITING, "the update is paused: it joins when that is resumed"
         return deployed_standing(view, name)
     record = view.tasks[name]
     if step_key(UPDATE, str(role.role), step_name(name)) in view.controls.completed:

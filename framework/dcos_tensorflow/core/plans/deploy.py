@@ -6,7 +6,7 @@ steps in it and never hold it up, nor the gang.
 
 from __future__ import annotations
 
-from dcos_tensorflow.core.model.controls import DEPLOY, step_name
+from dcos_tensorflow.core.model.controls import DEPLOY, UPDATE, step_name
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
@@ -111,6 +111,8 @@ def _held_by(view: GangView, name: str) -> str | None:
         return None
     if controls.holds(DEPLOY):
         return f"the plan {DEPLOY}"
+    if role not in _GANG and job.deployed and controls.holds(UPDATE, role):
+        return "the update"
     roles = sorted(_GANG) if role in _GANG else [role]
     # A gang is placed as a whole: one paused phase holds all of it.
     paused = [other for other in roles if controls.holds(DEPLOY, other)]
@@ -144,7 +146,11 @@ def _member(view: GangView, name: str) -> Standing:
 
 def _deployed_member(view: GangView, name: str, record: TaskRecord | None) -> Standing:
     goes_on = not view.job.is_over
-    if goes_on and name in view.job.membership.absent:
+    absent = name in view.job.membership.absent
+    role = str(split_task_name(name)[0])
+    if goes_on and (absent or record is None) and view.controls.holds(UPDATE, role):
+        return Status.WAITING, "the update is paused: it joins when that is resumed"
+    if goes_on and absent:
         return _absent(view, name)
     if goes_on and record is None:
         # It was added to the options later.

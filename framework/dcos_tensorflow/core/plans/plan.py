@@ -9,18 +9,29 @@ an operator holds back or forces is kept in ``Controls``; ``core.operator.plan_c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dcos_tensorflow.core.model.controls import DECOMMISSION, DEPLOY, RECOVERY, UPDATE
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.plans import deploy
 from dcos_tensorflow.core.plans.changes import is_updating, recovery_plan, update_plan
-from dcos_tensorflow.core.plans.elements import Plan
+from dcos_tensorflow.core.plans.elements import Plan, Status
 from dcos_tensorflow.core.plans.removal import decommission_plan, uninstall_plan, unwanted
 
 
 def plans(view: GangView) -> Mapping[str, Plan]:
     """Return every plan of the service by name, in the order in which they are listed."""
-    found = {DEPLOY: deploy_plan(view), RECOVERY: recovery_plan(view)}
+    found = dict(work(view))
+    found[DEPLOY] = deploy_plan(view)
+    return found
+
+
+def work(view: GangView) -> Mapping[str, Plan]:
+    """Return every plan as far as there is something to do, or was: what verbs act upon.
+
+    An update that was refused is no work.
+    """
+    found = {DEPLOY: _deploy_work(view), RECOVERY: recovery_plan(view)}
     if view.service.uninstall.asked:
         return found
     if is_updating(view):
@@ -34,13 +45,19 @@ def deploy_plan(view: GangView) -> Plan:
     """Return the plan ``deploy``: the first deployment, an update under way, or an uninstall.
 
     An update takes the deployment's place once that is complete, as in the SDK: its clients'
-    ``update status`` shows ``deploy``.
+    ``update status`` shows ``deploy``. So does an update that was refused: the plan has errors
+    until options are asked for that can be had.
     """
+    plan, refused = _deploy_work(view), view.service.told.why_not_updated
+    if not refused or view.service.uninstall.asked:
+        return plan
+    return replace(plan, status=Status.ERROR, errors=(refused, *plan.errors))
+
+
+def _deploy_work(view: GangView) -> Plan:
     if view.service.uninstall.asked:
         return uninstall_plan(view)
-    if shows_update(view):
-        return update_plan(view, DEPLOY)
-    return deploy.deploy_plan(view)
+    return update_plan(view, DEPLOY) if shows_update(view) else deploy.deploy_plan(view)
 
 
 def shows_update(view: GangView) -> bool:

@@ -58,6 +58,10 @@ UNCHARGED_REASONS = frozenset(
 OUT_OF_MEMORY_REASON = "REASON_CONTAINER_LIMITATION_MEMORY"
 #: A launch of this end never ran, and its agent is there as before.
 INVALID_OFFERS_REASON = "REASON_INVALID_OFFERS"
+#: A TaskInfo that Mesos does not take (its master's validation).
+INVALID_TASK_REASON = "REASON_TASK_INVALID"
+#: In Mesos' words about resources that are not, or no more, in the offer (recorded).
+_SHORT = "more than available"
 
 #: A failure that another choice of ports mends.
 PORT_TAKEN = "port taken"
@@ -113,15 +117,25 @@ def cause_of(record: TaskRecord) -> Cause:
     if record.reason in UNCHARGED_REASONS or record.state is TaskState.KILLED:
         return Cause("interrupted", charged=False)
     if record.state is TaskState.LOST:
-        # Mesos found the launch itself wrong (TASK_ERROR): the same launch would be refused again.
+        # Mesos found the launch itself wrong (TASK_ERROR).
         wrong = record.reason.startswith("REASON_TASK_") or record.reason.startswith(
             "REASON_RESOURC"
         )
-        return Cause("launch refused" if wrong else "lost", charged=wrong, agents_fault=not wrong)
+        return Cause(
+            "launch refused" if wrong else "lost",
+            charged=wrong,
+            permanent=_never_launched(record),
+            agents_fault=not wrong,
+        )
     if _SIGNAL.search(record.message):
         # The runner itself was killed; a job cannot do that to it by an error of its own.
         return Cause("interrupted", charged=False, agents_fault=True)
     return _cause_of_process("", exit_code(record.message))
+
+
+def _never_launched(record: TaskRecord) -> bool:
+    """Say whether Mesos would refuse the same launch again: what was short may be there then."""
+    return record.reason == INVALID_TASK_REASON and _SHORT not in record.message
 
 
 def cause_of_start(record: TaskRecord) -> Cause:

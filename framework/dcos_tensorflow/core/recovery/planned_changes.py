@@ -13,7 +13,9 @@ from dataclasses import replace
 
 from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.model.controls import UPDATE
 from dcos_tensorflow.core.model.job import STOPPED_PHASES, JobPhase, Membership, Update
+from dcos_tensorflow.core.model.spec import split_task_name
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery import avoidance, restarts, update_order
 from dcos_tensorflow.core.recovery.gang_queries import contained, listed, paused, restart_set_of
@@ -106,8 +108,6 @@ def _change_members(gang: GangDraft) -> None:
     epoch, roster = gang.epoch, gang.roster
     if epoch is None or epoch.names == roster.members:
         return
-    if gang.view.controls.holds("update"):
-        return
     added = tuple(n for n in roster.names if n not in epoch.names)
     removed = [n for n in epoch.addresses if n not in roster]
     if added:
@@ -115,7 +115,8 @@ def _change_members(gang: GangDraft) -> None:
         known = gang.job.membership
         gang.set_membership(Membership(_with(known.absent, added), _with(known.joining, added)))
         gang.say(f"{listed(added)} join when there is room")
-    if not removed:
+    controls = gang.view.controls
+    if not removed or any(controls.holds(UPDATE, str(split_task_name(n)[0])) for n in removed):
         return
     before = epoch.addresses
     after = {n: before[n] for n in roster.names if n in before}
@@ -124,8 +125,9 @@ def _change_members(gang: GangDraft) -> None:
     if chosen:
         restarts.stop(gang, chosen, what, planned=True)
     else:
-        restarts.renew_epoch(gang)
+        renewed = restarts.renew_epoch(gang)
         gang.say(what)
+        gang.explain(restarts.all_run(len(renewed.addresses)))
 
 
 def _pause_or_resume(gang: GangDraft) -> None:

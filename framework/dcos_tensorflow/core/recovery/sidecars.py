@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.model.controls import DECOMMISSION, DEPLOY
+from dcos_tensorflow.core.model.controls import DECOMMISSION, DEPLOY, UPDATE
 from dcos_tensorflow.core.model.job import ENDED_PHASES, Update
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES
@@ -140,12 +140,13 @@ def due_names(gang: GangDraft) -> tuple[str, ...]:
 
 
 def _is_due(gang: GangDraft, name: str) -> bool:
-    view = gang.view
-    if view.controls.holds(DEPLOY, name.rpartition("-")[0]) or view.controls.forced(name):
+    view, role = gang.view, name.rpartition("-")[0]
+    if view.controls.holds(DEPLOY, role) or view.controls.forced(name):
         return False
     record = view.tasks.get(name)
     if record is None:
-        return True
+        # Added to the options while the job runs, it is a part of the update.
+        return not (view.job.deployed and view.controls.holds(UPDATE, role))
     if record.state is TaskState.UNREACHABLE:
         return gang.now >= record.changed_at + view.spec.replace_after_seconds
     if not record.terminal or record.state is TaskState.FINISHED:

@@ -1,10 +1,8 @@
 """A Mesos agent: its life, its registration, and what the master says to it.
 
 Called by ``cluster``, which brings it messages and carries its effects: messages to the master,
-processes to start, to tell, to destroy. Its tasks are kept by ``containerizer``. An agent keeps its
-containers and unacknowledged updates when it crashes (Mesos: the checkpoint in its work directory);
-``crash`` and ``restart`` are for whoever orders faults (tests). Pure, as ``master`` is: no I/O, no
-clock.
+processes to start, to tell, to destroy. Its tasks are kept by ``containerizer``. How it dies and
+comes back is for whoever orders faults (tests). Pure, as ``master`` is: no I/O, no clock.
 """
 
 from __future__ import annotations
@@ -46,11 +44,11 @@ class Agent:
         self.total: tuple[Json, ...] | None = None
         self._new_uuid = new_uuid
         self._effects: list[object] = []
-        self._updates = UpdateStreams(timing, self._emit)
+        self.updates = UpdateStreams(timing, self._emit)
         self.containerizer = Containerizer(
             identity,
             timing,
-            self._updates,
+            self.updates,
             self._emit,
             machine_environment=machine_environment,
             gpus=gpus,
@@ -59,7 +57,7 @@ class Agent:
         self._next_registration = now
         self._last_ping = now
         #: It left in order: whoever starts it again starts a new agent.
-        self._left = False
+        self.left = False
 
     # -- effects and time ----------------------------------------------------------------------
 
@@ -71,7 +69,8 @@ class Agent:
     def _emit(self, effect: object) -> None:
         self._effects.append(effect)
 
-    def _send(self, message: object) -> None:
+    def send(self, message: object) -> None:
+        """Have a message carried to the master."""
         self._emit(messages.ToMaster(message))
 
     def deadline(self) -> float:
@@ -80,7 +79,7 @@ class Agent:
             return float("inf")
         if not self.registered:
             return self._next_registration
-        return min(self._last_ping + self.timing.agent_timeout, self._updates.deadline())
+        return min(self._last_ping + self.timing.agent_timeout, self.updates.deadline())
 
     def tick(self, now: float) -> None:
         """Register, notice a silent master, send updates again."""
@@ -91,63 +90,25 @@ class Agent:
         if not self.registered:
             if now >= self._next_registration:
                 self._next_registration = now + self.timing.agent_registration
-                self._send(self._registration())
+                self.send(self._registration())
             return
-        self._updates.tick(now)
+        self.updates.tick(now)
 
     # -- life ----------------------------------------------------------------------------------
 
-    def crash(self) -> None:
-        """Stop as SIGKILL would: executors of frameworks without checkpointing die with it."""
-        self.running = False
-        self.registered = False
-        self._updates.pause()
-        self.containerizer.lose_unrecoverable()
-
-    def lose_power(self) -> None:
-        """Stop with the whole machine; ``cluster`` ends the processes on it."""
-        self.running = False
-        self.registered = False
-        self._updates.pause()
-
-    def restart(self, now: float) -> None:
-        """Start again with the same work directory; as a new agent when it had left in order."""
-        if self._left:
-            self._become_new()
-        self.running = True
-        self.started_at = now
-        self.master_changed(now)
-
-    def shut_down(self, now: float) -> None:
-        """Leave in order (SIGUSR1 in Mesos): unregister, end every task without updates."""
-        if self.registered:
-            self._send(messages.UnregisterAgent())
-        self._end(now)
-
-    def _end(self, now: float) -> None:
+    def leave(self, now: float) -> None:
+        """End for good, and every task without updates."""
         self.containerizer.kill_all(now)
-        self._updates.forget()
-        self._left = True
+        self.updates.forget()
+        self.left = True
         self.running = False
         self.registered = False
-        self._updates.pause()
-
-    def forget(self, now: float) -> None:
-        """Become a new agent on the same machine: new id, no containers (an empty work dir)."""
-        self._become_new()
-        self.restart(now)
-
-    def _become_new(self) -> None:
-        self.containerizer.lose_all()
-        self.agent_id = None
-        self.total = None
-        self._updates.forget()
-        self._left = False
+        self.updates.pause()
 
     def master_changed(self, now: float) -> None:
         """Note that another master leads: register with it."""
         self.registered = False
-        self._updates.pause()
+        self.updates.pause()
         self._next_registration = now
         self._last_ping = now
 
@@ -155,14 +116,14 @@ class Agent:
         tasks = []
         held = self.containerizer
         for container in held.containers.values():
-            open_stream = self._updates.has(container.framework_id, container.task_id)
+            open_stream = self.updates.has(container.framework_id, container.task_id)
             if container.silent or (container.terminal and not open_stream):
                 continue
             entry: Json = {
                 "framework_id": container.framework_id,
                 "info": container.task,
                 "state": container.state,
-                "status": self._updates.last_sent(container.framework_id, container.task_id),
+                "status": self.updates.last_sent(container.framework_id, container.task_id),
             }
             if container.parent is not None and container.parent in held.groups:
                 entry["executor"] = held.groups[container.parent]
@@ -187,7 +148,7 @@ class Agent:
             self._registered(message, now)
         elif isinstance(message, messages.Ping):
             self._last_ping = now
-            self._send(messages.Pong())
+            self.send(messages.Pong())
         elif isinstance(message, messages.RunTasks):
             assert self.agent_id is not None, "the master runs tasks on registered agents only"
             self.containerizer.run(message, self.agent_id, now)
@@ -198,23 +159,23 @@ class Agent:
         elif isinstance(message, messages.ApplyOperation):
             self._apply(message, now)
         elif isinstance(message, messages.AcknowledgeOperation):
-            self._updates.acknowledge_operation(message.uuid)
+            self.updates.acknowledge_operation(message.uuid)
         elif isinstance(message, messages.ShutdownExecutor):
             self.containerizer.shut_down_executor(message, now)
         elif isinstance(message, messages.ShutdownFramework):
             self.containerizer.shut_down_framework(message.framework_id, now)
         elif isinstance(message, messages.ShutdownAgent):
-            self._end(now)
+            self.leave(now)
 
     def _registered(self, message: messages.AgentRegistered, now: float) -> None:
         self.agent_id = message.agent_id
         self.registered = True
         self._last_ping = now
-        self._updates.resume(now)
+        self.updates.resume(now)
 
     def _acknowledged(self, message: messages.AcknowledgeUpdate, now: float) -> None:
         framework_id, task_id = message.framework_id, message.task_id
-        self._updates.acknowledge(framework_id, task_id, message.uuid, now)
+        self.updates.acknowledge(framework_id, task_id, message.uuid, now)
         self.containerizer.acknowledged(framework_id, task_id)
 
     def executor_message(self, message: object, now: float) -> None:
@@ -237,4 +198,4 @@ class Agent:
             "uuid": {"value": uid},
             "agent_id": {"value": self.agent_id},
         }
-        self._updates.put_operation(message.framework_id, status, now)
+        self.updates.put_operation(message.framework_id, status, now)

@@ -6,7 +6,7 @@ Given to ``cluster`` and ``daemon``; pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ Json = dict[str, Any]
 
 #: The role that everything of the agent for apps is reserved for: as on DC/OS' public agents.
 APPS_ROLE = "slave_public"
+#: How many ended tasks of apps stay: the sandbox of a package's scheduler has 222 MB.
+_KEPT_APPS = 5
 #: And the attribute by which those are known.
 APPS_ATTRIBUTE = "public_ip"
 
@@ -24,9 +26,7 @@ APPS_ATTRIBUTE = "public_ip"
 class AgentConfig:
     """One agent. ``mem`` and ``disk`` are megabytes, ``ports`` first and last, inclusive.
 
-    ``network_namespace`` is the path of one that has ``address`` (``/run/netns/...``): the agent
-    listens there and its tasks run there. ``mounts`` are whole disks: their sizes (MB) by the
-    directories where they are mounted.
+    ``mounts`` are whole disks: their sizes (MB) by the directories where they are mounted.
     """
 
     address: str = "127.0.0.1"
@@ -39,7 +39,6 @@ class AgentConfig:
     attributes: Mapping[str, str | float] = field(default_factory=dict)
     zone: str | None = None
     region: str | None = None
-    network_namespace: str = ""
     mounts: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -47,7 +46,7 @@ def for_apps(first: AgentConfig) -> AgentConfig:
     """Return the agent that the apps of a local DC/OS run on, in the region of the ``first`` one.
 
     What an app asks for is noted and not enforced, so there is more of everything than apps can
-    ask for. Its ports lie below those of the agents for jobs (``daemon.FIRST_PORT``).
+    ask for. Its ports lie below those of the agents for jobs (31000 and above).
     """
     return AgentConfig(
         hostname="localhost",
@@ -66,7 +65,7 @@ def identity(
 ) -> AgentIdentity:
     """Return the facts of the agent at ``link`` that listens on ``port``.
 
-    With a ``role`` all of it is reserved for that one (Mesos: ``--default_role``).
+    With a ``role`` all of it is reserved for that one (Mesos: ``--default_role``), for apps.
     """
     hostname = config.hostname or config.address
     scalars: dict[str, float] = {"cpus": config.cpus, "mem": config.mem, "disk": config.disk}
@@ -99,8 +98,8 @@ def identity(
                 "zone": {"name": config.zone or "local"},
             }
         }
-    namespace = config.network_namespace
-    return AgentIdentity(link, config.address, port, hostname, str(work_dir), info, namespace)
+    found = AgentIdentity(link, config.address, port, hostname, str(work_dir), info)
+    return replace(found, kept_tasks=_KEPT_APPS) if role else found
 
 
 def _mount(root: str, size: float) -> Json:

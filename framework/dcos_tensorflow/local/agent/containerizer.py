@@ -29,9 +29,6 @@ from dcos_tensorflow.local.timing import Timing
 
 Json = dict[str, Any]
 
-#: --max_completed_executors_per_framework, and so on: what /state remembers.
-_MAX_COMPLETED = 150
-
 
 class Containerizer:
     """See the module. ``now`` is unix seconds everywhere; ``emit`` takes each effect in order."""
@@ -62,7 +59,8 @@ class Containerizer:
         self._free_gpus = list(range(gpus))
         self._new_uuid = new_uuid
 
-    def _live(self) -> list[Container]:
+    def live(self) -> list[Container]:
+        """Return the containers whose task has not ended."""
         return [one for one in self.containers.values() if not one.ended]
 
     # -- orders --------------------------------------------------------------------------------
@@ -139,7 +137,7 @@ class Containerizer:
 
     def kill_task(self, message: messages.KillTask, now: float) -> None:
         """Kill a task; the shortest of the graces that are known holds."""
-        for container in self._live():
+        for container in self.live():
             if (container.framework_id, container.task_id) != (
                 message.framework_id,
                 message.task_id,
@@ -155,13 +153,13 @@ class Containerizer:
     def shut_down_executor(self, message: messages.ShutdownExecutor, now: float) -> None:
         """Kill an executor's tasks."""
         wanted = (message.framework_id, message.executor_id)
-        for container in self._live():
+        for container in self.live():
             if (container.framework_id, container.executor_id) == wanted:
                 self._kill(container, self._timing.executor_shutdown_grace, now)
 
     def shut_down_framework(self, framework_id: str, now: float) -> None:
         """Kill a framework's tasks; nobody wants their updates."""
-        for container in self._live():
+        for container in self.live():
             if container.framework_id == framework_id:
                 container.silent = True
                 self._kill(container, self._timing.executor_shutdown_grace, now)
@@ -172,25 +170,9 @@ class Containerizer:
 
     def kill_all(self, now: float) -> None:
         """Kill every task without grace and without updates: the agent leaves."""
-        for container in self._live():
+        for container in self.live():
             container.silent = True
             self._kill(container, 0.0, now)
-
-    def lose_unrecoverable(self) -> None:
-        """Lose the executors that die with their agent: those without checkpointing."""
-        for container in self._live():
-            if not self.frameworks[container.framework_id].get("checkpoint", False):
-                container.silent = True
-                self._destroy(container)
-
-    def lose_all(self) -> None:
-        """Lose every task without a word: the machine begins anew."""
-        for container in self._live():
-            container.silent = True
-            self._destroy(container)
-        self.groups.clear()
-        kept = {c.framework_id for c in (*self.containers.values(), *self.completed)}
-        self.frameworks = {name: self.frameworks[name] for name in kept}
 
     def acknowledged(self, framework_id: str, task_id: str) -> None:
         """Note that an update of a task was acknowledged: it may have been its last."""
@@ -201,7 +183,7 @@ class Containerizer:
     def _kill(self, container: Container, grace_seconds: float, now: float) -> None:
         container.kill_asked = True
         if not container.delivered:
-            self._destroy(container)
+            self.destroy(container)
             reason = "REASON_TASK_KILLED_DURING_LAUNCH"
             text = "Killed before delivery to the executor"
             self._update_by_agent(container, "TASK_KILLED", now, reason, text)
@@ -216,7 +198,8 @@ class Containerizer:
         self._free_gpus = sorted([*self._free_gpus, *container.gpus])
         container.gpus = ()
 
-    def _destroy(self, container: Container) -> None:
+    def destroy(self, container: Container) -> None:
+        """End a container at once."""
         self._mark_ended(container)
         self._emit(messages.DestroyExecutor(container.container_id))
 
@@ -286,7 +269,7 @@ class Containerizer:
         # The default executor ends its group when a member fails or is killed.
         if container.parent is None:
             return
-        members = [one for one in self._live() if one.parent == container.parent]
+        members = [one for one in self.live() if one.parent == container.parent]
         if container.state != "TASK_FINISHED":
             for member in members:
                 if not member.kill_asked:
@@ -313,9 +296,10 @@ class Containerizer:
         if container.gone and not waiting:
             del self.containers[container.container_id]
             self.completed.append(container)
-            for old in self.completed[:-_MAX_COMPLETED]:
+            kept = self._identity.kept_tasks
+            for old in self.completed[:-kept]:
                 self._emit(messages.RemoveDirectory(old.sandbox))
-            del self.completed[:-_MAX_COMPLETED]
+            del self.completed[:-kept]
 
     def _gone_by_operator(self, container: Container) -> bool:
         known = self.frameworks[container.framework_id].get("capabilities", [])

@@ -30,8 +30,8 @@ class AgentIdentity:
     work_dir: str
     #: As AgentInfo; ``offered_resources`` is the total in the order in which offers list it.
     info: Json
-    #: Path of the network namespace that its tasks run in; empty for the machine's own.
-    network_namespace: str = ""
+    #: How many ended tasks ``/state`` remembers, with their sandboxes; Mesos has 150 of each.
+    kept_tasks: int = 150
 
     @property
     def pid(self) -> str:
@@ -231,7 +231,6 @@ def executor_spec(
         "uris": command.get("uris", []),
         "environment": dict(environment),
         "address": identity.ip,
-        "network_namespace": identity.network_namespace,
         "kill_grace_seconds": kill_grace_seconds,
         "volumes": [
             {

@@ -181,9 +181,8 @@ class App:
 def normalised(given: Any) -> Json:
     """Return a definition with Marathon's defaults, ready to be kept.
 
-    Raises:
-        InvalidApp: it cannot run here; every member that does not fit is named, or, where each
-            fits, all that do not fit together.
+    Raises InvalidApp when it cannot run here, and names every member that does not fit, or, where
+    each fits, all that do not fit together.
     """
     if not isinstance(given, dict):
         raise InvalidApp([("/", "must be an object")])

@@ -28,27 +28,20 @@ class Deployment:
 
 @dataclass(frozen=True)
 class AppRecord:
-    """One app.
-
-    Attributes:
-        definition: as ``app_definition.normalised`` returned it.
-        version: of the definition; an ISO time, unique for the app.
-        config_version: the version since which more than the number of instances is the same;
-            tasks of an older one are replaced.
-        history: version and definition of each earlier one, oldest first.
-        delay: seconds that the next launch waits after a failure.
-        not_before: unix time of the next launch.
-        last_failure: how the last task that failed ended, as Marathon shows it.
-
-    """
+    """One app, whose ``definition`` is as ``app_definition.normalised`` returned it."""
 
     definition: Json
+    #: Of the definition: an ISO time, unique for the app.
     version: str
+    #: Since when more than the number of instances is the same; older tasks are replaced.
     config_version: str
+    #: Version and definition of each earlier one, oldest first.
     history: tuple[tuple[str, Json], ...] = ()
     deployment: Deployment | None = None
+    #: Seconds that the next launch waits after a failure, and its unix time.
     delay: float = 0.0
     not_before: float = 0.0
+    #: How the last task that failed ended, as Marathon shows it.
     last_failure: Json | None = None
     last_scaling_at: str = ""
     deleting: bool = False

@@ -33,17 +33,13 @@ _NEVER = 2**31 - 1
 
 @dataclass(frozen=True)
 class Machine:
-    """What apps get of this machine.
+    """What apps get of this machine."""
 
-    Attributes:
-        overrides: gives the variables above those of the app.
-        secrets: the folder with a file for each secret.
-        cache: of what they fetch with ``cache``.
-
-    """
-
+    #: Gives the variables above those of the app.
     overrides: Callable[[App], Mapping[str, str]]
+    #: The folder with a file for each secret.
     secrets: Path
+    #: Of what they fetch with ``cache``.
     cache: DownloadCache
 
 
@@ -65,8 +61,7 @@ class TaskNotStarted(Exception):
 def prepared(app: App, version: str, machine: Machine) -> Prepared:
     """Return a task that only needs a place; downloads what is cached, which may take a while.
 
-    Raises:
-        TaskNotStarted: a secret is missing, or a cached file cannot be had.
+    Raises TaskNotStarted when a secret is missing, or a cached file cannot be had.
     """
     try:
         uris = tuple(_uri(one, machine.cache) for one in app.fetch)

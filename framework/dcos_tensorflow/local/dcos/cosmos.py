@@ -53,7 +53,7 @@ class Cosmos:
             if index is not None and not 0 <= index <= len(found):
                 raise CosmosError(
                     "RepositoryAddIndexOutOfBounds",
-                    f"Index out of range: {index}",
+                    f"Index out of range: {index}; it can be from 0 to {len(found)}",
                     {"attempted": index, "max": len(found)},
                 )
             # One that cannot be read would make every other command fail.
@@ -66,13 +66,7 @@ class Cosmos:
         """Remove a repository by name or URI. Raises CosmosError."""
         with self._lock:
             found = self.repositories()
-            left = [
-                one
-                for one in found
-                if not (
-                    (name is not None and one.name == name) or (uri is not None and one.uri == uri)
-                )
-            ]
+            left = [one for one in found if one.name != name and one.uri != uri]
             if len(left) == len(found):
                 what = f"name [{name}]" if name is not None else f"URI [{uri}]"
                 raise CosmosError(
@@ -176,18 +170,11 @@ def refused(package: Package, error: InvalidApp) -> CosmosError:
 
 
 def _check_new(found: list[Repository], new: Repository) -> None:
-    if any(one.name == new.name for one in found):
-        raise CosmosError(
-            "RepositoryAlreadyPresent",
-            f"Repository name [{new.name}] is already present in the list",
-            {"name": new.name},
-        )
-    if any(one.uri == new.uri for one in found):
-        raise CosmosError(
-            "RepositoryAlreadyPresent",
-            f"Repository URI [{new.uri}] is already present in the list",
-            {"uri": new.uri},
-        )
+    for word, name in (("name", "name"), ("URI", "uri")):
+        value = getattr(new, name)
+        if any(getattr(one, name) == value for one in found):
+            text = f"Repository {word} [{value}] is already present in the list"
+            raise CosmosError("RepositoryAlreadyPresent", text, {name: value})
 
 
 def _definition(package: Package) -> Json:

@@ -53,9 +53,7 @@ def up(config: DcosConfig) -> DcosStatus:
     """Start a local DC/OS in the background, or return the one that runs there already.
 
     One that stands in front of another master is ended and started anew: its cluster is gone.
-
-    Raises:
-        BackgroundProcessError: it did not answer in time or ended; the text has the end of its log.
+    Raises BackgroundProcessError when it did not answer in time or ended, with the end of its log.
     """
     folder = config.folder.resolve()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -74,11 +72,7 @@ def up(config: DcosConfig) -> DcosStatus:
 
 
 def follow(folder: Path, master: str) -> None:
-    """Put a local DC/OS that runs in front of the master that runs now, if it is another one.
-
-    Raises:
-        BackgroundProcessError: as ``up``.
-    """
+    """Put a local DC/OS that runs in front of the master that runs now. Raises as ``up``."""
     running = status(folder)
     stored = read_json(Path(folder).resolve() / _CONFIG)
     if running is not None and running.master != master and stored is not None:
@@ -102,8 +96,7 @@ def _answering(folder: Path) -> DcosStatus | None:
 def down(folder: Path) -> bool:
     """End the local DC/OS and its apps' tasks; say whether there was one.
 
-    Raises:
-        BackgroundProcessError: one of them is still there.
+    Raises BackgroundProcessError when one of them is still there.
     """
     return _background(Path(folder).resolve()).down(STOP_SECONDS)
 
@@ -127,11 +120,12 @@ def serve(folder: Path) -> None:
 
 
 def _to_json(config: DcosConfig) -> Json:
-    plugin = config.core_cli
+    plugin, credential = config.core_cli, config.credential
     return {
         **{name: getattr(config, name) for name in ("master", "port", "version", "variant")},
         "login": None if config.login is None else asdict(config.login),
         "core_cli": None if plugin is None else str(plugin.resolve()),
+        "credential": None if credential is None else str(credential.resolve()),
         "pythons": dict(config.pythons),
         "uninstall_interval": config.uninstall_interval,
     }
@@ -139,12 +133,14 @@ def _to_json(config: DcosConfig) -> Json:
 
 def _from_json(stored: Json, folder: Path) -> DcosConfig:
     login, plugin = stored["login"], stored["core_cli"]
+    credential = stored.get("credential")
     return DcosConfig(
         **{
             **stored,
             "folder": folder,
             "login": None if login is None else Login(**login),
             "core_cli": None if plugin is None else Path(plugin),
+            "credential": None if credential is None else Path(credential),
         }
     )
 

@@ -42,8 +42,7 @@ class DownloadCache:
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> Path:
         """Return a file with what the URL gives now; never to be changed by the caller.
 
-        Raises:
-            DownloadError: it could not be downloaded, and there is no copy of it.
+        Raises DownloadError when it could not be downloaded, and there is no copy of it.
         """
         key = hashlib.sha256(url.encode()).hexdigest()
         with self._lock:
@@ -88,8 +87,7 @@ class DownloadCache:
 def _saved(response: http.client.HTTPResponse, folder: Path) -> str:
     """Write a response to a file of its own, and return its path: the former may be in use.
 
-    Raises:
-        OSError: the connection broke; nothing is left of the file.
+    Raises OSError when the connection broke; nothing is left of the file then.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=folder)

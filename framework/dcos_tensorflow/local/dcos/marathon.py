@@ -32,6 +32,7 @@ from dcos_tensorflow.local.dcos.app_task import Machine, Prepared, TaskNotStarte
 from dcos_tensorflow.local.dcos.errors import MarathonError
 from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.messages import TERMINAL_STATES
+from dcos_tensorflow.mesos.connection import Credentials
 from dcos_tensorflow.mesos.offered_resources import ConversionError, OfferedResources
 
 Json = dict[str, Any]
@@ -57,16 +58,14 @@ class Marathon:
         machine: Machine,
         master: str,
         name: str,
+        *,
+        credentials: Credentials,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Read the apps; nothing runs yet.
+        """Read the apps that ``state`` keeps; nothing runs yet.
 
-        Args:
-            state: where they are kept.
-            machine: what tasks get of this machine.
-            master: the Mesos master, ``host:port``.
-            name: what the framework's id begins with; never that of another cluster.
-            clock: unix seconds.
+        ``name`` is what the framework's id begins with; never that of another cluster. ``clock``
+        tells unix seconds.
         """
         self._state = state
         self._machine = machine
@@ -83,7 +82,7 @@ class Marathon:
         self._framework_number = int(stored.get("framework", 0))
         #: Tasks that wait for a place.
         self._prepared: dict[str, Prepared] = {}
-        self._framework = AppFramework(master, self)
+        self._framework = AppFramework(master, credentials, self)
         self._ask_at = 0.0
         #: When to subscribe again after a refusal.
         self._return_at: float | None = None
@@ -314,11 +313,7 @@ class Marathon:
             return list(self._apps.values())
 
     def app(self, app_id: str) -> AppRecord:
-        """Return an app.
-
-        Raises:
-            MarathonError: 404, there is none.
-        """
+        """Return an app. Raises MarathonError 404 when there is none."""
         with self._lock:
             found = self._apps.get(app_id)
         if found is None:
@@ -333,12 +328,7 @@ class Marathon:
     # -- changing ------------------------------------------------------------------------------
 
     def create(self, definition: Any) -> AppRecord:
-        """Add an app.
-
-        Raises:
-            InvalidApp: it cannot run here.
-            MarathonError: 409, there is one with this id.
-        """
+        """Add an app. Raises InvalidApp, and MarathonError 409 when there is one with this id."""
         found = normalised(definition)
         with self._lock:
             app_id = found["id"]
@@ -355,9 +345,8 @@ class Marathon:
     def update(self, app_id: str, change: Json, *, whole: bool, force: bool) -> AppRecord:
         """Change an app: by the members given, or to ``change`` as a ``whole``.
 
-        Raises:
-            InvalidApp: it could not run here; nothing has changed.
-            MarathonError: 404, there is none; 409, it is being changed and ``force`` is not set.
+        Raises InvalidApp when it could not run here; nothing has changed then. Raises MarathonError
+        404 when there is none, 409 when it is being changed and ``force`` is not set.
         """
         with self._lock:
             before = self.app(app_id)

@@ -29,11 +29,7 @@ def response(room: str, verb: str, accept: str = "") -> str:
 
 
 def check_request(room: str, verb: str, given: str | None) -> None:
-    """Check the type of a request; its parameters may be written in any way.
-
-    Raises:
-        CosmosError: the body is said to be something else.
-    """
+    """Check the type of a request; its parameters may be written in any way. Raises CosmosError."""
     name = f"{room}.{verb.replace('/', '.')}"
     allowed = (f"application/vnd.dcos.{name}-request+json", "application/json")
     kind = (given or "application/json").partition(";")[0].strip().lower()

@@ -10,7 +10,8 @@ from typing import Any
 
 from dcos_tensorflow.local.dcos.errors import CosmosError
 from dcos_tensorflow.options import OptionProblem
-from dcos_tensorflow.package.cosmos import Violation, defaults, merge, violations
+from dcos_tensorflow.package.cosmos import Violation, violations
+from dcos_tensorflow.plugin.update_check import defaults, merge
 
 Json = dict[str, Any]
 
@@ -18,8 +19,7 @@ Json = dict[str, Any]
 def resolved(schema: Json | None, options: Json | None) -> Json:
     """Return the whole options.
 
-    Raises:
-        CosmosError: JsonSchemaMismatch, which names each wrong option in message and data.
+    Raises CosmosError, JsonSchemaMismatch, which names each wrong option in message and data.
     """
     if schema is None:
         if options:

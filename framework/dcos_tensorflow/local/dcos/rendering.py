@@ -44,8 +44,7 @@ class Rendered:
 def rendered(package: Package, options: Json | None, app_id: str | None = None) -> Rendered:
     """Return the app of a package.
 
-    Raises:
-        CosmosError: the options do not fit, or the template gives no app.
+    Raises CosmosError when the options do not fit, or the template gives no app.
     """
     schema = package.document.get("config")
     whole = package_options.resolved(schema, options)

@@ -72,11 +72,7 @@ class Repositories:
         self._built_in = tuple(built_in)
 
     def read(self, repository: Repository) -> list[Package]:
-        """Return a repository's packages.
-
-        Raises:
-            CosmosError: it cannot be read, or is no repository.
-        """
+        """Return a repository's packages. Raises CosmosError."""
         try:
             path = file_path(repository.uri)
             if path is None:
@@ -91,11 +87,7 @@ class Repositories:
         return parse(document, repository)
 
     def packages(self, repositories: Iterable[Repository]) -> list[Package]:
-        """Return all packages, those of the first repository first.
-
-        Raises:
-            CosmosError: one repository cannot be read.
-        """
+        """Return all packages, those of the first repository first. Raises CosmosError."""
         found: list[Package] = []
         for repository in repositories:
             found.extend(self.read(repository))
@@ -103,11 +95,7 @@ class Repositories:
 
 
 def parse(document: Any, repository: Repository) -> list[Package]:
-    """Return the packages of a repository's JSON.
-
-    Raises:
-        CosmosError: it does not look like one; the text names the entry.
-    """
+    """Return the packages of a repository's JSON. Raises CosmosError, which names the entry."""
     entries = document.get("packages") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise _unreadable(repository, "RepositoryNotJson", "it has no list 'packages'")
@@ -147,8 +135,7 @@ def _unreadable(repository: Repository, kind: str, why: object) -> CosmosError:
 def find(packages: Iterable[Package], name: str, version: str | None = None) -> Package:
     """Return a package: this version, else the newest of the first repository that has it.
 
-    Raises:
-        CosmosError: there is none.
+    Raises CosmosError when there is none.
     """
     named = [one for one in packages if one.name == name]
     if not named:

@@ -6,6 +6,7 @@ variant ``enterprise`` allows it where the package says so.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,10 @@ from dcos_tensorflow.local.dcos.cosmos import Cosmos, refused, shown
 from dcos_tensorflow.local.dcos.errors import CosmosError, InvalidApp, MarathonError
 from dcos_tensorflow.local.dcos.marathon import Marathon
 from dcos_tensorflow.local.dcos.repositories import Package
+from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.uninstall import UNINSTALL_VARIABLE
-from dcos_tensorflow.package.cosmos import defaults, merge
+from dcos_tensorflow.plugin.in_force import laid_over
+from dcos_tensorflow.plugin.update_check import defaults, merge
 
 Json = dict[str, Any]
 
@@ -35,16 +38,19 @@ class UpdateRequest:
 class ServiceChanges:
     """Describes and updates services. Thread-safe."""
 
-    def __init__(self, cosmos: Cosmos, marathon: Marathon, *, upgrades: bool) -> None:
+    def __init__(
+        self, cosmos: Cosmos, marathon: Marathon, services: Services, *, upgrades: bool
+    ) -> None:
         """``upgrades`` allows other versions, as Enterprise DC/OS does."""
         self._cosmos = cosmos
         self._marathon = marathon
+        self._services = services
         self._upgrades = upgrades
 
     def describe(self, app_id: str) -> Json:
         """Return a service's package and options. Raises CosmosError."""
         record, package = self._service(app_id)
-        options = rendering.options_of(record.definition["labels"])
+        options = self._options(record)
         schema = package.document.get("config")
         found: Json = {
             "package": shown(package),
@@ -66,7 +72,7 @@ class ServiceChanges:
                 {"appId": record.app_id},
             )
         target = self._target(package, request.package_version)
-        rendered = rendering.rendered(target, _options(record, request))
+        rendered = rendering.rendered(target, self._wanted(record, request))
         if rendered.app_id != record.app_id:
             raise CosmosError(
                 "AppIdChanged",
@@ -103,6 +109,36 @@ class ServiceChanges:
             )
         return record, package
 
+    def _options(self, record: AppRecord) -> Json | None:
+        """Return the options that a service has; None when the app does not tell any.
+
+        They are those that were given, but for what its scheduler has refused of them. Cosmos
+        itself asks no scheduler, and shows that too (docs/local-dcos.md).
+        """
+        stored = rendering.options_of(record.definition["labels"])
+        if stored is None:
+            return None
+        answer = self._services.ask(record.app_id, "/v1/configurations/target")
+        try:
+            target = json.loads(answer[1]) if answer is not None and answer[0] == 200 else {}
+            return laid_over(stored, target["refused"]["in_force"])
+        except (ValueError, KeyError, TypeError):
+            # Another package's scheduler, or one whose options are all in force.
+            return stored
+
+    def _wanted(self, record: AppRecord, request: UpdateRequest) -> Json:
+        if request.replace:
+            return request.options or {}
+        stored = self._options(record)
+        if stored is None:
+            raise CosmosError(
+                "OptionsNotStored",
+                f"No options are stored with service [{record.app_id}]; give all of them and"
+                " --replace",
+                {"appId": record.app_id},
+            )
+        return merge(stored, request.options or {})
+
     def _target(self, package: Package, version: str | None) -> Package:
         if version is None or version == package.version:
             return package
@@ -124,21 +160,17 @@ class ServiceChanges:
 
     def _reachable(self, package: Package, way: str) -> list[str]:
         """Return the versions that the package can be updated to, newest first."""
-        same = [one for one in self._cosmos.packages() if one.name == package.name]
         own = package.release_version
-        if way == "upgradesTo":
-            found = [
-                one
-                for one in same
-                if one.release_version > own and _names(one, "upgradesFrom", package.version)
-            ]
-        else:
-            found = [
-                one
-                for one in same
-                if one.release_version < own and _names(package, "downgradesTo", one.version)
-            ]
-        return _newest_first(found)
+
+        def fits(one: Package) -> bool:
+            if way == "upgradesTo":
+                newer = one.release_version > own
+                return newer and _names(one, "upgradesFrom", package.version)
+            return one.release_version < own and _names(package, "downgradesTo", one.version)
+
+        same = (one for one in self._cosmos.packages() if one.name == package.name)
+        ordered = sorted(filter(fits, same), key=lambda one: -one.release_version)
+        return list(dict.fromkeys(one.version for one in ordered))
 
 
 def _names(package: Package, member: str, version: str) -> bool:
@@ -149,16 +181,3 @@ def _names(package: Package, member: str, version: str) -> bool:
 def _newest_first(packages: Sequence[Package]) -> list[str]:
     ordered = sorted(packages, key=lambda one: -one.release_version)
     return list(dict.fromkeys(one.version for one in ordered))
-
-
-def _options(record: AppRecord, request: UpdateRequest) -> Json:
-    if request.replace:
-        return request.options or {}
-    stored = rendering.options_of(record.definition["labels"])
-    if stored is None:
-        raise CosmosError(
-            "OptionsNotStored",
-            f"No options are stored with service [{record.app_id}]; give all of them and --replace",
-            {"appId": record.app_id},
-        )
-    return merge(stored, request.options or {})

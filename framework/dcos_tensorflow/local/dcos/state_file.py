@@ -24,11 +24,7 @@ class StateFile:
     """Sections by name. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file; a missing one is empty.
-
-        Raises:
-            StateFileError: it holds something else.
-        """
+        """Read the file; a missing one is empty. Raises StateFileError."""
         self._path = path
         self._lock = threading.Lock()
         try:

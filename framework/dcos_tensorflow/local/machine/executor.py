@@ -99,8 +99,9 @@ class Executor:
         try:
             fetch(self._spec["uris"], self._spec["sandbox"])
         except FetchError as error:
-            with open(os.path.join(self._spec["sandbox"], "stderr"), "a") as stderr:
-                stderr.write(f"{error}\n")
+            # The disk may be full, which is a reason to fail, too.
+            with contextlib.suppress(OSError), _sandbox_file(self._spec, "stderr") as stderr:
+                stderr.write(f"{error}\n".encode("utf-8", "backslashreplace"))
             self._report({"type": "fetch_failed", "message": str(error)})
             os._exit(1)
         self._fetched.set()

@@ -12,13 +12,16 @@ import http.client
 import os
 import shutil
 import stat
-import tarfile
 import urllib.parse
 import urllib.request
 import zipfile
 from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
+from dcos_tensorflow.local.machine import tar_archives
+
+#: What it brings: the schemes of URIs, empty for a path.
+SCHEMES = ("", "file", "http", "https")
 #: Seconds without a byte until a download has failed.
 _STALLED_SECONDS = 60.0
 # The endings that Mesos unpacks (src/launcher/fetcher.cpp).
@@ -27,29 +30,26 @@ _ZIP_ENDINGS = (".zip",)
 _GZIP_ENDINGS = (".gz",)
 
 
-_FAILURES = (
-    *(OSError, ValueError, EOFError),
-    *(tarfile.TarError, zipfile.BadZipFile, http.client.HTTPException),
-)
-
-
 class FetchError(Exception):
     """A URI could not be brought. The text says which and why."""
 
 
 def fetch(uris: Iterable[Mapping[str, Any]], sandbox: str) -> None:
-    """Bring every URI into ``sandbox``.
-
-    Raises:
-        FetchError: one could not be brought; the rest was not tried.
-    """
+    """Bring every URI into ``sandbox``. Raises FetchError; the rest was not tried then."""
     for uri in uris:
         try:
             _fetch_one(uri, sandbox)
         except FetchError:
             raise
-        except _FAILURES as error:
-            raise FetchError(f"Failed to fetch '{uri['value']}': {error}") from error
+        except Exception as error:
+            # Archives fail in more ways than their modules name: a password that is asked for, a
+            # link to nothing, a compression that is unknown, streams that are cut.
+            raise FetchError(f"Failed to fetch '{uri['value']}': {_told(error)}") from error
+
+
+def _told(error: Exception) -> str:
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return text or type(error).__name__
 
 
 def _fetch_one(uri: Mapping[str, Any], sandbox: str) -> None:
@@ -75,8 +75,13 @@ def _base_name(source: str) -> str:
     return name
 
 
+def scheme_of(source: str) -> str:
+    """Return the scheme of a URI in lower case, empty for a path."""
+    return source.partition("://")[0].strip().lower() if "://" in source else ""
+
+
 def _bring(source: str, target: str) -> None:
-    scheme = source.partition("://")[0].lower() if "://" in source else ""
+    scheme = scheme_of(source)
     if scheme in ("http", "https", "ftp", "ftps"):
         if scheme.startswith("ftp"):
             raise FetchError(f"Not supported by the embedded cluster: {scheme}:// ('{source}')")
@@ -98,8 +103,7 @@ def _bring(source: str, target: str) -> None:
 def save(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
     """Write the whole body of a response to an empty file.
 
-    Raises:
-        OSError: the connection broke. Python itself notices that of chunked bodies only.
+    Raises OSError when the connection broke. Python itself notices that of chunked bodies only.
     """
     shutil.copyfileobj(response, out)
     told = response.headers.get("Content-Length")
@@ -110,8 +114,7 @@ def save(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
 def _unpack(path: str, sandbox: str) -> None:
     lowered = path.lower()
     if lowered.endswith(_TAR_ENDINGS):
-        with tarfile.open(path) as archive:
-            archive.extractall(sandbox, filter="tar")
+        tar_archives.unpack(path, sandbox, "tar")
     elif lowered.endswith(_ZIP_ENDINGS):
         _unzip(path, sandbox)
     elif lowered.endswith(_GZIP_ENDINGS):

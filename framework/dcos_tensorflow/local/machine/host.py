@@ -15,12 +15,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.machine import secret_files
-from dcos_tensorflow.local.machine.network_namespace import prefix
 from dcos_tensorflow.local.machine.process_tree import kill_tree, signal_group
 
 #: Called with the container's id and a message of ``messages``.
@@ -58,20 +58,15 @@ def machine_environment() -> dict[str, str]:
     return found
 
 
+@dataclass(eq=False)
 class _Process:
     """An executor process and what is known of its task."""
 
-    def __init__(
-        self,
-        container_id: str,
-        process: subprocess.Popen[bytes],
-        secrets: Mapping[str, Any] | None,
-    ) -> None:
-        self.container_id = container_id
-        self.process = process
-        self.secrets = secrets
-        self.task_pid: int | None = None
-        self.pending = b""
+    container_id: str
+    process: subprocess.Popen[bytes]
+    secrets: Mapping[str, Any] | None
+    task_pid: int | None = None
+    pending: bytes = b""
 
 
 class Host:
@@ -89,11 +84,7 @@ class Host:
         self._thread.start()
 
     def start(self, container_id: str, sandbox: str, spec: Mapping[str, Any]) -> int:
-        """Start an executor in a new sandbox; return its process id.
-
-        Raises:
-            OSError: the sandbox or the process could not be made.
-        """
+        """Start an executor in a new sandbox; return its process id. Raises OSError."""
         os.makedirs(sandbox, exist_ok=True)
         for name in ("stdout", "stderr"):
             Path(sandbox, name).touch()
@@ -105,10 +96,9 @@ class Host:
         secrets = spec.get("secrets")
         if secrets is not None:
             secret_files.write(secrets, sandbox)
-        command = [sys.executable, "-I", "-S", "-c", _BOOT, _ROOT]
         with open(os.path.join(sandbox, "stderr"), "ab") as log:
             process = subprocess.Popen(
-                [*prefix(spec.get("network_namespace", "")), *command],
+                [sys.executable, "-I", "-S", "-c", _BOOT, _ROOT],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

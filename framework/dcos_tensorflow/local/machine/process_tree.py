@@ -12,11 +12,6 @@ import signal
 from dcos_tensorflow.task.process_table import below, kill_all, read_process, read_processes
 
 
-def descendants(pid: int) -> list[int]:
-    """Return the ids of all processes below ``pid``, parents before children."""
-    return [process.pid for process in below(read_processes(), pid)]
-
-
 def start_time(pid: int) -> int | None:
     """Return when a process started, in clock ticks since boot; None when there is none.
 

@@ -44,17 +44,14 @@ class Desk:
         timing: Timing,
         now: float,
         *,
-        registry: ClusterState | None = None,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
-        """Start empty but for what Mesos keeps in its registry; it is the lost master's state."""
+        """Start empty."""
         self.address = address
         self.timing = timing
         self.started_at = now
         self.new_id = new_id
         self.state = ClusterState(master_id=new_id())
-        if registry is not None:
-            self.state.inherit(registry, until=now + timing.agent_reregister_timeout)
         self.counters: dict[str, int] = {}
         self._effects: list[object] = []
 

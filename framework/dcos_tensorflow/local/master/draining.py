@@ -36,9 +36,8 @@ def drain(
 ) -> None:
     """End an agent's tasks and keep it empty, at once or when it comes back.
 
-    Args:
-        max_grace_seconds: bounds the grace of every task; None leaves it to the tasks.
-        gone: mark the agent gone once it is empty.
+    ``max_grace_seconds`` bounds the grace of every task; None leaves it to the tasks. ``gone``
+    marks the agent gone once it is empty.
     """
     config: Json = {"mark_gone": gone}
     if max_grace_seconds is not None:

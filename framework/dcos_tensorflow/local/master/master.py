@@ -56,10 +56,6 @@ class Master:
         """Note that a scheduler's connection has ended."""
         frameworks.stream_closed(self.desk, stream_id, now)
 
-    def agent_disconnected(self, link: int, now: float) -> None:
-        """Note that the connection to an agent broke."""
-        membership.disconnected(self.desk, link, now)
-
     def agent_message(self, link: int, message: object, now: float) -> None:
         """Take a message of the agent at ``link``."""
         desk = self.desk

@@ -36,7 +36,6 @@ class Loss:
 
 
 _UNREACHABLE = Loss("TASK_UNREACHABLE", "REASON_AGENT_REMOVED", "health check timed out")
-_DISCONNECTED = Loss("TASK_LOST", "REASON_AGENT_DISCONNECTED", "Agent disconnected")
 _GONE = Loss(
     "TASK_GONE_BY_OPERATOR", "REASON_AGENT_REMOVED_BY_OPERATOR", "Agent has been marked gone"
 )
@@ -192,18 +191,6 @@ def ping(desk: Desk, agent: Agent, now: float) -> None:
     agent.unanswered_pings += 1
     agent.next_ping = now + desk.timing.agent_ping
     desk.send_to_agent(agent, messages.Ping())
-
-
-def disconnected(desk: Desk, link: int, now: float) -> None:
-    """Note that the connection to an agent broke: no offers, no tasks without checkpoint."""
-    agent = desk.state.agent_at(link)
-    if agent is None:
-        return
-    agent.disconnected = True
-    offers.rescind_all(desk, agent.agent_id)
-    for framework, task in desk.state.tasks_on(agent.agent_id):
-        if not framework.info.get("checkpoint", False):
-            lose_task(desk, framework, task, _DISCONNECTED, now)
 
 
 def remove(desk: Desk, agent: Agent, loss: Loss, now: float) -> None:

@@ -37,8 +37,7 @@ def convert(
 ) -> Conversion:
     """Return what ``operation`` does to the resources of an offer for ``role``.
 
-    Raises:
-        InvalidOperation: it cannot be done with ``available``.
+    Raises InvalidOperation when it cannot be done with ``available``.
     """
     kind = operation["type"]
     field = "resources" if kind in ("RESERVE", "UNRESERVE") else "volumes"

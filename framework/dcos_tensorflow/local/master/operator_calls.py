@@ -148,14 +148,6 @@ def _update_schedule(desk: Desk, body: Json, now: float) -> Reply:
     return _answered(problem)
 
 
-def _start_maintenance(desk: Desk, body: Json, now: float) -> Reply:
-    return _answered(maintenance.start(desk, body["machines"], now))
-
-
-def _stop_maintenance(desk: Desk, body: Json, now: float) -> Reply:
-    return _answered(maintenance.stop(desk, body["machines"]))
-
-
 _CALLS: dict[str, Callable[[Desk, Json, float], Reply]] = {
     "TEARDOWN": _teardown,
     "MARK_AGENT_GONE": _mark_gone,
@@ -166,8 +158,10 @@ _CALLS: dict[str, Callable[[Desk, Json, float], Reply]] = {
     ),
     "UPDATE_QUOTA": _update_quota,
     "UPDATE_MAINTENANCE_SCHEDULE": _update_schedule,
-    "START_MAINTENANCE": _start_maintenance,
-    "STOP_MAINTENANCE": _stop_maintenance,
+    "START_MAINTENANCE": lambda desk, body, now: _answered(
+        maintenance.start(desk, body["machines"], now)
+    ),
+    "STOP_MAINTENANCE": lambda desk, body, _: _answered(maintenance.stop(desk, body["machines"])),
 }
 
 

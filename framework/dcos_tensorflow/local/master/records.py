@@ -1,8 +1,7 @@
 """What the master remembers: frameworks, agents, offers, tasks, quotas.
 
 Mutable records, changed by the parts of this room alone, through the ``desk`` that they lie on.
-Nothing here is written to disk: losing the master loses it all, but for what Mesos keeps in its
-registry (``ClusterState.inherit``).
+Nothing here is written to disk: losing the master loses it all.
 """
 
 from __future__ import annotations
@@ -219,21 +218,6 @@ class ClusterState:
     next_offer: int = 0
     next_framework: int = 0
     next_agent: int = 0
-
-    def inherit(self, lost: ClusterState, *, until: float) -> None:
-        """Take over what Mesos keeps in its registry (``registry/registry.proto``).
-
-        Those are agent ids, what operators said of agents and machines, and quotas; frameworks and
-        tasks are known again when their agents are back.
-        """
-        self.recovering = set(lost.agents)
-        self.recovering_until = until
-        self.unreachable_agents = dict(lost.unreachable_agents)
-        self.gone_agents = dict(lost.gone_agents)
-        self.restrictions = dict(lost.restrictions)
-        self.maintenance = list(lost.maintenance)
-        self.down_machines = set(lost.down_machines)
-        self.quotas = dict(lost.quotas)
 
     # -- ids -----------------------------------------------------------------------------------
 

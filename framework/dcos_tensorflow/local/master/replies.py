@@ -42,11 +42,7 @@ def bad_request(text: str) -> Reply:
 
 
 def parse_json(body: bytes) -> object:
-    """Return the JSON of a body.
-
-    Raises:
-        ConversionError: it is none; the text is that of Mesos' parser.
-    """
+    """Return the JSON of a body. Raises ConversionError in the words of Mesos' parser."""
     text = body.decode("utf-8", "replace")
     try:
         return json.loads(text)

@@ -244,11 +244,7 @@ _MESSAGES: dict[str, dict[str, str]] = {
 
 
 def convert(value: object, message: str = "Call") -> Json:
-    """Return ``value`` as the message called ``message``.
-
-    Raises:
-        ConversionError: it is not one, with Mesos' text.
-    """
+    """Return ``value`` as a message of this name. Raises ConversionError in Mesos' words."""
     missing: list[str] = []
     found = _message(value, message, "", missing)
     if missing:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dcos_tensorflow.local.machine import limited_process
+from dcos_tensorflow.local.machine import fetcher, limited_process
 from dcos_tensorflow.local.master.records import ClusterState, Framework, Offer
 from dcos_tensorflow.local.resources import InvalidResource, Resources
 
@@ -59,13 +59,10 @@ def offers_error(state: ClusterState, framework: Framework, offer_ids: Sequence[
     """Return why the offers of an ACCEPT cannot be used together."""
     if not offer_ids:
         return "No offers specified"
-    seen: set[str] = set()
-    first: Offer | None = None
-    for offer_id in offer_ids:
-        if offer_id in seen:
+    for index, offer_id in enumerate(offer_ids):
+        if offer_id in offer_ids[:index]:
             return f"Duplicate offer {offer_id} in offer list"
-        seen.add(offer_id)
-    offers = []
+    offers: list[Offer] = []
     for offer_id in offer_ids:
         offer = state.offers.get(offer_id)
         if offer is None:
@@ -249,10 +246,15 @@ def unsupported(task: Mapping[str, Any]) -> str | None:
     error = container_unsupported(task.get("container"))
     if error:
         return error
-    for variable in task.get("command", {}).get("environment", {}).get("variables", []):
+    command = task.get("command", {})
+    for variable in command.get("environment", {}).get("variables", []):
         error = _secret_unsupported(variable.get("secret"), f"variable '{variable['name']}'")
         if error:
             return error
+    for uri in command.get("uris", ()):
+        scheme = fetcher.scheme_of(uri["value"])
+        if scheme not in fetcher.SCHEMES:
+            return f"{NOT_SUPPORTED}: fetching {scheme}:// ('{uri['value']}'); use http or file"
     return None
 
 
@@ -288,7 +290,10 @@ def container_unsupported(container: Mapping[str, Any] | None) -> str | None:
     image = container.get("mesos", {}).get("image")
     if image:
         name = image.get("docker", image.get("appc", {})).get("name", "")
-        return f"{NOT_SUPPORTED}: container images ('{name}')"
+        return (
+            f"{NOT_SUPPORTED}: container images ('{name}'); a task runs with a Python of this"
+            " machine, which service.python names"
+        )
     for network in container.get("network_infos", ()):
         return f"{NOT_SUPPORTED}: container networks ('{network.get('name', '')}')"
     for field in ("linux_info", "tty_info"):

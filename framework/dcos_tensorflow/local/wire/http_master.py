@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hmac
 import urllib.parse
 from collections.abc import Mapping
 from typing import BinaryIO, Protocol, cast
 
 from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.master.replies import TEXT, Reply, Request
-from dcos_tensorflow.local.wire.http_server import Handler, Server
+from dcos_tensorflow.local.wire.http_server import OPEN, Handler, Server
 from dcos_tensorflow.local.wire.streams import EventStream
 
 
@@ -34,7 +31,7 @@ class MasterDoor(Protocol):
     def stream_closed(self, stream_id: str) -> None:
         """Note that a scheduler's connection has ended."""
 
-    def operator_call(self, body: bytes, principal: str | None) -> Reply:
+    def operator_call(self, body: bytes) -> Reply:
         """Answer ``POST /api/v1``."""
 
     def operator_get(self, path: str, query: Mapping[str, list[str]], form: bytes) -> Reply:
@@ -46,40 +43,24 @@ class MasterDoor(Protocol):
 
 _SCHEDULER = "/api/v1/scheduler"
 _OPERATOR = "/api/v1"
-_OPEN = frozenset({"/health", "/version", "/redirect"})
+_OPEN = OPEN | {"/redirect"}
 _WRITERS = frozenset({"/teardown", "/machine/down", "/machine/up", "/quota", "/reserve"})
 
 
 def make_server(address: tuple[str, int], door: MasterDoor) -> Server:
-    """Return a server that is not started yet.
-
-    Raises:
-        OSError: the address cannot be had.
-    """
+    """Return a server that is not started yet. Raises OSError."""
     return Server(address, type("MasterHandler", (_MasterHandler,), {"door": door}))
 
 
 class _MasterHandler(Handler):
     door: MasterDoor
 
-    def do_GET(self) -> None:
-        self._serve()
-
-    def do_POST(self) -> None:
-        self._serve()
-
-    def do_PUT(self) -> None:
-        self._serve()
-
-    def do_DELETE(self) -> None:
-        self._serve()
-
     def _serve(self) -> None:
         parsed = urllib.parse.urlparse(self.path)
         # libprocess serves everything under the process' name, too.
         path = parsed.path.removeprefix("/master") or "/"
         body = self.body()
-        principal = self._principal()
+        principal = self.principal(self.door.credentials)
         if principal is None and self.door.credentials is not None and path not in _OPEN:
             self._unauthorized(path)
             return
@@ -97,10 +78,12 @@ class _MasterHandler(Handler):
         elif path == _SCHEDULER:
             self._scheduler(body, principal)
         elif path in (_OPERATOR, f"{_OPERATOR}/operator"):
-            self._reply(self.door.operator_call(body, principal))
+            self._reply(self.door.operator_call(body))
         else:
             query = urllib.parse.parse_qs(parsed.query)
             self._reply(self.door.operator_get(path, query, body))
+
+    do_GET = do_POST = do_PUT = do_DELETE = _serve
 
     def _reply(self, reply: Reply) -> None:
         self.answer(reply.status, reply.body, reply.content_type, reply.headers)
@@ -129,26 +112,10 @@ class _MasterHandler(Handler):
         finally:
             self.door.stream_closed(stream.stream_id)
 
-    def _principal(self) -> str | None:
-        header = self.headers.get("Authorization", "")
-        credentials = self.door.credentials
-        if credentials is None or not header.startswith("Basic "):
-            return None
-        try:
-            given = base64.b64decode(header[len("Basic ") :], validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            return None
-        name, _, secret = given.partition(":")
-        known = credentials.get(name)
-        if known is not None and hmac.compare_digest(known.encode(), secret.encode()):
-            return name
-        return None
-
     def _unauthorized(self, path: str) -> None:
         realm = "mesos-master-readonly"
         if path == _SCHEDULER:
             realm = "mesos-master-scheduler"
         elif path.startswith(_OPERATOR) or path in _WRITERS:
             realm = "mesos-master-readwrite"
-        headers = {"WWW-Authenticate": f'Basic realm="{realm}"'}
-        self.answer(401, "401 Unauthorized.", TEXT, headers)
+        self.unauthorized(realm)

@@ -2,7 +2,9 @@
 
 The runner calls ``fetch_data``. With a cache folder, all tasks of an agent share one copy: whoever
 comes first fetches it under a lock, the others wait for it and link it. A cached copy is known by
-what S3 lists (keys, sizes, ETags), so a changed source is another copy.
+what S3 lists (keys, sizes, ETags), so a changed source is another copy. Where the sandbox can only
+point to the copy (another file system, another user's files), a shared lock keeps it there for as
+long as this process lives.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import os
 import posixpath
 import shutil
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.errors import problem_error, storage_error
@@ -41,6 +43,9 @@ class FetchedData:
     size: int
     bytes_fetched: int
     warnings: Tuple[str, ...] = ()
+    #: The descriptor whose lock keeps the cached copy that the sandbox points to; None where the
+    #: sandbox has files of its own.
+    lock: Optional[int] = None
 
 
 def fetch_data(
@@ -61,21 +66,13 @@ def _fetch_item(
     store = connection.store(place.bucket)
     wanted = _wanted(store, place, item)
     fetch = ObjectFetch(store, connection)
+    lock = None
     try:
         if cache is None:
             fetch.run(wanted, target)
         else:
             name = _cache_name(connection.settings.endpoint_url, place.bucket, wanted)
-            with _locked(cache, name, connection.gate) as folder:
-                whole = os.path.join(folder, name)
-                if not os.path.isdir(whole):
-                    _evict(cache, sum(one.size for one in wanted), connection)
-                    fetch.run(wanted, whole + _PARTIAL)
-                    for one in wanted:
-                        os.chmod(os.path.join(whole + _PARTIAL, one.path), 0o444)
-                    os.replace(whole + _PARTIAL, whole)
-                os.utime(whole)
-                _link_tree(wanted, whole, target)
+            lock = _linked(cache, name, wanted, target=target, fetch=fetch, connection=connection)
     except OSError as error:
         raise storage_error(error, f"bring {item.uri} to {item.path}") from error
     size = sum(one.size for one in wanted)
@@ -83,7 +80,8 @@ def _fetch_item(
         f"data: {item.uri} is in {item.path}: {len(wanted)} files, {size / 1e6:.1f} MB, "
         f"{fetch.bytes_fetched / 1e6:.1f} MB fetched"
     )
-    return FetchedData(item, len(wanted), size, fetch.bytes_fetched, tuple(fetch.warnings))
+    warnings = tuple(fetch.warnings)
+    return FetchedData(item, len(wanted), size, fetch.bytes_fetched, warnings, lock)
 
 
 def _target(item: DataItem, sandbox: str) -> str:
@@ -124,30 +122,76 @@ def _cache_name(endpoint: str, bucket: str, wanted: Sequence[WantedObject]) -> s
     return hashlib.sha256(content).hexdigest()[:40]
 
 
-@contextlib.contextmanager
-def _locked(cache: DataCache, name: str, gate: Gate) -> Iterator[str]:
-    """Hold the lock of a cached copy; yield the cache's folder."""
+def _linked(
+    cache: DataCache,
+    name: str,
+    wanted: Sequence[WantedObject],
+    *,
+    target: str,
+    fetch: ObjectFetch,
+    connection: Connection,
+) -> Optional[int]:
+    """Link the copy below ``target``, fetched where it is not there yet.
+
+    Return the descriptor of the shared lock that keeps it; None where nothing needs it any more.
+    """
     os.makedirs(cache.directory, exist_ok=True)
-    descriptor = os.open(os.path.join(cache.directory, name + _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
+    whole = os.path.join(cache.directory, name)
+    descriptor = _open_lock(cache, name)
+    kept = False
     try:
-        while not _try_lock(descriptor):
-            gate.wait(_LOCK_INTERVAL)
-        yield cache.directory
+        while not kept:
+            if not _locked(descriptor, whole, connection.gate):
+                _evict(cache, sum(one.size for one in wanted), connection)
+                fetch.run(wanted, whole + _PARTIAL)
+                for one in wanted:
+                    os.chmod(os.path.join(whole + _PARTIAL, one.path), 0o444)
+                os.replace(whole + _PARTIAL, whole)
+                # Others may lock it, too, from now on. The lock is let go for a moment, in which
+                # the copy may be removed (flock(2)): hence the next look.
+                continue
+            os.utime(whole)
+            if not _link_tree(wanted, whole, target):
+                return None
+            kept = True
+        return descriptor
     finally:
-        # Closing lets the lock go; the file stays, or two tasks might lock two files of one name.
-        os.close(descriptor)
+        if not kept:
+            # Closing lets the lock go; the file stays, or two tasks might lock two of one name.
+            os.close(descriptor)
 
 
-def _try_lock(descriptor: int) -> bool:
+def _open_lock(cache: DataCache, name: str) -> int:
+    return os.open(os.path.join(cache.directory, name + _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
+
+
+def _locked(descriptor: int, whole: str, gate: Gate) -> bool:
+    """Wait for the lock of a copy; say whether the copy is there.
+
+    A copy that is there is locked together with all who use it; one that is to be made, alone.
+    """
+    while True:
+        there = os.path.isdir(whole)
+        if not _try_lock(descriptor, fcntl.LOCK_SH if there else fcntl.LOCK_EX):
+            gate.wait(_LOCK_INTERVAL)
+        elif os.path.isdir(whole) == there:
+            return there
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         return True
     except BlockingIOError:
         return False
 
 
-def _link_tree(wanted: Sequence[WantedObject], whole: str, target: str) -> None:
-    """Put the files of the copy below ``target``: hard links, else symbolic ones."""
+def _link_tree(wanted: Sequence[WantedObject], whole: str, target: str) -> bool:
+    """Put the files of the copy below ``target``: hard links, else symbolic ones.
+
+    Say whether there are symbolic ones: the copy must stay then.
+    """
+    symbolic = False
     for one in wanted:
         source, path = os.path.join(whole, one.path), os.path.join(target, one.path)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -157,12 +201,15 @@ def _link_tree(wanted: Sequence[WantedObject], whole: str, target: str) -> None:
             os.link(source, path)
         except OSError:
             os.symlink(source, path)
+            symbolic = True
+    return symbolic
 
 
 def _evict(cache: DataCache, coming: int, connection: Connection) -> None:
     """Remove the copies that were not used for longest until ``coming`` bytes fit.
 
-    Sandboxes keep their hard links; a copy that another task is just making is locked and stays.
+    Sandboxes keep their hard links; a copy that another task is just making, or points to, is
+    locked and stays.
     """
     if cache.max_bytes <= 0:
         return
@@ -182,9 +229,9 @@ def _evict(cache: DataCache, coming: int, connection: Connection) -> None:
 
 def _remove_copy(cache: DataCache, name: str) -> bool:
     stem = name[: -len(_PARTIAL)] if name.endswith(_PARTIAL) else name
-    descriptor = os.open(os.path.join(cache.directory, stem + _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = _open_lock(cache, stem)
     try:
-        if not _try_lock(descriptor):
+        if not _try_lock(descriptor, fcntl.LOCK_EX):
             return False
         shutil.rmtree(os.path.join(cache.directory, name), ignore_errors=True)
         return True

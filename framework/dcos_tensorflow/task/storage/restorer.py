@@ -74,6 +74,12 @@ class Restored:
         return f"{what}: {self.files} files, {self.size / 1e6:.1f} MB"
 
 
+def local_state(choice: layout.Choice, warnings: Tuple[str, ...] = ()) -> Restored:
+    """Return that the directory is left as it is, with the complete checkpoint in it."""
+    size = sum(fact.size for fact in choice.files)
+    return Restored(SOURCE_LOCAL, "", choice.step, len(choice.files), size, 0, warnings)
+
+
 class Restorer:
     """Reads the place ``place``; ``initial`` are the weights to begin with, if any."""
 
@@ -199,8 +205,7 @@ class Restorer:
         if lines and (lines[0].step is None or lines[0].step >= choice.step):
             return None
         _name_relatively(directory, choice)
-        size = sum(fact.size for fact in choice.files)
-        return Restored(SOURCE_LOCAL, step=choice.step, files=len(choice.files), size=size)
+        return local_state(choice)
 
     def _staging(self, directory: str, name: str) -> str:
         """Return the folder for ``name``; what is left of other restores is removed."""

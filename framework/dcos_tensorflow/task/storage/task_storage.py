@@ -30,7 +30,7 @@ from dcos_tensorflow.task.storage.log_copy import LogCopy
 from dcos_tensorflow.task.storage.manifest import Published
 from dcos_tensorflow.task.storage.mirror import Mirror
 from dcos_tensorflow.task.storage.publisher import Publisher, PublishPlan
-from dcos_tensorflow.task.storage.restorer import SOURCE_LOCAL, Restored, Restorer
+from dcos_tensorflow.task.storage.restorer import Restored, Restorer, local_state
 from dcos_tensorflow.task.storage.retry import Gate
 from dcos_tensorflow.task.storage_spec import CheckpointPlace, Storage
 
@@ -198,14 +198,10 @@ class TaskStorage:
 
         A checkpoint without a step counts as step 0.
         """
-        if self._publisher is not None:
-            said = self._publisher.status()
-            if said.published_id:
+        for engine in (self._publisher, self._follower):
+            if engine is not None and engine.status().published_id:
+                said = engine.status()
                 return said.published_step or 0, said.published_id
-        if self._follower is not None:
-            here = self._follower.status()
-            if here.published_id:
-                return here.published_step or 0, here.published_id
         for line in self._published[:1]:
             return line.step or 0, line.id
         return None
@@ -290,11 +286,8 @@ class TaskStorage:
         choice = layout.choose(listing, layout.Patience(ended=True))
         if not choice.ready:
             return None
-        size = sum(fact.size for fact in choice.files)
         warning = f"S3 is not asked: {error.problem.summary}"
-        self._restored = Restored(
-            SOURCE_LOCAL, "", choice.step, len(choice.files), size, 0, (warning,)
-        )
+        self._restored = local_state(choice, (warning,))
         self._connection.log(
             f"checkpoints: {error.problem.text}; going on with the state in the sandbox"
         )

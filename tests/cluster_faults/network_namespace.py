@@ -1,8 +1,7 @@
-"""Lets an agent and its tasks live in a network namespace, as if they had a machine of their own.
+"""Runs something in a network namespace, as if it had a machine of its own. Linux, and root.
 
-Used by ``cluster`` for the agent's listening socket and by ``host`` for the executors. It enters
-namespaces and makes none: who configures an agent with one has made it (``ip netns add``) and may
-cut its link, which is how a machine vanishes without closing a connection. Linux, and root.
+Agents in namespaces have addresses of their own, and whoever cuts the link of one lets a machine
+vanish without closing a connection. Namespaces are entered here; others make them (``ip netns``).
 """
 
 from __future__ import annotations
@@ -42,11 +41,3 @@ def _enter_and_run(path: str, action: Callable[[], T]) -> T:
     finally:
         os.close(descriptor)
     return action()
-
-
-def prefix(path: str) -> list[str]:
-    """Return what stands before a command that is to run in the namespace; [] for none.
-
-    nsenter(1) becomes the command, so that the process id is the command's own.
-    """
-    return ["nsenter", f"--net={path}", "--"] if path else []

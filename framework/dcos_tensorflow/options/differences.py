@@ -1,0 +1,58 @@
+"""Which options in force are not those that were asked for: what an update has to start from.
+
+Asked by ``api.views.configurations`` after options were refused. Whoever lays further options over
+those that a package manager has stored would ask for the refused ones again. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dcos_tensorflow.options import catalogue
+from dcos_tensorflow.options.document import json_value
+from dcos_tensorflow.options.errors import HIDDEN, is_secret
+
+_MISSING = object()
+
+
+def differing(in_force: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return option -> its value in force, for each that ``asked`` gives another value.
+
+    None stands for one that is left out. Structures are JSON text, as a package takes them. What
+    holds a secret cannot be told, and is left out.
+    """
+    found: dict[str, Any] = {}
+    for path, option in catalogue.options().items():
+        theirs = _at(asked, path)
+        if theirs is _MISSING:
+            continue
+        ours = _at(in_force, path)
+        if _plain(option, ours) == _plain(option, theirs):
+            continue
+        value = json.dumps(ours, sort_keys=True) if isinstance(ours, dict | list) else ours
+        if HIDDEN not in str(value):
+            found[option.name] = None if value is _MISSING else value
+    return found
+
+
+def _plain(option: catalogue.Option, value: Any) -> Any:
+    """Return a value as it compares: structures out of their text, secrets hidden."""
+    if isinstance(value, str) and not option.is_text:
+        try:
+            value = json_value(value) if value.strip() else {}
+        except ValueError:
+            return value
+    if option.is_environment and isinstance(value, Mapping):
+        return {name: HIDDEN if text and is_secret(name) else text for name, text in value.items()}
+    return value
+
+
+def _at(document: Mapping[str, Any], path: catalogue.Path) -> Any:
+    found: Any = document
+    for key in path:
+        if not isinstance(found, Mapping) or key not in found:
+            return _MISSING
+        found = found[key]
+    return found
