@@ -1,7 +1,7 @@
 """Real training through the command line: each way to bring code, both TensorFlow versions.
 
 Each example is trained once here or in a test that trains it anyway: the digits in
-``test_shared_filesystem_in_s3``. With all of its workers, and with every version, only ``make soak``
+``test_shared_filesystem_in_s3``. With all of its workers and with every version only ``make soak``
 trains it.
 """
 
