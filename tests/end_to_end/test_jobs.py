@@ -1,8 +1,8 @@
 """Real training through the command line: each way to bring code, both TensorFlow versions.
 
 Each example is trained once here or in a test that trains it anyway: the digits in
-``test_shared_filesystem_in_s3``. With all of its workers and with every version only ``make soak``
-trains it.
+``test_shared_filesystem_in_s3``. The command, and each with all of its workers and with every
+version, only ``make soak`` trains.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ def test_an_example_trains_with_every_supported_version(
     assert accuracy_in(ended.out) > 0.9
 
 
+# The jobs of ``test_ps_checkpoints`` and of others are commands with TensorFlow as well.
+@pytest.mark.soak
 def test_a_command_runs_with_tf_config_in_its_environment(local_cluster, tensorflow):
     ended = local_cluster.ask(*run_arguments("command", "command", tensorflow(NEWEST)))
     assert ended.code == 0, ended.out[-4000:]
