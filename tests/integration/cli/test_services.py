@@ -125,17 +125,6 @@ def test_a_scheduler_that_cannot_start_says_why_to_whoever_detached_it(command_l
     assert command_line.ask("stop", name).code == 0
 
 
-def test_a_job_that_has_to_wait_says_why(command_line, job, name):
-    file = job(
-        "true",
-        name,
-        worker={"count": 2, "cpus": 2, "mem": 64, "placement_constraint": "rack:IS:r1"},
-    )
-    assert command_line("run", file, "--detach").code == 0
-    eventually(lambda: "needs 2 cpus" in command_line.ask("why", name).out)
-    assert command_line.ask("stop", name).code == 0
-
-
 @pytest.fixture
 def scheduler(command_line, job, cluster, tmp_path, name):
     """Start the daemon by a settings file, the environment and flags, each naming a part."""
