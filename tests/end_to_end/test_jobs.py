@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import urllib.request
 from pathlib import Path
 
 import pytest
 
-from command_line import EXAMPLES, NEWEST, OLD, accuracy_in, both
+from command_line import EXAMPLES, NEWEST, OLD, SUPPORTED, accuracy_in, both
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
 
@@ -40,6 +39,18 @@ def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, versio
     name = f"{example}-{version}".replace("_", "-").replace(".", "-")
     arguments = run_arguments(example, name, tensorflow(version), "--set", setting)
     ended = local_cluster(*arguments, timeout=300)
+    assert ended.code == 0, ended.out[-4000:]
+    assert accuracy_in(ended.out) > 0.9
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize("example", ["digits", "tf1_script", "parameter_server", "multi_worker"])
+def test_an_example_trains_with_every_supported_version(
+    local_cluster, tensorflow, example, version
+):
+    name = f"every-{example}-{version}".replace("_", "-").replace(".", "-")
+    ended = local_cluster(*run_arguments(example, name, tensorflow(version)), timeout=300)
     assert ended.code == 0, ended.out[-4000:]
     assert accuracy_in(ended.out) > 0.9
 
@@ -88,10 +99,7 @@ def test_a_job_run_again_goes_on_from_its_checkpoints(local_cluster, tensorflow,
 
 
 def test_nothing_is_left_on_the_cluster(local_cluster):
-    status = local_cluster.ask("local", "status", "--json")
-    with urllib.request.urlopen(f"http://{json.loads(status.out)['master']}/state") as answer:
-        state = json.load(answer)
-    assert state["frameworks"] == []
+    assert json.loads(local_cluster.mesos("/state"))["frameworks"] == []
     home = str(local_cluster.home).encode()
     assert [c for c in command_lines() if home in c and b"task-runner" in c] == []
 

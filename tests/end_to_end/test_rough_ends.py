@@ -86,7 +86,7 @@ def test_a_killed_cluster_ends_the_run_with_a_message_and_the_job_starts_again(h
     assert process.returncode == 1
     assert "has ended, and the tasks with it" in out
     (home.home / "finish").touch()
-    again = home("run", job, *ROOMY)
+    again = home.ask("run", job, *ROOMY)
     assert again.code == 0, again.out
     assert "is taken up again" in again.out
 

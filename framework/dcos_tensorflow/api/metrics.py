@@ -39,15 +39,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts: Counter[str] = Counter(
-            {
-                "declines.long": 0,
-                "declines.short": 0,
-                "operation.launch": 0,
-                "revives": 0,
-                "suppresses": 0,
-            }
-        )
+        names = ("declines.long", "declines.short", "operation.launch", "revives", "suppresses")
+        self._counts: Counter[str] = Counter(dict.fromkeys(names, 0))
         self._before: Mapping[str, TaskRecord] = {}
 
     def observe(self, decision: Decision) -> None:

@@ -362,6 +362,8 @@ def _check_together(settings: Settings) -> None:
         if not settings[one]:
             one, other = other, one
         raise UsageError(f"{settings.origin(one)} needs {_BY_NAME[other].flag} too.")
+    if not settings.given("api_host"):
+        return
     # The web framework comes with it, and the flags of every command come from this module.
     from dcos_tensorflow.api.access import OpenBinding, check_binding
 

@@ -19,6 +19,7 @@ from concurrent.futures import Executor
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.core.model.events import EvidenceFound
+from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.mesos.agent_files import AgentFiles, Sandbox
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,13 @@ def read_evidence(files: AgentFiles, sandbox: Sandbox, task_id: str) -> Evidence
         last = report.get("last_lines")
         lines = tuple(str(line) for line in last) if isinstance(last, list) else ()
         result = report.get("result")
-        return EvidenceFound(task_id, summary, lines, result if isinstance(result, dict) else {})
+        return EvidenceFound(
+            task_id,
+            summary,
+            lines,
+            own_error_of(report.get("error")),
+            result if isinstance(result, dict) else {},
+        )
     lines = tuple(tail("stderr", _LINES))
     return EvidenceFound(task_id, _telling(lines), lines)
 

@@ -340,7 +340,11 @@ class Scheduler:
             return
         if self._gateway is not None and self._store is not None:
             self._gateway.perform(Teardown())
-            self._store.commit([Write(paths.FRAMEWORK_ID, None)])
+            try:
+                self._store.commit([Write(paths.FRAMEWORK_ID, None)])
+            except StateError as error:
+                # The job's end is stored. The next scheduler hears that the framework was removed.
+                log.warning("the framework's id is still stored: %s", error)
 
     # Wiring.
 

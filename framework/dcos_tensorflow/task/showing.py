@@ -6,6 +6,7 @@ Nothing here changes anything of the task.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
@@ -14,7 +15,6 @@ from dcos_tensorflow.task.contracts import Found
 from dcos_tensorflow.task.exit_analysis import ExitReport
 from dcos_tensorflow.task.exit_file import failure_as_json
 from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
-from dcos_tensorflow.task.news import News
 from dcos_tensorflow.task.observer import Observer
 from dcos_tensorflow.task.peers import PeerWatch
 from dcos_tensorflow.task.preparation import Preparation
@@ -72,15 +72,22 @@ class Showing:
         self._storage = storage
         self._shipper = shipper
         self._dropped_log_bytes = dropped_log_bytes
-        self._news = News(first)
+        #: The number of the newest moment, for requests that wait for the next, and what it was.
+        self._newest: Tuple[int, Moment] = (1, first)
+        self._changed = threading.Condition()
 
     def show(self, moment: Moment) -> None:
-        """Show ``moment`` from now on."""
-        self._news.tell(moment)
+        """Show ``moment`` from now on. Any thread, not a signal handler."""
+        with self._changed:
+            revision, shown = self._newest
+            if moment != shown:
+                self._newest = (revision + 1, moment)
+                self._changed.notify_all()
 
     def wait(self, after: int, seconds: float) -> None:
         """Return when another moment than number ``after`` is shown, or so much later."""
-        self._news.wait(after, seconds)
+        with self._changed:
+            self._changed.wait_for(lambda: self._newest[0] != after, seconds)
 
     def document(self) -> Dict[str, Any]:
         """Return the status as docs/task-runner.md tells it.
@@ -88,7 +95,7 @@ class Showing:
         ``revision`` is the number of the moment it shows.
         """
         # Before the rest is read: what happens meanwhile is news for whoever gets this one.
-        revision, now = self._news.newest
+        revision, now = self._newest
         self._progress.read_file()
         state, report = now.state, now.report
         progress, checkpoint = self._progress.known, self._checkpoint()

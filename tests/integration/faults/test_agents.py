@@ -42,6 +42,8 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+# The next one kills all of them.
+@pytest.mark.soak
 @PATIENT
 def test_an_agent_is_killed_and_returns_with_its_tasks(training: ScheduledTraining) -> None:
     agent = training.agent_of("worker-1")

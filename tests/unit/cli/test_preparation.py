@@ -61,10 +61,10 @@ def test_nothing_is_said_of_images_that_nobody_asked_for(options, directory):
 
 
 def test_on_a_cluster_the_options_stay_as_they_are(options, directory):
-    asked = options(job_cmd="true", python="", user="me")
+    asked = options(job_cmd="true", python="", user="me", tf_image="me/mine")
     spec = prepare(asked, directory, {}, local=False).spec
     assert spec.user == "me"
-    assert all(role.container is not None for role in spec.roles)
+    assert {role.container and role.container.image for role in spec.roles} == {"me/mine"}
 
 
 def test_code_beside_the_options_file_is_packed(options, directory, function_job):

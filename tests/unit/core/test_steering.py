@@ -8,6 +8,7 @@ import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import Strategy, TaskRole, UpdateStrategy
 from dcos_tensorflow.core.operator.plan_control import rule
 from dcos_tensorflow.core.operator.rulings import Answer
@@ -17,9 +18,10 @@ from dcos_tensorflow.core.plans.plan import plans
 from sample_states import a_role, with_job
 from simulated_mesos import Cluster
 from simulated_scheduler import (
-    Scheduler,
+    begun,
     fail,
     fail_process,
+    lose_agent_of,
     room_for_one_each,
     started,
     starts,
@@ -174,9 +176,7 @@ def test_a_finished_job_takes_no_other_options():
 
 
 def test_options_that_fit_at_last_are_looked_at_with_all_offers():
-    scheduler = Scheduler(training(PSS), Cluster(1))
-    scheduler.cluster.subscribe()
-    scheduler.run(30)
+    scheduler = begun(training(PSS), Cluster(1), seconds=30)
     assert scheduler.state.tasks == {}
     change(scheduler, TaskRole.WORKER, count=1)
     scheduler.run(10)
@@ -218,16 +218,6 @@ def test_who_leaves_is_ended_only_when_the_cluster_is_without_it():
     assert scheduler.cluster.tasks[leaving].alive
     settle(scheduler)
     assert not scheduler.cluster.tasks[leaving].alive
-
-
-def test_who_leaves_has_ended_before_those_start_that_must_know():
-    scheduler = a_gang(MWMS)
-    scheduler.cluster.kill_seconds = 8.0
-    leaving = scheduler.cluster.tasks[task_ids(scheduler)["worker-1"]]
-    change(scheduler, count=1)
-    while starts(scheduler)["chief-0"] == 1:
-        scheduler.run(1)
-    assert not leaving.alive
 
 
 def test_who_was_to_leave_and_is_wanted_again_starts_with_the_others():
@@ -466,17 +456,6 @@ def test_a_pause_survives_a_restart_of_the_scheduler():
     assert scheduler.cluster.runner("worker-1").state == "held"
 
 
-def test_a_failure_elsewhere_does_not_start_a_paused_task():
-    scheduler = a_gang()
-    pod(scheduler, events.PodVerb.PAUSE, "worker-1")
-    scheduler.run(10)
-    fail_process(scheduler, "ps-0", "interrupted", 137)
-    scheduler.run(10)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-    assert scheduler.cluster.runner("worker-1").state == "held"
-    assert starts(scheduler)["worker-1"] == 1
-
-
 def test_pod_restart_starts_the_process_again_in_its_container():
     scheduler = a_gang()
     before = task_ids(scheduler)
@@ -495,3 +474,22 @@ def test_a_paused_recovery_plan_holds_a_restart_back_and_resuming_lets_it_go():
     scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.RESUME))
     scheduler.run(10)
     assert scheduler.cluster.runner("worker-1").state == "running"
+
+
+def test_members_left_behind_by_a_scale_in_end_at_once_when_they_return_to_a_larger_gang():
+    cluster = Cluster(2, Resources(cpus=8, mem=9000, disk=1000))
+    scheduler = started(training(MWMS, ps=0, chief=0, worker=3), cluster)
+    left = task_ids(scheduler)
+    agent = lose_agent_of(scheduler, "worker-2")
+    (other,) = set(cluster.agents) - {agent}
+    cluster.lose(other)
+    scheduler.run(30)
+    change(scheduler, count=1)
+    cluster.bring_back(other)
+    scheduler.run(30)
+    change(scheduler, count=3)
+    cluster.bring_back(agent)
+    scheduler.run(5)
+    assert not any(cluster.tasks[task_id].alive for task_id in left.values())
+    settle(scheduler)
+    assert scheduler.state.job.phase is JobPhase.RUNNING

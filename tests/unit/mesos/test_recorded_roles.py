@@ -27,7 +27,7 @@ def offered(scenario: str) -> Iterator[list[dict[str, Any]]]:
             yield event["offers"]["offers"]
 
 
-def waiting(workers: int, mesos_role: str = "tensorflow") -> ServiceState:
+def waiting(workers: int) -> ServiceState:
     """Return a registered service that wants workers of one cpu each."""
     small = Resources(cpus=1, mem=256)
     state = ServiceState.of_one_gang(
@@ -35,7 +35,7 @@ def waiting(workers: int, mesos_role: str = "tensorflow") -> ServiceState:
             name="tensorflow",
             roles=(RoleSpec(TaskRole.WORKER, workers, small),),
             job=JobSpec(name="job"),
-            mesos_role=mesos_role,
+            mesos_role="tensorflow",
         ),
         instance="instance-1",
         settings=LaunchSettings(token_key="00" * 32),
@@ -44,15 +44,14 @@ def waiting(workers: int, mesos_role: str = "tensorflow") -> ServiceState:
     return step(state, (registered,), NOW).state
 
 
-def after(state: ServiceState, offers: list[dict[str, Any]]) -> tuple[ServiceState, list[Accept]]:
-    """Return the state after a recorded event, and the launches that it led to."""
+def accepted(state: ServiceState, offers: list[dict[str, Any]]) -> list[Accept]:
+    """Return the launches that a recorded event leads to."""
     received = events.OffersReceived(tuple(offer_from_json(one, NOW) for one in offers))
-    decision = step(state, (received,), NOW)
-    return decision.state, [one for one in decision.actions if isinstance(one, Accept)]
+    return [one for one in step(state, (received,), NOW).actions if isinstance(one, Accept)]
 
 
 def test_an_offer_within_the_quota_is_used() -> None:
-    _, accepts = after(waiting(1), next(offered("quota")))
+    accepts = accepted(waiting(1), next(offered("quota")))
     assert [launch.name for accept in accepts for launch in accept.launches] == ["worker-0"]
 
 
@@ -68,14 +67,14 @@ def test_the_roles_of_a_real_master_can_be_read() -> None:
 def test_offers_of_each_role_are_used_under_that_role() -> None:
     roles = []
     for offers in offered("multi_role"):
-        _, accepts = after(waiting(1), offers)
+        accepts = accepted(waiting(1), offers)
         roles += [(offers[0]["allocation_info"]["role"], len(accepts))]
     assert roles == [("tensorflow/sweep", 1), ("tensorflow", 1)]
 
 
 def test_offers_of_two_roles_are_never_joined_in_one_launch() -> None:
     both = [one for offers in offered("multi_role") for one in offers]
-    _, accepts = after(waiting(8), both)
+    accepts = accepted(waiting(8), both)
     assert sorted(len(accept.offer_ids) for accept in accepts) == [1, 1]
 
 

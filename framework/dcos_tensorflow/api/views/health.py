@@ -50,10 +50,12 @@ def health(state: ServiceState | None, leader: str = "") -> tuple[Health, list[s
     known = plans(state.view())
     if state.told.why_not_updated:
         return Health.DEGRADED, [state.told.why_not_updated]
-    if known[DEPLOY].status is not Status.COMPLETE:
-        return _deploying(known[DEPLOY]), [state.only_gang.why]
-    if known[RECOVERY].status is not Status.COMPLETE:
-        return _recovering(known[RECOVERY]), [state.only_gang.why]
+    for name, pending, starting in (
+        (DEPLOY, Health.DEPLOYING_PENDING, Health.DEPLOYING_STARTING),
+        (RECOVERY, Health.RECOVERING_PENDING, Health.RECOVERING_STARTING),
+    ):
+        if known[name].status is not Status.COMPLETE:
+            return _unfinished(known[name], pending, starting), [state.only_gang.why]
     broken = [
         f"{step.name}: {step.message}"
         for phase in known[DEPLOY].phases
@@ -69,17 +71,10 @@ def health(state: ServiceState | None, leader: str = "") -> tuple[Health, list[s
     return (Health.DEGRADED, broken) if broken else (Health.RUNNING, [state.only_gang.why])
 
 
-def _deploying(plan: Plan) -> Health:
-    return {
-        Status.PENDING: Health.DEPLOYING_PENDING,
+def _unfinished(plan: Plan, pending: Health, starting: Health) -> Health:
+    known = {
+        Status.PENDING: pending,
         Status.DELAYED: Health.DELAYED,
         Status.WAITING: Health.WAITING_USER,
-    }.get(plan.status, Health.DEPLOYING_STARTING)
-
-
-def _recovering(plan: Plan) -> Health:
-    return {
-        Status.PENDING: Health.RECOVERING_PENDING,
-        Status.DELAYED: Health.DELAYED,
-        Status.WAITING: Health.WAITING_USER,
-    }.get(plan.status, Health.RECOVERING_STARTING)
+    }
+    return known.get(plan.status, starting)

@@ -69,7 +69,8 @@ def job(state: ServiceState) -> schemas.Job:
 
 def _incident(incident: Incident) -> schemas.Incident:
     plain: dict[str, Any] = codec.to_plain(incident)
-    del plain["evidence"]
+    for kept in ("evidence", "error", "began_at"):
+        del plain[kept]
     return cast(schemas.Incident, {**plain, "summary": incident.told})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,20 +110,25 @@ def last(directory: ServiceDirectory) -> dict[str, Any] | None:
 
 def lines(ended: Mapping[str, Any]) -> list[str]:
     """Return the end of a job as text for a person."""
-    found = [_verdict_line(ended)]
     result = {words(str(k)): value_text(v) for k, v in ended["result"].items()}
-    found += table([*result.items(), *ended["places"].items()])
+    where = table([*result.items(), *ended["places"].items()])
+    why = list(_why(ended))
+    # What the code did comes before where things lie.
+    return [_verdict_line(ended), *([*why, ""] if why else ()), *where]
+
+
+def _why(ended: Mapping[str, Any]) -> Iterator[str]:
     failure = ended.get("failure")
-    if failure:
-        told = f"{failure['summary']} {ended['summary']}"
-        if failure["explanation"] and failure["explanation"] not in told:
-            found += ["", f"Why: {failure['explanation']}"]
-        if failure["last_lines"]:
-            shown = failure["last_lines"][-_OUTPUT_LINES:]
-            found += ["", f"The last lines of {failure['task']}:"]
-            # The sandbox's own path is long, and the same in front of every file in it.
-            found += [f"  | {_SANDBOX.sub('', line)}" for line in shown]
-    return found
+    if not failure:
+        return
+    told = f"{failure['summary']} {ended['summary']}"
+    if failure["explanation"] and failure["explanation"] not in told:
+        yield from ("", f"Why: {failure['explanation']}")
+    if failure["last_lines"]:
+        yield from ("", f"The last lines of {failure['task']}:")
+        # The sandbox's own path is long, and the same in front of every file in it.
+        shown = failure["last_lines"][-_OUTPUT_LINES:]
+        yield from (f"  | {_SANDBOX.sub('', line)}" for line in shown)
 
 
 def _verdict_line(ended: Mapping[str, Any]) -> str:

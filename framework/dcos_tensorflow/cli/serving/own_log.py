@@ -28,11 +28,18 @@ _LEVELS = {
 _OWN = "dcos_tensorflow"
 
 
+class _File(logging.FileHandler):
+    """A log that loses lines where they cannot be written: a full disk is no end of anything."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Say nothing: Python would print a traceback to the terminal for each line."""
+
+
 @contextmanager
 def log_to_file(path: Path, level: str) -> Iterator[None]:
     """Append log lines to a file. Raises CliError when it cannot be written."""
     try:
-        handler = logging.FileHandler(path, encoding="utf-8")
+        handler = _File(path, encoding="utf-8")
     except OSError as error:
         raise CliError(f"The log {path} cannot be written: {error.strerror}.") from error
     with _handling(handler, level):

@@ -63,7 +63,19 @@ class PreparedJob:
 def prepare(
     options: Options, directory: ServiceDirectory, environ: Mapping[str, str], *, local: bool
 ) -> PreparedJob:
-    """Return what to run, with local code packed into ``directory``.
+    """Return what to run, with local code packed into ``directory``. Raises as ``settled`` does."""
+    found, source = settled(options, directory, environ, local=local)
+    directory.prepare()
+    archive = None
+    if source is not None:
+        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=directory.work)
+    return replace(found, archive=archive)
+
+
+def settled(
+    options: Options, directory: ServiceDirectory, environ: Mapping[str, str], *, local: bool
+) -> tuple[PreparedJob, Path | None]:
+    """Return what would run, and where its code lies on this machine; nothing is written.
 
     ``local`` says that the tasks run on this machine, on the embedded cluster. Raises UsageError
     for what can never run, OptionsError for TASKCFG_* variables that make no sense.
@@ -77,11 +89,20 @@ def prepare(
         told += more
     else:
         _check_fetchable(spec, options)
-    directory.prepare()
-    archive = None
-    if source is not None:
-        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=directory.work)
-    return PreparedJob(spec, archive, found, tuple(told))
+        told += _unsaid_tensorflow(spec, found)
+    return PreparedJob(spec, None, found, tuple(told)), source
+
+
+def _unsaid_tensorflow(spec: ServiceSpec, found: str) -> list[str]:
+    """Return what to say of tasks that run with whatever their agents have."""
+    bare = [str(role.role) for role in spec.roles if role.container is None and not role.python]
+    if not bare or found == contract.CONTRACT_COMMAND:
+        return []
+    return [
+        f"Nothing says which TensorFlow: {', '.join(bare)} run with the python3 of their agents,"
+        " which must have it. Name an image by service.tensorflow_version or service.tf_image"
+        " (service.gpu_tf_image), or a Python of the agents in service.python."
+    ]
 
 
 def prepare_name(options: Options, directory: ServiceDirectory) -> PreparedJob:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.api.access import is_loopback
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.metrics import Metrics
 from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
@@ -299,16 +298,18 @@ def state_of(settings: Settings, directory: ServiceDirectory) -> str:
     return directory.state_url
 
 
-def with_reachable_api(settings: Settings) -> Settings:
-    """Return the settings with an API that agents elsewhere reach and that asks for a token.
+def with_guarded_api(settings: Settings, *, local: bool) -> Settings:
+    """Return the settings with an API that asks for a token, and that agents elsewhere reach.
 
-    Nothing is changed when the API's address was given: that is the operator's choice.
+    Without a token anybody on this machine could give the job other code to run. A token that is
+    made here lies in the registration, which is this user's alone. The API's address and
+    ``api_open`` are the operator's choice.
     """
-    if settings.given("api_host") or settings["artifacts"] == ArtifactDelivery.FILE:
-        return settings
-    address = reachable_address(settings["master"])
-    settings = settings.with_value("api_host", address, "this machine's address")
-    if settings.secret("api_token") or settings["api_open"] or is_loopback(address):
+    elsewhere = not local and settings["artifacts"] != ArtifactDelivery.FILE
+    if elsewhere and not settings.given("api_host"):
+        address = reachable_address(settings["master"])
+        settings = settings.with_value("api_host", address, "this machine's address")
+    if settings.secret("api_token") or settings["api_open"]:
         return settings
     return settings.with_value("api_token", secrets.token_urlsafe(24), "a token of this process")
 

@@ -14,6 +14,7 @@ from typing import Any
 from dcos_tensorflow.core.model.agents import SilentAgents
 from dcos_tensorflow.core.model.gang import MAIN
 from dcos_tensorflow.core.model.offer import Offer
+from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState
@@ -137,6 +138,7 @@ class EvidenceFound:
     task_id: str
     summary: str
     last_lines: tuple[str, ...] = ()
+    error: OwnError | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -105,6 +105,12 @@ def known_step(view: GangView) -> int | None:
     return max((step for step in steps if step is not None), default=None)
 
 
+def has_checkpoint(view: GangView) -> bool:
+    """Say whether any member's runner has seen a checkpoint to go on from."""
+    records = filter(None, map(view.tasks.get, view.roster.names))
+    return any(view.report_of(record).get("checkpoint") is not None for record in records)
+
+
 def cluster_addresses(view: GangView) -> dict[str, str]:
     """Return the address of every member that has been placed, as a ClusterSpec names it."""
     found: dict[str, str] = {}

@@ -20,6 +20,7 @@ from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES
 from dcos_tensorflow.core.model.task import TaskRecord, parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact
+from dcos_tensorflow.core.recovery import own_errors
 from dcos_tensorflow.core.recovery.gang_queries import (
     cluster_addresses,
     contained,
@@ -56,6 +57,8 @@ def stop(gang: GangDraft, names: Iterable[str], why: str, *, planned: bool) -> N
 def watch_stopping(gang: GangDraft) -> None:
     """STOPPING: order the members that still train to stop; go on when none does."""
     view = gang.view
+    if own_errors.may_be_of_all(view, gang.now):
+        return
     concerned = view.tasks.having(Fact.CONTAINED).intersection(scope(view))
     busy = concerned - view.tasks.having(Fact.STOPPED)
     for record in view.tasks.records_of(busy):
@@ -76,18 +79,28 @@ def watch_stopping(gang: GangDraft) -> None:
 
 def _order_to_stop(gang: GangDraft, record: TaskRecord, concerned: Collection[str]) -> None:
     """Order one process to stop; when nothing failed, the decider's checkpoint comes first."""
+    epoch = gang.epoch
+    if epoch is not None and record.name not in epoch.addresses:
+        # It was out of reach through a scale-in, and the gang has grown again: no order reaches it.
+        _replace(gang, record, "is of an earlier cluster")
+        gang.put(replace(record, kill_reason="it is of an earlier cluster"))
+        return
     if record.held:
-        if _disobeys(gang, record) and record.name not in gang.restart.replacing:
-            replacing = (*gang.restart.replacing, record.name)
-            gang.restart = replace(gang.restart, replacing=replacing)
-            why = f"{record.name}'s runner did not stop its process in time"
-            gang.say(f"{why}; its container is given up")
+        if _disobeys(gang, record):
+            _replace(gang, record, "has a runner that did not stop its process in time")
         return
     chief = gang.roster.decider
     chief_first = gang.restart.planned and record.name != chief and chief in concerned
     if chief_first and not gang.tasks.has(chief, Fact.STOPPED):
         return
     order_to_stop(gang, record)
+
+
+def _replace(gang: GangDraft, record: TaskRecord, why: str) -> None:
+    """Want another container for a member of the restart."""
+    if record.name not in gang.restart.replacing:
+        gang.restart = replace(gang.restart, replacing=(*gang.restart.replacing, record.name))
+        gang.say(f"{record.name} {why}: its container is given up")
 
 
 def _disobeys(gang: GangDraft, record: TaskRecord) -> bool:

@@ -30,6 +30,8 @@ class Call:
     headers: Mapping[str, str]
     body: bytes
     query: Mapping[str, str] = field(default_factory=dict)
+    #: The user id of whose process asks; None when the kernel does not say.
+    user: int | None = None
 
     def json(self) -> Any:
         """Return the body's JSON; None when there is no body. Raises ValueError."""
