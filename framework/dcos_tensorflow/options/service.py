@@ -119,6 +119,14 @@ def _network(options: Options) -> VirtualNetwork | None:
     )
 
 
+def as_given(options: Options) -> dict[str, Any]:
+    """Return the options that were given, and none of the defaults, as JSON; secrets as they are.
+
+    Loading it again gives the same options.
+    """
+    return options.model_dump(mode="json", exclude_unset=True)
+
+
 def effective(options: Options) -> dict[str, Any]:
     """Return every option's value as JSON, defaults included, secrets hidden.
 

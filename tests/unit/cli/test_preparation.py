@@ -12,7 +12,7 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving import preparation
 from dcos_tensorflow.cli.serving.preparation import prepare
 from dcos_tensorflow.cli.work_directory import WorkDirectory
-from dcos_tensorflow.options import load
+from dcos_tensorflow.options import effective, load
 
 
 @pytest.fixture
@@ -58,6 +58,12 @@ def test_no_container_is_used_on_this_machine(options, directory):
 def test_nothing_is_said_of_images_that_nobody_asked_for(options, directory):
     prepared = prepare(options(job_cmd="true"), directory, {}, local=True)
     assert not any("image" in note for note in prepared.notes)
+
+
+def test_nothing_is_said_of_options_that_have_their_defaults(options, directory):
+    every = effective(options(job_cmd="true"))
+    prepared = prepare(load(every), directory, {}, local=True)
+    assert not any("not used here" in note for note in prepared.notes)
 
 
 def test_on_a_cluster_the_options_stay_as_they_are(options, directory):

@@ -92,6 +92,7 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
             wanted.given,
             problem=problem,
             local=local,
+            as_given=wanted.as_given,
             check_cluster=embedded.check_of(folder, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 of_package(changed, os.environ), directory, os.environ, running, local=local

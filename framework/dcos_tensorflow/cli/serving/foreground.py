@@ -54,7 +54,7 @@ from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.local.daemon import PRINCIPAL
-from dcos_tensorflow.options import effective, load
+from dcos_tensorflow.options import as_given, effective, load
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,7 @@ def run(request: RunRequest) -> int:
             directory,
             effective(options),
             local=request.local,
+            as_given=as_given(options),
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 changed, directory, os.environ, running, local=request.local
