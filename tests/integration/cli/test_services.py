@@ -125,6 +125,13 @@ def test_a_scheduler_that_cannot_start_says_why_to_whoever_detached_it(command_l
     assert command_line.ask("stop", name).code == 0
 
 
+def test_who_is_not_known_to_a_master_is_told_how_to_be(command_line, job, cluster, name):
+    refused = command_line("run", job("true", name), "--master", cluster)
+    assert refused.code != 0
+    assert "HTTP 401" in refused.out
+    assert "--principal and --secret-file" in refused.out
+
+
 @pytest.fixture
 def scheduler(command_line, job, cluster, tmp_path, name):
     """Start the daemon by a settings file, the environment and flags, each naming a part."""
@@ -137,6 +144,10 @@ def scheduler(command_line, job, cluster, tmp_path, name):
         line = CommandLine(command_line.home)
         line.environment = {**command_line.environment, "DCOS_TENSORFLOW_STATE": state}
         line.environment["DCOS_TENSORFLOW_MASTER"] = cluster
+        # As any framework from elsewhere is let in to the cluster of ``local up``.
+        credential = command_line.home / "local/credential.json"
+        line.environment["DCOS_TENSORFLOW_PRINCIPAL"] = "dcos-tensorflow"
+        line.environment["DCOS_TENSORFLOW_SECRET_FILE"] = str(credential)
         file = job(
             "echo started >> $CHECKPOINT_DIR/starts; sleep 60",
             name,
