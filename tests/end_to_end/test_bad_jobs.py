@@ -449,6 +449,8 @@ def test_a_work_directory_that_cannot_be_made_is_refused(command_line, job, tmp_
     says(ended, 1, f"{tmp_path}/blocked")
 
 
+# ``cli/test_services`` has a second daemon, ``cli/test_run`` the other options.
+@pytest.mark.soak
 def test_a_second_scheduler_of_a_service_names_the_first(local_cluster, job, name):
     file = job(service={"job_cmd": "sleep 100"})
     detached = local_cluster("run", file, "--detach", "--json")

@@ -132,6 +132,8 @@ def test_a_run_whose_reader_has_gone_ends_quietly(home, job):
     assert said == ""
 
 
+# ``cli/test_run`` has a second run while the first is under way.
+@pytest.mark.soak
 def test_of_two_runs_at_once_one_goes_on(home, job):
     both = [home.start("run", job, *ROOMY) for _ in range(2)]
     eventually(lambda: any(process.poll() is not None for process in both))

@@ -184,7 +184,8 @@ class Service(Section):
         False,
         title="Legacy Keras",
         description="Set TF_USE_LEGACY_KERAS=1, so that model.fit works under a multi-worker "
-        "strategy with TensorFlow 2.16 and later. Needs tf_keras installed.",
+        "strategy with TensorFlow 2.16 and later. Needs tf_keras of TensorFlow's own version "
+        "installed beside it.",
     )
     strategy: Literal[
         "auto", "parameter_server", "multi_worker", "between_graph", "independent"

@@ -125,15 +125,11 @@ def test_a_scheduler_that_cannot_start_says_why_to_whoever_detached_it(command_l
     assert command_line.ask("stop", name).code == 0
 
 
-def test_a_job_that_has_to_wait_says_why(command_line, job, name):
-    file = job(
-        "true",
-        name,
-        worker={"count": 2, "cpus": 2, "mem": 64, "placement_constraint": "rack:IS:r1"},
-    )
-    assert command_line("run", file, "--detach").code == 0
-    eventually(lambda: "needs 2 cpus" in command_line.ask("why", name).out)
-    assert command_line.ask("stop", name).code == 0
+def test_who_is_not_known_to_a_master_is_told_how_to_be(command_line, job, cluster, name):
+    refused = command_line("run", job("true", name), "--master", cluster)
+    assert refused.code != 0
+    assert "HTTP 401" in refused.out
+    assert "--principal and --secret-file" in refused.out
 
 
 @pytest.fixture
@@ -148,6 +144,10 @@ def scheduler(command_line, job, cluster, tmp_path, name):
         line = CommandLine(command_line.home)
         line.environment = {**command_line.environment, "DCOS_TENSORFLOW_STATE": state}
         line.environment["DCOS_TENSORFLOW_MASTER"] = cluster
+        # As any framework from elsewhere is let in to the cluster of ``local up``.
+        credential = command_line.home / "local/credential.json"
+        line.environment["DCOS_TENSORFLOW_PRINCIPAL"] = "dcos-tensorflow"
+        line.environment["DCOS_TENSORFLOW_SECRET_FILE"] = str(credential)
         file = job(
             "echo started >> $CHECKPOINT_DIR/starts; sleep 60",
             name,

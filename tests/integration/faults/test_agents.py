@@ -117,6 +117,8 @@ def test_a_host_is_shut_down_and_its_pod_replaced_by_hand(make_training: MakeTra
     training.ends_right()
 
 
+# As one that is marked gone.
+@pytest.mark.soak
 def test_an_agent_is_told_to_leave(training: ScheduledTraining) -> None:
     left = training.agent_of("worker-1")
     training.cluster.faults.shut_down_agent(left)

@@ -51,6 +51,7 @@ def test_the_same_error_twice_without_a_step_between_ends_the_job():
     scheduler = a_job(PSS)
     raise_in(scheduler, "chief-0")
     recover(scheduler, 20)
+    assert "chief-0 start again (retry 1 of 3)" in scheduler.whys()
     assert starts(scheduler)["chief-0"] == 2
     raise_in(scheduler, "chief-0")
     assert "2 times the same error at the same line" in verdict(scheduler)
@@ -112,13 +113,35 @@ def test_a_job_that_fails_at_the_same_step_again_ends():
     assert "2 times" in verdict(scheduler)
 
 
-def test_a_job_that_tells_no_step_has_got_somewhere_when_it_ran_for_a_minute():
+def test_a_job_that_tells_no_step_has_got_somewhere_when_it_ran_for_long():
     scheduler = one_worker()
     for _ in range(2):
-        scheduler.run(70)
+        scheduler.run(600, tick=10)
         raise_in(scheduler, "worker-0")
         recover(scheduler, 20)
     assert verdict(scheduler) == ""
+
+
+def test_a_start_that_takes_minutes_is_no_progress():
+    scheduler = one_worker()
+    scheduler.run(150, tick=10)
+    raise_in(scheduler, "worker-0")
+    assert verdict(scheduler) == ""
+    recover(scheduler, 20)
+    scheduler.run(150, tick=10)
+    raise_in(scheduler, "worker-0")
+    assert "2 times" in verdict(scheduler)
+
+
+def test_a_newer_checkpoint_is_progress_where_no_step_is_told():
+    scheduler = one_worker()
+    for step in (10, 20, 30):
+        scheduler.run(150, tick=10)
+        scheduler.cluster.runner("worker-0").checkpoint = step
+        raise_in(scheduler, "worker-0")
+        assert verdict(scheduler) == ""
+        recover(scheduler, 40)
+    assert "the gang starts again from the last checkpoint" in scheduler.whys()
 
 
 def test_the_limit_is_the_users():
@@ -303,7 +326,10 @@ def incident(at: float, step: int | None = None, **fields: object) -> Incident:
         pytest.param(
             [incident(10), incident(12), incident(30)], 2, id="two of them in the same start"
         ),
-        pytest.param([incident(100), incident(200, began_at=110)], 1, id="it ran for long"),
+        pytest.param([incident(100), incident(900, began_at=110)], 1, id="it ran for long"),
+        pytest.param(
+            [incident(10, checkpoint=4), incident(20, checkpoint=8)], 1, id="a newer checkpoint"
+        ),
         pytest.param([incident(10), incident(20, began_at=0.0)], 1, id="an older scheduler's"),
     ],
 )
@@ -313,7 +339,7 @@ def test_repetitions_are_counted_while_there_is_no_progress(incidents, times):
 
 def test_an_incident_of_an_older_scheduler_is_read():
     older = codec.to_plain(incident(10))
-    del older["error"], older["began_at"]
+    del older["error"], older["began_at"], older["checkpoint"]
     assert codec.from_plain(Incident, older, "Incident").error is None
     newer = incident(10)
     assert codec.decode(Incident, codec.encode(newer)) == newer

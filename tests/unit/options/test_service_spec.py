@@ -307,14 +307,23 @@ def test_the_rules_of_recovery_reach_the_core(build: Build) -> None:
                 "uninstall_give_up_seconds": 5,
             },
             "gang": {"wait_seconds": 6, "grow_seconds": 7},
-            "retry": {"out_of_memory_limit": 8, "fruitless_limit": 9},
+            "retry": {
+                "out_of_memory_limit": 8,
+                "fruitless_limit": 9,
+                "same_failure_limit": 7,
+            },
         }
     )
     assert (spec.stall_seconds, spec.freeze_seconds, spec.replace_after_seconds) == (1, 2, 3)
     assert (spec.maintenance_lead_seconds, spec.uninstall_give_up_seconds) == (4, 5)
     assert spec.update_strategy is UpdateStrategy.CANARY
     assert spec.gang == GangSpec(wait_seconds=6, grow_seconds=7)
-    assert spec.retry == RetrySpec(out_of_memory_limit=8, fruitless_limit=9)
+    assert spec.retry == RetrySpec(out_of_memory_limit=8, fruitless_limit=9, same_failure_limit=7)
+
+
+def test_a_job_is_started_once_at_least() -> None:
+    with pytest.raises(OptionsError, match=r"retry\.same_failure_limit: is too small"):
+        load({"service": {"job_name": "m"}, "retry": {"same_failure_limit": 0}})
 
 
 def test_fewest_counts_and_limits_of_roles_reach_the_core(build: Build) -> None:

@@ -69,7 +69,7 @@ def job(state: ServiceState) -> schemas.Job:
 
 def _incident(incident: Incident) -> schemas.Incident:
     plain: dict[str, Any] = codec.to_plain(incident)
-    for kept in ("evidence", "error", "began_at"):
+    for kept in ("evidence", "error", "began_at", "checkpoint"):
         del plain[kept]
     return cast(schemas.Incident, {**plain, "summary": incident.told})
 

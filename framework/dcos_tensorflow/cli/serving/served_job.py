@@ -48,6 +48,9 @@ from dcos_tensorflow.scheduler.task_files import TaskFiles
 log = logging.getLogger(__name__)
 
 _REGISTERED_SECONDS = 10.0
+#: How a master answers whom it does not know, and what to do about it.
+_UNKNOWN = "HTTP 401"
+_SAY_WHO = " Say who asks with --principal and --secret-file."
 #: How long the answer to a wish for other options is waited for: a step, and a commit.
 _ANSWER_SECONDS = 10.0
 #: How long agents have to offer what they have reserved for a job that has ended.
@@ -194,8 +197,9 @@ class ServedJob:
         """Raise CliError when the scheduler, or the embedded cluster below it, has ended."""
         left = self.scheduler.exit
         if left is not None:
+            remedy = _SAY_WHO if _UNKNOWN in left.message else ""
             raise CliError(
-                f"The scheduler has ended: {sentence(left.message)} Its log is"
+                f"The scheduler has ended: {sentence(left.message)}{remedy} Its log is"
                 f" {self.directory.log}.",
                 left.code or 1,
             )

@@ -143,6 +143,8 @@ class Incident:
     error: OwnError | None = None
     #: ... and when the start that failed of it had begun.
     began_at: float = 0.0
+    #: The newest checkpoint that any member's runner had seen.
+    checkpoint: int | None = None
 
     @property
     def told(self) -> str:

@@ -36,9 +36,9 @@ from dcos_tensorflow.core.recovery import avoidance, causes, evidence, own_error
 from dcos_tensorflow.core.recovery.backoff import backoff_seconds
 from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON, Cause
 from dcos_tensorflow.core.recovery.gang_queries import (
-    has_checkpoint,
     known_step,
     listed,
+    newest_checkpoint,
     restart_set_of,
     strategy_of,
 )
@@ -47,6 +47,8 @@ from dcos_tensorflow.core.recovery.restart_table import Loss, ends_with
 #: Peers die of a failure within this time: MultiWorkerMirrored notices a silent loss after 6 to
 #: 11 s, a process death after 0.7 to 10 s (measured).
 COLLATERAL_SECONDS = 15.0
+#: A job whose steps are unknown has got somewhere when it ran for so long.
+FRUITFUL_SECONDS = 60.0
 #: A parameter server keeps the variables of every chief it ever had (measured): with so much of
 #: its memory in use it is restarted together with the chief.
 PS_MEMORY_SHARE = 0.8
@@ -289,6 +291,7 @@ def _open(gang: GangDraft, failure: Failure) -> bool:
         step=_credible(known_step(gang.view)),
         error=failure.error if failure.cause.charged else None,
         began_at=failure.began_at,
+        checkpoint=newest_checkpoint(gang.view),
     )
     if known and _is_effect_of(gang, known[-1], failure):
         # The effect was seen before its cause: it is one incident.
@@ -355,7 +358,7 @@ def _fail(gang: GangDraft, summary: str, exit_code: int) -> None:
 def _ran_long(gang: GangDraft) -> bool:
     """Say whether a job whose steps are unknown has got somewhere."""
     running_for = gang.now - gang.job.phase_since
-    return gang.job.phase is JobPhase.RUNNING and running_for >= own_errors.FRUITFUL_SECONDS
+    return gang.job.phase is JobPhase.RUNNING and running_for >= FRUITFUL_SECONDS
 
 
 def _judge_progress(gang: GangDraft, incident: Incident) -> None:
@@ -413,7 +416,8 @@ def _restart(gang: GangDraft, down: Sequence[TaskRecord]) -> None:
     used = retries_used(gang.job, retry, gang.now)
     cost = f"retry {used} of {retry.limit}" if incident.charged else "costs no retry"
     losses = {r.name: loss_of(r) for r in down}
-    place = " from the last checkpoint" if has_checkpoint(gang.view) else ""
+    known = newest_checkpoint(gang.view) is not None
+    place = " from the last checkpoint" if known else ""
     told = f"{{summary}}; {{who}}{place} ({{cost}})"
     _begin_restart(gang, losses, told, incident.told, cost)
 

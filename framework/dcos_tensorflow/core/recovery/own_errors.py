@@ -21,8 +21,11 @@ from dcos_tensorflow.core.model.spec import RetrySpec, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.recovery.gang_queries import known_step
 
-#: A start that ran for so long has got somewhere, where it tells no steps (seconds).
-FRUITFUL_SECONDS = 60.0
+#: Where a job tells no steps, an error that comes later is none before its first step: importing
+#: TensorFlow and reaching the peers takes less (seconds).
+START_SECONDS = 120.0
+#: Where it neither tells steps nor saves checkpoints, a start that ran for so long got somewhere.
+SILENT_SECONDS = 600.0
 
 _OWN = "the code's own, not tried again (retry.same_failure_limit)"
 
@@ -64,7 +67,7 @@ def repetitions(incidents: Sequence[Incident]) -> int:
     several members that fail alike in one start, the first counts.
     """
     newest, times = incidents[-1], 1
-    if newest.error is None or _ran_long(newest):
+    if newest.error is None or _ran_silently(newest, SILENT_SECONDS):
         return times
     began_at = newest.began_at
     for earlier in reversed(incidents[:-1]):
@@ -77,7 +80,7 @@ def repetitions(incidents: Sequence[Incident]) -> int:
         if earlier.at < began_at:
             times += 1
             began_at = earlier.began_at
-        if _ran_long(earlier):
+        if _ran_silently(earlier, SILENT_SECONDS):
             break
     return times
 
@@ -98,6 +101,8 @@ def _is_at_same_step(earlier: Incident, newest: Incident) -> bool:
 
     By what the failing start has told of itself, where it has, and by what the gang has.
     """
+    if _is_further(newest.checkpoint, earlier.checkpoint):
+        return False
     own = [i.error.step if i.error is not None else None for i in (earlier, newest)]
     if own == [None, None]:
         return earlier.step == newest.step
@@ -108,10 +113,10 @@ def _is_further(step: int | None, other: int | None) -> bool:
     return step is not None and (other is None or step > other)
 
 
-def _ran_long(incident: Incident) -> bool:
+def _ran_silently(incident: Incident, seconds: float) -> bool:
     told = incident.error is not None and incident.error.step is not None
     silent = incident.step is None and not told
-    return silent and incident.at - incident.began_at >= FRUITFUL_SECONDS
+    return silent and incident.at - incident.began_at >= seconds
 
 
 def _holds_for_all(limit: int) -> bool:
@@ -147,7 +152,7 @@ def _missing_from_all(view: GangView, incident: Incident) -> int | None:
 
 
 def _is_before_first_step(job: JobState, incident: Incident) -> bool:
-    return job.best_step is None and not _ran_long(incident)
+    return job.best_step is None and not _ran_silently(incident, START_SECONDS)
 
 
 def _may_yet_fail(record: TaskRecord) -> bool:
