@@ -24,7 +24,12 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 NEWEST = "2.21.0"
 OLD = "2.15.1"
+#: The oldest and the newest that are supported, and each change of Keras; ``make soak`` has all.
+SUPPORTED = ("2.12.1", OLD, "2.16.2", "2.19.1", NEWEST)
 
+#: Of a service: without Keras, which trainers that do not need it would import all the same, a new
+#: TensorFlow is there in two thirds of the time.
+NO_KERAS = {"legacy_keras": True}
 #: A job's command: run until the test touches ``finish`` among the checkpoints.
 UNTIL_FINISH = "until test -e $CHECKPOINT_DIR/finish; do sleep 0.1; done"
 
@@ -76,7 +81,7 @@ class CommandLine:
         return Ended(process.returncode, out)
 
     def ask(self, *arguments: str | Path) -> Ended:
-        """Run a command in this process: quicker, for commands that ask or order and start none."""
+        """Run a command in this process: a second of CPU less; it must end without a signal."""
         out = io.StringIO()
         with (
             mock.patch.dict(os.environ, self.environment, clear=True),

@@ -28,6 +28,7 @@ from dcos_tensorflow.core.model.actions import (
     Teardown,
 )
 from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
+from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
 from simulated_reservations import Reservations
@@ -105,6 +106,11 @@ class Cluster:
         self.finished: list[str] = []
         self.agreed: list[str] = []
         self.torn_down = False
+        #: Whether agents answer when they are asked for a sandbox; what was asked for ...
+        self.sandboxes_are_read = True
+        self.asked_for: list[str] = []
+        #: ... and the exception that a container has ended of, by task id.
+        self.errors: dict[str, OwnError] = {}
         #: How long a container takes to end after a KILL.
         self.kill_seconds = 0.0
         self._numbers = itertools.count()
@@ -134,9 +140,15 @@ class Cluster:
             case Teardown():
                 self._tear_down()
             case CollectEvidence():
-                self.outbox.append(events.EvidenceFound(action.task_id, "it said why"))
+                self._read_sandbox(action.task_id)
             case _:
                 raise AssertionError(f"the model knows no {action}")
+
+    def _read_sandbox(self, task_id: str) -> None:
+        self.asked_for.append(task_id)
+        if self.sandboxes_are_read:
+            error = self.errors.get(task_id)
+            self.outbox.append(events.EvidenceFound(task_id, "it said why", error=error))
 
     def _suppress(self, suppressed: bool) -> None:
         self.suppressed = suppressed

@@ -100,10 +100,19 @@ class Runner:
             self._stopping_left -= seconds
             self._settle()
 
-    def fail(self, exit_class: str, code: int | None, summary: str) -> None:
-        """Let the user's process end with a failure; the container stays."""
+    def fail(
+        self, exit_class: str, code: int | None, summary: str, error: tuple[str, int] | None = None
+    ) -> None:
+        """Let the user's process end with a failure; the container stays.
+
+        ``error`` is an exception of the user's code: its type, and its line in ``train.py``.
+        """
         self.state = contract.RUNNER_FAILED
         self.exit = {"class": exit_class, "code": code, "summary": summary, "start": self.start}
+        if error is not None:
+            exception, line = error
+            place = {"exception": exception, "file": "train.py", "line": line, "step": self.step}
+            self.exit = {**self.exit, "error": place}
 
     def _stop(self, order: Mapping[str, Any]) -> None:
         grace = order.get("grace_seconds", 10.0)

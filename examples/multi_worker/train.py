@@ -103,7 +103,8 @@ class Model(tf.Module):
         return loss
 
     def descend(self, strategy, gradients):
-        for weight, gradient in zip(self.weights, gradients, strict=True):
+        # AutoGraph of TensorFlow 2.12 knows no strict=True.
+        for weight, gradient in zip(self.weights, gradients):  # noqa: B905
             strategy.extended.update(
                 weight, lambda w, g: w.assign_sub(LEARNING_RATE * g), args=(gradient,)
             )

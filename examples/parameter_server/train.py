@@ -88,7 +88,9 @@ class Model(tf.Module):
             loss = tf.reduce_mean(
                 tf.nn.sparse_softmax_cross_entropy_with_logits(labels, self.logits(images))
             )
-        for weight, gradient in zip(self.weights, tape.gradient(loss, self.weights), strict=True):
+        gradients = tape.gradient(loss, self.weights)
+        # AutoGraph of TensorFlow 2.12 knows no strict=True.
+        for weight, gradient in zip(self.weights, gradients):  # noqa: B905
             weight.assign_sub(LEARNING_RATE * gradient)
         self.count.assign_add(1)
         return loss

@@ -34,7 +34,7 @@ def tensorflow() -> Callable[[str], str]:
     def environment(version: str) -> str:
         path = ROOT / ".venvs" / f"tensorflow-{version}"
         if not (path / "bin" / "python").exists():
-            pytest.skip(f"no virtual environment of TensorFlow {version}: run 'make test'")
+            pytest.skip(f"no virtual environment of TensorFlow {version}: run 'make soak'")
         return str(path)
 
     return environment

@@ -301,7 +301,8 @@ class History:
             return
         limit = self.scheduler.state.spec.retry.limit
         used_up = self.rules.charged > limit and "used up" in job.verdict.summary
-        if job.verdict.outcome is not Outcome.FAILED or not used_up:
+        own = self.rules.explains(self.scheduler.state)
+        if job.verdict.outcome is not Outcome.FAILED or not (used_up or own):
             raise RuleBroken(f"the job ended as {job.verdict}")
 
 

@@ -10,6 +10,7 @@ from history_jobs import other_options
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.controls import DEPLOY, RECOVERY, UPDATE
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
 from simulated_mesos import Agent, RunningTask
@@ -136,11 +137,19 @@ class Faults:
         if charged:
             self._history.rules.note_error(task_id)
         self._note(f"the process of {task_id} fails: {exit_class}")
-        task.runner.fail(exit_class, code, exit_class)
+        error = self._own_error(task_id) if exit_class == "user_error" else None
+        task.runner.fail(exit_class, code, exit_class, error)
+        for other_id, other in running if error is not None and self._dice.random() < 0.3 else ():
+            if other is not task and other.launch.name.split("-")[0] != TaskRole.EVALUATOR:
+                self._history.rules.note_error(other_id)
+                self._history.rules.note_own_error(other_id, error)
+                self._note(f"the process of {other_id} fails alike")
+                other.runner.fail(exit_class, code, exit_class, error)
         if self._history.job.strategy == "multi_worker":
             for other_id, other in running:
                 gang = other.launch.name.split("-")[0] != TaskRole.EVALUATOR
-                if gang and other is not task and self._dice.random() < 0.5:
+                lives = other.runner.state == "running"
+                if gang and lives and other is not task and self._dice.random() < 0.5:
                     self._note(f"the process of {other_id} dies of it")
                     other.runner.fail("peer_lost", 1, "UnavailableError")
 
@@ -152,8 +161,19 @@ class Faults:
         message, reason, charged = self._dice.choice(CONTAINER_ENDS)
         if charged:
             self._history.rules.note_error(task_id)
+        error = self._own_error(task_id) if charged else None
+        if error is not None:
+            self._cluster.errors[task_id] = OwnError(error[0], "train.py", error[1])
         self._note(f"the container of {task_id} ends: {message} {reason}")
         self._cluster.report(task_id, TaskState.FAILED, message, reason)
+
+    def _own_error(self, task_id: str) -> tuple[str, int] | None:
+        """Return an exception of the user's code, at one of a few lines; None for none."""
+        line = self._dice.randrange(5)
+        if not line:
+            return None
+        self._history.rules.note_own_error(task_id, ("ValueError", line))
+        return "ValueError", line
 
     def _subscription_breaks(self) -> None:
         if self._history.away_until:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from history_jobs import Job
@@ -12,7 +12,13 @@ from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Action, Eras
 from dcos_tensorflow.core.model.events import Event, OffersReceived
 from dcos_tensorflow.core.model.job import TRANSITIONS, JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import GANG_ROLES, OutcomePolicy, Strategy, split_task_name
+from dcos_tensorflow.core.model.spec import (
+    GANG_ROLES,
+    OutcomePolicy,
+    Strategy,
+    TaskRole,
+    split_task_name,
+)
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.step import Decision
 from simulated_mesos import Cluster, RunningTask
@@ -55,11 +61,26 @@ class Rules:
         self.errors = 0
         self.charged = 0
         self._errors_of: Counter[str] = Counter()
+        self._own_errors: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
 
     def note_error(self, task_id: str) -> None:
         """Note a fault of this attempt that may cost a retry, but only this attempt's."""
         self.errors += 1
         self._errors_of[task_id] += 1
+
+    def note_own_error(self, task_id: str, error: tuple[str, int]) -> None:
+        """Note an exception of the user's code, and whose it was."""
+        self._own_errors[error].append(task_id.rsplit("__", 2)[1])
+
+    def explains(self, state: ServiceState) -> bool:
+        """Say whether the job's end as one of the code's own errors is what was made of it."""
+        summary = state.job.verdict.summary if state.job.verdict is not None else ""
+        if "times the same error" in summary:
+            limit = state.spec.retry.same_failure_limit
+            return any(len(names) >= limit for names in self._own_errors.values())
+        members = {n for n in state.view().roster.names if split_task_name(n)[0] is not TaskRole.PS}
+        alike = any(members <= set(names) for names in self._own_errors.values())
+        return "all tasks that run the code" in summary and alike
 
     # What a step has decided.
 

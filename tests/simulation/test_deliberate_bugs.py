@@ -25,7 +25,7 @@ from dcos_tensorflow.core.model import task_table
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.offers import desk, reservations
-from dcos_tensorflow.core.recovery import causes, gang_queries, incidents, restarts
+from dcos_tensorflow.core.recovery import causes, gang_queries, incidents, own_errors, restarts
 from simulated_mesos import Cluster
 
 SEEDS = 1000
@@ -48,6 +48,11 @@ def test_acknowledging_before_the_commit_is_found(monkeypatch):
 
     monkeypatch.setattr(FaultyScheduler, "handle", acknowledge_first)
     assert broken_seed(known=100) is not None
+
+
+def test_counting_one_failure_of_the_code_twice_is_found(monkeypatch):
+    monkeypatch.setattr(own_errors, "repetitions", lambda incidents: 1 + len(incidents))
+    assert broken_seed(known=7) is not None
 
 
 def test_destroying_the_volume_of_a_task_that_has_ended_is_found(monkeypatch):

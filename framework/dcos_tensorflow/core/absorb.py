@@ -15,13 +15,14 @@ from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import AcceptInverse, Acknowledge, Exit, Resubscribe
 from dcos_tensorflow.core.model.job import ENDED_PHASES
+from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.core.model.report import Report
 from dcos_tensorflow.core.model.service_state import Evidence, Removal, Stray
 from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reconciliation, reservations
 from dcos_tensorflow.core.operator.uninstall import HEARD_SECONDS
-from dcos_tensorflow.core.recovery import incidents, maintenance
+from dcos_tensorflow.core.recovery import evidence, maintenance
 
 EXIT_REFUSED = 6
 #: What Mesos says of a framework that was torn down or whose failover timeout has passed.
@@ -280,6 +281,7 @@ def _report(draft: Draft, event: events.RunnerReported) -> None:
             exit_class=str(end.get("class") or ""),
             exit_code=code if isinstance(code, int) else None,
             exit_summary=summary,
+            error=own_error_of(end.get("error")),
             changed_at=draft.now,
         )
     )
@@ -315,6 +317,10 @@ def _quota(draft: Draft, event: events.QuotaSeen) -> None:
     draft.state = replace(draft.state, told=replace(draft.state.told, quota=event.quota))
 
 
+def _agents(draft: Draft, event: events.AgentsSeen) -> None:
+    draft.state = replace(draft.state, told=replace(draft.state.told, silent=event.silent))
+
+
 _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.Registered: _registered,
     events.Disconnected: _disconnected,
@@ -327,6 +333,7 @@ _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.AgentFailed: _agent_failed,
     events.TaskUpdate: _update,
     events.RunnerReported: _report,
-    events.EvidenceFound: incidents.learn,
+    events.EvidenceFound: evidence.learn,
     events.QuotaSeen: _quota,
+    events.AgentsSeen: _agents,
 }

@@ -15,6 +15,7 @@ from dcos_tensorflow.core.model.actions import Kill
 from dcos_tensorflow.core.model.controls import DECOMMISSION
 from dcos_tensorflow.core.model.job import (
     ENDED_PHASES,
+    RESTARTING_PHASES,
     WATCHED_PHASES,
     JobPhase,
     Outcome,
@@ -23,7 +24,14 @@ from dcos_tensorflow.core.model.job import (
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.operator import uninstall
-from dcos_tensorflow.core.recovery import incidents, outcome, planned_changes, restarts, sidecars
+from dcos_tensorflow.core.recovery import (
+    evidence,
+    incidents,
+    outcome,
+    planned_changes,
+    restarts,
+    sidecars,
+)
 from dcos_tensorflow.core.recovery.gang_queries import down, is_quiet, listed, stays, still_running
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
@@ -56,6 +64,8 @@ def _advance(gang: GangDraft) -> None:
             _look_for_failures(gang)
             if gang.job.phase in WATCHED_PHASES:
                 incidents.see_cause(gang)
+            if gang.job.phase in RESTARTING_PHASES:
+                incidents.see_own_error(gang)
         if gang.job.phase is before:
             _MOVES[before](gang)
         if gang.job.phase is before:
@@ -84,7 +94,7 @@ def _finished_meanwhile(gang: GangDraft) -> bool:
         return False
     deciders = outcome.deciders_of(gang.view)
     for name in deciders:
-        incidents.collect_evidence(gang.service, gang.tasks[name])
+        evidence.collect(gang.service, gang.tasks[name])
     grace = gang.spec.outcome_grace_seconds
     gang.job = replace(
         gang.job,
@@ -119,7 +129,7 @@ def _starting(gang: GangDraft) -> None:
         return
     count = len(gang.roster.members.intersection(gang.tasks))
     gang.job = replace(gang.job, deployed=True, restart=replace(gang.restart, members=()))
-    gang.enter(JobPhase.RUNNING, f"all {count} tasks of the gang run")
+    gang.enter(JobPhase.RUNNING, restarts.all_run(count))
 
 
 def _timed_out(gang: GangDraft, late: tuple[TaskRecord, ...] | list[TaskRecord]) -> bool:

@@ -32,6 +32,11 @@ DATA_SHARD_COUNT = "DATA_SHARD_COUNT"
 TASK_NAME = "TASK_NAME"
 SERVICE_NAME = "SERVICE_NAME"
 PROGRESS_FILE = "PROGRESS_FILE"
+# The same cluster for scripts of TensorFlow 1, which take it by flags.
+PS_HOSTS = "PS_HOSTS"
+WORKER_HOSTS = "WORKER_HOSTS"
+JOB_NAME = "JOB_NAME"
+TASK_INDEX = "TASK_INDEX"
 
 # Kerberos, as the published package's tasks know it; the keytab is a secret in the sandbox.
 KERBEROS_VARIABLE = "SECURITY_KERBEROS_"

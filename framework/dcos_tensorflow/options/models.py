@@ -29,6 +29,7 @@ from dcos_tensorflow.options.values import (
     BackoffFactor,
     DnsDomain,
     RetryLimit,
+    SameFailureLimit,
     Seconds,
     SomeSeconds,
     list_from_text,
@@ -111,6 +112,13 @@ class Retry(Section):
         description="How many interruptions that are nobody's fault, such as lost agents, may "
         "follow one another without any progress of the job in between. They count as no "
         "failures; the next one ends the job.",
+    )
+    same_failure_limit: SameFailureLimit = Field(
+        2,
+        title="Same failure limit",
+        description="How many failures with the same exception at the same line of the job's code, "
+        "without a step of progress in between, end the job: a new start mends none of them. Up to "
+        "2, an exception that all tasks have before the first step ends it at once.",
     )
 
 

@@ -184,7 +184,8 @@ class Service(Section):
         False,
         title="Legacy Keras",
         description="Set TF_USE_LEGACY_KERAS=1, so that model.fit works under a multi-worker "
-        "strategy with TensorFlow 2.16 and later. Needs tf_keras installed.",
+        "strategy with TensorFlow 2.16 and later. Needs tf_keras of TensorFlow's own version "
+        "installed beside it.",
     )
     strategy: Literal[
         "auto", "parameter_server", "multi_worker", "between_graph", "independent"
@@ -284,18 +285,21 @@ class Service(Section):
         title="TensorFlow version",
         description="Version of TensorFlow that tasks run with: chooses the package's image of it, "
         "else the official one; on the embedded cluster a virtual environment "
-        ".venvs/tensorflow-<version>. An image of your own in tf_image or gpu_tf_image, or a "
-        "Python, wins. Empty: as tf_image, gpu_tf_image and python say.",
+        ".venvs/tensorflow-<version>. 2.12 is the oldest that is supported. An image of your own "
+        "in tf_image or gpu_tf_image, or a Python, wins. Empty: as tf_image, gpu_tf_image and "
+        "python say; where these are empty, too, tasks run with the python3 of their agents.",
     )
     tf_image: Image = Field(
-        "mesosphere/dcos-tensorflow:0.0.3-1.5.0",
+        "",
         title="TensorFlow Docker Image",
-        description="Container image of tasks without GPUs (usr/img:version). Empty: no container.",
+        description="Container image of tasks without GPUs (usr/img:version). Empty: that of "
+        "tensorflow_version, and no container where that is empty, too.",
     )
     gpu_tf_image: Image = Field(
-        "mesosphere/dcos-tensorflow:0.0.3-1.5.0-gpu",
+        "",
         title="TensorFlow GPU Docker Image",
-        description="Container image of tasks with GPUs (usr/img:version). Empty: no container.",
+        description="Container image of tasks with GPUs (usr/img:version). Empty: that of "
+        "tensorflow_version, and no container where that is empty, too.",
     )
     containerizer: Literal["mesos", "docker"] = Field(
         "mesos",

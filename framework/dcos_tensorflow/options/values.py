@@ -282,6 +282,7 @@ Port = Annotated[
 CountIfGiven = Annotated[Count | None, BeforeValidator(given)]
 RetryLimit = Annotated[int, Field(ge=0, le=MAXIMUM_COUNT), BeforeValidator(whole)]
 RetryLimitIfGiven = Annotated[RetryLimit | None, BeforeValidator(given)]
+SameFailureLimit = Annotated[int, Field(ge=1, le=MAXIMUM_COUNT), BeforeValidator(whole)]
 BackoffFactor = Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)]
 LogBytes = Annotated[int, Field(ge=10_000, le=1_000_000_000_000), BeforeValidator(whole)]
 LogKeep = Annotated[int, Field(ge=0, le=1000), BeforeValidator(whole)]

@@ -9,7 +9,6 @@ Whatever happens, one EvidenceFound comes back for each task, and not later than
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -17,8 +16,10 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.core.model.events import EvidenceFound
+from dcos_tensorflow.core.model.own_error import own_error_of
 from dcos_tensorflow.mesos.agent_files import AgentFiles, Sandbox
 
 log = logging.getLogger(__name__)
@@ -49,14 +50,20 @@ def read_evidence(files: AgentFiles, sandbox: Sandbox, task_id: str) -> Evidence
         last = report.get("last_lines")
         lines = tuple(str(line) for line in last) if isinstance(last, list) else ()
         result = report.get("result")
-        return EvidenceFound(task_id, summary, lines, result if isinstance(result, dict) else {})
+        return EvidenceFound(
+            task_id,
+            summary,
+            lines,
+            own_error_of(report.get("error")),
+            result if isinstance(result, dict) else {},
+        )
     lines = tuple(tail("stderr", _LINES))
     return EvidenceFound(task_id, _telling(lines), lines)
 
 
 def _report(text: str) -> dict[str, object] | None:
     try:
-        report = json.loads(text)
+        report = read_json(text)
     except ValueError:
         return None
     return report if isinstance(report, dict) else None

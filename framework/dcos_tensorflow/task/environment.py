@@ -92,12 +92,13 @@ def user_environment(
     python_path: Tuple[str, ...],
     python: str,
     mark: str,
+    room: int,
 ) -> Tuple[Dict[str, str], List[str]]:
     """Return the environment of the user's process and a line for the log per notable change.
 
     ``python_path`` are the directories of the user's code, first wins; ``python`` is the
     interpreter that runs the task, which a command finds as ``python`` too; ``mark`` identifies
-    this attempt's processes.
+    this attempt's processes. ``room`` is how many bytes all variables may have together.
     """
     environment = {k: v for k, v in inherited.items() if k not in RUNNER_VARIABLES}
     notes = _drop_proxies(environment)
@@ -116,7 +117,35 @@ def user_environment(
         environment["CUDA_VISIBLE_DEVICES"] = ""
     if spec.job.legacy_keras:
         environment["TF_USE_LEGACY_KERAS"] = "1"
+    notes += _add_host_lists(environment, cluster, room)
     return environment, notes
+
+
+def _add_host_lists(environment: Dict[str, str], cluster: Cluster, room: int) -> List[str]:
+    """Add the cluster as scripts of TensorFlow 1 take it by flags; what the user has set stays.
+
+    They come after all that a job needs: where Linux would not pass them, too, there are none.
+    """
+    server = cluster.server
+    if server is None:
+        return []
+    lists = {
+        contract.PS_HOSTS: ",".join(server.cluster.get("ps", ())),
+        contract.WORKER_HOSTS: ",".join(server.cluster.get("worker", ())),
+        contract.JOB_NAME: server.job_name,
+        contract.TASK_INDEX: str(server.task_index),
+    }
+    both = {**lists, **environment}
+    longest = max(_size(name, both[name]) for name in lists)
+    if longest > contract.VARIABLE_BYTES or sum(map(_size, both, both.values())) > room:
+        return [f"{', '.join(lists)} are not set: they are too long for a process"]
+    environment.update(both)
+    return []
+
+
+def _size(name: str, value: str) -> int:
+    # With "=", the final zero, and the pointer to it.
+    return len(os.fsencode(name)) + len(os.fsencode(value)) + 10
 
 
 def _drop_proxies(environment: Dict[str, str]) -> List[str]:

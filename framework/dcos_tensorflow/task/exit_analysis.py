@@ -1,39 +1,26 @@
 """What the end of the user's process meant: its class, one sentence, and what to do about it.
 
 ``runner`` calls ``analyse`` at the end of each start. Pure: it sees how the process ended, what we
-had asked of it, and the last lines it printed. The rules are a table; the first that fits wins.
+had asked of it, and the last lines it printed. Texts that are known are ``known_failures``'s.
 """
 
 from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import asdict, dataclass
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.task.exit_class import ExitClass
+from dcos_tensorflow.task.known_failures import Rule, first_match
+from dcos_tensorflow.task.tracebacks import MAX_ERROR, Raised, failure_of, header_of, raised
 
 #: How many lines the report carries; more are looked at, because tracebacks are long.
 REPORTED_LINES = 40
 ANALYSED_LINES = 1000
-
-
-class ExitClass(str, Enum):
-    """What kind of end it was; the scheduler's retry rules go by it."""
-
-    SUCCESS = "success"
-    USER_ERROR = contract.EXIT_CLASS_USER_ERROR
-    JOB_UNUSABLE = "job_unusable"
-    PORT_TAKEN = "port_taken"
-    PEER_LOST = contract.EXIT_CLASS_PEER_LOST
-    OUT_OF_MEMORY = contract.EXIT_CLASS_OUT_OF_MEMORY
-    INTERRUPTED = contract.EXIT_CLASS_INTERRUPTED
-    CHECKPOINTED = contract.EXIT_CLASS_CHECKPOINTED
-    FROZEN = contract.EXIT_CLASS_FROZEN
-    STALLED = contract.EXIT_CLASS_STALLED
-    CHECKPOINT_MISMATCH = contract.EXIT_CLASS_CHECKPOINT_MISMATCH
-    STORAGE = contract.EXIT_CLASS_STORAGE
+#: What was printed after an exception is reported as far as this, so that the exception is, too.
+LINES_AFTER_EXCEPTION = 10
 
 
 @dataclass(frozen=True)
@@ -51,7 +38,9 @@ class Ending:
 
     ``stop_reason`` is why we stopped it, empty when it ended by itself; ``condemned`` is why the
     watchdog killed it. ``out_of_memory`` says that the kernel has killed for want of memory while
-    it ran. ``contract`` is the one it ran by, empty when it never ran.
+    it ran. ``contract`` is the one it ran by, empty when it never ran. ``step`` is the newest that
+    it has told. ``sandbox`` is where it ran, ``python`` the one that ran it, and ``tensorflow`` the
+    version that is installed there, empty where none is known.
     """
 
     return_code: int
@@ -60,13 +49,37 @@ class Ending:
     out_of_memory: bool = False
     contract: str = ""
     grpc_port: int = 0
+    step: Optional[int] = None
+    sandbox: str = ""
+    python: str = ""
+    tensorflow: str = ""
+
+
+@dataclass(frozen=True)
+class OwnError:
+    """The exception of the user's code that ended a start, as data: by it the scheduler sees that
+    two failures are the same (docs/task-runner.md).
+
+    ``file`` and ``line`` are the place in the code; ``step`` is the newest that the start had told.
+    """
+
+    exception: str
+    file: str
+    line: int
+    step: Optional[int]
+
+    def as_json(self) -> Dict[str, Any]:
+        """Return what the report has under ``error``."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
 class ExitReport:
     """The verdict: ``exit_code`` is what the runner itself exits with.
 
-    ``result`` is the last that the process reported as such (docs/job-contract.md).
+    ``result`` is the last that the process reported as such (docs/job-contract.md). ``error`` is
+    there where an exception of the user's code has ended the process, and nothing else is known
+    that has.
     """
 
     exit_code: int
@@ -76,6 +89,7 @@ class ExitReport:
     signal: Optional[int] = None
     last_lines: Tuple[str, ...] = ()
     result: Optional[Mapping[str, Any]] = None
+    error: Optional[OwnError] = None
 
     def as_json(self) -> Dict[str, Any]:
         """Return the document that goes to ``task-exit.json``."""
@@ -85,154 +99,20 @@ class ExitReport:
             "class": self.exit_class.value,
             "summary": self.summary,
             "hint": self.hint,
+            "error": self.error.as_json() if self.error else None,
             "result": dict(self.result or {}),
             "last_lines": list(self.last_lines),
         }
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A failure text that is known: what it means and what helps.
-
-    In ``summary``, ``{error}`` is the exception's line, ``{port}`` the gRPC port and ``{peer}`` the
-    task that went away.
-    """
-
-    pattern: str
-    exit_class: ExitClass
-    summary: str
-    hint: str
-    exit_code: Optional[int] = None
-
-
-#: Measured on TensorFlow 2.15.1 and 2.21.0. The order matters: causes before what they entail.
-RULES: Tuple[Rule, ...] = (
-    Rule(
-        r"Could not start gRPC server",
-        ExitClass.PORT_TAKEN,
-        "TensorFlow could not listen on port {port}: it is taken on this machine",
-        "the task is started again on another port; nothing is to be done unless it repeats",
-        contract.EXIT_PORT_TAKEN,
-    ),
-    Rule(
-        r"No module named '?tensorflow'?(?!\w|\.)",
-        ExitClass.JOB_UNUSABLE,
-        "There is no TensorFlow in the Python that runs the task",
-        "set service.python to a Python or virtual environment that has it, or service.tf_image "
-        "(service.gpu_tf_image) to a container image that has it",
-        contract.EXIT_JOB_UNUSABLE,
-    ),
-    Rule(
-        r"No module named '?tensorboard'?(?!\w|\.)|TensorBoard is not installed",
-        ExitClass.JOB_UNUSABLE,
-        "There is no TensorBoard in the Python that runs the task; tf.summary needs it, and "
-        "TensorFlow brings none from 2.21 on",
-        "install tensorboard there; for the task tensorboard, tensorboard.python may name another "
-        "environment that has it",
-        contract.EXIT_JOB_UNUSABLE,
-    ),
-    Rule(
-        r"No module named '?tensorflow\.contrib|has no attribute 'contrib'",
-        ExitClass.USER_ERROR,
-        "The job uses tf.contrib, which TensorFlow 2 does not have in any form",
-        "replace what it takes from tf.contrib, or run it in a TensorFlow 1 image",
-    ),
-    Rule(
-        r"tf\.device does not support functions",
-        ExitClass.USER_ERROR,
-        "The job passes replica_device_setter to TensorFlow 2's tf.device",
-        "use tf.compat.v1.device, or set service.tf1_compat to run a TensorFlow 1 script unedited",
-    ),
-    Rule(
-        r"is not available with Keras 3",
-        ExitClass.USER_ERROR,
-        "The job uses a part of TensorFlow that Keras 3 does not offer: {error}",
-        "install tf_keras beside TensorFlow and set service.legacy_keras",
-    ),
-    Rule(
-        r"module 'tensorflow[\w.]*' has no attribute '(?:placeholder\w*|Session|InteractiveSession"
-        r"|app|flags|get_variable|variable_scope|global_variables_initializer|logging|gfile"
-        r"|train_op|layers|ConfigProto|reset_default_graph|log|set_random_seed"
-        r"|replica_device_setter|MonitoredTrainingSession|get_or_create_global_step|GPUOptions"
-        r"|GradientDescentOptimizer|AdamOptimizer|Server|Saver|Supervisor|ClusterSpec"
-        r"|SyncReplicasOptimizer|truncated_normal|to_float|summary\.FileWriter)'"
-        r"|tf\.placeholder\(\) is not compatible with eager",
-        ExitClass.USER_ERROR,
-        "The job is written for TensorFlow 1: {error}",
-        "set service.tf1_compat to run it unedited",
-    ),
-    Rule(
-        r"PerReplica|create_per_worker_dataset|Cannot get the cardinality",
-        ExitClass.USER_ERROR,
-        "model.fit does not work under this tf.distribute strategy with Keras 3",
-        "install tf_keras beside TensorFlow and set service.legacy_keras, or write the training "
-        "loop yourself",
-    ),
-    Rule(
-        r"TF_USE_LEGACY_KERAS|No module named '?tf_keras",
-        ExitClass.USER_ERROR,
-        "service.legacy_keras is set, but the Python that runs the task has no tf_keras",
-        "install tf_keras of TensorFlow's version beside TensorFlow",
-    ),
-    Rule(
-        r"scheme '?s3'? not implemented",
-        ExitClass.USER_ERROR,
-        "TensorFlow has no file system for s3://",
-        "write to CHECKPOINT_DIR and LOG_DIR instead of s3://, or use gs:// or a mounted directory",
-    ),
-    Rule(
-        r"(?:_temp/part-|part-\d{5}-of-\d{5}|\.data-\d{5}-of-\d{5}|_temp).*"
-        r"(?:did not exist|No such file|not found)"
-        r"|(?:did not exist|No such file|NotFoundError).*_temp"
-        r"|MergeV2Checkpoints.*(?:did not exist|No such file)",
-        ExitClass.USER_ERROR,
-        "A checkpoint was written in parts to the private disks of several tasks",
-        "save on the chief: "
-        'tf.train.CheckpointOptions(experimental_io_device="/job:chief/replica:0/task:0/cpu:0") '
-        "on save and restore, or with compat.v1 a Saver(sharded=False) made under "
-        'tf.device("/job:chief/task:0/cpu:0") (worker, where there is no chief); or set '
-        "service.shared_filesystem",
-    ),
-    Rule(
-        r"Cannot assign a device for operation (?:Restore|Save|MergeV2)\w*:.*/task:[1-9]",
-        ExitClass.USER_ERROR,
-        "A checkpoint is to be read or written on a device that does not exist",
-        'name the whole device: experimental_io_device="/job:chief/replica:0/task:0/cpu:0"; '
-        "the job alone takes the task's number from the parameter server of each variable",
-    ),
-    Rule(
-        r"ResourceExhaustedError|\bOOM when allocating|std::bad_alloc|^MemoryError\b",
-        ExitClass.OUT_OF_MEMORY,
-        "The job ran out of memory: {error}",
-        "give the role more memory (worker.mem, gpu_worker.mem, parameter_server.mem), or use "
-        "smaller batches",
-    ),
-    Rule(
-        r"UnavailableError|PSUnavailable|\bUNAVAILABLE:|failed to connect to all addresses"
-        r"|stopped sending heartbeats|Socket closed|Connection reset by peer"
-        r"|task is already disconnected|unhealthy tasks|Collective ops is aborted by",
-        ExitClass.PEER_LOST,
-        "Another task of the cluster went away ({peer}): {error}",
-        "look at the task that failed first; this one only noticed it",
-    ),
-    Rule(
-        r"incarnation doesn't match|worker has restarted|Collective .*different incarnation",
-        ExitClass.PEER_LOST,
-        "Another task of the cluster was restarted without this one: {error}",
-        "look at the task that failed first; this one only noticed it",
-    ),
-)
-
-_EXCEPTION = re.compile(
-    r"^(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Unavailable)\w*)"
-    r"(?::\s?(?P<text>.*))?$"
+#: Exceptions that tell of somebody else: a peer, a server, the network. The code cannot help them,
+#: so that meeting one again says nothing of the code.
+_OF_OTHERS = re.compile(
+    r"[Cc]onnect|[Tt]imeout|^(?:URLError|gaierror|BrokenPipeError|AbortedError|CancelledError"
+    r"|DeadlineExceededError|Unavailable\w*)$"
 )
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-_TRACEBACK = "Traceback (most recent call last):"
-_TENSORFLOW_ERRORS = "tensorflow.python.framework.errors_impl."
-_LOCATION = re.compile(r"^$|Detected at node|File \"|<stack traces|\d+ root error")
 _REMOTE = re.compile(r"remote target /job:(\w+)/replica:\d+/task:(\d+)")
-_CHAINED = re.compile(r"^(During handling of the above exception|The above exception was the)")
 _IMPORTING = re.compile(r"^task-runner: importing (\S+) failed$")
 
 
@@ -240,7 +120,7 @@ def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:
     """Return the verdict on ``ending``; ``lines`` are the last ones printed, oldest first."""
     code = ending.return_code
     exit_code = code if code >= 0 else 128 - code
-    error = exception_line(lines)
+    known = raised(lines, ending.sandbox)
     if ending.condemned:
         verdict = ending.condemned
         exit_class, summary, hint = verdict.exit_class, verdict.summary, verdict.hint
@@ -256,27 +136,72 @@ def analyse(ending: Ending, lines: Sequence[str]) -> ExitReport:
         exit_class = ExitClass.CHECKPOINTED
         summary, hint = "The job saved a checkpoint and left, to be started again", ""
     else:
-        found = None if code in _KILLED else _first_match(_failure(lines))
+        failure = failure_of(lines)
+        found = None if code in _KILLED else first_match(failure, lines)
         if found is not None:
-            rule, line = found
-            exit_code = exit_code if rule.exit_code is None else rule.exit_code
-            exit_class = rule.exit_class
-            values = {
-                "error": error or line.strip()[:300],
-                "port": ending.grpc_port or "of its own",
-                "peer": lost_peer(_failure(lines)),
-            }
-            summary, hint = rule.summary.format(**values), rule.hint
+            rule, match = found
+            exit_class, exit_code = _class_of(rule, known, exit_code)
+            values = _values(ending, failure, rule, match, known)
+            summary, hint = rule.summary.format(**values), rule.hint.format(**values)
         else:
-            exit_class, summary, hint = _unknown_failure(ending, error, lines)
+            exit_class, summary, hint = _unknown_failure(ending, known, lines)
     return ExitReport(
         exit_code=exit_code,
         exit_class=exit_class,
         summary=summary,
         hint=hint,
         signal=-code if code < 0 else None,
-        last_lines=tuple(lines[-REPORTED_LINES:]),
+        last_lines=_reported(lines),
+        error=_own_error(ending, known) if exit_class is ExitClass.USER_ERROR else None,
     )
+
+
+def _class_of(rule: Rule, known: Optional[Raised], exit_code: int) -> Tuple[ExitClass, int]:
+    if rule.permanent and (known is None or re.search(rule.pattern, known.error)):
+        return ExitClass.JOB_UNUSABLE, contract.EXIT_JOB_UNUSABLE
+    return rule.exit_class, exit_code if rule.exit_code is None else rule.exit_code
+
+
+def _values(
+    ending: Ending,
+    failure: Sequence[str],
+    rule: Rule,
+    match: "re.Match[str]",
+    known: Optional[Raised],
+) -> Dict[str, Any]:
+    """Return what a rule's sentences may name."""
+    error = match.string.strip()[:MAX_ERROR]
+    if known:
+        error = known.told if rule.exit_class is ExitClass.USER_ERROR else known.error
+    version = ".".join(ending.tensorflow.split(".")[:2])
+    return {
+        "error": error,
+        "port": ending.grpc_port or "of its own",
+        "peer": lost_peer(failure),
+        "python": ending.python or "python3",
+        # Another version of it would pull another TensorFlow in.
+        "tf_keras": f"tf_keras=={version}.*" if version else "tf_keras of TensorFlow's version",
+        **match.groupdict(),
+    }
+
+
+def _own_error(ending: Ending, known: Optional[Raised]) -> Optional[OwnError]:
+    """Return the exception as data; None for one that tells of others, or did not end the process.
+
+    Python ends with 1 of an exception. With another code it may have been printed and passed.
+    """
+    if known is None or ending.return_code != 1 or not known.exception:
+        return None
+    if _OF_OTHERS.search(known.exception.rpartition(".")[2]):
+        return None
+    return OwnError(known.exception[:200], known.file, known.line, ending.step)
+
+
+def _reported(lines: Sequence[str]) -> Tuple[str, ...]:
+    """Return the last lines; an exception is among them whatever else was printed after it."""
+    header = header_of(lines)
+    end = len(lines) if header is None else min(len(lines), header + 1 + LINES_AFTER_EXCEPTION)
+    return tuple(lines[max(end - REPORTED_LINES, 0) : end])
 
 
 def job_unusable(message: str, hint: str = "") -> ExitReport:
@@ -323,22 +248,6 @@ def human_line(task: str, report: ExitReport) -> str:
     )
 
 
-def exception_line(lines: Sequence[str]) -> str:
-    """Return the line of the last Python exception, such as ``KeyError: 'x'``; empty if none.
-
-    TensorFlow's "Graph execution error:" says nothing by itself: the first line below it that is
-    no location is added.
-    """
-    for number in range(len(lines) - 1, -1, -1):
-        if _EXCEPTION.match(lines[number]):
-            error = lines[number].strip().replace(_TENSORFLOW_ERRORS, "")
-            if error.endswith("Graph execution error:"):
-                below = (line.strip() for line in lines[number + 1 :])
-                error = f"{error} {next((x for x in below if not _LOCATION.match(x)), '')}"
-            return error.strip()[:300]
-    return ""
-
-
 def lost_peer(lines: Sequence[str]) -> str:
     """Return the task that TensorFlow names as the one that failed, such as ``/job:ps/task:0``."""
     for line in lines:
@@ -348,30 +257,8 @@ def lost_peer(lines: Sequence[str]) -> str:
     return "it is not said which"
 
 
-def _failure(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines from the last traceback on, with those it is chained to; else all lines.
-
-    What was printed long before (a peer that was lost and came back) is not the cause of the end.
-    """
-    starts = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
-    if not starts:
-        return lines
-    start = starts.pop()
-    while starts and any(map(_CHAINED.match, lines[starts[-1] : start])):
-        start = starts.pop()
-    return lines[start:]
-
-
-def _first_match(lines: Sequence[str]) -> "Optional[Tuple[Rule, str]]":
-    for rule in RULES:
-        for line in reversed(lines):
-            if re.search(rule.pattern, line):
-                return rule, line
-    return None
-
-
 def _unknown_failure(
-    ending: Ending, error: str, lines: Sequence[str]
+    ending: Ending, known: Optional[Raised], lines: Sequence[str]
 ) -> Tuple[ExitClass, str, str]:
     code = ending.return_code
     if code in _KILLED and ending.out_of_memory:
@@ -392,8 +279,8 @@ def _unknown_failure(
     if code < 0:
         return ExitClass.USER_ERROR, f"The process crashed with {_signal_name(-code)}", ""
     importing = next((m for m in map(_IMPORTING.match, reversed(lines)) if m), None)
-    if importing and error:
-        return ExitClass.USER_ERROR, f"{importing.group(1)} cannot be imported: {error}", ""
+    if importing and known:
+        return ExitClass.USER_ERROR, f"{importing.group(1)} cannot be imported: {known.told}", ""
     if ending.contract == contract.CONTRACT_COMMAND and code in (126, 127):
         return (
             ExitClass.JOB_UNUSABLE,
@@ -401,8 +288,8 @@ def _unknown_failure(
             + (f": {lines[-1]}" if lines else ""),
             "the command must exist in the sandbox or in the task's image",
         )
-    if error:
-        return ExitClass.USER_ERROR, error, ""
+    if known:
+        return ExitClass.USER_ERROR, known.told, ""
     return ExitClass.USER_ERROR, f"The process ended with exit code {code}", ""
 
 

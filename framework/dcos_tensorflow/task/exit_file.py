@@ -77,6 +77,7 @@ def failure_as_json(failure: Failure) -> Dict[str, Any]:
         "code": report.exit_code,
         "summary": report.summary,
         "hint": report.hint,
+        "error": report.error.as_json() if report.error else None,
         "last_lines": [line[:STATUS_LINE_LENGTH] for line in report.last_lines],
         "ended_at": failure.at,
         "start": failure.start,

@@ -14,7 +14,8 @@ from typing import Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exit_analysis import ExitClass, ExitReport, analyse
+from dcos_tensorflow.task.exit_analysis import ExitReport, analyse
+from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.lifecycle_events import (
     Condemned,
     Event,

@@ -19,13 +19,13 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import exit_file, process, server
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
 from dcos_tensorflow.task.exit_analysis import (
-    ExitClass,
     ExitReport,
     human_line,
     job_unusable,
     port_taken,
     runner_failed,
 )
+from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.logs import BoundedOutput
 from dcos_tensorflow.task.runner import Runner
 from dcos_tensorflow.task.spec import RunnerSpec, parse_spec

@@ -10,6 +10,7 @@ import errno
 import os
 import sys
 from dataclasses import dataclass, replace
+from importlib import metadata
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
@@ -25,6 +26,9 @@ from dcos_tensorflow.task.exit_analysis import (
     runner_failed,
 )
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
+
+#: What command line and the wrapper's own variable may have of all that Linux passes to a process.
+COMMAND_BYTES = 3 * contract.VARIABLE_BYTES
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Preparation:
             python_path=self.found.python_path,
             python=sys.executable,
             mark=self.mark,
+            room=os.sysconf("SC_ARG_MAX") - COMMAND_BYTES,
         )
         command, more = command_line.user_command(
             self.spec,
@@ -103,5 +108,26 @@ class Preparation:
 
     def report(self, ending: Ending, lines: Sequence[str]) -> ExitReport:
         """Return the report of ``ending``, in which the job's own names are filled in."""
-        known = replace(ending, contract=self.found.contract, grpc_port=self.spec.grpc_port)
+        known = replace(
+            ending,
+            contract=self.found.contract,
+            grpc_port=self.spec.grpc_port,
+            sandbox=self.where.sandbox,
+            python=sys.executable,
+            tensorflow=_tensorflow_version(),
+        )
         return analyse(known, lines)
+
+
+def _tensorflow_version() -> str:
+    """Return the version of the TensorFlow that is installed beside us; empty where none is.
+
+    The task runner runs in the Python that runs the task.
+    """
+    for name in ("tensorflow", "tensorflow-cpu", "tensorflow-rocm", "tf-nightly"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            # It has one name only, or none.
+            continue
+    return ""

@@ -207,6 +207,7 @@ class Starts:
             stop_reason=stop_reason if end.signalled else "",
             condemned=condemned if end.signalled else None,
             out_of_memory=out_of_memory.kills() != self._kills_before,
+            step=self.progress.known.start_step,
         )
         report = self.preparation.report(ending, self.progress.lines())
         report = replace(report, result=self.progress.known.result)

@@ -17,7 +17,8 @@ from dcos_tensorflow.task import lifecycle_events as events
 from dcos_tensorflow.task.checkpoints import Checkpoint
 from dcos_tensorflow.task.contracts import JobUnusable
 from dcos_tensorflow.task.environment import Directories
-from dcos_tensorflow.task.exit_analysis import ExitClass, ExitReport, Verdict, storage_failed
+from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict, storage_failed
+from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.spec import Order, RunnerSpec
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple
 
-from dcos_tensorflow.task.exit_analysis import ExitClass, Verdict
+from dcos_tensorflow.task.exit_analysis import Verdict
+from dcos_tensorflow.task.exit_class import ExitClass
 
 #: A pause between steps is unusual when it is so many times the longest one before.
 GAPS = 10

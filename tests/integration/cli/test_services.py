@@ -50,7 +50,7 @@ def test_the_cluster_that_is_up_is_seen_and_used(command_line, job, cluster, nam
     status = document(command_line.ask("local", "status", "--json"))
     assert [agent["attributes"]["rack"] for agent in status["agents"]] == ["r1", "r2"]
     assert document(command_line.ask("local", "up", "--json"))["started"] is False
-    ended = command_line("run", job("true", name))
+    ended = command_line.ask("run", job("true", name))
     assert ended.code == 0, ended.out
     assert cluster in ended.out
     frameworks = json.loads(command_line.mesos("/state"))["frameworks"]
@@ -69,7 +69,7 @@ def test_sigterm_leaves_a_job_on_a_lasting_cluster_alone(command_line, job, name
     assert "By its state the job is running" in command_line.ask("status", name).out
     checkpoints = command_line.home / "services" / name / "checkpoints"
     (checkpoints / "finish").touch()
-    again = command_line("run", file)
+    again = command_line.ask("run", file)
     assert again.code == 0, again.out
     assert (checkpoints / "starts").read_text() == "started\n"
 
@@ -83,7 +83,7 @@ def test_a_job_that_goes_on_is_taken_over_to_other_options(command_line, job, na
     first.communicate(timeout=30)
     checkpoints = command_line.home / "services" / name / "checkpoints"
     other = ("run", file, "--set", "worker.env.GREETING=again")
-    assert "--update" in command_line(*other).out
+    assert "--update" in command_line.ask(*other).out
     second = command_line.start(*other, "--update")
     eventually(lambda: (checkpoints / "starts").read_text() == "hello\nagain\n", seconds=60)
     (checkpoints / "finish").touch()
@@ -122,17 +122,6 @@ def test_a_scheduler_that_cannot_start_says_why_to_whoever_detached_it(command_l
     assert second.code == 8
     assert f"pid {first['pid']}" in second.out
     assert "Traceback" not in second.out
-    assert command_line.ask("stop", name).code == 0
-
-
-def test_a_job_that_has_to_wait_says_why(command_line, job, name):
-    file = job(
-        "true",
-        name,
-        worker={"count": 2, "cpus": 2, "mem": 64, "placement_constraint": "rack:IS:r1"},
-    )
-    assert command_line("run", file, "--detach").code == 0
-    eventually(lambda: "needs 2 cpus" in command_line.ask("why", name).out)
     assert command_line.ask("stop", name).code == 0
 
 

@@ -42,7 +42,7 @@ class AppProcess:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
-        self.output = sandbox / "stderr"
+        self.output = sandbox / "stdout"
         given = {name: value for name, value in app["env"].items() if isinstance(value, str)}
         marathon = {"HOST": "127.0.0.1", "PORT_API": str(port), "MESOS_SANDBOX": str(sandbox)}
         with self.output.open("ab") as output:
@@ -52,7 +52,7 @@ class AppProcess:
                 env={"PATH": os.defpath, **given, **marathon, **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
-                stderr=output,
+                stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
 
@@ -83,7 +83,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Fetched:
     folder = tmp_path_factory.mktemp("checkout")
     command = folder / "bin" / "dcos-tensorflow"
     command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m dcos_tensorflow "$@"\n')
+    python, code = shlex.quote(sys.executable), shlex.quote(str(REPOSITORY / "framework"))
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={code} exec {python} -m dcos_tensorflow "$@"\n')
     command.chmod(0o755)
     places = {
         "package-version": "1.0.0",

@@ -57,10 +57,19 @@ def test_the_app_deploys_its_job_and_answers_for_it(
 @pytest.mark.parametrize(
     ("section", "options", "message"),
     [
-        ("service", {"job_name": "train"}, "service.job_cmd: both"),
         ("service", {"tensorflow_version": "1.0.0", "python": ""}, "service.tensorflow_version"),
-        ("worker", {"placement_constraint": "[["}, "worker.placement_constraint"),
-        ("cluster_spec", {"addressing": "dns", "dns_domain": "a b"}, "cluster_spec.dns_domain"),
+        # What is judged, and how, the tests of ``options`` show.
+        *(
+            pytest.param(*case, marks=pytest.mark.soak)
+            for case in (
+                ("service", {"job_name": "train"}, "service.job_cmd: both"),
+                ("worker", {"placement_constraint": "[["}, "worker.placement_constraint"),
+                (
+                    *("cluster_spec", {"addressing": "dns", "dns_domain": "a b"}),
+                    "cluster_spec.dns_domain",
+                ),
+            )
+        ),
     ],
 )
 def test_options_that_only_the_scheduler_can_judge_end_it_with_their_path(

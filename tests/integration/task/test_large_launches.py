@@ -18,7 +18,8 @@ from dcos_tensorflow.options import OptionsError, load, service_spec
 TELLS = """
 import json, os
 text = os.environ["TF_CONFIG"]
-print(len("TF_CONFIG=" + text) + 1, len(json.loads(text)["cluster"]["worker"]))
+hosts = os.environ["WORKER_HOSTS"].split(",")
+print(len("TF_CONFIG=" + text) + 1, len(json.loads(text)["cluster"]["worker"]), len(hosts))
 """
 
 
@@ -64,8 +65,8 @@ def test_the_largest_cluster_reaches_the_users_process_whole(start, most):
     launch = launch_of_last(service_spec(load(options(most))))
     task = start(TELLS, variables=dict(launch.env), port=0)
     assert task.wait() == 0, task.text("stderr")
-    size, members = map(int, task.text().split())
-    assert members == most
+    size, members, hosts = map(int, task.text().split())
+    assert members == hosts == most
     assert contract.VARIABLE_BYTES - 100 < size <= contract.VARIABLE_BYTES
 
 

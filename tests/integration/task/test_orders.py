@@ -159,7 +159,9 @@ def test_a_failure_is_told_and_the_container_kept(start):
     status = task.status()
     told = status["exit"]
     assert (told["class"], told["code"], told["start"]) == ("user_error", 1, 1)
-    assert (told["summary"], status["summary"]) == ("KeyError: 'images'",) * 2
+    assert (told["summary"], status["summary"]) == ("KeyError: 'images' (job.py, line 1)",) * 2
+    error = {"exception": "KeyError", "file": "job.py", "line": 1, "step": None}
+    assert told["error"] == task.report()["error"] == error
     assert "KeyError: 'images'" in told["last_lines"]
     assert time.time() - told["ended_at"] < 60
     assert task.report()["class"] == "user_error"

@@ -246,6 +246,26 @@ class TestUpdate:
         answer = order("/v1/job/update", state, changed(mem=8192))
         assert answer.json()["restarts"][-2:] == ["worker-0", "worker-1"]
 
+    def test_a_part_of_the_options_is_laid_over_those_in_force(
+        self, order: Any, source: Any
+    ) -> None:
+        source.options = changed(mem=8192)
+        answer = order("/v1/job/update?merge=true", self.running(), {"worker": {"count": 3}})
+        assert answer.status_code == 200
+        (event,) = source.events
+        whole = changed(mem=8192)
+        whole["worker"]["count"] = 3
+        assert event == ConfigurationChanged(service_spec(load(whole)))
+
+    def test_nothing_is_laid_over_options_that_are_not_known(self, order: Any, source: Any) -> None:
+        source.options = {}
+        answer = order("/v1/job/update?merge=true", self.running(), {"worker": {"count": 3}})
+        assert (answer.status_code, source.events) == (409, [])
+
+    def test_merge_is_true_or_false(self, order: Any) -> None:
+        answer = order("/v1/job/update?merge=yes", self.running(), OPTIONS)
+        assert answer.status_code == 400
+
     @pytest.mark.parametrize(
         ("options", "status"),
         [

@@ -59,6 +59,7 @@ def test_a_failure_shows_the_last_lines_of_the_failed_task_and_the_hint():
     assert "has failed" in told
     assert "Why: No module named 'numpi'. Is it in the image?" in told
     assert "  | boom" in told
+    assert told.index("  | boom") < told.index("/here")
 
 
 def test_the_exit_code_is_the_job_s():

@@ -37,15 +37,6 @@ def test_while_recovery_is_paused_no_process_starts_again(exit_class, code):
     assert "recovery is paused" in scheduler.state.job.why
 
 
-def test_while_recovery_is_paused_no_container_is_launched():
-    scheduler = a_gang()
-    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.PAUSE))
-    launched = len(scheduler.cluster.launch_history)
-    fail(scheduler, "worker-1", KILLED)
-    scheduler.run(60)
-    assert len(scheduler.cluster.launch_history) == launched
-
-
 def test_a_paused_recovery_holds_no_restart_back_that_somebody_asks_for():
     scheduler = a_gang()
     scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.PAUSE))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dcos_tensorflow.task.environment import directories, user_environment
-from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec
+from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec, ServerCluster
 
 CLUSTER = Cluster(epoch=4, tf_config={"cluster": {"worker": ["a:1"]}})
 
@@ -24,7 +24,7 @@ def spec(**changes):
     return RunnerSpec(**values)
 
 
-def build(the_spec=None, inherited=None, cluster=CLUSTER):
+def build(the_spec=None, inherited=None, cluster=CLUSTER, room=1_700_000):
     the_spec = the_spec or spec()
     return user_environment(
         the_spec,
@@ -34,6 +34,7 @@ def build(the_spec=None, inherited=None, cluster=CLUSTER):
         python_path=("/sandbox/src", "/sandbox"),
         python="/venv/bin/python",
         mark="m",
+        room=room,
     )
 
 
@@ -143,3 +144,44 @@ def test_without_one_the_jobs_log_dir_is_the_checkpoint_directory():
     where = directories(spec(checkpoint_dir="/mnt/ckpt", log_dir="$MESOS_SANDBOX/l"), "/sandbox")
     assert where.job_log_dir == "/mnt/ckpt"
     assert where.local() == ("/sandbox/l", "/mnt/ckpt")
+
+
+LISTS = ("PS_HOSTS", "WORKER_HOSTS", "JOB_NAME", "TASK_INDEX")
+
+
+def served(ps=("p:1",), workers=("a:1", "b:1")):
+    """Return the cluster of worker 1."""
+    return Cluster(epoch=1, server=ServerCluster({"ps": ps, "worker": workers}, "worker", 1))
+
+
+def lists(**arguments):
+    variables, notes = build(**arguments)
+    return [variables.get(name) for name in LISTS], notes
+
+
+def test_a_script_of_tensorflow_1_finds_the_cluster_for_its_flags():
+    assert lists(cluster=served()) == (["p:1", "a:1,b:1", "worker", "1"], [])
+
+
+def test_without_parameter_servers_their_list_is_empty():
+    assert lists(cluster=served(ps=()))[0] == ["", "a:1,b:1", "worker", "1"]
+
+
+def test_a_task_that_is_no_member_of_the_cluster_gets_no_lists():
+    assert lists(cluster=CLUSTER) == ([None] * 4, [])
+
+
+def test_lists_that_the_user_has_set_stay():
+    found, _ = lists(cluster=served(), inherited={"WORKER_HOSTS": "mine", "JOB_NAME": "x"})
+    assert found == ["p:1", "mine", "x", "1"]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "room"),
+    [(["worker.example:2222"] * 10_000, 1_700_000), (["worker.example:2222"] * 1000, 10_000)],
+    ids=["one variable", "all variables"],
+)
+def test_lists_that_are_too_long_for_a_process_are_left_out_and_the_log_says_so(hosts, room):
+    found, notes = lists(cluster=served(workers=hosts), room=room)
+    assert found == [None] * 4
+    assert "too long" in notes[0]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dcos_tensorflow.task.exit_analysis import Ending, ExitClass, Verdict, analyse
+from dcos_tensorflow.task.exit_analysis import Ending, Verdict, analyse
+from dcos_tensorflow.task.exit_class import ExitClass
 
 TRACEBACK = ["Traceback (most recent call last):", '  File "job.py", line 3, in <module>']
 
@@ -16,9 +17,10 @@ def test_zero_is_success_whatever_was_printed():
     assert (report.exit_code, report.exit_class) == (0, ExitClass.SUCCESS)
 
 
-def test_an_exception_is_told_by_its_line():
+def test_an_exception_is_told_by_its_line_and_its_place():
     report = verdict(1, *TRACEBACK, "KeyError: 'images'", "some more output")
-    assert (report.exit_class, report.summary) == (ExitClass.USER_ERROR, "KeyError: 'images'")
+    told = "KeyError: 'images' (job.py, line 3)"
+    assert (report.exit_class, report.summary) == (ExitClass.USER_ERROR, told)
 
 
 def test_an_exit_code_without_any_text_is_told_as_such():
@@ -52,10 +54,17 @@ def test_a_lost_peer_is_not_the_jobs_fault(line):
         ("AttributeError: module 'tensorflow' has no attribute 'Session'", "tf1_compat"),
         ("AttributeError: module 'tensorflow' has no attribute 'contrib'", "TensorFlow 1 image"),
         ("ModuleNotFoundError: No module named 'tensorflow.contrib'", "TensorFlow 1 image"),
-        ("ValueError: Attempt to convert a value (PerReplica:{ 0: <tf.Tensor", "legacy_keras"),
-        ("ValueError: Cannot get the cardinality of a PerWorkerDataset", "legacy_keras"),
         ("AttributeError: `dense` is not available with Keras 3.", "legacy_keras"),
         ("ModuleNotFoundError: No module named 'tf_keras'", "install tf_keras"),
+        (
+            "ImportError: `keras.optimizers.legacy` is not supported in Keras 3. When using",
+            "legacy_keras",
+        ),
+        ("AttributeError: 'Mean' object has no attribute 'reset_states'. Did you", "rename it"),
+        (
+            "ImportError: libcublas.so.10.0: cannot open shared object file: No such file",
+            "gpu_tf_image",
+        ),
         ("UnimplementedError: File system scheme 's3' not implemented (file: 's3://b')", "CHECK"),
         (
             "tensorflow.python.framework.errors_impl.InvalidArgumentError: "
@@ -94,19 +103,98 @@ def test_a_python_without_tensorboard_is_told_how_to_get_one(line):
     assert "tensorboard.python" in report.hint
 
 
-def test_a_package_with_tensorboard_in_its_name_is_another_one():
-    report = verdict(1, "ModuleNotFoundError: No module named 'tensorboardX'")
-    assert report.exit_class is ExitClass.USER_ERROR
+@pytest.mark.parametrize("name", ["tensorboardX", "tensorflow_datasets"])
+def test_a_package_with_tensorflow_or_tensorboard_in_its_name_is_another_one(name):
+    report = verdict(1, f"ModuleNotFoundError: No module named '{name}'")
+    assert f"There is no module {name}" in report.summary
 
 
-def test_a_missing_part_of_tensorflow_is_not_a_missing_tensorflow():
-    report = verdict(1, "ModuleNotFoundError: No module named 'tensorflow_datasets'")
-    assert report.exit_class is ExitClass.USER_ERROR
+PERMANENT = [
+    "ModuleNotFoundError: No module named 'pandas'",
+    "ModuleNotFoundError: No module named 'tf_keras'",
+    "AttributeError: module 'tensorflow' has no attribute 'placeholder'",
+    "ImportError: `keras.optimizers.legacy` is not supported in Keras 3. When using `tf.keras`",
+    "AttributeError: 'Mean' object has no attribute 'reset_states'. Did you mean: 'reset_state'?",
+    "ImportError: libcublas.so.10.0: cannot open shared object file: No such file or directory",
+]
+
+
+@pytest.mark.parametrize("line", PERMANENT)
+def test_what_no_new_start_can_mend_ends_the_job(line):
+    report = verdict(1, *TRACEBACK, line)
+    assert (report.exit_code, report.exit_class) == (78, ExitClass.JOB_UNUSABLE)
+
+
+@pytest.mark.parametrize("line", PERMANENT)
+def test_what_was_met_and_passed_before_another_error_does_not_end_the_job(line):
+    chain = "During handling of the above exception, another exception occurred:"
+    report = verdict(1, *TRACEBACK, line, "", chain, "", *TRACEBACK, "KeyError: 'x'")
+    assert (report.exit_code, report.exit_class) == (1, ExitClass.USER_ERROR)
+
+
+KERAS_3 = '  File "/v/site-packages/keras/src/utils/traceback_utils.py", line 122, in error_handler'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ValueError: Attempt to convert a value (PerReplica:{",
+        "ValueError: To use this dataset, you need to pass this dataset to "
+        "ClusterCoordinator.create_per_worker_dataset.",
+        "ValueError: Cannot get the cardinality of a PerWorkerDataset",
+    ],
+)
+def test_a_fit_that_keras_3_cannot_do_under_a_strategy_ends_the_job(line):
+    report = verdict(1, *TRACEBACK, KERAS_3, line, tensorflow="2.19.1", python="/v/bin/python")
+    assert (report.exit_code, report.exit_class) == (78, ExitClass.JOB_UNUSABLE)
+    hint = "install tf_keras==2.19.* in the Python that runs the task, /v/bin/python"
+    assert f"{hint} and set service.legacy_keras" in report.hint
+
+
+def test_a_training_loop_of_the_jobs_own_is_no_fit_of_keras():
+    report = verdict(1, *TRACEBACK, "ValueError: Attempt to convert a value (PerReplica:{")
+    assert (report.exit_code, report.hint) == (1, "")
+
+
+def test_legacy_keras_without_tf_keras_is_told_as_that():
+    # TensorFlow 2.21.0: the reason is a warning before the traceback.
+    warning = (
+        "WARNING:tensorflow:Your environment has TF_USE_LEGACY_KERAS set to True, but you do not "
+        "have the tf_keras package installed."
+    )
+    error = "ImportError: Keras cannot be imported. Check that it is installed."
+    report = verdict(1, warning, *TRACEBACK, error, tensorflow="2.21.0", python="/v/bin/python")
+    assert (report.exit_code, report.exit_class) == (78, ExitClass.JOB_UNUSABLE)
+    assert report.summary.startswith("service.legacy_keras is set, and there is no tf_keras in ")
+    assert report.hint == "install tf_keras==2.21.* there"
+
+
+def test_an_exception_of_the_code_is_told_as_data():
+    own = ['  File "/sandbox/job/train.py", line 7, in step', *KERAS_3.splitlines()]
+    report = verdict(1, *TRACEBACK, *own, "job.BadRecord: x", sandbox="/sandbox", step=12)
+    error = {"exception": "job.BadRecord", "file": "job/train.py", "line": 7, "step": 12}
+    assert report.as_json()["error"] == error
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (1, "UnavailableError: failed to connect to all addresses"),
+        (1, "MemoryError"),
+        (1, "tensorflow.python.framework.errors_impl.DeadlineExceededError: too late"),
+        (1, "ConnectionRefusedError: [Errno 111] Connection refused"),
+        (1, "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure>"),
+        (3, "ValueError: printed, and passed"),
+        (-11, "ValueError: printed, and passed"),
+    ],
+)
+def test_what_is_not_the_codes_own_is_not_told_as_an_error_of_it(code, line):
+    assert verdict(code, *TRACEBACK, line).error is None
 
 
 def test_an_error_on_import_is_told_with_the_module():
     report = verdict(1, "task-runner: importing digits failed", *TRACEBACK, "NameError: no x")
-    assert report.summary == "digits cannot be imported: NameError: no x"
+    assert report.summary == "digits cannot be imported: NameError: no x (job.py, line 3)"
 
 
 @pytest.mark.parametrize("lines", [["MemoryError"], ["MemoryError: Unable to allocate 5 GiB"]])
@@ -160,10 +248,16 @@ def test_the_last_forty_lines_are_reported():
     assert report.as_json()["last_lines"] == [f"line {number}" for number in range(60, 100)]
 
 
+def test_an_exception_is_among_the_lines_whatever_was_printed_after_it():
+    report = verdict(1, *TRACEBACK, "KeyError: 'x'", *["W0000 cancelled"] * 500)
+    assert "KeyError: 'x'" in report.last_lines[-15:]
+
+
 def test_a_peer_that_was_lost_long_before_is_not_the_cause():
     before = [*TRACEBACK, "UnavailableError: failed to connect to all addresses", "went on"]
     report = verdict(1, *before, *TRACEBACK, "KeyError: 'x'")
-    assert (report.exit_class, report.summary) == (ExitClass.USER_ERROR, "KeyError: 'x'")
+    told = "KeyError: 'x' (job.py, line 3)"
+    assert (report.exit_class, report.summary) == (ExitClass.USER_ERROR, told)
 
 
 def test_the_cause_of_a_chained_exception_counts():

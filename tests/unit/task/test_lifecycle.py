@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exit_analysis import ExitClass, ExitReport, Verdict, analyse
+from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict, analyse
+from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.lifecycle import Ending, StaleOrder, step
 from dcos_tensorflow.task.lifecycle_events import (
     Condemned,

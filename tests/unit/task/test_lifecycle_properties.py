@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
-from dcos_tensorflow.task.exit_analysis import ExitClass, Verdict, analyse, storage_failed
+from dcos_tensorflow.task.exit_analysis import Verdict, analyse, storage_failed
+from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.lifecycle import Ending, StaleOrder, step
 from dcos_tensorflow.task.lifecycle_events import (
     Condemned,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dcos_tensorflow.task.exit_analysis import ExitClass
+from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.watchdog import MAX_LOOK_SECONDS, Limits, Sight, Watch, look
 
 LOOK = 0.25

@@ -5,7 +5,6 @@ With ``local up --dcos`` a local DC/OS stands in front of it, for the ``dcos`` c
 
 from __future__ import annotations
 
-import json
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.wording import amounts, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.agent.agent_config import APPS_ROLE
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus, credential_file
@@ -141,7 +141,7 @@ def running_services(cluster: ClusterStatus) -> dict[str, int]:
         url, header = f"http://{cluster.master}/state", cluster.credentials.header()
         request = urllib.request.Request(url, headers=header)
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
-            frameworks = json.load(answer)["frameworks"]
+            frameworks = read_json(answer.read())["frameworks"]
     except (OSError, ValueError, KeyError):
         return {}
     # Marathon is a part of the local DC/OS, and no service.

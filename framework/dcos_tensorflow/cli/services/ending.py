@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.services.registry import write_private
 from dcos_tensorflow.cli.wording import duration, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def forget(directory: ServiceDirectory) -> None:
 def last(directory: ServiceDirectory) -> dict[str, Any] | None:
     """Return how the last job of the service ended; None when nothing is known."""
     try:
-        found = json.loads(directory.last_end.read_text(encoding="utf-8"))
+        found = read_json(directory.last_end.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and "exit_code" in found else None
@@ -110,20 +111,25 @@ def last(directory: ServiceDirectory) -> dict[str, Any] | None:
 
 def lines(ended: Mapping[str, Any]) -> list[str]:
     """Return the end of a job as text for a person."""
-    found = [_verdict_line(ended)]
     result = {words(str(k)): value_text(v) for k, v in ended["result"].items()}
-    found += table([*result.items(), *ended["places"].items()])
+    where = table([*result.items(), *ended["places"].items()])
+    why = list(_why(ended))
+    # What the code did comes before where things lie.
+    return [_verdict_line(ended), *([*why, ""] if why else ()), *where]
+
+
+def _why(ended: Mapping[str, Any]) -> Iterator[str]:
     failure = ended.get("failure")
-    if failure:
-        told = f"{failure['summary']} {ended['summary']}"
-        if failure["explanation"] and failure["explanation"] not in told:
-            found += ["", f"Why: {failure['explanation']}"]
-        if failure["last_lines"]:
-            shown = failure["last_lines"][-_OUTPUT_LINES:]
-            found += ["", f"The last lines of {failure['task']}:"]
-            # The sandbox's own path is long, and the same in front of every file in it.
-            found += [f"  | {_SANDBOX.sub('', line)}" for line in shown]
-    return found
+    if not failure:
+        return
+    told = f"{failure['summary']} {ended['summary']}"
+    if failure["explanation"] and failure["explanation"] not in told:
+        yield from ("", f"Why: {failure['explanation']}")
+    if failure["last_lines"]:
+        yield from ("", f"The last lines of {failure['task']}:")
+        # The sandbox's own path is long, and the same in front of every file in it.
+        shown = failure["last_lines"][-_OUTPUT_LINES:]
+        yield from (f"  | {_SANDBOX.sub('', line)}" for line in shown)
 
 
 def _verdict_line(ended: Mapping[str, Any]) -> str:

@@ -66,7 +66,11 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
     local = bool(settings["local"])
     with ExitStack() as stack:
         stack.enter_context(log_to_standard_error(wanted.options.service.log_level))
-        settings, cluster = _with_master(settings, work)
+        try:
+            settings, cluster = _with_master(settings, work)
+        except CliError as unknown:
+            # What is wrong with the options is told first: it may be why nothing else was given.
+            raise wanted.problem or unknown from None
         wanted, account = _with_account(wanted, settings, local=local)
         settings = with_clusters_authority(settings, account, os.environ)
         prepared, problem = prepared_for(
@@ -88,6 +92,7 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
             wanted.given,
             problem=problem,
             local=local,
+            as_given=wanted.as_given,
             check_cluster=embedded.check_of(folder, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 of_package(changed, os.environ), directory, os.environ, running, local=local

@@ -54,15 +54,15 @@ from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.local.daemon import PRINCIPAL
-from dcos_tensorflow.options import effective, load
+from dcos_tensorflow.options import as_given, effective, load
 
 
 @dataclass(frozen=True)
 class RunRequest:
     """What was asked of ``run``. ``settings`` are those that a scheduler has too.
 
-    Without a master the job runs on the embedded cluster. ``update`` takes a job that has not ended
-    over to these options.
+    Without a master the job runs on the embedded cluster, which ``strict`` lets claim no more than
+    this machine has. ``update`` takes a job that has not ended over to these options.
     """
 
     options: Path
@@ -73,6 +73,7 @@ class RunRequest:
     detach: bool = False
     fresh: bool = False
     update: bool = False
+    strict: bool = False
     yes: bool = False
     json: bool = False
 
@@ -103,7 +104,13 @@ def run(request: RunRequest) -> int:
     if request.fresh:
         _remove_checkpoints(request, prepared, directory, url)
     if request.detach:
-        master = lasting_cluster(request.work, directory, request.wishes) if request.local else ""
+        master = ""
+        if request.local:
+            lasting = lasting_cluster(
+                request.work, directory, prepared.spec, request.wishes, strict=request.strict
+            )
+            master = lasting.master
+            _tell(lasting, request.stream)
         return detach(
             request.options,
             request.overrides,
@@ -127,7 +134,9 @@ def run(request: RunRequest) -> int:
                 request.wishes,
                 ends,
                 done=known is None or known.job.phase is JobPhase.DONE,
+                strict=request.strict,
             )
+            _tell(cluster, request.stream)
             settings = settings.with_default("master", cluster.master)
         settings = with_guarded_api(settings, local=request.local)
         where = f"the Mesos cluster of {without_password(settings['master'])}"
@@ -144,6 +153,7 @@ def run(request: RunRequest) -> int:
             directory,
             effective(options),
             local=request.local,
+            as_given=as_given(options),
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 changed, directory, os.environ, running, local=request.local
@@ -160,6 +170,11 @@ def run(request: RunRequest) -> int:
         if request.update and (refused := served.refused_update()):
             say(f"The job goes on with the options it has: {refused}.", request.stream)
         return _follow(request, served, cluster, signals)
+
+
+def _tell(cluster: Cluster, stream: TextIO) -> None:
+    if cluster.note:
+        say(f"note: {cluster.note}", stream)
 
 
 def _announce(

@@ -62,17 +62,31 @@ _FIRST_SECONDS = 3.0
 class SchedulerSource:
     """The scheduler as the API sees it (``api.source.StateSource``), with the options it runs."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, as_given: Mapping[str, Any] | None) -> None:
         self.state = scheduler.state
         self.leader = scheduler.leader
         self.submit = scheduler.submit
         self.configuration = scheduler.options
         self.refused_options = scheduler.refused_options
         self.configurations = scheduler.configurations
-        self.change_configuration = scheduler.change_configuration
         self.artifact = scheduler.artifact
         self.read_file = TaskFiles(lambda: scheduler.files, self._framework_id).read
         self._scheduler = scheduler
+        #: Options as they were given, secrets and all, by configuration id.
+        self._as_given: dict[str, Mapping[str, Any]] = {}
+        if as_given is not None:
+            self._as_given[configuration_id(scheduler.spec)] = as_given
+
+    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+        """Return what the service would be with these options. Raises OptionsError."""
+        spec = self._scheduler.change_configuration(options)
+        self._as_given[configuration_id(spec)] = options
+        return spec
+
+    def options_in_force(self) -> Mapping[str, Any] | None:
+        """Return the target's options as they were given; None for a target of before us."""
+        state = self.state()
+        return self._as_given.get(configuration_id(state.spec)) if state is not None else None
 
     def _framework_id(self) -> str:
         state = self._scheduler.state()
@@ -84,6 +98,7 @@ class ServedJob:
 
     Entering may wait for the leadership; it raises CliError when the scheduler cannot start, and
     ``problem``, why the options cannot be had, where there are none of before to go on with.
+    ``configuration`` are the options as they are shown, ``as_given`` the same with their secrets.
     ``spec_of`` makes a ServiceSpec of changed options (``preparation.respecified``).
     ``check_cluster`` raises CliError when the embedded cluster is gone.
     """
@@ -96,6 +111,7 @@ class ServedJob:
         configuration: Mapping[str, Any],
         *,
         local: bool,
+        as_given: Mapping[str, Any] | None = None,
         problem: OptionsError | CliError | None = None,
         check_cluster: Callable[[], None] = lambda: None,
         spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
@@ -105,6 +121,7 @@ class ServedJob:
         self.directory = directory
         self.config = config
         self.spec = prepared.spec
+        self._as_given = as_given
         self._problem = problem
         self._metrics = Metrics()
         self.scheduler = Scheduler(
@@ -241,7 +258,7 @@ class ServedJob:
         return files.tail(agent_id, state.framework_id, task_id, file, lines=400)
 
     def _serve_api(self, scheduler: Scheduler) -> ApiServer:
-        source = SchedulerSource(scheduler)
+        source = SchedulerSource(scheduler, self._as_given)
         app = create_app(source, token=self.config.api_token, metrics=self._metrics)
         return ApiServer(app, self.config.api_host, self.config.api_port)
 

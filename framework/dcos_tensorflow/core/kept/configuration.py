@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec
 
 
 def configuration_id(spec: ServiceSpec) -> str:
@@ -24,4 +24,8 @@ def configuration_id(spec: ServiceSpec) -> str:
 
 def _worked_out(spec: ServiceSpec) -> str:
     stored = codec.decode(ServiceSpec, codec.encode(spec))
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, codec.encode(stored).decode()))
+    plain = codec.to_plain(stored)
+    if stored.retry.same_failure_limit == RetrySpec().same_failure_limit:
+        # It came later: what was stored before keeps its id.
+        del plain["retry"]["same_failure_limit"]
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, codec.encode(plain).decode()))

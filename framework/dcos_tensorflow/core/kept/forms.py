@@ -26,6 +26,7 @@ STATUS_FIELDS = frozenset(
         "exit_class",
         "exit_code",
         "exit_summary",
+        "error",
     }
 )
 INFO_FIELDS = frozenset(f.name for f in fields(TaskRecord)) - STATUS_FIELDS

@@ -159,7 +159,9 @@ def _on_time(job: JobState, spec: ServiceSpec, now: float) -> JobState:
         started_at=min(job.started_at, now),
         finished_at=min(job.finished_at, now),
         deadline=min(job.deadline, now + spec.outcome_grace_seconds),
-        incidents=tuple(replace(i, at=min(i.at, now)) for i in job.incidents),
+        incidents=tuple(
+            replace(i, at=min(i.at, now), began_at=min(i.began_at, now)) for i in job.incidents
+        ),
         restart=replace(job.restart, due_at=min(job.restart.due_at, latest_restart)),
     )
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from dcos_tensorflow.core.model.agents import SilentAgents
 from dcos_tensorflow.core.model.gang import MAIN
 from dcos_tensorflow.core.model.offer import Offer
+from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState
@@ -136,7 +138,15 @@ class EvidenceFound:
     task_id: str
     summary: str
     last_lines: tuple[str, ...] = ()
+    error: OwnError | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AgentsSeen:
+    """Which machines make no offers, as the master says; none while nothing waits."""
+
+    silent: tuple[SilentAgents, ...]
 
 
 @dataclass(frozen=True)
@@ -231,6 +241,7 @@ Event = (
     | RunnerReported
     | EvidenceFound
     | QuotaSeen
+    | AgentsSeen
     | StopRequested
     | PlanCommand
     | PodCommand

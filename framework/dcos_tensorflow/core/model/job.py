@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from dcos_tensorflow.core.model.own_error import OwnError
+
 
 class JobPhase(StrEnum):
     """Where the job stands.
@@ -137,6 +139,12 @@ class Incident:
     step: int | None = None
     #: What the task's sandbox told about its end, when that was read.
     evidence: str = ""
+    #: The exception of the user's code that it was, if it was one ...
+    error: OwnError | None = None
+    #: ... and when the start that failed of it had begun.
+    began_at: float = 0.0
+    #: The newest checkpoint that any member's runner had seen.
+    checkpoint: int | None = None
 
     @property
     def told(self) -> str:

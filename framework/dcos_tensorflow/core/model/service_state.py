@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from dcos_tensorflow.core.model.agents import SilentAgents
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.gang import MAIN, Gang
@@ -132,6 +133,8 @@ class Told:
     evidence_wanted: Mapping[str, float] = field(default_factory=dict)
     #: What the master says of our Mesos role's quota; None when there is none, or nothing waits.
     quota: Quota | None = None
+    #: Which machines make no offers, as the master says; none while nothing waits.
+    silent: tuple[SilentAgents, ...] = ()
     #: Why the newest wish for other options was refused; empty when it was not.
     refused_configuration: str = ""
 

@@ -250,7 +250,8 @@ class RetrySpec:
     ``limit`` charged incidents within ``window_seconds``, of which at most ``out_of_memory_limit``
     may be tasks that ran out of memory: more tries do not give them more. Incidents that are
     nobody's fault cost nothing, but ``fruitless_limit`` of them in a row without any progress in
-    between end the job too: what never gets anywhere is not healed by trying.
+    between end the job too: what never gets anywhere is not healed by trying. So does the same
+    exception at the same line ``same_failure_limit`` times without a step of progress between.
     """
 
     limit: int = 3
@@ -260,6 +261,7 @@ class RetrySpec:
     max_backoff_seconds: float = 120.0
     out_of_memory_limit: int = 1
     fruitless_limit: int = 20
+    same_failure_limit: int = 2
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from dcos_tensorflow.core.model.offer import AttributeValue
+from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.spec import TaskRole
 
 
@@ -92,7 +93,8 @@ class TaskRecord:
     In one attempt the user's process may be started many times (docs/task-runner.md): ``start`` is
     the number of the start that is wanted, ``held`` says that it is wanted stopped. When a start
     failed and its runner kept the container, ``failed_start`` is its number and ``exit_class``,
-    ``exit_code`` and ``exit_summary`` say how. ``fingerprint`` stands for everything in the options
+    ``exit_code`` and ``exit_summary`` say how, and ``error`` which exception of the user's code it
+    was, if it was one. ``fingerprint`` stands for everything in the options
     that this container was launched with. ``resource_id`` is the reservation that it runs on, empty
     for none (``core.model.volume_spec``). Times are unix seconds.
     """
@@ -124,6 +126,7 @@ class TaskRecord:
     exit_class: str = ""
     exit_code: int | None = None
     exit_summary: str = ""
+    error: OwnError | None = None
     fingerprint: str = ""
     resource_id: str = ""
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
@@ -144,6 +147,16 @@ class TaskRecord:
     def had_failed_when_held(self) -> bool:
         """Say whether the start before had failed when it was told to stop for somebody else."""
         return self.held and 0 < self.failed_start == self.start - 1
+
+    @property
+    def ended_start(self) -> int:
+        """Return the number of the start that ran last, or runs: one that is held does not yet."""
+        return self.start - 1 if self.held else self.start
+
+    @property
+    def newest_error(self) -> OwnError | None:
+        """Return the exception of the user's code that ended the start that ran last."""
+        return self.error if self.failed_start == self.ended_start else None
 
     @property
     def began_at(self) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dcos_tensorflow.core.cluster.cluster_spec import address_of, recovery_strategy
 from dcos_tensorflow.core.model.controls import DECOMMISSION
 from dcos_tensorflow.core.model.job import STOPPED_PHASES, Outcome
-from dcos_tensorflow.core.model.report import step_of
+from dcos_tensorflow.core.model.report import checkpoint_step_of, step_of
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES, Strategy, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
@@ -102,6 +102,13 @@ def known_step(view: GangView) -> int | None:
     steps = (
         step_of(view.report_of(record)) for record in view.tasks.live if record.role in GANG_ROLES
     )
+    return max((step for step in steps if step is not None), default=None)
+
+
+def newest_checkpoint(view: GangView) -> int | None:
+    """Return the step of the newest checkpoint that a member's runner has seen; None for none."""
+    records = filter(None, map(view.tasks.get, view.roster.names))
+    steps = (checkpoint_step_of(view.report_of(record)) for record in records)
     return max((step for step in steps if step is not None), default=None)
 
 

@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.draft import Draft, GangDraft
-from dcos_tensorflow.core.model.actions import CollectEvidence
-from dcos_tensorflow.core.model.events import EvidenceFound
+from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.model.job import (
     COLLATERAL_NAMES,
     Incident,
@@ -23,7 +21,8 @@ from dcos_tensorflow.core.model.job import (
     Outcome,
     Verdict,
 )
-from dcos_tensorflow.core.model.service_state import Evidence, ServiceState
+from dcos_tensorflow.core.model.own_error import OwnError
+from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import (
     RetrySpec,
     ServiceSpec,
@@ -33,19 +32,18 @@ from dcos_tensorflow.core.model.spec import (
 )
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.recovery import avoidance, causes, restarts
+from dcos_tensorflow.core.recovery import avoidance, causes, evidence, own_errors, restarts
 from dcos_tensorflow.core.recovery.backoff import backoff_seconds
 from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON, Cause
 from dcos_tensorflow.core.recovery.gang_queries import (
     known_step,
     listed,
+    newest_checkpoint,
     restart_set_of,
     strategy_of,
 )
 from dcos_tensorflow.core.recovery.restart_table import Loss, ends_with
 
-#: How long an ended task's sandbox may take to tell why (seconds); the verdict waits for it.
-EVIDENCE_SECONDS = 10.0
 #: Peers die of a failure within this time: MultiWorkerMirrored notices a silent loss after 6 to
 #: 11 s, a process death after 0.7 to 10 s (measured).
 COLLATERAL_SECONDS = 15.0
@@ -67,19 +65,22 @@ class Failure:
     exit_code: int | None
     #: When the start began that failed: a failure before it is none of its.
     began_at: float
+    #: The exception of the user's code that it was, as far as that is known yet.
+    error: OwnError | None = None
 
     @classmethod
     def of(cls, record: TaskRecord) -> Failure:
         """Return how this attempt, or the start in it, failed."""
         code = record.exit_code if record.process_failed else causes.exit_code(record.message)
         cause, summary = causes.cause_of(record), causes.describe(record)
-        return cls(record, cause, summary, code, record.began_at)
+        error = record.error if record.process_failed else None
+        return cls(record, cause, summary, code, record.began_at, error)
 
     @classmethod
     def before_it_was_held(cls, record: TaskRecord) -> Failure:
         """Return how the start before failed, in a member that was then told to stop."""
         cause, summary = causes.cause_of_start(record), causes.describe_start(record)
-        return cls(record, cause, summary, record.exit_code, record.launched_at)
+        return cls(record, cause, summary, record.exit_code, record.launched_at, record.error)
 
     @property
     def is_effect(self) -> bool:
@@ -91,7 +92,7 @@ def handle(gang: GangDraft, down: Sequence[TaskRecord]) -> None:
     """Open an incident for members that are newly down, or add them to the one under way."""
     for record in down:
         if record.terminal:
-            collect_evidence(gang.service, record)
+            evidence.collect(gang.service, record)
     failures = [Failure.of(record) for record in down]
     failures.sort(key=lambda f: (f.is_effect, f.record.changed_at, f.record.name))
     for failure in failures:
@@ -178,52 +179,27 @@ def _unheard(state: ServiceState, late: TaskRecord) -> str:
     return ""
 
 
-def collect_evidence(draft: Draft, record: TaskRecord) -> None:
-    """Ask for what an ended task's sandbox tells."""
-    if not record.agent_id:
+def see_own_error(gang: GangDraft) -> None:
+    """End the job where it shows, after its restart has begun, that no start would mend it.
+
+    The error was read from a sandbox, or the last of all members has failed of it, too.
+    """
+    if gang.restart.planned or not gang.job.incidents:
         return
-    told = draft.state.told
-    wanted = {**told.evidence_wanted, record.task_id: draft.now + EVIDENCE_SECONDS}
-    draft.state = replace(draft.state, told=replace(told, evidence_wanted=wanted))
-    draft.act(
-        CollectEvidence(record.task_id, record.agent_id),
-        f"reading from its sandbox how {record.name} ended",
-    )
-
-
-def learn(draft: Draft, found: EvidenceFound) -> None:
-    """Take what a sandbox has told: the incident of that attempt says it too."""
-    told = draft.state.told
-    draft.state = replace(
-        draft.state,
-        told=replace(
-            told,
-            evidence={**told.evidence, found.task_id: Evidence(found.summary, found.last_lines)},
-            evidence_wanted={k: v for k, v in told.evidence_wanted.items() if k != found.task_id},
-        ),
-    )
-    for gang in draft.gangs():
-        _learn(gang, found)
-
-
-def _learn(gang: GangDraft, found: EvidenceFound) -> None:
-    decider = gang.tasks.get(gang.roster.decider)
-    if found.result and decider is not None and decider.task_id == found.task_id:
-        gang.job = replace(gang.job, result=found.result)
-        gang.say(f"{decider.name} left a result")
-    job = gang.job
-    mine = next((i for i in reversed(job.incidents) if i.task_id == found.task_id), None)
-    if not found.summary or mine is None:
+    evidence.ask_again(gang)
+    why = own_errors.why_not_again(gang.view)
+    if not why:
         return
-    incidents = tuple(
-        replace(i, evidence=found.summary) if i.task_id == found.task_id else i
-        for i in job.incidents
-    )
-    verdict = job.verdict
-    if verdict is not None and job.incidents[-1].task_id == found.task_id:
-        verdict = replace(verdict, summary=f"{verdict.summary}: {found.summary}")
-    gang.job = replace(job, incidents=incidents, verdict=verdict)
-    gang.say(f"{mine.task} ended because: {found.summary}")
+    incident = gang.job.incidents[-1]
+    _fail(gang, f"{incident.told} ({why})", _exit_code(gang, incident))
+
+
+def _exit_code(gang: GangDraft, incident: Incident) -> int:
+    record = gang.tasks.get(incident.task)
+    if record is None or record.task_id != incident.task_id:
+        return 1
+    code = causes.exit_code(record.message) if record.terminal else record.exit_code
+    return code or 1
 
 
 def within_window(job: JobState, retry: RetrySpec, now: float) -> tuple[Incident, ...]:
@@ -313,6 +289,9 @@ def _open(gang: GangDraft, failure: Failure) -> bool:
         summary=failure.summary,
         charged=failure.cause.charged,
         step=_credible(known_step(gang.view)),
+        error=failure.error if failure.cause.charged else None,
+        began_at=failure.began_at,
+        checkpoint=newest_checkpoint(gang.view),
     )
     if known and _is_effect_of(gang, known[-1], failure):
         # The effect was seen before its cause: it is one incident.
@@ -351,21 +330,35 @@ def _note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
     gang.job = replace(gang.job, incidents=(*known, incident))
     _judge_progress(gang, incident)
     permanent = failure.cause.permanent
-    end = "it can never run" if permanent else _exhausted(spec, gang.job, incident, now)
+    end = "it can never run" if permanent else own_errors.why_not_again(gang.view)
+    end = end or _exhausted(spec, gang.job, incident, now)
+    gang.restart = replace(gang.restart, count=gang.restart.count + 1)
     if not end:
         before = gang.job.fruitless - int(not incident.charged)
         failures = max(before, _charged_in_a_row(gang.job))
         state = gang.service.state
-        seed = f"{state.instance}/{state.attempt}/{gang.restart.count}"
+        seed = f"{state.instance}/{state.attempt}/{gang.restart.count - 1}"
         wait = backoff_seconds(spec.retry, failures, seed)
-        gang.restart = replace(gang.restart, count=gang.restart.count + 1, due_at=now + wait)
+        gang.restart = replace(gang.restart, due_at=now + wait)
         return True
-    summary = f"{incident.summary} ({end})"
     code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if permanent else 1)
-    verdict = Verdict(Outcome.FAILED, code, summary)
-    gang.job = replace(gang.job, verdict=verdict, finished_at=now)
-    gang.enter(JobPhase.ENDING, f"the job has failed: {summary}")
+    _fail(gang, f"{incident.summary} ({end})", code)
     return False
+
+
+def _fail(gang: GangDraft, summary: str, exit_code: int) -> None:
+    # Nobody is started again for the newest failure, nor was for those alike in the same start.
+    count = gang.restart.count - own_errors.in_newest_start(gang.job.incidents)
+    gang.restart = replace(gang.restart, count=max(count, 0))
+    verdict = Verdict(Outcome.FAILED, exit_code, summary)
+    gang.job = replace(gang.job, verdict=verdict, finished_at=gang.now)
+    gang.enter(JobPhase.ENDING, f"the job has failed: {summary}")
+
+
+def _ran_long(gang: GangDraft) -> bool:
+    """Say whether a job whose steps are unknown has got somewhere."""
+    running_for = gang.now - gang.job.phase_since
+    return gang.job.phase is JobPhase.RUNNING and running_for >= FRUITFUL_SECONDS
 
 
 def _judge_progress(gang: GangDraft, incident: Incident) -> None:
@@ -375,7 +368,7 @@ def _judge_progress(gang: GangDraft, incident: Incident) -> None:
     if incident.step is not None:
         fruitful = before is None or incident.step > before
     else:
-        fruitful = job.phase is JobPhase.RUNNING and gang.now - job.phase_since >= FRUITFUL_SECONDS
+        fruitful = _ran_long(gang)
     best = max((s for s in (incident.step, before) if s is not None), default=None)
     more = job.fruitless + int(not incident.charged)
     gang.job = replace(job, fruitless=0 if fruitful else more, best_step=best)
@@ -423,7 +416,9 @@ def _restart(gang: GangDraft, down: Sequence[TaskRecord]) -> None:
     used = retries_used(gang.job, retry, gang.now)
     cost = f"retry {used} of {retry.limit}" if incident.charged else "costs no retry"
     losses = {r.name: loss_of(r) for r in down}
-    told = "{summary}; {who} from the last checkpoint ({cost})"
+    known = newest_checkpoint(gang.view) is not None
+    place = " from the last checkpoint" if known else ""
+    told = f"{{summary}}; {{who}}{place} ({{cost}})"
     _begin_restart(gang, losses, told, incident.told, cost)
 
 

@@ -20,6 +20,7 @@ from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES
 from dcos_tensorflow.core.model.task import TaskRecord, parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact
+from dcos_tensorflow.core.recovery import own_errors
 from dcos_tensorflow.core.recovery.gang_queries import (
     cluster_addresses,
     contained,
@@ -56,6 +57,8 @@ def stop(gang: GangDraft, names: Iterable[str], why: str, *, planned: bool) -> N
 def watch_stopping(gang: GangDraft) -> None:
     """STOPPING: order the members that still train to stop; go on when none does."""
     view = gang.view
+    if own_errors.may_be_of_all(view, gang.now):
+        return
     concerned = view.tasks.having(Fact.CONTAINED).intersection(scope(view))
     busy = concerned - view.tasks.having(Fact.STOPPED)
     for record in view.tasks.records_of(busy):
@@ -252,6 +255,11 @@ def renew_epoch(gang: GangDraft) -> ClusterSpec:
     gang.epoch = renewed
     gang.say(f"epoch {number}: {len(addresses)} members")
     return renewed
+
+
+def all_run(count: int) -> str:
+    """Return why a job is RUNNING whose gang has so many tasks."""
+    return f"all {count} tasks of the gang run"
 
 
 def late(gang: GangDraft) -> tuple[TaskRecord, ...]:

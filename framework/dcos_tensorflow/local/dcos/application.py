@@ -53,7 +53,8 @@ class Application:
         try:
             return self._guard.refuse(call) or self._routed(call)
         except CosmosError as error:
-            return json_answer(error.body(), error.status, media_types.ERROR)
+            body = error.body(call.headers.get("user-agent", ""))
+            return json_answer(body, error.status, media_types.ERROR)
         except MarathonError as error:
             return json_answer(error.body(), error.status)
         except Unreachable as error:

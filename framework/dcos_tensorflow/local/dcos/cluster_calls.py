@@ -34,6 +34,7 @@ _PROVIDERS = {
         "description": "Default DC/OS login provider",
     }
 }
+_METRONOME = "/service/metronome"
 _NO_COMMIT = "0" * 40
 # Asked for before anybody has logged in, or by whoever wants to.
 _OPEN = ("/", "/acs/api/v1/auth/providers", "/acs/api/v1/auth/login", core_cli.PATH)
@@ -158,6 +159,9 @@ class ClusterCalls:
         table.add("GET", "/mesos_dns/v1/hosts/([^/]+)", self._host)
         table.add("GET", "/acs/api/v1/auth/providers", _fixed(_PROVIDERS))
         table.add("POST", "/acs/api/v1/auth/login", self._guard.log_in)
+        # There is no Metronome, so no job and nothing queued: in the words of its own clients.
+        table.add("GET", f"{_METRONOME}/v1/(?:jobs|queue)", _fixed([]))
+        table.add("*", f"{_METRONOME}(?:/.*)?", _no_jobs)
         table.add("GET", core_cli.PATH.replace(".", "\\."), self._core_cli)
         return table
 
@@ -184,6 +188,12 @@ class ClusterCalls:
 
     def _core_cli(self, call: Call) -> Answer:
         return Answer(200, self._plugin, "application/octet-stream")
+
+
+def _no_jobs(call: Call) -> Answer:
+    shown = call.method in ("GET", "HEAD")
+    message = "Not supported by the local DC/OS: jobs (Metronome)"
+    return json_answer({"message": message, "details": []}, 404 if shown else 501)
 
 
 def _fixed(body: object) -> Callable[[Call], Answer]:

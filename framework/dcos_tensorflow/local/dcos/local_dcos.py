@@ -121,7 +121,7 @@ class LocalDcos:
                 cosmos, None if config.variant == "old-open" else changes, self._uninstaller, cache
             ).table(),
             MarathonCalls(self.marathon, self.address).table(),
-            MesosCalls(gateway).table(),
+            MesosCalls(gateway, cluster_id).table(),
         )
         self.marathon.start()
         self._uninstaller.start()

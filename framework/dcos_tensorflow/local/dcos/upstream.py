@@ -7,11 +7,11 @@ the environment is ever used.
 from __future__ import annotations
 
 import http.client
-import json
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.dcos.http_calls import Answer
 
 #: Seconds until a server that says nothing counts as gone; event streams send signs of life.
@@ -68,7 +68,7 @@ def ask_json(address: str, target: str, *, headers: Mapping[str, str] | None = N
     if status != 200:
         raise Unreachable(f"{address}{target}: HTTP status {status}")
     try:
-        return json.loads(body)
+        return read_json(body)
     except ValueError as error:
         raise Unreachable(f"{address}{target}: {error}") from error
 
