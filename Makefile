@@ -6,6 +6,7 @@ TENSORFLOW ?= 2.21.0
 OLD_TENSORFLOW ?= 2.15.1
 # What is supported: the oldest there is for Python 3.11, each change of Keras, the newest.
 SOAK_TENSORFLOWS ?= 2.12.1 2.15.1 2.16.2 2.19.1 2.21.0
+EXAMPLE ?= digits
 SEEDS ?= 10000
 # Most tests wait for processes: more of them at a time than there are cores keep these busy.
 TEST_PROCESSES ?= 3
@@ -23,7 +24,8 @@ PIP := -m pip --disable-pip-version-check --quiet
 .PHONY: help demo test soak unit environments lint format schemas simulate bench package clean system-packages
 
 help:
-	@echo "make demo      a real distributed training on this machine, from nothing to its end"
+	@echo "make demo      a real distributed training on this machine, from nothing to its end;"
+	@echo "               EXAMPLE=command, digits, multi_worker, parameter_server or tf1_script"
 	@echo "make test      everything set up, and the tests that a change must pass"
 	@echo "make unit      the tests that need neither TensorFlow nor ZooKeeper"
 	@echo "make soak      hours: all tests, with all cases and the full numbers"
@@ -57,7 +59,7 @@ $(VENV)/.installed: setup.cfg pyproject.toml vendor/http-parser/pyproject.toml
 	@touch $@
 
 demo: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed
-	@$(BIN)/dcos-tensorflow run examples/digits/options.json --yes \
+	@$(BIN)/dcos-tensorflow run examples/$(EXAMPLE)/options.json --yes \
 	  --set service.python=$(CURDIR)/$(TENSORFLOW_VENV)
 
 environments: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed .venvs/tensorboard/.installed system-packages

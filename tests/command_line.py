@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from unittest import mock
 import pytest
 
 from dcos_tensorflow.cli.main import run_command_line
+from dcos_tensorflow.local import daemon
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -25,6 +27,9 @@ OLD = "2.15.1"
 #: The oldest and the newest that are supported, and each change of Keras; ``make soak`` has all.
 SUPPORTED = ("2.12.1", OLD, "2.16.2", "2.19.1", NEWEST)
 
+#: Of a service: without Keras, which trainers that do not need it would import all the same, a new
+#: TensorFlow is there in two thirds of the time.
+NO_KERAS = {"legacy_keras": True}
 #: A job's command: run until the test touches ``finish`` among the checkpoints.
 UNTIL_FINISH = "until test -e $CHECKPOINT_DIR/finish; do sleep 0.1; done"
 
@@ -76,7 +81,7 @@ class CommandLine:
         return Ended(process.returncode, out)
 
     def ask(self, *arguments: str | Path) -> Ended:
-        """Run a command in this process: quicker, for commands that ask or order and start none."""
+        """Run a command in this process: a second of CPU less; it must end without a signal."""
         out = io.StringIO()
         with (
             mock.patch.dict(os.environ, self.environment, clear=True),
@@ -85,6 +90,14 @@ class CommandLine:
         ):
             code = run_command_line([str(each) for each in arguments])
         return Ended(code, out.getvalue())
+
+    def mesos(self, path: str) -> bytes:
+        """Return what the master that ``local up`` started answers to who knows the secret."""
+        cluster = daemon.status(self.home / "local")
+        assert cluster is not None
+        url, known = f"http://{cluster.master}{path}", cluster.credentials.header()
+        with urllib.request.urlopen(urllib.request.Request(url, headers=known)) as answer:
+            return bytes(answer.read())
 
 
 def accuracy_in(out: str) -> float:

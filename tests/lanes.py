@@ -15,16 +15,23 @@ from xdist.scheduler import LoadFileScheduling
 _TRAININGS = [
     f"tests/end_to_end/test_{name}.py"
     for name in (
-        "everything_lost",
         "jobs",
-        "task_contracts",
         "ps_checkpoints",
-        "package",
-        "tensorboard",
-        "evaluator_in_s3",
+        "task_contracts",
+        "everything_lost",
         "shared_filesystem_in_s3",
+        "package",
+        "evaluator_in_s3",
+        "tensorboard",
         "tf_config_resolver",
     )
+]
+#: The same of the rest; what is not named is begun afterwards, as it was collected.
+_LONG = [
+    "tests/simulation/test_deliberate_bugs.py",
+    "tests/simulation/test_histories.py",
+    "tests/integration/faults/test_schedulers.py",
+    "tests/integration/scheduler/test_volumes.py",
 ]
 #: Its files share a package that takes long to build.
 _PACKAGE = "tests/integration/package/"
@@ -56,7 +63,8 @@ class Lanes(LoadFileScheduling):
         training = next((file for file in _TRAININGS if file in self.workqueue), None)
         if sum(map(self._trains, set(nodes) - {node})) >= _TRAININGS_AT_ONCE:
             training = None
-        other = next((file for file in self.workqueue if file not in _TRAININGS), None)
+        others = [file for file in _LONG if file in self.workqueue] or self.workqueue
+        other = next((file for file in others if file not in _TRAININGS), None)
         begins_with_trainings = nodes.index(node) < (len(nodes) + 1) // 2
         return (training or other) if begins_with_trainings else (other or training)
 

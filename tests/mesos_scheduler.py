@@ -8,9 +8,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from dcos_tensorflow.mesos.connection import Credentials
 from mesos_recording import LiveStream
 
 Json = dict[str, Any]
+_NOBODY = Credentials()
 
 CAPABILITIES = ("MULTI_ROLE", "RESERVATION_REFINEMENT", "GPU_RESOURCES", "PARTITION_AWARE")
 
@@ -22,6 +24,7 @@ class Scheduler:
         self,
         master: str,
         *,
+        credentials: Credentials = _NOBODY,
         framework_id: str | None = None,
         role: str = "tensorflow",
         failover_timeout: float = 60,
@@ -40,8 +43,9 @@ class Scheduler:
         call: Json = {"type": "SUBSCRIBE", "subscribe": {"framework_info": info}}
         if framework_id is not None:
             info["id"] = call["framework_id"] = {"value": framework_id}
+        self._known = credentials.header()
         connection = http.client.HTTPConnection(master, timeout=10)
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **self._known}
         connection.request("POST", "/api/v1/scheduler", json.dumps(call), headers)
         response = connection.getresponse()
         assert response.status == 200, response.read()
@@ -70,6 +74,7 @@ class Scheduler:
         headers = {
             "Content-Type": "application/json",
             "Mesos-Stream-Id": self.stream.stream_id,
+            **self._known,
         }
         try:
             connection.request("POST", "/api/v1/scheduler", json.dumps(call), headers)

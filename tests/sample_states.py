@@ -117,6 +117,7 @@ _PLACES = {
     "reports": "told",
     "evidence": "told",
     "quota": "told",
+    "silent": "told",
     "refused_configuration": "told",
     "offers": "desk",
     "suppressed": "desk",

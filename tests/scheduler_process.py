@@ -47,6 +47,7 @@ class SchedulerProcess:
         self._log = folder / f"{name}.log"
         own = {k: v for k, v in os.environ.items() if not k.startswith("DCOS_TENSORFLOW_")}
         own["DCOS_TENSORFLOW_HOME"] = str(folder / f"{name}-home")
+        own["DCOS_TENSORFLOW_API_OPEN"] = "true"
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [

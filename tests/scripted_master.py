@@ -299,6 +299,12 @@ class Stage:
         driver = HardenedSchedulerDriver(recorder, framework, master, **options)
         return self._run(driver, start)
 
+    def registered(self, master: str, **options: Any) -> Any:
+        """Start a driver, and wait until it is registered."""
+        driver = self.hardened(master, **options)
+        eventually(lambda: driver.sched.of("registered"))
+        return driver
+
     def _run(self, driver: Any, start: bool) -> Any:
         self.drivers.append(driver)
         if start:

@@ -129,11 +129,17 @@ def small_job(**changes: object) -> ServiceSpec:
     return replace(spec, **changes)  # type: ignore[arg-type]
 
 
+def begun(spec: ServiceSpec, cluster: Cluster, seconds: float = 2) -> Scheduler:
+    """Return a scheduler that has been subscribed for so long; what it launched is not heard of."""
+    scheduler = Scheduler(spec, cluster)
+    cluster.subscribe()
+    scheduler.run(seconds)
+    return scheduler
+
+
 def started(spec: ServiceSpec | None = None, cluster: Cluster | None = None) -> Scheduler:
     """Return a scheduler whose gang runs."""
-    scheduler = Scheduler(spec or small_job(), cluster or Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
+    scheduler = begun(spec or small_job(), cluster or Cluster())
     scheduler.cluster.run_everything()
     scheduler.run(3)
     return scheduler

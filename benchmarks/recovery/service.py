@@ -155,7 +155,7 @@ class Service:
                 *(str(folder / "options.json"), "--master", self.cluster.master),
                 *("--state", f"sqlite:///{folder}/state.db"),
                 *("--artifacts", "file", "--artifacts-dir", str(folder / "artifacts")),
-                *("--api-port", str(self._api_port)),
+                *("--api-port", str(self._api_port), "--api-open"),
             ],
             stdin=subprocess.DEVNULL,
             stdout=self._log,

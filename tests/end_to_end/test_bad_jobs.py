@@ -10,7 +10,6 @@ import socket
 import subprocess
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -130,13 +129,9 @@ def nothing_is_left(local_cluster: CommandLine, service: str) -> None:
     """Wait until the cluster has no framework of this service, nor a task: the job's end is told
     before its scheduler has left.
     """
-    status = local_cluster.ask("local", "status", "--json")
-    assert status.code == 0, status.out
-    master = json.loads(status.out)["master"]
 
     def has_left() -> bool:
-        with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
-            frameworks = json.load(answer)["frameworks"]
+        frameworks = json.loads(local_cluster.mesos("/state"))["frameworks"]
         return service not in [each["name"] for each in frameworks]
 
     eventually(has_left, seconds=PATIENCE, what=f"a cluster without {service}")
@@ -256,7 +251,7 @@ def empty_server() -> Iterator[str]:
 def test_a_job_that_the_web_server_does_not_have_is_named(local_cluster, job, empty_server):
     url = f"{empty_server}/job.zip"
     file = job(service={"job_name": "train", "job_url": url})
-    says(local_cluster("run", file), 1, f"Failed to fetch '{url}'", "404", "has failed")
+    says(local_cluster.ask("run", file), 1, f"Failed to fetch '{url}'", "404", "has failed")
 
 
 @pytest.mark.parametrize("archive", ["job.zip", "job.tar.gz", "job.tar"])
@@ -284,7 +279,7 @@ def test_code_that_is_not_python_is_told_with_its_line(command_line, module):
 
 
 def test_an_error_at_import_is_told_by_its_last_line(local_cluster, module):
-    ended = local_cluster("run", module("import collections\ncollections.nonsense\n"))
+    ended = local_cluster.ask("run", module("import collections\ncollections.nonsense\n"))
     line = "AttributeError: module 'collections' has no attribute 'nonsense'"
     told = f"{line} (train.py, line 2) (before the first step, in all tasks that run the code"
     says(ended, 1, f"with exit code 1: {told}", f"  | {line}")
@@ -292,13 +287,13 @@ def test_an_error_at_import_is_told_by_its_last_line(local_cluster, module):
 
 def test_the_exit_code_is_that_of_the_process_after_its_retries(local_cluster, job, tmp_path):
     script = f"echo start >> {tmp_path}/starts; echo these are my last words; exit 3"
-    ended = local_cluster("run", job(service={"job_cmd": script}, retry={"limit": 1}))
+    ended = local_cluster.ask("run", job(service={"job_cmd": script}, retry={"limit": 1}))
     says(ended, 3, "1 retry is used up", "and 1 restart", "  | these are my last words")
     assert (tmp_path / "starts").read_text() == "start\n" * 2
 
 
 def test_a_command_that_does_not_exist_is_named(local_cluster, job):
-    ended = local_cluster("run", job(service={"job_cmd": "no-such-command --fast"}))
+    ended = local_cluster.ask("run", job(service={"job_cmd": "no-such-command --fast"}))
     says(ended, 127, "cannot run the command of service.job_cmd", "no-such-command: not found")
 
 
@@ -316,7 +311,7 @@ def test_a_python_that_does_not_exist_is_refused_at_once(command_line, job, pyth
 def test_a_python_without_tensorflow_is_told_with_the_option_that_mends_it(
     local_cluster, module, text
 ):
-    ended = local_cluster("run", module(text))
+    ended = local_cluster.ask("run", module(text))
     says(ended, 78, "There is no TensorFlow in the Python", "; set service.python", "never run")
 
 
@@ -386,7 +381,11 @@ WISHES = {
 }
 
 
-@pytest.mark.parametrize("wish", WISHES)
+@pytest.mark.parametrize(
+    "wish",
+    # A detached job below has another, and the reasons themselves are those of ``core.placement``.
+    [pytest.param(wish, marks=() if "rule" in wish else pytest.mark.soak) for wish in WISHES],
+)
 def test_a_wish_that_cannot_be_fulfilled_waits_and_says_why(start, job, local_cluster, name, wish):
     sections, reason = WISHES[wish]
     running = start("run", job(**sections))
@@ -424,7 +423,7 @@ def test_masters_whose_zookeeper_does_not_answer_are_named_and_waited_for(start,
 
 
 def test_state_in_a_zookeeper_that_is_not_there_is_refused(local_cluster, job):
-    ended = local_cluster("run", job(), "--state", "zk://127.0.0.1:1/jobs")
+    ended = local_cluster.ask("run", job(), "--state", "zk://127.0.0.1:1/jobs")
     says(ended, 8, "The state store: No ZooKeeper server of zk://127.0.0.1:1/jobs answered")
     assert "Connection dropped" not in ended.out
 
@@ -450,6 +449,8 @@ def test_a_work_directory_that_cannot_be_made_is_refused(command_line, job, tmp_
     says(ended, 1, f"{tmp_path}/blocked")
 
 
+# ``cli/test_services`` has a second daemon, ``cli/test_run`` the other options.
+@pytest.mark.soak
 def test_a_second_scheduler_of_a_service_names_the_first(local_cluster, job, name):
     file = job(service={"job_cmd": "sleep 100"})
     detached = local_cluster("run", file, "--detach", "--json")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import NEWEST, OLD
+from command_line import NEWEST, NO_KERAS, OLD
 from waiting import eventually
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
@@ -30,6 +30,7 @@ def test_an_evaluator_follows_the_training(
             "name": f"evaluated-{api}",
             "job_cmd": f"{python}/bin/python {JOB} {marks} {api}",
             "python": python,
+            **(NO_KERAS if api == "iterator" else {}),
             "strategy": "independent",
             "outcome_grace_seconds": 1,
             "kill_grace_seconds": 5,

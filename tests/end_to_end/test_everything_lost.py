@@ -1,5 +1,6 @@
-"""Real training whose checkpoints are in S3, and everything else is lost, again and again.
+"""A training whose checkpoints are in S3, and everything else is lost, again and again.
 
+The gate trains without TensorFlow; with it, only what one version has saved is restored by another.
 ``LOSSES=20`` plays the long version; a seed in ``LOSSES_SEED`` plays the same moments again.
 """
 
@@ -11,21 +12,23 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from command_line import NEWEST, OLD, CommandLine
+from command_line import NEWEST, NO_KERAS, OLD, CommandLine
 from s3_server import KEY_ID, SECRET_KEY, S3Server
 from waiting import eventually
-
-pytestmark = [pytest.mark.tensorflow]
 
 LOSSES = int(os.environ.get("LOSSES", "1"))
 SEED = int(os.environ.get("LOSSES_SEED", "1"))
 TRAINER = Path(__file__).parent / "s3_trainer.py"
+#: The same without TensorFlow, and the environment that it runs in.
+FILES = TRAINER.with_name("s3_files.py")
+WITHOUT = sys.prefix
 #: Generous: an unhurried machine needs a tenth of it.
 DEADLINE = float(os.environ.get("LOSSES_DEADLINE", "180"))
 INTERVAL_SECONDS = 1.0
@@ -71,12 +74,13 @@ class Training:
         self.running.append((home, home.start("run", options, "--yes")))
 
     def options(self, environment: str, **checkpoints: object) -> dict[str, object]:
-        python = f"{environment}/bin/python"
+        trainer = FILES if environment == WITHOUT else TRAINER
         return {
             "service": {
                 "name": "training",
-                "job_cmd": f"{python} {TRAINER} {self.marks}",
+                "job_cmd": f"{environment}/bin/python {trainer} {self.marks}",
                 "python": environment,
+                **NO_KERAS,
                 "strategy": self.strategy,
                 "kill_grace_seconds": 5,
                 # Workers of a ParameterServerStrategy never end by themselves.
@@ -166,15 +170,27 @@ def training(s3: S3Server, tmp_path: Path, request: pytest.FixtureRequest) -> It
     made.close()
 
 
-@pytest.mark.parametrize("training", ["parameter_server", "multi_worker"], indirect=True)
+WITH_TENSORFLOW = [pytest.mark.tensorflow, pytest.mark.soak]
+
+
+@pytest.mark.parametrize(
+    ("training", "version"),
+    [
+        ("multi_worker", None),
+        pytest.param("multi_worker", NEWEST, marks=WITH_TENSORFLOW),
+        pytest.param("parameter_server", NEWEST, marks=WITH_TENSORFLOW),
+    ],
+    indirect=["training"],
+)
 @pytest.mark.timeout(300 + 120 * LOSSES)
-def test_a_training_survives_the_loss_of_everything(training, tensorflow):
+def test_a_training_survives_the_loss_of_everything(training, tensorflow, version):
+    environment = tensorflow(version) if version else WITHOUT
     dice = random.Random(SEED)
     members = 1 if training.strategy == "parameter_server" else 2
     published = 0
     for _ in range(LOSSES):
         earlier = len(training.saves())
-        assert begin_again(training, tensorflow, members) == [published] * members
+        assert begin_again(training, environment, members) == [published] * members
         eventually(
             lambda published=published: training.published() > published,
             seconds=DEADLINE,
@@ -188,7 +204,7 @@ def test_a_training_survives_the_loss_of_everything(training, tensorflow):
         # of the same steps, and lost them.
         lost = [at for at, step in training.saves()[earlier:] if step >= published]
         assert not lost or lost[-1] - lost[0] < INTERVAL_SECONDS + UPLOAD_SECONDS
-    assert begin_again(training, tensorflow, members) == [published] * members
+    assert begin_again(training, environment, members) == [published] * members
     if training.strategy == "multi_worker":
         lose_a_process_and_go_on_from_the_same_published_step(training, published)
     training.end()
@@ -207,10 +223,10 @@ def lose_a_process_and_go_on_from_the_same_published_step(training: Training, be
     assert first == second > before
 
 
-def begin_again(training: Training, tensorflow: Callable[[str], str], members: int) -> list[int]:
+def begin_again(training: Training, environment: str, members: int) -> list[int]:
     """Begin another life; return the step that each member goes on from."""
     before = len(training.restored())
-    training.begin(tensorflow(NEWEST))
+    training.begin(environment)
     eventually(
         lambda: len(training.restored()) >= before + members,
         seconds=DEADLINE,
@@ -226,49 +242,22 @@ def process_of(training: Training, task: str) -> int:
         with contextlib.suppress(OSError):
             command = (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")
             environment = (Path("/proc") / str(pid) / "environ").read_bytes().split(b"\0")
-            if str(TRAINER).encode() in command and f"TASK_NAME={task}".encode() in environment:
+            trains = {str(TRAINER).encode(), str(FILES).encode()} & set(command)
+            if trains and f"TASK_NAME={task}".encode() in environment:
                 return pid
     raise AssertionError(f"no process of {task}")
 
 
-@pytest.fixture(scope="module")
-def old_training(
-    tensorflow: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Training]:
-    """A training with an old TensorFlow that is lost but for its checkpoints."""
-    # A bucket of its own: the other one is emptied before each test.
-    s3 = S3Server("old")
-    made = Training(s3, tmp_path_factory.mktemp("old"), "independent")
-    try:
-        made.begin(tensorflow(OLD))
-        eventually(lambda: made.published() > 0, seconds=DEADLINE, what="a checkpoint")
-        made.lose_everything()
-        yield made
-    finally:
-        made.close()
-        s3.close()
-
-
-@pytest.fixture
-def old(old_training: Training) -> Iterator[Training]:
-    """The same, at the end of each test."""
-    yield old_training
-    old_training.close()
-
-
+@pytest.mark.tensorflow
 @pytest.mark.timeout(500)
-def test_a_training_begins_from_given_weights(old, tensorflow):
-    published, begun = old.published(), len(old.restored())
-    bucket = f"s3://{old.s3.bucket}"
-    old.begin(tensorflow(NEWEST), uri=f"{bucket}/other", initial_uri=f"{bucket}/job")
-    eventually(lambda: len(old.restored()) > begun, seconds=DEADLINE, what="what is restored")
-    assert old.restored()[-1][1] == published > 0
-
-
-@pytest.mark.timeout(500)
-def test_checkpoints_of_an_old_tensorflow_are_restored_by_a_new_one(old, tensorflow):
-    published, begun = old.published(), len(old.restored())
-    old.begin(tensorflow(NEWEST))
-    eventually(lambda: len(old.restored()) > begun, seconds=DEADLINE, what="what is restored")
-    assert old.restored()[-1][1] == published > 0
-    old.end()
+@pytest.mark.parametrize("training", ["independent"], indirect=True)
+def test_a_new_tensorflow_begins_from_the_weights_of_an_old_one_that_was_lost(training, tensorflow):
+    training.begin(tensorflow(OLD))
+    eventually(lambda: training.published() > 0, seconds=DEADLINE, what="a checkpoint")
+    training.lose_everything()
+    published, begun = training.published(), len(training.restored())
+    bucket = f"s3://{training.s3.bucket}"
+    training.begin(tensorflow(NEWEST), uri=f"{bucket}/other", initial_uri=f"{bucket}/job")
+    eventually(lambda: len(training.restored()) > begun, seconds=DEADLINE, what="what is restored")
+    assert training.restored()[-1][1] == published > 0
+    training.end()

@@ -1,8 +1,8 @@
 """Real training through the command line: each way to bring code, both TensorFlow versions.
 
-Each example is trained once with each version here or in a test that trains it anyway: the digits
-with the newest in ``test_shared_filesystem_in_s3``, others with the other version among the cases
-that only ``make soak`` runs.
+Each example is trained once here or in a test that trains it anyway: the digits in
+``test_shared_filesystem_in_s3``. The command, and each with all of its workers and with every
+version, only ``make soak`` trains.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import urllib.request
 from pathlib import Path
 
 import pytest
 
-from command_line import EXAMPLES, NEWEST, OLD, SUPPORTED, accuracy_in, both
+from command_line import EXAMPLES, NEWEST, OLD, SUPPORTED, accuracy_in
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
+
+ALL_END = ("service.outcome=all_workers",)
 
 
 def run_arguments(example: str, name: str, python: str, *more: str) -> tuple[object, ...]:
@@ -29,17 +30,19 @@ def run_arguments(example: str, name: str, python: str, *more: str) -> tuple[obj
 
 
 @pytest.mark.parametrize(
-    ("example", "version", "setting"),
+    ("example", "version", "settings"),
     [
         # Its workers never end by themselves.
-        ("parameter_server", NEWEST, "service.outcome_grace_seconds=1"),
-        pytest.param(*("multi_worker", OLD, "service.outcome=all_workers"), marks=pytest.mark.soak),
+        ("parameter_server", NEWEST, ("worker.count=1", "service.outcome_grace_seconds=1")),
+        ("multi_worker", NEWEST, ALL_END),
+        ("tf1_script", OLD, ("worker.count=1", *ALL_END)),
     ],
 )
-def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, version, setting):
+def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, version, settings):
     name = f"{example}-{version}".replace("_", "-").replace(".", "-")
-    arguments = run_arguments(example, name, tensorflow(version), "--set", setting)
-    ended = local_cluster(*arguments, timeout=300)
+    more = [word for setting in settings for word in ("--set", setting)]
+    arguments = run_arguments(example, name, tensorflow(version), *more)
+    ended = local_cluster.ask(*arguments)
     assert ended.code == 0, ended.out[-4000:]
     assert accuracy_in(ended.out) > 0.9
 
@@ -56,8 +59,10 @@ def test_an_example_trains_with_every_supported_version(
     assert accuracy_in(ended.out) > 0.9
 
 
+# The jobs of ``test_ps_checkpoints`` and of others are commands with TensorFlow as well.
+@pytest.mark.soak
 def test_a_command_runs_with_tf_config_in_its_environment(local_cluster, tensorflow):
-    ended = local_cluster(*run_arguments("command", "command", tensorflow(NEWEST)), timeout=300)
+    ended = local_cluster.ask(*run_arguments("command", "command", tensorflow(NEWEST)))
     assert ended.code == 0, ended.out[-4000:]
 
 
@@ -67,11 +72,13 @@ def test_a_command_runs_with_tf_config_in_its_environment(local_cluster, tensorf
 def test_an_example_trains_with_state_in_zookeeper(local_cluster, tensorflow, zookeeper_server):
     state = f"zk://{zookeeper_server.address}/jobs"
     arguments = run_arguments("tf1_script", "zookeeper", tensorflow(OLD), "--state", state)
-    ended = local_cluster(*arguments, timeout=300)
+    ended = local_cluster.ask(*arguments)
     assert ended.code == 0, ended.out[-4000:]
     assert accuracy_in(ended.out) > 0.9
 
 
+# ``test_package`` has two services of two versions beside each other.
+@pytest.mark.soak
 def test_two_jobs_of_different_tensorflow_versions_run_at_once(local_cluster, tensorflow):
     first = local_cluster.start(*run_arguments("digits", "both-old", tensorflow(OLD)))
     second = local_cluster.start(*run_arguments("multi_worker", "both-new", tensorflow(NEWEST)))
@@ -84,9 +91,11 @@ def test_two_jobs_of_different_tensorflow_versions_run_at_once(local_cluster, te
     assert all(accuracy_in(out) > 0.9 for out in outs)
 
 
-@pytest.mark.parametrize("version", both(first=OLD))
+# ``cli/test_run`` has it without TensorFlow; ``test_task_contracts`` restores a checkpoint with it.
+@pytest.mark.soak
+@pytest.mark.parametrize("version", [OLD, NEWEST])
 def test_a_job_run_again_goes_on_from_its_checkpoints(local_cluster, tensorflow, version):
-    all_end = ("--set", "service.outcome=all_workers")
+    all_end = ("--set", *ALL_END)
     name = "again-" + version.replace(".", "-")
     arguments = run_arguments("tf1_script", name, tensorflow(version), *all_end)
     first = local_cluster(*arguments, timeout=300)
@@ -100,10 +109,7 @@ def test_a_job_run_again_goes_on_from_its_checkpoints(local_cluster, tensorflow,
 
 
 def test_nothing_is_left_on_the_cluster(local_cluster):
-    status = local_cluster.ask("local", "status", "--json")
-    with urllib.request.urlopen(f"http://{json.loads(status.out)['master']}/state") as answer:
-        state = json.load(answer)
-    assert state["frameworks"] == []
+    assert json.loads(local_cluster.mesos("/state"))["frameworks"] == []
     home = str(local_cluster.home).encode()
     assert [c for c in command_lines() if home in c and b"task-runner" in c] == []
 

@@ -29,7 +29,7 @@ from dcos_tensorflow.local.timing import Timing
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
-KILLS = int(os.environ.get("KILLS", "20"))
+KILLS = int(os.environ.get("KILLS", "12"))
 SEED = int(os.environ.get("KILLS_SEED", "1"))
 TRAINER = Path(__file__).parent / "trainer.py"
 #: Generous: an unhurried machine needs a tenth of it.

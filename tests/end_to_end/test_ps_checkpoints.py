@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from command_line import NEWEST, CommandLine
+from command_line import NEWEST, NO_KERAS, CommandLine
 from s3_server import S3Server
 from waiting import eventually
 
@@ -58,6 +58,7 @@ class Job:
             "service": {
                 "name": "servers",
                 "python": self._python,
+                **NO_KERAS,
                 "outcome_grace_seconds": 1,
                 "kill_grace_seconds": 2,
                 **service,

@@ -86,7 +86,7 @@ def test_a_killed_cluster_ends_the_run_with_a_message_and_the_job_starts_again(h
     assert process.returncode == 1
     assert "has ended, and the tasks with it" in out
     (home.home / "finish").touch()
-    again = home("run", job, *ROOMY)
+    again = home.ask("run", job, *ROOMY)
     assert again.code == 0, again.out
     assert "is taken up again" in again.out
 
@@ -132,6 +132,8 @@ def test_a_run_whose_reader_has_gone_ends_quietly(home, job):
     assert said == ""
 
 
+# ``cli/test_run`` has a second run while the first is under way.
+@pytest.mark.soak
 def test_of_two_runs_at_once_one_goes_on(home, job):
     both = [home.start("run", job, *ROOMY) for _ in range(2)]
     eventually(lambda: any(process.poll() is not None for process in both))

@@ -132,6 +132,8 @@ def test_with_state_in_sqlite_the_job_succeeds_and_no_task_ran_twice_at_once(tmp
     check(marks, state, code, kills)
 
 
+# ``test_many_kills`` has its state in ZooKeeper and kills schedulers too.
+@pytest.mark.soak
 @pytest.mark.zookeeper
 @pytest.mark.timeout(300)
 def test_with_state_in_zookeeper_the_job_succeeds_and_no_task_ran_twice_at_once(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import EXAMPLES, NEWEST, CommandLine, accuracy_in
+from command_line import EXAMPLES, NEWEST, NO_KERAS, CommandLine, accuracy_in
 from s3_server import S3Server
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
@@ -34,12 +34,14 @@ def test_events_model_and_checkpoint_of_a_job_arrive_in_s3(
     options["service"] |= {
         "job_url": str(EXAMPLES / "digits"),
         "python": python,
+        **NO_KERAS,
         "shared_filesystem": "s3://bucket/digits",
         "outcome": "all_workers",
     }
     file = tmp_path / "options.json"
+    options["worker"]["count"] = 1
     file.write_text(json.dumps({**options, "s3": s3.options(tmp_path)}))
-    ended = local_cluster("run", file, "--yes", timeout=240)
+    ended = local_cluster.ask("run", file, "--yes")
     assert ended.code == 0, ended.out[-4000:]
     assert accuracy_in(ended.out) > 0.9
 

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from command_line import NEWEST, OLD, ROOT, CommandLine
+from command_line import NEWEST, NO_KERAS, OLD, ROOT, CommandLine
 from s3_server import S3Server
 from waiting import eventually
 
@@ -43,6 +43,7 @@ class Shown:
                 "name": self.name,
                 "job_cmd": f"{training}/bin/python {WRITER} {self.finish}",
                 "python": training,
+                **NO_KERAS,
                 "strategy": "independent",
                 "shared_filesystem": "s3://bucket/shown" if in_s3 else "",
                 "use_tensorboard": True,

@@ -126,3 +126,11 @@ def test_docstrings_and_comments_name_what_is_there() -> None:
         names = missing_names(quoted, source.parent)
         missing += [f"{where}: {name}" for name in (*names, *pages)]
     assert missing == []
+
+
+def test_the_first_screen_holds_what_takes_two_minutes_and_what_it_prints() -> None:
+    readme = (ROOT / "README.md").read_text()
+    section = readme.split("## Two minutes")[1].split("\n## ")[0]
+    assert "make demo" in section
+    assert "make test" not in section
+    assert "The job digits has succeeded" in section

@@ -10,19 +10,11 @@ import ipaddress
 
 from starlette.requests import Request
 
+from dcos_tensorflow.network.loopback import is_loopback
+
 
 class OpenBinding(ValueError):
     """The API would be open to the network without a token, and nobody asked for that."""
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach ``host``. Other names than localhost do not count."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def check_binding(host: str, token: str, allow_open: bool) -> None:

@@ -50,8 +50,10 @@ from dcos_tensorflow.api.views import (
 )
 from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound, SandboxNotFound
 from dcos_tensorflow.options import OptionsError
+from dcos_tensorflow.plugin.update_check import merge
 
 log = logging.getLogger(__name__)
 
@@ -304,12 +306,22 @@ class _Api:
         return redact_text(verbs.reason_in(body), self._secrets(state))
 
     def _update(self, state: ServiceState, request: Request, body: bytes) -> Reply:
-        spec = self._source.change_configuration(verbs.options_in(body))
-        return verbs.update(state, spec)
+        return self._changed(request, body, lambda spec: verbs.update(state, spec))
 
     def _check_update(self, state: ServiceState, request: Request, body: bytes) -> Reply:
-        spec = self._source.change_configuration(verbs.options_in(body))
-        return verbs.check_update(state, spec)
+        return self._changed(request, body, lambda spec: verbs.check_update(state, spec))
+
+    def _changed(
+        self, request: Request, body: bytes, answer: Callable[[ServiceSpec], Reply]
+    ) -> Reply:
+        """Answer for the service that it would be with the options in a body."""
+        options = verbs.options_in(body)
+        if verbs.lays_over(request.query_params):
+            in_force = self._source.options_in_force()
+            if in_force is None:
+                return verbs.options_not_known()
+            options = merge(in_force, options)
+        return answer(self._source.change_configuration(options))
 
     async def no_route(self, request: Request, error: Exception) -> Response:
         """Answer a path or method that does not exist, and say what there is to order."""

@@ -267,12 +267,20 @@ _POD_STEERED = {
     ),
     409: _STEERED[409],
 }
+_MERGE = {
+    "merge": "true: the options are laid over those in force, objects by their parts; false, as if"
+    " it is not said: they are all options"
+}
 _CHANGED = {
     200: Answer(
         "received: the id of the new target, the tasks that get a new container", "Changed"
     ),
     208: Answer("it is the target already", "Unchanged"),
     417: Answer("the running service cannot become that; nothing changes", "Message"),
+}
+_GIVEN = {
+    **_CHANGED,
+    409: Answer("with `merge`: the options in force are not known as they were given", "Message"),
 }
 
 
@@ -309,17 +317,19 @@ _VERBS = (
     _post(
         "update",
         "/v1/job/update",
-        "Go over to other options: the body is the whole options document",
-        _CHANGED | {400: Answer("the options are wrong; nothing changes", "Problems")},
+        "Go over to other options: the body is the options document",
+        _GIVEN | {400: Answer("the options are wrong; nothing changes", "Problems")},
         body="Options",
+        query=_MERGE,
         body_is_required=True,
     ),
     _post(
         "check_update",
         "/v1/job/check",
         "Say what an update to these options would do, and change nothing",
-        _CHANGED | {400: Answer("the options are wrong", "Problems")},
+        _GIVEN | {400: Answer("the options are wrong", "Problems")},
         body="Options",
+        query=_MERGE,
         body_is_required=True,
     ),
     _post(

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.options.errors import is_secret
 
@@ -103,8 +104,8 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
     """
     if text[:1] == "{" and text.rstrip()[-1:] == "}":
         try:
-            plain = json.loads(text)
-        except (ValueError, RecursionError):
+            plain = read_json(text)
+        except ValueError:
             pass
         else:
             cleaned = _redact(plain, tuple(secrets))

@@ -379,6 +379,15 @@ class OffersOfLate(TypedDict):
     handed_back: list[Offer]
 
 
+class SilentAgents(TypedDict):
+    """Machines that make no offer, all for the same reason."""
+
+    why: str
+    hostnames: Annotated[list[str], Field(description="the first of them")]
+    count: Count
+    told: Annotated[str, Field(description="the same as a sentence")]
+
+
 class Why(TypedDict):
     """Why the job is not further."""
 
@@ -389,6 +398,7 @@ class Why(TypedDict):
     suppressed: bool | None
     tasks: dict[str, Waiting]
     storage: dict[str, list[StorageTrouble]]
+    silent_agents: list[SilentAgents]
     offers: OffersOfLate
 
 

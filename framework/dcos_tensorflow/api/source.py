@@ -36,6 +36,12 @@ class StateSource(Protocol):
     def refused_options(self) -> Mapping[str, Any]:
         """Return newer ones that the service was started with and cannot have; empty for none."""
 
+    def options_in_force(self) -> Mapping[str, Any] | None:
+        """Return the target's options as they were given, to lay others over; None: not known.
+
+        They are not to be shown: secrets are in them as users wrote them.
+        """
+
     def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
         """Return what the service would be with these options, as a whole. Nothing changes yet.
 

@@ -9,13 +9,13 @@ word for that; the text says why), 400 nonsense.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.events import (
     ConfigurationChanged,
@@ -151,8 +151,8 @@ def _listed_tasks(body: bytes) -> list[str]:
 def parsed(body: bytes, allowed: str) -> Any:
     """Return a body's JSON. Raises BadRequest naming what is ``allowed``."""
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
+        return read_json(body)
+    except ValueError as error:
         raise BadRequest(f"the body is not JSON: {error}; allowed: {allowed}") from None
 
 
@@ -190,7 +190,9 @@ def update(state: ServiceState, spec: ServiceSpec, word: str = "update") -> Repl
     """
     identifier = configuration_id(spec)
     if identifier == configuration_id(state.spec):
-        return Reply(208, {"message": "this is the target already", "id": identifier})
+        # Who asks for what is in force asks no more for what was refused.
+        event = ConfigurationChanged(spec) if state.told.refused_configuration else None
+        return Reply(208, {"message": "this is the target already", "id": identifier}, event)
     refusal = requests.refusal(state, spec)
     if refusal:
         return Reply(417, {"message": f"the configuration is not changed: {refusal}"})
@@ -203,6 +205,20 @@ def check_update(state: ServiceState, spec: ServiceSpec) -> Reply:
     """Answer as ``update`` would, and change nothing."""
     reply = update(state, spec, "check")
     return Reply(reply.status, reply.body)
+
+
+def lays_over(query: Mapping[str, str]) -> bool:
+    """Say whether the options in a body are laid over those in force. Raises BadRequest."""
+    word = query.get("merge", "false")
+    if word not in ("true", "false"):
+        raise BadRequest(f"merge must be true or false, not {word[:50]!r}")
+    return word == "true"
+
+
+def options_not_known() -> Reply:
+    """Answer that there is nothing to lay options over."""
+    why = "this scheduler does not know the options in force as they were given: give all of them"
+    return Reply(409, {"message": why})
 
 
 def options_in(body: bytes) -> Mapping[str, Any]:

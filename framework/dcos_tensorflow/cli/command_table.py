@@ -14,6 +14,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from dcos_tensorflow.cli.flags import NamedGroup
+
 #: A shell sets it when it asks for completions; click makes its name of the program's.
 COMPLETION_VARIABLE = "_DCOS_TENSORFLOW_COMPLETE"
 
@@ -25,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "debug": "Look inside the scheduler; everything is JSON in any case.",
     "describe": "Show the options in force sorted by name, as JSON in any case.",
     "endpoints": "Show the names of the endpoints, or where the tasks of one listen.",
+    "list": "Show all services of this machine, or of a ZooKeeper.",
     "local": "Keep an embedded cluster running on this machine.",
     "logs": "Show what tasks print: the named ones, those of a role, or all of them interleaved.",
     "options": "Show the options in force, defaults included and secrets hidden, as JSON in any"
@@ -45,7 +48,7 @@ COMMANDS: Mapping[str, str] = {
 }
 
 
-class CommandTable(click.Group):
+class CommandTable(NamedGroup):
     """The group of all commands."""
 
     def __init__(self, **more: Any) -> None:

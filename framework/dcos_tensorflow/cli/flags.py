@@ -9,8 +9,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.names import service_names
+from dcos_tensorflow.cli.services.api_address import (
+    API_VARIABLE,
+    IN_CLEAR_VARIABLE,
+    TOKEN_FILE_VARIABLE,
+    ApiAddress,
+    named,
+)
 from dcos_tensorflow.cli.services.asked import Asked
 from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
 
@@ -18,31 +27,96 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: An options file that is there.
 OPTIONS_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+#: Where a group leaves the service that it was given, for its commands.
+_NAME = "dcos_tensorflow.service"
 
 
 def asks(function: F) -> F:
-    """Add ``--name``, ``--work-dir`` and ``--json``; hand them over as ``asked``."""
-    return name_flag(work_dir_flag(json_flag(with_asked(function))))
+    """Add what says which service is meant, and ``--json``; hand it over as ``asked``."""
+    return service_flags(json_flag(with_asked(function)))
 
 
 def asks_about(*, required: bool = False) -> Callable[[F], F]:
-    """Add the argument SERVICE, ``--work-dir`` and ``--json``; hand them over as ``asked``."""
+    """Add the argument SERVICE beside what ``asks`` adds: for commands without another argument.
+
+    ``required``: the service must be named, though there be only one.
+    """
 
     def decorate(function: F) -> F:
-        add = click.argument("service", required=required, shell_complete=service_names)
-        return add(work_dir_flag(json_flag(with_asked(function, of="service"))))
+        add = click.argument(
+            "service", metavar="[SERVICE]", required=False, shell_complete=service_names
+        )
+        return add(service_flags(json_flag(with_asked(function, required=required))))
 
     return decorate
 
 
-def with_asked(function: F, of: str = "name") -> F:
+def with_asked(function: F, *, required: bool = False) -> F:
     """Hand over which service is meant, where it is looked for, and how the answer is wanted."""
 
     @functools.wraps(function)
-    def call(*, work: WorkDirectory, as_json: bool, **given: Any) -> Any:
-        return function(Asked(work, given.pop(of), as_json), **given)
+    def call(
+        *,
+        work: WorkDirectory,
+        as_json: bool,
+        name: str | None,
+        api: ApiAddress | None,
+        service: str | None = None,
+        **given: Any,
+    ) -> Any:
+        if service is not None and name is not None and service != name:
+            raise UsageError(f"Which service is meant, {service} or {name}?")
+        meant = service or name
+        if required and meant is None and api is None:
+            raise UsageError("Which service is meant? Name it.")
+        return function(Asked(work, meant, as_json, api), **given)
 
     return call  # type: ignore[return-value]
+
+
+def service_flags(function: F) -> F:
+    """Add ``--name``, ``--work-dir`` and where the API is, handed over as ``work`` and ``api``."""
+    return name_flag(_api_flags(work_dir_flag(function)))
+
+
+def _api_flags(function: F) -> F:
+    """Add ``--api`` and what belongs to it, handed over as ``api``: an ApiAddress, or None."""
+
+    @functools.wraps(function)
+    def call(*, api: str | None, token_file: str | None, token_in_clear: bool, **given: Any) -> Any:
+        address = None
+        if api is not None:
+            address = named(api, token_file, in_clear=token_in_clear)
+        elif _on_command_line("token_file"):
+            raise UsageError(f"--api-token-file is for an API that --api ({API_VARIABLE}) names.")
+        return function(api=address, **given)
+
+    in_clear = click.option(
+        "--api-token-in-clear",
+        "token_in_clear",
+        is_flag=True,
+        envvar=IN_CLEAR_VARIABLE,
+        help="Send the token without TLS to another machine.",
+    )
+    token = click.option(
+        "--api-token-file",
+        "token_file",
+        metavar="FILE",
+        envvar=TOKEN_FILE_VARIABLE,
+        help="File that holds the token of that API, readable by you alone.",
+    )
+    api = click.option(
+        "--api",
+        metavar="URL",
+        envvar=API_VARIABLE,
+        help=f"Ask the scheduler whose API is there, on any machine; {API_VARIABLE}.",
+    )
+    return api(token(in_clear(call)))  # type: ignore[return-value]
+
+
+def _on_command_line(parameter: str) -> bool:
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is ParameterSource.COMMANDLINE
 
 
 def work_dir_flag(function: F) -> F:
@@ -63,13 +137,43 @@ def json_flag(function: F) -> F:
 
 
 def name_flag(function: F) -> F:
-    """Add ``--name``, the SDK's flag for the service that is meant."""
+    """Add ``--name``, the SDK's flag for the service that is meant.
+
+    It may stand behind any word of a command line: what a group was given holds for its commands.
+    """
     return click.option(
         "--name",
         metavar="SERVICE",
         shell_complete=service_names,
+        callback=_given_here_or_above,
         help="The service that is meant, where there is more than one.",
     )(function)
+
+
+class NamedGroup(click.Group):
+    """A group of commands, which takes ``--name`` for them."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.params.append(
+            click.Option(
+                ["--name"],
+                metavar="SERVICE",
+                expose_value=False,
+                shell_complete=service_names,
+                callback=_given_here_or_above,
+                help="The service that is meant, where there is more than one.",
+            )
+        )
+
+
+def _given_here_or_above(
+    context: click.Context, _parameter: click.Parameter, given: str | None
+) -> str | None:
+    if given is not None:
+        context.meta[_NAME] = given
+    name: str | None = context.meta.get(_NAME)
+    return name
 
 
 def timeout_flags(what: str, seconds: float) -> Callable[[F], F]:

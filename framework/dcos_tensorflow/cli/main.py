@@ -6,12 +6,14 @@ log file, and the message says where; nobody is shown a traceback.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +27,7 @@ from dcos_tensorflow.cli.errors import (
     EXIT_USAGE,
     CliError,
 )
-from dcos_tensorflow.cli.output import complain, show_json
+from dcos_tensorflow.cli.output import OutputLost, complain, show_json
 from dcos_tensorflow.cli.work_directory import work_directory
 
 if TYPE_CHECKING:
@@ -36,7 +38,26 @@ _PROGRAM = "dcos-tensorflow"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    _complete_standard_streams()
     sys.exit(run_command_line(sys.argv[1:] if arguments is None else arguments))
+
+
+def _complete_standard_streams() -> None:
+    """Open what is closed of standard input, output and error, on nothing.
+
+    Else the next file that is opened, a database even, would get what is printed. What an encoding
+    of the terminal's cannot say is written out.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free: this one.
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
@@ -54,6 +75,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
         complain("Aborted.")
         return EXIT_INTERRUPTED
     except CliError as error:
+        if isinstance(error, OutputLost):
+            _forget_output()
         complain(f"Error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
@@ -64,11 +87,16 @@ def run_command_line(arguments: Sequence[str]) -> int:
         # click's way to end when whoever read our output has gone; it exits with 1 by itself.
         return EXIT_PIPE
     except BrokenPipeError:
-        # Whoever read our output has gone; Python would complain once more while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has gone.
+        _forget_output()
         return EXIT_PIPE
     except Exception as error:
         return _ended_by(error, "--json" in arguments)
+
+
+def _forget_output() -> None:
+    """Let go of what could not be written: Python would complain once more while it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _ended_by(error: Exception, as_json: bool) -> int:
@@ -97,15 +125,17 @@ def _complain_about_options(error: OptionsError, as_json: bool) -> None:
 
 def _crashed(error: Exception) -> int:
     """Write what is needed to mend it where it can be found, and say where."""
-    path = work_directory(None, os.environ).crash_log
+    path: Path | None = None
     try:
+        path = work_directory(None, os.environ).crash_log
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(path, "a", encoding="utf-8") as log:
             log.write(f"{datetime.now(UTC).isoformat()} {_PROGRAM} {__version__}\n")
             log.write("".join(traceback.format_exception(error)) + "\n")
         where = f"the details are in {path}"
-    except OSError as problem:
-        where = f"the details could not be written to {path}: {problem.strerror}"
+    except (OSError, CliError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else problem
+        where = f"the details could not be written{f' to {path}' if path else ''}: {why}"
     complain(f"Error: this is a mistake of {_PROGRAM}: {type(error).__name__}: {error}; {where}.")
     return EXIT_SOFTWARE
 

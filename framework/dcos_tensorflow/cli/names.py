@@ -25,7 +25,7 @@ def service_names(
     """Return the services of this machine whose names begin so."""
     try:
         names = registry.service_names(_work(context))
-    except OSError:
+    except (OSError, CliError):
         # Whoever completes gets no error message; the command itself tells it.
         return []
     return [name for name in names if name.startswith(incomplete)]

@@ -6,7 +6,6 @@ that a wrong one is answered with the place where it stands.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -17,13 +16,17 @@ from typing import Any, TypeVar
 import click
 
 from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.secret_file import secret_in
+from dcos_tensorflow.cli.services.api_address import API_VARIABLE, IN_CLEAR_VARIABLE
+from dcos_tensorflow.cli.work_directory import HOME_VARIABLE, expanded
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
 from dcos_tensorflow.state.errors import BadStateUrl
 from dcos_tensorflow.state.urls import parse_state_url
 
 PREFIX = "DCOS_TENSORFLOW_"
 #: Variables with the prefix that are no setting of the scheduler.
-OTHER_VARIABLES = frozenset({"DCOS_TENSORFLOW_HOME"})
+OTHER_VARIABLES = frozenset({HOME_VARIABLE, API_VARIABLE, IN_CLEAR_VARIABLE})
 
 
 def _text(value: Any) -> str:
@@ -71,21 +74,21 @@ def _session(value: Any) -> float:
 
 
 def _file(value: Any) -> str:
-    path = Path(_text(value)).expanduser()
+    path = expanded(_text(value))
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     return str(path.absolute())
 
 
 def _folder(value: Any) -> str:
-    path = Path(_text(value)).expanduser()
+    path = expanded(_text(value))
     if not path.is_dir():
         raise ValueError(f"there is no folder {path}")
     return str(path.absolute())
 
 
 def _path(value: Any) -> str:
-    return str(Path(_text(value)).expanduser().absolute())
+    return str(expanded(_text(value)).absolute())
 
 
 def _masters(value: Any) -> str:
@@ -157,7 +160,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("api_port", _port, "port that the HTTP API listens on", 0),
     Setting("api_token", _text, "token that the HTTP API asks for", secret=True),
     Setting("api_token_file", _file, "file that holds the API's token"),
-    Setting("api_open", _switch, "serve the API to the network without a token", False),
+    Setting("api_open", _switch, "serve the API without a token, to the network too", False),
     Setting("advertise", _text, "name or address under which agents reach the API"),
     Setting(
         "artifacts",
@@ -269,7 +272,7 @@ class Settings:
         if self.values[name]:
             return str(self.values[name])
         path = self.values[f"{name}_file"]
-        return _secret_in(path, self.origin(f"{name}_file")) if path else ""
+        return secret_in(path, self.origin(f"{name}_file")) if path else ""
 
 
 def with_cosmos_wish(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Mapping[str, Any]:
@@ -318,7 +321,7 @@ def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:
     if file is None:
         return []
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = read_json(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(
             f"The file {file} of --config cannot be read: {error.strerror}."
@@ -362,6 +365,8 @@ def _check_together(settings: Settings) -> None:
         if not settings[one]:
             one, other = other, one
         raise UsageError(f"{settings.origin(one)} needs {_BY_NAME[other].flag} too.")
+    if not settings.given("api_host"):
+        return
     # The web framework comes with it, and the flags of every command come from this module.
     from dcos_tensorflow.api.access import OpenBinding, check_binding
 
@@ -371,20 +376,3 @@ def _check_together(settings: Settings) -> None:
         raise UsageError(
             f"{settings.origin('api_host')}: {error} (--api-token-file, --api-open)"
         ) from error
-
-
-def _secret_in(path: str, origin: str) -> str:
-    """Return the secret in a file: its text, or ``secret`` of a Mesos credential in JSON."""
-    try:
-        text = Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{origin}: {path} cannot be read: {error}.") from error
-    try:
-        document = json.loads(text)
-    except ValueError:
-        document = None
-    if isinstance(document, dict):
-        text = str(document.get("secret", ""))
-    if not text or "\n" in text:
-        raise UsageError(f"{origin}: {path} must hold one line, the secret, and nothing else.")
-    return text

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from dcos_tensorflow.cli.errors import CliError
 
@@ -64,17 +65,48 @@ class WorkDirectory:
         return ServiceDirectory(self.services / name.strip("/").replace("/", "__"), self.path)
 
 
+class _Nowhere(WorkDirectory):
+    """Of a user without a home folder: what needs no folder works, all else raises CliError."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise CliError(
+            f"This user (id {os.getuid()}) has no home folder: HOME is not set, and the machine"
+            f" does not know the user. Name a folder with --work-dir or in {HOME_VARIABLE}."
+        )
+
+
+def expanded(path: str) -> Path:
+    """Return a path, the folder that a ``~`` stands for in its place. Raises ValueError."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"there is no home folder that the ~ of {path} could stand for") from None
+
+
 def work_directory(given: Path | None, environ: Mapping[str, str]) -> WorkDirectory:
-    """Return the folder to work in: the flag's, DCOS_TENSORFLOW_HOME, or the user's data folder."""
+    """Return the folder to work in: the flag's, DCOS_TENSORFLOW_HOME, or the user's data folder.
+
+    Raises CliError for a variable that names none.
+    """
     if given is not None:
         return WorkDirectory(given.absolute())
     if environ.get(HOME_VARIABLE):
-        return WorkDirectory(Path(environ[HOME_VARIABLE]).expanduser().absolute())
+        try:
+            return WorkDirectory(expanded(environ[HOME_VARIABLE]).absolute())
+        except ValueError as error:
+            raise CliError(f"{HOME_VARIABLE}: {error}.") from error
     data = environ.get("XDG_DATA_HOME", "")
     # The XDG specification: a relative path in the variable is to be ignored.
-    base = Path(data) if os.path.isabs(data) else Path(environ.get("HOME") or "~").expanduser()
-    below = base if os.path.isabs(data) else base / ".local" / "share"
-    return WorkDirectory(below.absolute() / "dcos-tensorflow")
+    if os.path.isabs(data):
+        return WorkDirectory(Path(data) / "dcos-tensorflow")
+    try:
+        home = expanded(environ.get("HOME") or "~")
+    except ValueError:
+        return _Nowhere()
+    return WorkDirectory(home.absolute() / ".local" / "share" / "dcos-tensorflow")
 
 
 def make_folder(folder: Path) -> None:

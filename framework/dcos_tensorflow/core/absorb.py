@@ -317,6 +317,10 @@ def _quota(draft: Draft, event: events.QuotaSeen) -> None:
     draft.state = replace(draft.state, told=replace(draft.state.told, quota=event.quota))
 
 
+def _agents(draft: Draft, event: events.AgentsSeen) -> None:
+    draft.state = replace(draft.state, told=replace(draft.state.told, silent=event.silent))
+
+
 _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.Registered: _registered,
     events.Disconnected: _disconnected,
@@ -331,4 +335,5 @@ _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.RunnerReported: _report,
     events.EvidenceFound: evidence.learn,
     events.QuotaSeen: _quota,
+    events.AgentsSeen: _agents,
 }

@@ -129,7 +129,7 @@ def _starting(gang: GangDraft) -> None:
         return
     count = len(gang.roster.members.intersection(gang.tasks))
     gang.job = replace(gang.job, deployed=True, restart=replace(gang.restart, members=()))
-    gang.enter(JobPhase.RUNNING, f"all {count} tasks of the gang run")
+    gang.enter(JobPhase.RUNNING, restarts.all_run(count))
 
 
 def _timed_out(gang: GangDraft, late: tuple[TaskRecord, ...] | list[TaskRecord]) -> bool:

@@ -58,7 +58,8 @@ class EmbeddedCluster:
         """Describe a cluster whose sandboxes are made in ``work_dir``; nothing runs yet.
 
         Port 0 of the master, on 127.0.0.1, is a free one. With ``credentials``, secrets by
-        principal, HTTP basic authentication is asked for. ``interference`` comes between the parts.
+        principal, master and agents ask for HTTP basic authentication. ``interference`` comes
+        between the parts.
         """
         self._configs = list(agents)
         self._work_dir = Path(work_dir).resolve()
@@ -91,7 +92,8 @@ class EmbeddedCluster:
         moment anyway, and Mesos does not look either. Raises OSError when an address cannot be had.
         """
         now = self.now()
-        self._work_dir.mkdir(parents=True, exist_ok=True)
+        # What tasks write, and what they were given, is nobody else's to read.
+        self._work_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._agent_servers: list[Server] = []
         self.agents: list[Agent] = []
         self.listen()

@@ -1,14 +1,16 @@
 """The embedded cluster as a background process: up, status, down.
 
 Called by the command line (``dcos-tensorflow local``). A folder on disk, the *state dir*, holds
-``cluster.json`` (process id, start time of the process, address, agents), the log and the
-sandboxes. The process itself is ``python -m dcos_tensorflow.local serve``.
+``cluster.json`` (process id, start time of the process, address, agents), ``credential.json`` (what
+master and agents ask of every caller: whoever may call them runs programs as this user), the log
+and the sandboxes. The process itself is ``python -m dcos_tensorflow.local serve``.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,13 @@ from dcos_tensorflow.local.background_process import (
     write_json,
 )
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.mesos.connection import Credentials
 
 _CONFIG = "config.json"
+#: Principal and secret as Mesos' own ``--credential`` files hold them.
+_CREDENTIAL = "credential.json"
+#: Whom the cluster lets in, frameworks and operators alike.
+PRINCIPAL = "dcos-tensorflow"
 _PROGRAM = "dcos_tensorflow.local"
 #: How long ``up`` waits for an answer, and ``down`` for the end.
 START_SECONDS = 20.0
@@ -37,6 +44,8 @@ class ClusterStatus:
     master: str
     agents: tuple[AgentConfig, ...]
     answering: bool
+    #: What its master and agents ask of a caller.
+    credentials: Credentials = field(default_factory=Credentials)
 
 
 def up(
@@ -54,7 +63,7 @@ def up(
     its log.
     """
     state_dir = Path(state_dir).resolve()
-    state_dir.mkdir(parents=True, exist_ok=True)
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     background = _background(state_dir, program)
     with background.locked():
         running = status(state_dir)
@@ -66,6 +75,7 @@ def up(
             return running
         background.forget()
         write_json(state_dir / _CONFIG, {"agents": [asdict(one) for one in agents], "port": port})
+        _make_credential(state_dir)
         return background.wait_for_answer(
             background.spawn(), lambda: _answering(state_dir), START_SECONDS
         )
@@ -82,7 +92,26 @@ def status(state_dir: Path) -> ClusterStatus | None:
         master=record["master"],
         agents=tuple(_agent(one) for one in record["agents"]),
         answering=answers(f"http://{record['master']}/health"),
+        credentials=_credentials(state_dir),
     )
+
+
+def credential_file(state_dir: Path) -> Path:
+    """Return the file with principal and secret: JSON, as Mesos' ``--credential`` takes it."""
+    return Path(state_dir).resolve() / _CREDENTIAL
+
+
+def _make_credential(state_dir: Path) -> None:
+    """Make the folder's secret. It stays: whoever was told it finds the next cluster there, too."""
+    path = credential_file(state_dir)
+    if read_json(path) is None:
+        write_json(path, {"principal": PRINCIPAL, "secret": secrets.token_urlsafe(32)})
+
+
+def _credentials(state_dir: Path) -> Credentials:
+    """Return what callers send; nothing for a cluster that an older release has started."""
+    stored = read_json(credential_file(state_dir))
+    return Credentials() if stored is None else Credentials(stored["principal"], stored["secret"])
 
 
 def _answering(state_dir: Path) -> ClusterStatus | None:
@@ -116,7 +145,10 @@ def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluste
     stopping = stop_requested()
     background = _background(state_dir)
     agents = [_agent(one) for one in config["agents"]]
-    with kind(agents, state_dir / "work", port=config["port"]) as cluster:
+    given = _credentials(state_dir)
+    known = {given.principal: given.secret} if given.principal else None
+    work = state_dir / "work"
+    with kind(agents, work, port=config["port"], credentials=known) as cluster:
         background.announce(master=cluster.master, agents=config["agents"])
         stopping.wait()
     background.forget()

@@ -9,7 +9,6 @@ It only reads, nothing is cached, and every question is bounded in time and size
 
 from __future__ import annotations
 
-import json
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from http.client import HTTPException, HTTPResponse
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import (
     DEFAULT_AGENT_PORT,
     Address,
@@ -282,6 +282,6 @@ def _judge(address: Address, path: str, status: int, body: bytes) -> Any:
         raise AgentUnreachable(f"{where}: HTTP {status} {text}".rstrip())
     try:
         # Agents put a file's bytes into JSON as they are, whatever they are.
-        return json.loads(body.decode("utf-8", "surrogateescape"))
+        return read_json(body.decode("utf-8", "surrogateescape"))
     except ValueError as error:
         raise AgentUnreachable(f"{where}: the answer is no JSON") from error

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.connection import Authentication, ConnectionFactory, HttpConnection
 from dcos_tensorflow.mesos.stream import SCHEDULER_PATH
@@ -194,6 +195,6 @@ class _Kept:
 
 def _json_or_nothing(text: str) -> Any:
     try:
-        return json.loads(text) if text else {}
+        return read_json(text) if text else {}
     except ValueError:
         return {}

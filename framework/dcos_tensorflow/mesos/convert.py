@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import getpass
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -140,6 +141,14 @@ def update_from_json(status: Json) -> TaskUpdate:
         raise ConversionError(f"status update cannot be read: {error!r}") from error
 
 
+def _own_user() -> str:
+    """Return the name of this process's user, or its number where the machine knows no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
 def framework_info(
     spec: ServiceSpec,
     framework_id: str | None,
@@ -165,7 +174,7 @@ def framework_info(
     if spec.wants_gpus():
         capabilities.append("GPU_RESOURCES")
     info: dict[str, Any] = {
-        "user": spec.user or getpass.getuser(),
+        "user": spec.user or _own_user(),
         "name": spec.name,
         "roles": [spec.mesos_role],
         "capabilities": [{"type": capability} for capability in capabilities],

@@ -11,7 +11,6 @@ than ZooKeeper's silence.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
@@ -23,6 +22,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 
@@ -161,7 +161,7 @@ def master_address(master_info: bytes, https: bool = False) -> Address | None:
     The IP is dialled, or with https the host name: certificates are issued to names.
     """
     try:
-        address = json.loads(master_info)["address"]
+        address = read_json(master_info)["address"]
         host = (address.get("hostname") if https else None) or address["ip"]
         return Address(str(host), int(address["port"]), https)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

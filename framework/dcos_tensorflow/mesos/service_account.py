@@ -21,6 +21,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.connection import HttpConnection
 
@@ -63,7 +64,7 @@ class ServiceAccount:
 def parse(text: str) -> ServiceAccount:
     """Return the service account in a secret of DC/OS. Raises ServiceAccountError."""
     try:
-        document = json.loads(text)
+        document = read_json(text)
     except ValueError:
         # Never the parser's own words, nor a cause: they show the text.
         raise ServiceAccountError("is not JSON") from None
@@ -184,7 +185,7 @@ class TokenLogin:
 
 def _token_in(answer: bytes, endpoint: str) -> str:
     try:
-        document = json.loads(answer)
+        document = read_json(answer)
         token = document["token"]
     except (ValueError, KeyError, TypeError):
         raise LoginFailed(f"{endpoint}: the answer holds no token") from None
@@ -210,7 +211,7 @@ def _expiry(token: str) -> float | None:
     try:
         claims = token.split(".")[1]
         padded = claims + "=" * (-len(claims) % 4)
-        document: Any = json.loads(base64.urlsafe_b64decode(padded))
+        document: Any = read_json(base64.urlsafe_b64decode(padded))
         return float(document["exp"])
     except (IndexError, ValueError, KeyError, TypeError, binascii.Error):
         return None

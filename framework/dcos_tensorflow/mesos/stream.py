@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.connection import HttpConnection
 
 SCHEDULER_PATH = "/api/v1/scheduler"
@@ -147,7 +148,7 @@ class SubscriptionStream:
         if len(record) < length:
             raise StreamEnded("the master closed the stream in the middle of a record")
         try:
-            event = json.loads(record)
+            event = read_json(record, most_levels=None)
         except ValueError as error:
             raise StreamEnded(f"the stream is corrupt: a record is no JSON ({error})") from error
         if not isinstance(event, dict):

@@ -61,6 +61,8 @@ class AsgiServer:
                 log_level="error",
                 access_log=False,
                 server_header=False,
+                # Nobody may say that the request is another's: who asks is what the kernel says.
+                proxy_headers=False,
                 timeout_graceful_shutdown=self._grace_seconds,
             )
         )

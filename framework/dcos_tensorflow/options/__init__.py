@@ -7,17 +7,25 @@ describes an options file; ``task_environment`` reads the SDK's TASKCFG_* variab
 
 from dcos_tensorflow.options.environment import task_environment
 from dcos_tensorflow.options.errors import HIDDEN, OptionProblem, OptionsError
-from dcos_tensorflow.options.loading import load
+from dcos_tensorflow.options.loading import given_part, load
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.schema_documents import json_schema
-from dcos_tensorflow.options.service import effective, notes, service_spec, with_task_environment
+from dcos_tensorflow.options.service import (
+    as_given,
+    effective,
+    notes,
+    service_spec,
+    with_task_environment,
+)
 
 __all__ = [
     "HIDDEN",
     "OptionProblem",
     "Options",
     "OptionsError",
+    "as_given",
     "effective",
+    "given_part",
     "json_schema",
     "load",
     "notes",

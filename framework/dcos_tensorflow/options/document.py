@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.options.errors import HIDDEN, OptionProblem, OptionsError
 
 #: More than any options file needs; a wrong file (a data set, a zip) is refused before it is read.
@@ -77,10 +78,7 @@ def json_value(text: str) -> Any:
 
     Raises ValueError (json.JSONDecodeError for syntax) when it is not strictly JSON.
     """
-    try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    return read_json(text, object_pairs_hook=_object, parse_constant=_constant)
 
 
 def text_flaw(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dcos_tensorflow.options.cross_checks import count_of, gpus_of, role_options
+from dcos_tensorflow.options.cross_checks import count_of, gpus_of, image_of, role_options
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.role_models import ROLE_GROUPS, TensorBoard
 from dcos_tensorflow.options.section import Section
@@ -52,6 +52,9 @@ def _of_service(options: Options) -> Iterator[_Row]:
     for name in ("tf_image", "gpu_tf_image", "containerizer", "tensorflow_version"):
         why = ": with service.python tasks run without a container image"
         yield f"service.{name}", bool(service.python), why
+    image = any(count_of(options, group) and image_of(options, group) for group in ROLE_GROUPS)
+    idle = not image and not service.python
+    yield "service.containerizer", idle, ": no task runs in a container image"
     for name in ("name", "plugin_labels", "addresses"):
         why = " without service.virtual_network_enabled"
         yield f"service.virtual_network_{name}", not service.virtual_network_enabled, why

@@ -2,11 +2,13 @@
 
 ``service.tensorflow_version`` chooses: from the table that a DC/OS package brings along (so that a
 cluster without the Internet gets its own copies), else the official image. An image of the user's
-own always wins. Used by ``cross_checks`` and by the scheduler's command. Pure.
+own always wins; without either there is none. Used by ``cross_checks``, for notes, and by the
+scheduler's command. Pure.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,6 +25,15 @@ class TensorFlowImages:
     gpu: str
 
 
+#: What the published package takes when nothing is said, and puts into options for that reason:
+#: TensorFlow 1.5 on a Python that no task runner runs on. Beside a version it says nothing.
+PUBLISHED = TensorFlowImages(
+    "mesosphere/dcos-tensorflow:0.0.3-1.5.0", "mesosphere/dcos-tensorflow:0.0.3-1.5.0-gpu"
+)
+#: Images of TensorFlow 1 under the names of those who made them: all have a Python before 3.8.
+_TOO_OLD = re.compile(r"(mesosphere/dcos-tensorflow:|tensorflow/tensorflow:[01]\.)")
+
+
 def official_images(version: str) -> TensorFlowImages:
     """Return TensorFlow's own images of ``version`` (tensorflow.org, "Docker")."""
     return TensorFlowImages(
@@ -30,40 +41,33 @@ def official_images(version: str) -> TensorFlowImages:
     )
 
 
-def published_images() -> TensorFlowImages:
-    """Return the images that are taken when nothing at all is said: the options' defaults."""
-    fields = Service.model_fields
-    return TensorFlowImages(fields["tf_image"].default, fields["gpu_tf_image"].default)
-
-
 def tensorflow_image(service: Service, *, gpu: bool) -> str:
     """Return the image of a task, empty for none: its own, else that of the version."""
-    published = published_images()
-    own, default = (
-        (service.gpu_tf_image, published.gpu) if gpu else (service.tf_image, published.cpu)
-    )
-    if own != default or not service.tensorflow_version:
-        return own
+    own = _own_images(service)
     official = official_images(service.tensorflow_version)
-    return official.gpu if gpu else official.cpu
+    if gpu:
+        return own.gpu or (official.gpu if service.tensorflow_version else "")
+    return own.cpu or (official.cpu if service.tensorflow_version else "")
+
+
+def is_too_old(image: str) -> bool:
+    """Say whether an image is known to have a Python that no task runner runs on."""
+    return _TOO_OLD.match(image) is not None
 
 
 def with_images(options: Options, images: Mapping[str, TensorFlowImages]) -> Options:
-    """Return ``options`` with the images of a package's table in place of the defaults.
+    """Return ``options`` with the images of a package's table where no others are named.
 
-    ``images`` are by TensorFlow version; those of "" are the copies of the defaults. Raises
-    OptionsError for a version that is not in the table: nobody may have an image of it there.
+    ``images`` are by TensorFlow version. Raises OptionsError for a version that is not in the
+    table: nobody may have an image of it there.
     """
     service = options.service
-    if not images or service.python:
+    if not images or service.python or not service.tensorflow_version:
         return options
-    found = images.get(service.tensorflow_version)
-    published = published_images()
-    if found is None and not service.tensorflow_version:
+    own, found = _own_images(service), images.get(service.tensorflow_version)
+    if found is None and own.cpu and own.gpu:
         return options
-    asked = (service.tf_image == published.cpu) or (service.gpu_tf_image == published.gpu)
-    if found is None and asked:
-        known = ", ".join(sorted(version for version in images if version))
+    if found is None:
         raise OptionsError(
             [
                 OptionProblem(
@@ -71,16 +75,20 @@ def with_images(options: Options, images: Mapping[str, TensorFlowImages]) -> Opt
                     "the package has no images of this version, and neither service.tf_image nor "
                     "service.gpu_tf_image names others",
                     service.tensorflow_version,
-                    f"one of {known}, or empty text",
+                    f"one of {', '.join(sorted(images))}, or empty text",
                 )
             ]
         )
-    if found is None:
-        return options
-    chosen = {
-        "tf_image": found.cpu if service.tf_image == published.cpu else service.tf_image,
-        "gpu_tf_image": found.gpu
-        if service.gpu_tf_image == published.gpu
-        else service.gpu_tf_image,
-    }
+    chosen = {"tf_image": own.cpu or found.cpu, "gpu_tf_image": own.gpu or found.gpu}
     return options.model_copy(update={"service": service.model_copy(update=chosen)})
+
+
+def _own_images(service: Service) -> TensorFlowImages:
+    """Return the images that are named, empty for none."""
+    given = TensorFlowImages(service.tf_image, service.gpu_tf_image)
+    if not service.tensorflow_version:
+        return given
+    return TensorFlowImages(
+        "" if given.cpu == PUBLISHED.cpu else given.cpu,
+        "" if given.gpu == PUBLISHED.gpu else given.gpu,
+    )

@@ -40,16 +40,7 @@ def load(source: Path | Mapping[str, Any] | str, *, overrides: Sequence[str] = (
     it is JSON and the option is not text, else taken as it is. Raises OptionsError with every
     problem, in the order of the file.
     """
-    name, base_directory = "", None
-    if isinstance(source, Path):
-        name, base_directory = str(source), source.absolute().parent
-        given: Mapping[str, Any] = document.parse(document.read_file(source), name)
-    elif isinstance(source, str):
-        given = document.parse(source)
-    else:
-        given = source
-    values = _plain(given)
-    problems = [*_duplicates(given), *_override(values, overrides)]
+    values, problems, name, base_directory = _given_values(source, overrides)
     options, found = _validate(values)
     problems += found
     if options is None or problems:
@@ -59,6 +50,33 @@ def load(source: Path | Mapping[str, Any] | str, *, overrides: Sequence[str] = (
         raise OptionsError(too_large, name)
     options._base_directory = base_directory
     return options
+
+
+def given_part(source: Path | Mapping[str, Any] | str, overrides: Sequence[str]) -> dict[str, Any]:
+    """Return a part of options as it is given, to be laid over others; it is not checked by itself.
+
+    ``overrides`` are as in ``load``. Raises OptionsError for what is no options document at all.
+    """
+    values, problems, name, _ = _given_values(source, overrides)
+    if problems:
+        raise OptionsError(_in_order(problems, values), name)
+    return values
+
+
+def _given_values(
+    source: Path | Mapping[str, Any] | str, overrides: Sequence[str]
+) -> tuple[dict[str, Any], list[OptionProblem], str, Path | None]:
+    """Return the values, what is wrong with how they are given, and where a file of them lies."""
+    name, base_directory = "", None
+    if isinstance(source, Path):
+        name, base_directory = str(source), source.absolute().parent
+        given: Mapping[str, Any] = document.parse(document.read_file(source), name)
+    elif isinstance(source, str):
+        given = document.parse(source)
+    else:
+        given = source
+    values = _plain(given)
+    return values, [*_duplicates(given), *_override(values, overrides)], name, base_directory
 
 
 def _too_large(options: Options) -> Iterator[OptionProblem]:

@@ -44,6 +44,7 @@ from dcos_tensorflow.options.cross_checks import (
 )
 from dcos_tensorflow.options.errors import HIDDEN, OptionsError, is_secret
 from dcos_tensorflow.options.idle_options import idle_notes
+from dcos_tensorflow.options.images import is_too_old
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.network_values import network_labels
 from dcos_tensorflow.options.placement import parse_placement
@@ -118,6 +119,14 @@ def _network(options: Options) -> VirtualNetwork | None:
     )
 
 
+def as_given(options: Options) -> dict[str, Any]:
+    """Return the options that were given, and none of the defaults, as JSON; secrets as they are.
+
+    Loading it again gives the same options.
+    """
+    return options.model_dump(mode="json", exclude_unset=True)
+
+
 def effective(options: Options) -> dict[str, Any]:
     """Return every option's value as JSON, defaults included, secrets hidden.
 
@@ -167,6 +176,7 @@ def notes(options: Options, *, shares_directory: bool = False) -> tuple[str, ...
             f"service.tensorflow_version: {service.tensorflow_version} is older than {oldest}, the "
             "oldest supported."
         )
+    found += _too_old_images(options)
     found += idle_notes(options)
     found += _limits_without_effect(options)
     found += storage_notes(options)
@@ -187,6 +197,19 @@ def notes(options: Options, *, shares_directory: bool = False) -> tuple[str, ...
         if is_secret(name)
     ]
     return tuple(found)
+
+
+def _too_old_images(options: Options) -> list[str]:
+    """Return a sentence for each image that no task can start in."""
+    wanted = [group for group in GROUP_OF_ROLE.values() if count_of(options, group)]
+    images = dict.fromkeys(image_of(options, group) for group in wanted)
+    return [
+        f"The image {image} has, where it is the published one, a Python before 3.8, which runs no "
+        "task: name another in service.tf_image or service.gpu_tf_image, or a "
+        "service.tensorflow_version."
+        for image in images
+        if is_too_old(image)
+    ]
 
 
 def _limits_without_effect(options: Options) -> list[str]:

@@ -287,17 +287,19 @@ class Service(Section):
         "else the official one; on the embedded cluster a virtual environment "
         ".venvs/tensorflow-<version>. 2.12 is the oldest that is supported. An image of your own "
         "in tf_image or gpu_tf_image, or a Python, wins. Empty: as tf_image, gpu_tf_image and "
-        "python say.",
+        "python say; where these are empty, too, tasks run with the python3 of their agents.",
     )
     tf_image: Image = Field(
-        "mesosphere/dcos-tensorflow:0.0.3-1.5.0",
+        "",
         title="TensorFlow Docker Image",
-        description="Container image of tasks without GPUs (usr/img:version). Empty: no container.",
+        description="Container image of tasks without GPUs (usr/img:version). Empty: that of "
+        "tensorflow_version, and no container where that is empty, too.",
     )
     gpu_tf_image: Image = Field(
-        "mesosphere/dcos-tensorflow:0.0.3-1.5.0-gpu",
+        "",
         title="TensorFlow GPU Docker Image",
-        description="Container image of tasks with GPUs (usr/img:version). Empty: no container.",
+        description="Container image of tasks with GPUs (usr/img:version). Empty: that of "
+        "tensorflow_version, and no container where that is empty, too.",
     )
     containerizer: Literal["mesos", "docker"] = Field(
         "mesos",

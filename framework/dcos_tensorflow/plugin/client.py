@@ -15,7 +15,7 @@ import urllib.parse
 import urllib.request
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.errors import CommandError, NotNow
 
 _SECONDS = 60.0
 _TYPE = "application/vnd.dcos.%s.%s-%s+json;charset=utf-8;version=v1"
@@ -35,6 +35,17 @@ class Answer:
         """Return the body as text."""
         return self.body.decode("utf-8", "replace")
 
+    @property
+    def message(self) -> str:
+        """Return what a JSON body says as a sentence; empty where it says nothing so."""
+        try:
+            found = json.loads(self.text)
+        except (ValueError, RecursionError):
+            return ""
+        told = found.get("message") if isinstance(found, dict) else None
+        text = told.strip() if isinstance(told, str) else ""
+        return f"{text.rstrip('.')}." if text else ""
+
     def json(self) -> Any:
         """Return the body as JSON. Raises CommandError."""
         try:
@@ -43,6 +54,22 @@ class Answer:
             raise CommandError(
                 f"The answer is not JSON (status {self.status}): {self.text[:200]}"
             ) from None
+
+
+class _OwnRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects; the token goes along within the cluster's own address only."""
+
+    def redirect_request(self, req: Any, *more: Any) -> Any:
+        """Return the request for where a redirect leads."""
+        following = super().redirect_request(req, *more)
+        if following is not None and _origin(following.full_url) != _origin(req.full_url):
+            following.remove_header("Authorization")
+        return following
+
+
+def _origin(url: str) -> Tuple[str, str]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.netloc
 
 
 class Cluster:
@@ -69,7 +96,10 @@ class Cluster:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         answer = self._ask(method, f"/service/{self.service_path}/v1/{path}{suffix}", body, headers)
         if answer.status in (500, 502, 503, 504):
-            raise CommandError(
+            if answer.message:
+                kind = CommandError if answer.status == 500 else NotNow
+                raise kind(f"The scheduler of {self.service} cannot answer: {answer.message}")
+            raise NotNow(
                 f"The scheduler of {self.service} does not answer ({answer.status}"
                 f" {answer.reason}); it may still be starting."
             )
@@ -78,8 +108,9 @@ class Cluster:
                 f"The cluster refuses this ({answer.status} {answer.reason}); log in with"
                 " 'dcos auth login'."
             )
-        if answer.status == 404 and answer.text.strip() != "Element not found":
-            raise CommandError(
+        own = answer.message or answer.text.strip() == "Element not found"
+        if answer.status == 404 and not own:
+            raise NotNow(
                 f"There is no service {self.service} on this cluster (404 {answer.reason}). Name"
                 " it with --name=<name>, or once for all with"
                 " 'dcos config set tensorflow.service_name <name>'."
@@ -157,10 +188,11 @@ class Cluster:
                 return Answer(error.code, error.reason, error.read())
         except (OSError, ValueError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
-            raise CommandError(f"{self._url} cannot be reached: {reason}.") from error
+            raise NotNow(f"{self._url} cannot be reached: {reason}.") from error
 
     def _open_with(self, environ: Mapping[str, str]) -> urllib.request.OpenerDirector:
         handlers: Tuple[urllib.request.BaseHandler, ...] = (
+            _OwnRedirects(),
             urllib.request.HTTPSHandler(context=_tls(environ)),
         )
         if urllib.parse.urlsplit(self._url).hostname in _LOCAL:

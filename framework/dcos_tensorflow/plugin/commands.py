@@ -16,6 +16,7 @@ from typing import Any, Dict, List, Mapping, Optional
 from dcos_tensorflow.plugin import in_force, marathon_update, update_check
 from dcos_tensorflow.plugin.client import Answer, Cluster
 from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.plain_text import escaped, json_text
 from dcos_tensorflow.plugin.trees import plan_lines, pod_lines, pods_lines
 
 #: The verbs of plans: what is asked of the scheduler, and how its being done is told.
@@ -69,7 +70,7 @@ def plan_verb(cluster: Cluster, given: argparse.Namespace) -> None:
         what += f': phase "{phase}"'
     found = answer.json()
     if not isinstance(found, dict) or "message" not in found:
-        raise CommandError(f"{what} could not be {done}: {_told(answer)}")
+        raise CommandError(f"{what} could not be {done}: {answer.text.strip()[:500]}")
     if given.json:
         _show(answer)
     else:
@@ -103,7 +104,7 @@ def endpoints(cluster: Cluster, given: argparse.Namespace) -> None:
     if given.json:
         _show(answer)
     else:
-        print(answer.text)
+        print(escaped(answer.text, lines=True))
 
 
 def show(cluster: Cluster, given: argparse.Namespace) -> None:
@@ -121,10 +122,12 @@ def why(cluster: Cluster, given: argparse.Namespace) -> None:
         return
     found = answer.json()
     if found.get("not_updated"):
-        print(f"{cluster.service}: {found['not_updated']}")
-    print(f"{cluster.service} is {found['phase']}: {found['why']}")
+        _print([f"{cluster.service}: {found['not_updated']}"])
+    _print([f"{cluster.service} is {found['phase']}: {found['why']}"])
     for task, each in found.get("tasks", {}).items():
-        print(f"  {task}: {each.get('why', '')}")
+        _print([f"  {task}: {each.get('why', '')}"])
+    for silent in found.get("silent_agents", ()):
+        _print([f"  {silent.get('told', '')}"])
 
 
 def options(cluster: Cluster, _: argparse.Namespace) -> None:
@@ -132,7 +135,7 @@ def options(cluster: Cluster, _: argparse.Namespace) -> None:
     found = _found(cluster.scheduler("GET", "configurations/target")).json()
     if not isinstance(found, dict) or "options" not in found:
         raise CommandError(f"The scheduler of {cluster.service} does not tell its options.")
-    print(json.dumps(found["options"], indent=2, ensure_ascii=False))
+    print(json_text(found["options"]))
 
 
 def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
@@ -142,18 +145,19 @@ def tensorboard(cluster: Cluster, given: argparse.Namespace) -> None:
     if not addresses:
         raise CommandError("TensorBoard does not run yet; 'why' says what it waits for.")
     url = f"http://{addresses[0]}"
-    print(json.dumps({"url": url}) if given.json else url)
+    print(json.dumps({"url": url}) if given.json else escaped(url))
     if given.open and not webbrowser.open(url):
         raise CommandError(f"No browser could be opened; the address is {url}.")
 
 
 def describe(cluster: Cluster, _: argparse.Namespace) -> None:
     """Print the options that the service runs with."""
+    ours = in_force.differing(cluster)
     found = _described(cluster)
     if "resolvedOptions" not in found:
         raise CommandError("The cluster does not tell the options of services.")
-    options = in_force.laid_over(found["resolvedOptions"], in_force.differing(cluster))
-    print(json.dumps(options, indent=2, sort_keys=True, ensure_ascii=False))
+    options = in_force.laid_over(found["resolvedOptions"], ours)
+    print(json_text(options, sort_keys=True))
 
 
 def package_versions(cluster: Cluster, given: argparse.Namespace) -> None:
@@ -197,7 +201,7 @@ def update_start(cluster: Cluster, given: argparse.Namespace) -> None:
     else:
         raise CommandError(_refusal(cluster, answer))
     if given.json:
-        print(json.dumps(changed, indent=2, ensure_ascii=False))
+        print(json_text(changed))
         return
     print(
         f"Update started. Please use `dcos tensorflow --name={cluster.service} update status` to"
@@ -252,7 +256,8 @@ def _refusal(cluster: Cluster, answer: Answer) -> str:
         kind, data = problem["type"], problem.get("data") or {}
         message = problem["message"]
     except (ValueError, KeyError, TypeError, AttributeError):
-        return f"The package manager answers {answer.status} {answer.reason}: {answer.text[:200]}"
+        told = answer.message or answer.text.strip()[:200]
+        return f"The package manager answers {answer.status} {answer.reason}: {told}"
     if kind == "JsonSchemaMismatch":
         return marathon_update.refusal(cluster.service, problem)
     if kind == "AppIdChanged":
@@ -273,7 +278,7 @@ def _plan_found(answer: Answer, *statuses: int) -> Answer:
         raise CommandError(
             "Cannot execute command. Command has already been issued or the plan has completed."
         )
-    if answer.status == 404:
+    if answer.status == 404 and not answer.message:
         raise CommandError("Plan, phase, and/or step does not exist.")
     return _found(answer, None, *statuses)
 
@@ -281,23 +286,21 @@ def _plan_found(answer: Answer, *statuses: int) -> Answer:
 def _found(answer: Answer, what: Optional[str] = None, *statuses: int) -> Answer:
     if answer.status in (statuses or (200, 202)):
         return answer
+    if answer.message:
+        raise CommandError(answer.message)
     if answer.status == 404:
         raise CommandError(f"There is no {what}." if what else "There is no such thing.")
-    raise CommandError(f"The scheduler answers {answer.status} {answer.reason}: {_told(answer)}")
-
-
-def _told(answer: Answer) -> str:
-    """Return what an answer says, as a sentence where it is JSON of ours."""
-    message = str(update_check.problem_in(answer).get("message") or answer.text).strip()[:500]
-    return message if message.endswith(".") else f"{message}."
+    raise CommandError(
+        f"The scheduler answers {answer.status} {answer.reason}: {answer.text.strip()[:500]}"
+    )
 
 
 def _show(answer: Answer) -> None:
-    print(json.dumps(answer.json(), indent=2, ensure_ascii=False))
+    print(json_text(answer.json()))
 
 
 def _print(lines: List[str]) -> None:
-    print("\n".join(lines))
+    print("\n".join(map(escaped, lines)))
 
 
 def _quoted(part: str) -> str:

@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class CommandError(Exception):
     """A command that could not be carried out; the text is for the person who typed it."""
+
+
+class NotNow(CommandError):
+    """Nobody answers for the service now; that may pass."""

@@ -11,6 +11,7 @@ import sys
 from typing import Any, Dict, Mapping
 
 from dcos_tensorflow.plugin.client import Cluster
+from dcos_tensorflow.plugin.plain_text import escaped
 from dcos_tensorflow.plugin.update_check import problem_in
 
 Json = Dict[str, Any]
@@ -25,9 +26,10 @@ def differing(cluster: Cluster) -> Json:
     refused = problem_in(answer).get("refused") if answer and answer.status == 200 else None
     if not isinstance(refused, dict):
         return {}
+    why = escaped(str(refused.get("why")))
     print(
         f"The newest options of {cluster.service} are refused, and those before stay in force:"
-        f" {refused.get('why')}",
+        f" {why}",
         file=sys.stderr,
     )
     found = refused.get("in_force")

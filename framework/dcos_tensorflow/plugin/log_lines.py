@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import Dict, Sequence
 
+from dcos_tensorflow.plugin.plain_text import escaped
+
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 
 
@@ -34,6 +36,7 @@ class LineFormat:
         if self._as_json:
             return json.dumps({"task": task, "line": text, **more})
         place = self._place(task)
+        text = escaped(text)
         if self._alone:
             return text
         head = f"{task:<{self._width}} | "

@@ -18,8 +18,9 @@ import urllib.error
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from dcos_tensorflow.plugin.client import Cluster
-from dcos_tensorflow.plugin.errors import CommandError
+from dcos_tensorflow.plugin.errors import CommandError, NotNow
 from dcos_tensorflow.plugin.log_lines import LineFormat
+from dcos_tensorflow.plugin.plain_text import escaped
 
 #: Mesos' states that a task does not leave, as the scheduler's pod status names them.
 _ENDED = frozenset(
@@ -67,10 +68,8 @@ def logs(cluster: Cluster, given: argparse.Namespace) -> None:
         if answer.status == 204:
             continue
         if answer.status != 200:
-            print(
-                f"{task.pod}: {given.file} cannot be read ({answer.status} {answer.reason})",
-                file=sys.stderr,
-            )
+            told = f"{task.pod}: {given.file} cannot be read ({answer.status} {answer.reason})"
+            print(escaped(told), file=sys.stderr)
             continue
         for line in answer.text.splitlines():
             printer.line(task.pod, line)
@@ -137,7 +136,7 @@ class _Stream:
                     # What has written nothing is not there.
                     refused = "" if error.code == 404 else f"{error.code} {error.reason}"
                     self._note(over, at_its_end=error.code < 500, refused=refused)
-            except (OSError, ValueError, http.client.HTTPException):
+            except (OSError, ValueError, RecursionError, http.client.HTTPException):
                 self._note(over)
             over.wait(_AGAIN_SECONDS)
 
@@ -169,14 +168,21 @@ class _Stream:
 def _follow(cluster: Cluster, given: argparse.Namespace, printer: _Printer) -> None:
     streams: Dict[str, _Stream] = {}
     ended: Optional[float] = None
+    told_away = ""
     try:
         while True:
-            tasks = _chosen(_tasks(cluster), given.tasks)
-            for task in tasks:
-                if task.id not in streams:
-                    streams[task.id] = _Stream(cluster, task, given, printer)
-                    streams[task.id].begin()
-            if not all(task.ended for task in tasks) or not _job_is_done(cluster):
+            try:
+                tasks = _chosen(_tasks(cluster), given.tasks)
+                done = all(task.ended for task in tasks) and _job_is_done(cluster)
+                told_away = ""
+            except NotNow as away:
+                told_away = _waiting_for(away, told_away, known=bool(streams))
+                time.sleep(_LOOK_SECONDS / 2)
+                continue
+            for task in (each for each in tasks if each.id not in streams):
+                streams[task.id] = _Stream(cluster, task, given, printer)
+                streams[task.id].begin()
+            if not done:
                 ended = None
             elif time.monotonic() - printer.last > _LOOK_SECONDS:
                 if ended is None:
@@ -195,12 +201,22 @@ def _follow(cluster: Cluster, given: argparse.Namespace, printer: _Printer) -> N
             stream.end()
 
 
+def _waiting_for(away: NotNow, told: str, *, known: bool) -> str:
+    """Tell once who does not answer; return that. Raises NotNow for who never did."""
+    if not known:
+        raise away
+    why = str(away)
+    if why != told:
+        print(f"{escaped(why)} Waiting for it to come back.", file=sys.stderr)
+    return why
+
+
 def _tell_of_the_unread(streams: Iterable[_Stream], unread: Sequence[_Stream], file: str) -> None:
     for stream in streams:
         why = stream.refused or ("no answer" if stream in unread else "")
         if why:
             told = f"{stream.task.pod}: {file} cannot be read to its end ({why})"
-            print(told, file=sys.stderr)
+            print(escaped(told), file=sys.stderr)
 
 
 def _job_is_done(cluster: Cluster) -> bool:

@@ -17,6 +17,7 @@ from dcos_tensorflow.plugin.attached_cluster import with_cluster
 from dcos_tensorflow.plugin.client import Cluster
 from dcos_tensorflow.plugin.errors import CommandError
 from dcos_tensorflow.plugin.logs import logs
+from dcos_tensorflow.plugin.plain_text import escaped
 
 INFO = "Manage distributed TensorFlow jobs"
 _PROGRAM = "dcos-tensorflow"
@@ -36,7 +37,7 @@ def main() -> int:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8")
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     return run(sys.argv[1:], os.environ)
 
 
@@ -50,8 +51,14 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         print(INFO)
         return 0
     parsed = parser(f"dcos {module}").parse_args(given)
+    argument: str = getattr(parsed, "service", None) or ""
+    if argument and parsed.name and argument != parsed.name:
+        which = f"Which service is meant, {argument} or {parsed.name}?"
+        print(f"{_PROGRAM}: error: {which}", file=sys.stderr)
+        return 1
     service = (
-        parsed.name
+        argument
+        or parsed.name
         or environ.get("DCOS_TENSORFLOW_SERVICE_NAME", "")
         or (module[len("beta-") :] if module.startswith("beta-") else module)
     )
@@ -60,7 +67,10 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     try:
         parsed.command(Cluster(service, with_cluster(environ), verbose=told), parsed)
     except CommandError as error:
-        print(f"{_PROGRAM}: error: {error}", file=sys.stderr)
+        print(f"{_PROGRAM}: error: {escaped(str(error), lines=True)}", file=sys.stderr)
+        return 1
+    except RecursionError:
+        print(f"{_PROGRAM}: error: JSON is nested too deeply to be read.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -74,28 +84,28 @@ def parser(program: str) -> argparse.ArgumentParser:
     whole.set_defaults(name="", verbose=False)
     whole.add_argument("--info", action="store_true", help="say in one line what this is")
     tree = _below(whole)
-    _add(tree, "describe", "the options that the service runs with", commands.describe)
+    _alone(_add(tree, "describe", "the options that the service runs with", commands.describe))
     where = _add(tree, "endpoints", "where the tasks can be reached", commands.endpoints)
     where.add_argument("endpoint", nargs="?")
     _plan(_group(tree, "plan", "look at plans and steer them"))
     _pod(_group(tree, "pod", "look at pods, restart and replace them"))
     _update(_group(tree, "update", "change the options of the service"))
     _debug(_group(tree, "debug", "look inside the scheduler"))
-    _add(tree, "why", "why the job is not further", commands.why)
-    _add(tree, "options", "the options that the scheduler works with", commands.options)
-    board = _add(tree, "tensorboard", "where TensorBoard is", commands.tensorboard)
+    _alone(_add(tree, "why", "why the job is not further", commands.why))
+    _alone(_add(tree, "options", "the options that the scheduler works with", commands.options))
+    board = _alone(_add(tree, "tensorboard", "where TensorBoard is", commands.tensorboard))
     board.add_argument("--open", action="store_true", help="open it in a browser")
     output = _add(tree, "logs", "what the tasks print", logs)
     output.add_argument("tasks", nargs="*", metavar="TASK", help="such as worker-0; all if none")
     output.add_argument("-f", "--follow", action="store_true", help="go on until all have ended")
     output.add_argument("--lines", type=_count, default=10, help="last lines to begin with")
     output.add_argument("--file", default="stdout", help="stdout, stderr or another file")
-    _show(tree, "cluster", "cluster", meaning="the ClusterSpec and its epoch")
+    _alone(_show(tree, "cluster", "cluster", meaning="the ClusterSpec and its epoch"))
     return whole
 
 
 def _plan(tree: Any) -> None:
-    _show(tree, "list", "plans", meaning="all plans")
+    _alone(_show(tree, "list", "plans", meaning="all plans"))
     for name in ("status", "show"):
         status = _add(tree, name, "one plan", commands.plan_status)
         status.add_argument("plan")
@@ -128,7 +138,7 @@ def _parts(verb: argparse.ArgumentParser, name: str) -> None:
 
 
 def _pod(tree: Any) -> None:
-    _show(tree, "list", "pod", meaning="all pod instances")
+    _alone(_show(tree, "list", "pod", meaning="all pod instances"))
     status = _add(tree, "status", "the tasks of pods", commands.pod_status)
     status.add_argument("pod", nargs="?")
     info = _show(tree, "info", "pod/{}/info", meaning="all that is known of a pod")
@@ -140,25 +150,28 @@ def _pod(tree: Any) -> None:
 
 
 def _update(tree: Any) -> None:
-    start = _add(tree, "start", "begin an update", commands.update_start)
+    start = _alone(_add(tree, "start", "begin an update", commands.update_start))
     start.add_argument("--options", metavar="FILE", help="options to lay over those in force")
     start.add_argument("--package-version", metavar="VERSION")
     start.add_argument("--replace", action="store_true", help="forget the options in force")
     for name in ("status", "show"):
-        _add(tree, name, "how far it is", commands.plan_status).set_defaults(plan="deploy")
+        status = _alone(_add(tree, name, "how far it is", commands.plan_status))
+        status.set_defaults(plan="deploy")
     for name in ("pause", "resume", "force-restart", "force-complete"):
         verb = _add(tree, name, f"{name} the update", commands.plan_verb)
         verb.set_defaults(verb=name, plan="deploy")
         if name.startswith("force-"):
             _parts(verb, name)
-    _add(tree, "package-versions", "versions to change to", commands.package_versions)
+        else:
+            _alone(verb)
+    _alone(_add(tree, "package-versions", "versions to change to", commands.package_versions))
 
 
 def _debug(tree: Any) -> None:
     config = _group(tree, "config", "configurations")
-    _show(config, "list", "configurations")
-    _show(config, "target", "configurations/target")
-    _show(config, "target_id", "configurations/targetId")
+    _alone(_show(config, "list", "configurations"))
+    _alone(_show(config, "target", "configurations/target"))
+    _alone(_show(config, "target_id", "configurations/targetId"))
     _show(config, "show", "configurations/{}").add_argument("item", metavar="ID")
     pod = _group(tree, "pod", "pause and resume pods")
     for name in ("pause", "resume"):
@@ -167,10 +180,10 @@ def _debug(tree: Any) -> None:
         verb.add_argument("pod")
         verb.add_argument("-t", "--tasks", action="append", metavar="TASK")
     state = _group(tree, "state", "the scheduler's state")
-    _show(state, "framework_id", "state/frameworkId")
-    _show(state, "properties", "state/properties")
+    _alone(_show(state, "framework_id", "state/frameworkId"))
+    _alone(_show(state, "properties", "state/properties"))
     _show(state, "property", "state/properties/{}").add_argument("item", metavar="NAME")
-    _show(state, "refresh_cache", "state/refresh", "PUT")
+    _alone(_show(state, "refresh_cache", "state/refresh", "PUT"))
 
 
 def _count(text: str) -> int:
@@ -207,6 +220,12 @@ def _everywhere(above: argparse.ArgumentParser) -> None:
         default=argparse.SUPPRESS,
         help="tell each request on standard error",
     )
+
+
+def _alone(command: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Let a command without another argument name its service in place of ``--name``."""
+    command.add_argument("service", nargs="?", metavar="SERVICE", help="as --name")
+    return command
 
 
 def _add(

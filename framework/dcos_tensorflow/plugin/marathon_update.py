@@ -143,5 +143,5 @@ def _expect(answer: Answer, who: str) -> None:
             f"The cluster refuses this ({answer.status}); log in with 'dcos auth login'."
         )
     if answer.status >= 300:
-        told = problem_in(answer).get("message")
+        told = answer.message or answer.text.strip()[:200]
         raise CommandError(f"{who} answers {answer.status} {answer.reason}: {told}")

@@ -7,13 +7,13 @@ each, so rotated keys reach the next launch; they are never stored, logged or pa
 from __future__ import annotations
 
 import configparser
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.scheduler.secret_sources import SecretError, read_file
 
@@ -100,7 +100,7 @@ def _from_file(path: Path, profile: str) -> dict[str, Any]:
 def _from_json(text: str, path: Path) -> dict[str, Any]:
     """Read what ``aws sts``, a credential process or the instance metadata give."""
     try:
-        document = json.loads(text)
+        document = read_json(text)
     except ValueError:
         # Never the parser's own words, nor a cause: they show the file.
         raise SecretError(f"{path} is not JSON") from None

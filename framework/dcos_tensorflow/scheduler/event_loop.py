@@ -19,7 +19,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.step import Decision, step
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.inbox import Inbox
-from dcos_tensorflow.state.errors import StateError, StateUnavailable
+from dcos_tensorflow.state.errors import StateAccessDenied, StateError, StateUnavailable
 from dcos_tensorflow.state.store import StateStore
 
 T = TypeVar("T")
@@ -30,6 +30,7 @@ EXIT_SOFTWARE = 70
 EXIT_STATE = 8
 _FIRST_RETRY_SECONDS = 0.2
 _MAX_RETRY_SECONDS = 5.0
+_WAITING = "what runs goes on, nothing else happens until the state can be stored again: {}"
 
 
 def _erases(decision: Decision) -> bool:
@@ -54,6 +55,8 @@ class EventLoop:
         clock: Callable[[], float] = steady_time,
     ) -> None:
         self._state = state
+        #: What is shown while the store takes nothing; None when it does.
+        self._held_up: ServiceState | None = None
         self._store = store
         self._perform = perform
         self._tick_seconds = tick_seconds
@@ -69,8 +72,11 @@ class EventLoop:
 
     @property
     def state(self) -> ServiceState:
-        """Return the newest state; immutable, so any thread may read it."""
-        return self._state
+        """Return the newest state; immutable, so any thread may read it.
+
+        While the store takes nothing it is the last one that was stored, and says why.
+        """
+        return self._held_up or self._state
 
     @property
     def waiting(self) -> int:
@@ -165,18 +171,26 @@ class EventLoop:
         self._tell(self._each_step, decision.state)
 
     def _stored(self, write: Callable[[], None]) -> bool:
-        """Write until it succeeds. Nothing is acted upon before; False when told to stop."""
+        """Write until it succeeds. Nothing is acted upon before; False when told to stop.
+
+        What could be written when the loop began can be again: a full disk is emptied, rights are
+        given back. The tasks run on meanwhile, and whoever asks is told.
+        """
         wait = _FIRST_RETRY_SECONDS
-        while True:
-            try:
-                write()
-            except StateUnavailable as error:
-                log.warning("the state store is unavailable, trying again: %s", error)
-                if self._stopping.wait(wait):
-                    return False
-                wait = min(wait * 2, _MAX_RETRY_SECONDS)
-            else:
-                return True
+        try:
+            while True:
+                try:
+                    write()
+                except (StateUnavailable, StateAccessDenied) as error:
+                    log.warning("the state store is unavailable, trying again: %s", error)
+                    self._held_up = self._state.held_up(_WAITING.format(error))
+                    if self._stopping.wait(wait):
+                        return False
+                    wait = min(wait * 2, _MAX_RETRY_SECONDS)
+                else:
+                    return True
+        finally:
+            self._held_up = None
 
     @staticmethod
     def _tell(callbacks: Sequence[Callable[[T], None]], what: T) -> None:

@@ -9,7 +9,6 @@ Whatever happens, one EvidenceFound comes back for each task, and not later than
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -17,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.actions import CollectEvidence
 from dcos_tensorflow.core.model.events import EvidenceFound
 from dcos_tensorflow.core.model.own_error import own_error_of
@@ -63,7 +63,7 @@ def read_evidence(files: AgentFiles, sandbox: Sandbox, task_id: str) -> Evidence
 
 def _report(text: str) -> dict[str, object] | None:
     try:
-        report = json.loads(text)
+        report = read_json(text)
     except ValueError:
         return None
     return report if isinstance(report, dict) else None

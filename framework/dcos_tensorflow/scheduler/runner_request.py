@@ -7,11 +7,11 @@ Used by ``scheduler.runner_client``. The runner's side is ``task.server``; what 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.task.authentication import signed_headers
 
 _MAX_ANSWER_BYTES = 1_000_000
@@ -92,7 +92,7 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 def _object(answer: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(answer)
+        document = read_json(answer)
     except ValueError as error:
         raise NotARunner("its answer is not JSON") from error
     if not isinstance(document, dict):

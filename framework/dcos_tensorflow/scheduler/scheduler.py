@@ -51,8 +51,8 @@ from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
 from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.lease import Lease
+from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
-from dcos_tensorflow.scheduler.quota_watch import QuotaWatch
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.scheduler.subscription import Subscription
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
@@ -286,10 +286,15 @@ class Scheduler:
             self.files, self._framework_id, self._loop.submit, self._questions
         )
         self._loop.look(lambda state: evidence.expire())
-        quota = QuotaWatch(
-            lambda: gateway.master, gateway.access, self._loop.submit, self._questions
-        )
-        self._loop.look(quota.look)
+        for question in (QUOTA, AGENTS):
+            watch = MasterWatch[Any](
+                question,
+                lambda: gateway.master,
+                gateway.access,
+                self._loop.submit,
+                self._questions,
+            )
+            self._loop.look(watch.look)
         self._lease = lease = Lease(self._store.confirm, config.session_seconds)
         self._runners = runners = RunnerClient(
             lambda: self._running_loop().state, self._loop.submit, lease.holds
@@ -335,7 +340,11 @@ class Scheduler:
             return
         if self._gateway is not None and self._store is not None:
             self._gateway.perform(Teardown())
-            self._store.commit([Write(paths.FRAMEWORK_ID, None)])
+            try:
+                self._store.commit([Write(paths.FRAMEWORK_ID, None)])
+            except StateError as error:
+                # The job's end is stored. The next scheduler hears that the framework was removed.
+                log.warning("the framework's id is still stored: %s", error)
 
     # Wiring.
 

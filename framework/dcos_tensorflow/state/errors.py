@@ -27,8 +27,8 @@ class StateAccessDenied(StateError):
     """The backend refuses these credentials, or this user may not write there."""
 
 
-class StateStorageFull(StateError):
-    """The disk is full; nothing of the commit was written."""
+class StateStorageFull(StateUnavailable):
+    """The disk is full; nothing of the commit was written. A later try may find room."""
 
 
 class StateCorrupt(StateError):

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.task.process_table import read_process
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class Holder:
     def from_bytes(data: bytes) -> Holder:
         """Read what :meth:`to_bytes` wrote; anything else gives an unknown holder."""
         try:
-            values = json.loads(data)
+            values = read_json(data)
             return Holder(**{item.name: values[item.name] for item in fields(Holder)})
         except (ValueError, KeyError, TypeError):
             return UNKNOWN_HOLDER

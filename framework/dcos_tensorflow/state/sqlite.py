@@ -25,6 +25,8 @@ from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder, Leadership,
 APPLICATION_ID = 0x44_54_46_53
 FORMAT_VERSION = 1
 LOCK_POLL_SECONDS = 0.05
+#: What a disk says that does not answer now.
+_DISK_AWAY = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN})
 
 _TABLES = """
 CREATE TABLE state_value (
@@ -273,8 +275,10 @@ class SqliteStore:
             raise self._translate(error) from error
         except OSError as error:
             text = f"cannot lock {self._lock.path}: {error.strerror}"
-            if error.errno == errno.ENOSPC:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise errors.StateStorageFull(text) from error
+            if error.errno in _DISK_AWAY:
+                raise errors.StateUnavailable(f"{text}; look at the disk") from error
             raise errors.StateAccessDenied(text) from error
 
     def _translate(self, error: sqlite3.Error) -> errors.StateError:

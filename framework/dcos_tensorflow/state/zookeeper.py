@@ -63,6 +63,9 @@ from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession
 #: How often a commit is planned, because nodes may turn out to be not as we know them.
 MAX_PLANS = 4
 
+#: What the name of a service's folder begins with, as in the DC/OS SDK.
+SERVICE_PREFIX = "dcos-service-"
+
 
 class _NodesDiffer(Exception):
     """The tree is not as planned for; nothing was written."""
@@ -94,7 +97,7 @@ class ZooKeeperStore:
     ) -> None:
         self.service = service
         self.place = place
-        self._root = f"{place.path}/dcos-service-{paths.folder_name(service)}"
+        self._root = f"{place.path}/{SERVICE_PREFIX}{paths.folder_name(service)}"
         self._lock = f"{self._root}/{paths.LOCK}"
         self._mutex = threading.RLock()
         self._leadership: Leadership | None = None

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.security import OPEN_ACL_UNSAFE
@@ -28,6 +28,11 @@ logger = logging.getLogger(__name__)
 LOOK_AGAIN_SECONDS = 1.0
 
 _SEQUENCE_DIGITS = 10
+
+
+def in_line(names: Iterable[str]) -> list[str]:
+    """Return the nodes below a lock in the order of the line: the first one leads."""
+    return sorted(names, key=lambda name: name[-_SEQUENCE_DIGITS:])
 
 
 class Contender:
@@ -155,7 +160,7 @@ class Contender:
             return  # Another contender was faster, or an erase; the join that follows tells.
 
     def _line(self) -> list[str]:
-        return sorted(self._children(), key=lambda name: name[-_SEQUENCE_DIGITS:])
+        return in_line(self._children())
 
     def _children(self) -> list[str]:
         try:

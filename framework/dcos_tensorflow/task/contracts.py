@@ -98,7 +98,7 @@ def parse_context(text: str) -> Dict[str, Any]:
     """Return the job's context; empty text is an empty one. Raises JobUnusable otherwise."""
     try:
         context = json.loads(text) if text.strip() else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise JobUnusable(f"service.job_context is not JSON: {error}") from None
     if not isinstance(context, dict):
         raise JobUnusable('service.job_context must be a JSON object such as {"steps": 100}')

@@ -259,7 +259,7 @@ def _grace_seconds(text: str) -> Optional[float]:
         return None
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(400, f"the body is not JSON: {error}") from None
     grace = document.get("grace_seconds") if isinstance(document, dict) else document
     if grace is None and isinstance(document, dict):

@@ -47,7 +47,7 @@ def json_object(text: str, what: str) -> Mapping[str, Any]:
     """Return the JSON object in ``text``. Raises SpecError, which names ``what`` it is."""
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SpecError(f"{what} is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise SpecError(f"{what} must be a JSON object, got {_kind(document)}")

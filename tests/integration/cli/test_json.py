@@ -41,6 +41,7 @@ REFUSED = {"debug state refresh_cache"}
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "validate": ("OPTIONS",),
     "package render": ("--options", "OPTIONS", "--artifact-url", "https://example.org/1"),
+    "list": (),
     "local status": (),
     "status": (SERVICE,),
     "why": (SERVICE,),
@@ -127,6 +128,9 @@ class Source:
         return {}
 
     def configuration(self) -> Mapping[str, Any]:
+        return OPTIONS
+
+    def options_in_force(self) -> Mapping[str, Any] | None:
         return OPTIONS
 
     def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:

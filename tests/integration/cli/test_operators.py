@@ -50,6 +50,8 @@ class Operated:
     def end(self):
         ended = self.command_line.ask("uninstall", self.name, "--yes")
         assert ended.code == 0, ended.out
+        eventually(lambda: not Path(f"/proc/{self.pid}").exists())
+        assert "No scheduler" in self.command_line.ask("plan", "list", "--name", self.name).out
 
 
 @pytest.fixture
@@ -87,6 +89,8 @@ def test_a_pause_outlives_the_scheduler(operated):
     operated.end()
 
 
+# ``test_logs`` has a restart and a replacement, ``integration/faults`` what becomes of the others.
+@pytest.mark.soak
 def test_a_task_is_restarted_in_its_container(operated):
     before = operated.ask("pod", "info", "worker-1")
     operated.ask("pod", "restart", "worker-1")
@@ -118,9 +122,3 @@ def test_a_job_is_scaled_out_and_in(operated):
     eventually(lambda: '"worker-2"' not in operated.ask("pod", "list"))
     assert starts(operated, "worker-0") == 1
     operated.end()
-
-
-def test_nothing_is_left_of_what_was_uninstalled(operated):
-    operated.end()
-    eventually(lambda: not Path(f"/proc/{operated.pid}").exists())
-    assert "No scheduler" in operated.command_line.ask("plan", "list", "--name", operated.name).out

@@ -66,7 +66,7 @@ def done(tmp_path_factory):
     command_line = CommandLine(folder / "home")
     service = {"name": "job", "job_cmd": TRAINS, "strategy": "independent"}
     file = write_options(folder, service=service)
-    return DoneJob(command_line, file, command_line("run", file, *ROOMY))
+    return DoneJob(command_line, file, command_line.ask("run", file, *ROOMY))
 
 
 def test_a_job_runs_to_its_end_and_leaves_its_work_behind(done):
@@ -83,7 +83,7 @@ def test_the_exit_code_is_that_of_the_failed_process_and_its_last_words_are_show
     command_line, job
 ):
     file = job("echo this is why >&2; exit 3", retry={"limit": 0})
-    ended = command_line("run", file, *ROOMY)
+    ended = command_line.ask("run", file, *ROOMY)
     assert ended.code == 3, ended.out
     assert "The last lines of worker-0:" in ended.out
     assert "  | this is why" in ended.out
@@ -108,14 +108,14 @@ def test_a_job_that_was_done_runs_again_with_its_checkpoints_until_fresh_removes
     command_line, file, _ = done
     kept = command_line.home / "services" / "job" / "checkpoints"
     (kept / "older").touch()
-    again = command_line("run", file, *ROOMY)
+    again = command_line.ask("run", file, *ROOMY)
     assert again.code == 0
     assert "Training goes on from the checkpoints" in again.out
     refused = command_line.ask("run", file, *ROOMY, "--fresh")
     assert refused.code == 1
     assert "--yes" in refused.out
     assert (kept / "older").exists()
-    assert command_line("run", file, *ROOMY, "--fresh", "--yes").code == 0
+    assert command_line.ask("run", file, *ROOMY, "--fresh", "--yes").code == 0
     assert sorted(path.name for path in kept.iterdir()) == ["mark"]
 
 
@@ -124,6 +124,17 @@ def test_a_job_that_cannot_fit_is_refused_at_once(command_line, job):
     ended = command_line.ask("run", file, *ROOMY)
     assert ended.code == 2
     assert "6 cpus of 4" in ended.out
+
+
+def test_a_job_larger_than_the_machine_runs_and_says_what_is_overcommitted(command_line, job):
+    cpus = os.cpu_count() or 1
+    file = job("true", worker={"count": 2, "cpus": cpus, "mem": 64, "disk": 10})
+    ended = command_line.ask("run", file)
+    assert ended.code == 0, ended.out
+    assert "overcommitted: the 2 tasks need" in ended.out
+    refused = command_line.ask("run", file, "--strict")
+    assert refused.code == 2
+    assert "does not fit on this machine" in refused.out
 
 
 def pid_of_task(command_line: CommandLine) -> int:
@@ -168,6 +179,28 @@ def test_a_run_that_was_killed_is_taken_up_again_with_its_tasks_alive(command_li
     assert again.returncode == 0, out
     assert (checkpoints / "starts").read_text() == "started\n"
     assert clusters_of(command_line) == []
+
+
+def test_a_killed_run_that_cannot_be_taken_up_now_keeps_its_tasks(command_line, job):
+    file = job(f"echo started >> $CHECKPOINT_DIR/starts; {UNTIL_FINISH}")
+    process = command_line.start("run", file, *ROOMY)
+    read_until(process, "worker-0 running")
+    process.kill()
+    process.communicate()
+    folder = command_line.home / "services/job"
+    (lock,) = folder.glob("state.db.*.lock")
+    lock.unlink()
+    # The state can be read, and not be led.
+    lock.mkdir()
+    ended = command_line("run", file, *ROOMY)
+    assert ended.code == 8, ended.out
+    assert str(lock) in ended.out
+    assert len(clusters_of(command_line)) == 1
+    lock.rmdir()
+    (folder / "checkpoints/finish").touch()
+    ended = command_line("run", file, *ROOMY)
+    assert ended.code == 0, ended.out
+    assert (folder / "checkpoints/starts").read_text().splitlines() == ["started"]
 
 
 def test_a_job_whose_run_was_killed_can_be_stopped(command_line, job):

@@ -136,7 +136,7 @@ def test_a_secret_is_nowhere_else(running: Running) -> None:
             assert not found_in(body), operation.path
     assert asked > 10
     for path in ("/state", "/tasks", "/frameworks"):
-        assert not found_in(ask(f"http://{registered['master']}{path}")), path
+        assert not found_in(command_line.mesos(path)), path
     for command in (
         ("status", "job"),
         ("status", "job", "--json"),
@@ -187,7 +187,7 @@ def test_a_job_whose_secret_is_missing_is_not_begun_and_its_option_is_named(
     source: str, why: str, command_line: CommandLine, tmp_path: Path
 ) -> None:
     file = job(tmp_path, "true", secrets=[{"source": source, "env": "PASSWORD"}])
-    ended = command_line("run", file, *ROOMY)
+    ended = command_line.ask("run", file, *ROOMY)
     assert ended.code == 1
     assert why in ended.out
 
@@ -200,7 +200,7 @@ def test_a_folder_stands_for_the_secret_store(command_line: CommandLine, tmp_pat
         "sha256sum < key > $CHECKPOINT_DIR/sum",
         worker={"secrets": [{"source": "team/key", "file": "key"}]},
     )
-    ended = command_line("run", file, f"--secrets-dir={tmp_path / 'store'}", *ROOMY)
+    ended = command_line.ask("run", file, f"--secrets-dir={tmp_path / 'store'}", *ROOMY)
     assert ended.code == 0, ended.out
     found = (command_line.home / "services/job/checkpoints/sum").read_text().split()[0]
     assert found == hashlib.sha256(IN_FILE.encode()).hexdigest()
@@ -209,6 +209,6 @@ def test_a_folder_stands_for_the_secret_store(command_line: CommandLine, tmp_pat
 def test_what_the_embedded_cluster_cannot_give_is_refused_by_its_option(
     command_line: CommandLine, tmp_path: Path
 ) -> None:
-    ended = command_line("run", job(tmp_path, "true", worker={"shm_size": 64}), *ROOMY)
+    ended = command_line.ask("run", job(tmp_path, "true", worker={"shm_size": 64}), *ROOMY)
     assert ended.code != 0
     assert "service.shm_size: the embedded cluster cannot give tasks a /dev/shm" in ended.out

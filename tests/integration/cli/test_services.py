@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -51,11 +50,11 @@ def test_the_cluster_that_is_up_is_seen_and_used(command_line, job, cluster, nam
     status = document(command_line.ask("local", "status", "--json"))
     assert [agent["attributes"]["rack"] for agent in status["agents"]] == ["r1", "r2"]
     assert document(command_line.ask("local", "up", "--json"))["started"] is False
-    ended = command_line("run", job("true", name))
+    ended = command_line.ask("run", job("true", name))
     assert ended.code == 0, ended.out
     assert cluster in ended.out
-    with urllib.request.urlopen(f"http://{cluster}/state", timeout=10) as answer:
-        assert name not in [each["name"] for each in json.load(answer)["frameworks"]]
+    frameworks = json.loads(command_line.mesos("/state"))["frameworks"]
+    assert name not in [each["name"] for each in frameworks]
 
 
 def test_sigterm_leaves_a_job_on_a_lasting_cluster_alone(command_line, job, name):
@@ -70,7 +69,7 @@ def test_sigterm_leaves_a_job_on_a_lasting_cluster_alone(command_line, job, name
     assert "By its state the job is running" in command_line.ask("status", name).out
     checkpoints = command_line.home / "services" / name / "checkpoints"
     (checkpoints / "finish").touch()
-    again = command_line("run", file)
+    again = command_line.ask("run", file)
     assert again.code == 0, again.out
     assert (checkpoints / "starts").read_text() == "started\n"
 
@@ -84,7 +83,7 @@ def test_a_job_that_goes_on_is_taken_over_to_other_options(command_line, job, na
     first.communicate(timeout=30)
     checkpoints = command_line.home / "services" / name / "checkpoints"
     other = ("run", file, "--set", "worker.env.GREETING=again")
-    assert "--update" in command_line(*other).out
+    assert "--update" in command_line.ask(*other).out
     second = command_line.start(*other, "--update")
     eventually(lambda: (checkpoints / "starts").read_text() == "hello\nagain\n", seconds=60)
     (checkpoints / "finish").touch()
@@ -126,15 +125,11 @@ def test_a_scheduler_that_cannot_start_says_why_to_whoever_detached_it(command_l
     assert command_line.ask("stop", name).code == 0
 
 
-def test_a_job_that_has_to_wait_says_why(command_line, job, name):
-    file = job(
-        "true",
-        name,
-        worker={"count": 2, "cpus": 2, "mem": 64, "placement_constraint": "rack:IS:r1"},
-    )
-    assert command_line("run", file, "--detach").code == 0
-    eventually(lambda: "needs 2 cpus" in command_line.ask("why", name).out)
-    assert command_line.ask("stop", name).code == 0
+def test_who_is_not_known_to_a_master_is_told_how_to_be(command_line, job, cluster, name):
+    refused = command_line("run", job("true", name), "--master", cluster)
+    assert refused.code != 0
+    assert "HTTP 401" in refused.out
+    assert "--principal and --secret-file" in refused.out
 
 
 @pytest.fixture
@@ -149,6 +144,10 @@ def scheduler(command_line, job, cluster, tmp_path, name):
         line = CommandLine(command_line.home)
         line.environment = {**command_line.environment, "DCOS_TENSORFLOW_STATE": state}
         line.environment["DCOS_TENSORFLOW_MASTER"] = cluster
+        # As any framework from elsewhere is let in to the cluster of ``local up``.
+        credential = command_line.home / "local/credential.json"
+        line.environment["DCOS_TENSORFLOW_PRINCIPAL"] = "dcos-tensorflow"
+        line.environment["DCOS_TENSORFLOW_SECRET_FILE"] = str(credential)
         file = job(
             "echo started >> $CHECKPOINT_DIR/starts; sleep 60",
             name,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.api.app import create_app
-from dcos_tensorflow.api.server import ApiServer
+from answering_service import OPTIONS, SPEC, Service
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.services.registry import Registration
@@ -33,62 +31,10 @@ from dcos_tensorflow.core.model.events import (
 )
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.state.store import open_store
-from sample_states import a_state, failed, gang, running, with_records
-
-OPTIONS = {
-    "service": {"name": "tensorflow", "job_url": "http://host/job.zip", "job_name": "mnist"},
-    "worker": {"count": 2},
-    "parameter_server": {"count": 1},
-}
-SPEC = service_spec(load(OPTIONS))
-
-
-class Service:
-    """A state behind an API that a registration leads to; events are kept for the test."""
-
-    def __init__(self) -> None:
-        self.current = running()
-        self.events: list[Event] = []
-        self.stored: dict[str, ServiceSpec] = {}
-        #: The state from the first event on.
-        self.afterwards: ServiceState | None = None
-        self.on_event: Callable[[], None] = lambda: None
-        self.server = ApiServer(create_app(self, token="a-token"))
-        self.leaving = threading.Thread(target=self.server.stop)
-
-    def leave(self) -> None:
-        """Stop serving, once the request under way has its answer."""
-        self.leaving.start()
-
-    def state(self) -> ServiceState | None:
-        return self.current
-
-    def leader(self) -> str:
-        return ""
-
-    def submit(self, event: Event) -> None:
-        self.events.append(event)
-        self.current = self.afterwards or self.current
-        self.on_event()
-
-    def refused_options(self) -> Mapping[str, Any]:
-        return {}
-
-    def configuration(self) -> Mapping[str, Any]:
-        return {}
-
-    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
-        return service_spec(load(options))
-
-    def configurations(self) -> Mapping[str, ServiceSpec]:
-        return self.stored
-
-    def artifact(self, name: str) -> Path | None:
-        return None
+from sample_states import a_state, failed, gang, with_records
 
 
 @pytest.fixture
@@ -101,10 +47,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
     state = f"sqlite:///{tmp_path}/state.db"
     registry.register(directory, Registration("tensorflow", os.getpid(), api, "a-token", state))
     yield found
-    if found.leaving.ident is None:
-        found.server.stop()
-    else:
-        found.leaving.join()
+    found.end()
 
 
 @pytest.fixture
@@ -257,6 +200,48 @@ class TestUpdate:
             (3, 8192)
         ]
         assert "Update started" in capsys.readouterr().out
+
+    def test_what_is_given_is_laid_over_the_options_in_force(
+        self, service: Service, tmp_path: Path
+    ) -> None:
+        part = tmp_path / "part.json"
+        part.write_text(json.dumps({"worker": {"mem": 8192}}))
+
+        assert run_command_line(["update", "start", "--options", str(part)]) == 0
+        (event,) = service.events
+        assert event == ConfigurationChanged(
+            service_spec(load({**OPTIONS, "worker": {"count": 2, "mem": 8192}}))
+        )
+
+    def test_one_option_needs_no_file(self, service: Service) -> None:
+        assert run_command_line(["update", "start", "tensorflow", "--set", "worker.count=3"]) == 0
+        (event,) = service.events
+        assert event == ConfigurationChanged(
+            service_spec(load({**OPTIONS, "worker": {"count": 3}}))
+        )
+
+    def test_all_options_are_replaced_when_that_is_asked_for(
+        self, service: Service, tmp_path: Path
+    ) -> None:
+        whole = tmp_path / "whole.json"
+        whole.write_text(json.dumps({**OPTIONS, "worker": {"mem": 8192}}))
+
+        assert run_command_line(["update", "start", "--replace", "--options", str(whole)]) == 0
+        (event,) = service.events
+        assert event == ConfigurationChanged(service_spec(load(json.loads(whole.read_text()))))
+
+    def test_options_that_are_not_known_have_nothing_laid_over_them(
+        self, service: Service, capsys: Any
+    ) -> None:
+        service.given = None
+
+        assert run_command_line(["update", "start", "--set", "worker.count=3"]) == 1
+        assert "give all of them, with --replace." in capsys.readouterr().err
+        assert service.events == []
+
+    def test_nothing_to_change_is_a_wrong_command_line(self, service: Service, capsys: Any) -> None:
+        assert run_command_line(["update", "start"]) == 2
+        assert "What is to change?" in capsys.readouterr().err
 
     def test_a_wrong_option_is_told_and_nothing_is_ordered(
         self, service: Service, capsys: Any, options_file: Path

@@ -42,6 +42,8 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+# The next one kills all of them.
+@pytest.mark.soak
 @PATIENT
 def test_an_agent_is_killed_and_returns_with_its_tasks(training: ScheduledTraining) -> None:
     agent = training.agent_of("worker-1")
@@ -115,6 +117,8 @@ def test_a_host_is_shut_down_and_its_pod_replaced_by_hand(make_training: MakeTra
     training.ends_right()
 
 
+# As one that is marked gone.
+@pytest.mark.soak
 def test_an_agent_is_told_to_leave(training: ScheduledTraining) -> None:
     left = training.agent_of("worker-1")
     training.cluster.faults.shut_down_agent(left)

@@ -21,6 +21,8 @@ def launched_once(training: ScheduledTraining) -> None:
     training.ends_right()
 
 
+# That they are lost is the worst of it.
+@pytest.mark.soak
 def test_the_updates_of_a_launch_are_late(
     cluster: FaultyCluster, make_training: MakeTraining
 ) -> None:
@@ -28,6 +30,7 @@ def test_the_updates_of_a_launch_are_late(
     launched_once(make_training())
 
 
+@pytest.mark.soak
 def test_the_updates_of_a_launch_come_twice(
     cluster: FaultyCluster, make_training: MakeTraining
 ) -> None:

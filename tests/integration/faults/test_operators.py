@@ -196,6 +196,8 @@ def test_an_agent_is_drained(training: ScheduledTraining) -> None:
     training.ends_right()
 
 
+# ``test_agents`` marks an agent gone.
+@pytest.mark.soak
 def test_an_agent_is_drained_and_marked_gone(training: ScheduledTraining) -> None:
     drained = training.agent_of("worker-1")
     training.cluster.faults.drain_agent(drained, max_grace_seconds=1, mark_gone=True)

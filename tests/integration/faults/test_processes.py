@@ -53,6 +53,8 @@ def test_an_executor_is_killed(training: ScheduledTraining) -> None:
     training.ends_right()
 
 
+# The next one kills a ps and a worker.
+@pytest.mark.soak
 def test_two_processes_are_killed_at_once(training: ScheduledTraining) -> None:
     training.signal("worker-0", signal.SIGKILL)
     training.signal("worker-1", signal.SIGKILL)

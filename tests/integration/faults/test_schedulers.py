@@ -35,6 +35,8 @@ def test_the_scheduler_is_killed_and_another_one_finds_the_job_as_it_was(
     served.ends_right()
 
 
+# ``cli/test_services`` ends a daemon and starts the next one.
+@pytest.mark.soak
 def test_the_scheduler_is_ended_in_an_orderly_way_and_the_job_trains_on(
     served: ServedTraining,
 ) -> None:

@@ -18,6 +18,8 @@ from .conftest import MakeServed, MakeTraining
 pytestmark = [pytest.mark.timeout(240), pytest.mark.zookeeper]
 
 
+# In the next one the task dies while ZooKeeper is away.
+@pytest.mark.soak
 def test_zookeeper_is_killed_and_starts_again(
     make_served: MakeServed, own_zookeeper: ZooKeeperServer
 ) -> None:
@@ -46,6 +48,7 @@ def test_what_dies_while_zookeeper_is_away_is_healed_when_it_is_back(
     assert "worker-1" not in training.running_pids(), "nothing is done before it is written"
     own_zookeeper.restart()
     training.recovers("worker-1")
+    assert leader.process.poll() is None
     training.ends_right()
 
 

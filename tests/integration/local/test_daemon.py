@@ -8,8 +8,11 @@ import re
 import signal
 import socket
 import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,7 @@ from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
 from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import AgentConfig
+from dcos_tensorflow.mesos.connection import Credentials
 from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
@@ -41,7 +45,7 @@ def state_dir(tmp_path: Path) -> Iterator[Path]:
 def test_cluster_answers_when_up_returns_and_is_gone_after_down(state_dir: Path) -> None:
     found = daemon.up(state_dir, agents(AgentWishes(agents=2, cpus=1, gpus=1), state_dir))
     assert found.answering
-    with Scheduler(found.master) as scheduler:
+    with Scheduler(found.master, credentials=found.credentials) as scheduler:
         offers = [scheduler.offer("127.0.0.1"), scheduler.offer("127.0.0.2")]
         ports = [
             (r["ranges"]["range"][0]["begin"], r["ranges"]["range"][0]["end"])
@@ -56,6 +60,66 @@ def test_cluster_answers_when_up_returns_and_is_gone_after_down(state_dir: Path)
     eventually(lambda: not alive(pid), what="the task's end")
     assert not alive(found.pid)
     assert daemon.status(state_dir) is None
+
+
+def asked(url: str, header: dict[str, str], body: Any = None) -> tuple[int, Any]:
+    """Return status and JSON of the answer; None where it is none."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json", **header}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers)) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, None
+
+
+def test_whoever_does_not_know_the_secret_can_neither_act_nor_read(state_dir: Path) -> None:
+    found = daemon.up(state_dir, [AgentConfig()])
+    known = found.credentials.header()
+    strangers = ({}, Credentials(found.credentials.principal, "guessed").header())
+    with Scheduler(found.master, credentials=found.credentials) as scheduler:
+        offer = scheduler.offer()
+        scheduler.launch(offer, task(offer, "t", "echo hush; exec sleep 100"))
+        scheduler.run_until("t", "TASK_RUNNING")
+        master = f"http://{found.master}"
+        (entry,) = asked(f"{master}/slaves", known)[1]["slaves"]
+        agent = f"http://{entry['pid'].partition('@')[2]}"
+        (framework,) = asked(f"{agent}/state", known)[1]["frameworks"]
+        sandbox = framework["executors"][0]["directory"]
+        reads = (
+            *(f"{master}/{path}" for path in ("state", "tasks", "metrics/snapshot")),
+            f"{agent}/state",
+            f"{agent}/files/browse?path={sandbox}",
+            f"{agent}/files/read?path={sandbox}/stdout&offset=0",
+        )
+        for url in reads:
+            assert [asked(url, header)[0] for header in (*strangers, known)] == [401, 401, 200], url
+        for kind in ("SUBSCRIBE", "ACCEPT", "KILL"):
+            call = {"type": kind, "framework_id": {"value": scheduler.framework_id}}
+            for header in strangers:
+                assert asked(f"{master}/api/v1/scheduler", header, call)[0] == 401
+        for path in ("api/v1", "teardown", "machine/down", "quota", "reserve"):
+            assert asked(f"{master}/{path}", {}, {"type": "GET_AGENTS"})[0] == 401
+
+
+def test_the_secret_is_this_users_alone_and_on_no_command_line(state_dir: Path) -> None:
+    found = daemon.up(state_dir, [AgentConfig()])
+    file = daemon.credential_file(state_dir)
+    assert json.loads(file.read_text())["secret"] == found.credentials.secret
+    assert file.stat().st_mode & 0o777 == 0o600
+    for folder in (state_dir, state_dir / "work"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    for shown in ("cmdline", "environ"):
+        text = Path(f"/proc/{found.pid}/{shown}").read_bytes()
+        assert found.credentials.secret.encode() not in text
+    assert found.credentials.secret not in repr(found)
+
+
+def test_the_next_cluster_of_a_folder_asks_for_the_same_secret(state_dir: Path) -> None:
+    before = daemon.up(state_dir, [AgentConfig()]).credentials
+    daemon.down(state_dir)
+    assert daemon.up(state_dir, [AgentConfig()]).credentials == before
 
 
 def test_second_up_finds_the_first(state_dir: Path) -> None:
@@ -97,7 +161,7 @@ def test_down_of_nothing_says_so(tmp_path: Path) -> None:
 
 def test_faults_are_ordered_from_another_process(state_dir: Path) -> None:
     found, faults = background.up(state_dir, [AgentConfig()])
-    with Scheduler(found.master) as scheduler:
+    with Scheduler(found.master, credentials=found.credentials) as scheduler:
         offer = scheduler.offer()
         scheduler.launch(offer, task(offer, "t", "exec sleep 100"))
         scheduler.run_until("t", "TASK_RUNNING")
@@ -109,7 +173,7 @@ def test_faults_are_ordered_from_another_process(state_dir: Path) -> None:
 
 def test_killed_cluster_leaves_no_frozen_process_behind(state_dir: Path) -> None:
     found, faults = background.up(state_dir, [AgentConfig()])
-    with Scheduler(found.master) as scheduler:
+    with Scheduler(found.master, credentials=found.credentials) as scheduler:
         offer = scheduler.offer()
         scheduler.launch(offer, task(offer, "t", "setsid sleep 100 & sleep 100"))
         scheduler.run_until("t", "TASK_RUNNING")
@@ -131,7 +195,7 @@ def test_faults_can_be_ordered_while_there_is_no_master(state_dir: Path) -> None
     assert gone is not None
     assert not gone.answering
     door.order(faults, "start_master")
-    with Scheduler(found.master) as scheduler:
+    with Scheduler(found.master, credentials=found.credentials) as scheduler:
         scheduler.offer()
 
 

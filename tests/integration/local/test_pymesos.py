@@ -40,16 +40,19 @@ class One(Scheduler):
 
 scheduler = One()
 framework = {"user": "root", "name": "pymesos"}
-driver = MesosSchedulerDriver(scheduler, framework, sys.argv[1], use_addict=False)
+master, principal, secret = sys.argv[1:]
+driver = MesosSchedulerDriver(
+    scheduler, framework, master, use_addict=False, principal=principal, secret=secret
+)
 driver.run()
 print(json.dumps(scheduler.states))
 """
 
 
-def test_stock_pymesos_runs_a_task(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster()
+def test_stock_pymesos_that_was_told_the_secret_runs_a_task(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(credentials={"tf": "hush"})
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _SCHEDULER, cluster.master],
+        [sys.executable, "-W", "ignore", "-c", _SCHEDULER, cluster.master, "tf", "hush"],
         capture_output=True,
         text=True,
         timeout=30,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,13 @@ import pytest
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
 from dcos_tensorflow.local.timing import Timing
+from dcos_tensorflow.mesos.connection import Credentials
 
 from .packages import package, repository
 from .world import World
 
+#: Who may use the cluster.
+WHO = Credentials("tf", "hush")
 FAST = Timing(allocation=0.05, agent_registration=0.05)
 
 MakeWorld = Callable[..., World]
@@ -24,12 +29,21 @@ MakeWorld = Callable[..., World]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     agents = [AgentConfig(region="local", zone="local-a")]
-    with EmbeddedCluster(agents, tmp_path_factory.mktemp("cluster"), timing=FAST) as found:
+    folder, known = tmp_path_factory.mktemp("cluster"), {WHO.principal: WHO.secret}
+    with EmbeddedCluster(agents, folder, timing=FAST, credentials=known) as found:
         yield found
 
 
+@pytest.fixture(scope="module")
+def credential(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file with what the cluster asks for."""
+    file = tmp_path_factory.mktemp("credential") / "credential.json"
+    file.write_text(json.dumps(asdict(WHO)))
+    return file
+
+
 @pytest.fixture
-def make_world(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[MakeWorld]:
+def make_world(cluster: EmbeddedCluster, credential: Path, tmp_path: Path) -> Iterator[MakeWorld]:
     """Start local DC/OSes with the package ``tensorflow`` in a repository ``Local``."""
     with ExitStack() as stack:
 
@@ -37,6 +51,7 @@ def make_world(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[MakeWorld]:
             folder = options.pop("folder", tmp_path / "dcos")
             options.setdefault("uninstall_interval", 0.05)
             options.setdefault("master", cluster.master)
+            options.setdefault("credential", credential)
             config = DcosConfig(folder=folder, **options)
             world = World(stack.enter_context(LocalDcos(config)))
             return world

@@ -20,7 +20,7 @@ from dcos_tensorflow.local.master.allocator import meets_constraints
 from mesos_scheduler import Scheduler
 from waiting import eventually
 
-from .conftest import MakeWorld
+from .conftest import WHO, MakeWorld
 from .world import World
 
 APPS = "/service/marathon/v2/apps"
@@ -268,7 +268,7 @@ def test_an_app_takes_nothing_from_what_jobs_are_offered(
 ) -> None:
     create(bare, cmd="sleep 600", cpus=2, mem=4096)
     agent = running(bare)["slaveId"]
-    with Scheduler(cluster.master) as job:
+    with Scheduler(cluster.master, credentials=WHO) as job:
         whole = job.offer(least_cpus=2)
         assert whole["agent_id"]["value"] != agent
         assert whole["hostname"] != "localhost"
@@ -304,7 +304,7 @@ def test_marathon_comes_back_as_another_framework_when_it_was_shut_down(
 ) -> None:
     create(bare, cmd="sleep 600")
     before, first = running(bare)["id"], bare.dcos.marathon.framework_id
-    MesosGateway(cluster.master).teardown(first)
+    MesosGateway(cluster.master, WHO).teardown(first)
     eventually(lambda: (tasks := bare.app("/app")["tasks"]) and tasks[0]["id"] != before)
     running(bare)
     assert bare.get("/service/marathon/v2/info")["frameworkId"] != first
@@ -334,3 +334,15 @@ def test_a_request_that_marathon_here_does_not_know_is_refused_by_name(bare: Wor
     reply = bare.ask("GET", "/service/marathon/v2/events")
     assert reply.status == 501
     assert "/v2/events" in reply.json()["message"]
+
+
+def test_only_the_sandboxes_of_the_last_ended_tasks_of_apps_stay(bare: World) -> None:
+    create(bare, cmd="exit 1", backoffFactor=1)
+    eventually(lambda: len(bare.ended()) >= 8, what="eight ended tasks")
+    gateway = MesosGateway(bare.get("/mesos/state")["leader"].rpartition("@")[2])
+
+    def bounded() -> bool:
+        sandboxes = [gateway.sandbox_of(task["id"]) for task in bare.ended()]
+        return 1 <= sum(1 for path in sandboxes if path is not None and path.exists()) <= 5
+
+    eventually(bounded, what="the older sandboxes to be gone")

@@ -25,8 +25,9 @@ APPS = "/service/marathon/v2/apps"
 
 
 @pytest.fixture
-def config(cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[DcosConfig]:
-    found = DcosConfig(folder=tmp_path / "dcos", master=cluster.master)
+def config(cluster: EmbeddedCluster, credential: Path, tmp_path: Path) -> Iterator[DcosConfig]:
+    folder = tmp_path / "dcos"
+    found = DcosConfig(folder=folder, master=cluster.master, credential=credential)
     yield found
     daemon.down(found.folder)
 

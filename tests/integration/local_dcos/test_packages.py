@@ -13,7 +13,7 @@ from dcos_tensorflow.local.dcos.cluster_calls import Login
 from mesos_scheduler import Scheduler
 from waiting import eventually, stays
 
-from .conftest import MakeWorld
+from .conftest import WHO, MakeWorld
 from .packages import package, repository
 from .world import World
 
@@ -257,7 +257,7 @@ def test_without_the_sdks_label_the_framework_is_torn_down(
 ) -> None:
     labels = {"DCOS_PACKAGE_FRAMEWORK_NAME": "test"}
     add(world, tmp_path, simple({"id": "x", "cmd": "sleep 600", "labels": labels}))
-    with Scheduler(cluster.master):
+    with Scheduler(cluster.master, credentials=WHO):
         world.cosmos("install", {"packageName": "simple"})
         world.cosmos("uninstall", {"packageName": "simple"})
         world.gone("/x")

@@ -81,6 +81,8 @@ def test_the_local_dcos_and_package_render_make_the_same_app(world: World, real:
     assert {**theirs, "labels": labels, "id": "tf"} == ours
 
 
+# ``end_to_end/test_package`` shows it with two versions of TensorFlow.
+@pytest.mark.soak
 def test_two_instances_live_side_by_side_and_their_uninstall_leaves_nothing(
     world: World, real: Package
 ) -> None:
@@ -98,6 +100,24 @@ def test_two_instances_live_side_by_side_and_their_uninstall_leaves_nothing(
     reserved = [one["reserved_resources"] for one in world.get("/mesos/slaves")["slaves"]]
     # The last agent is that of the apps.
     assert [set(one) for one in reserved] == [set(), {"slave_public"}]
+
+
+def test_a_job_that_needs_an_image_ends_at_its_first_launch_and_says_what_helps(
+    world: World, real: Package
+) -> None:
+    given = options("tf")
+    given["service"] |= {"job_cmd": "", "job_name": "train"}
+    world.cosmos("install", {"packageName": real.name, "options": given})
+
+    def verdict() -> Any:
+        answer = world.ask("GET", "/service/tf/v1/job")
+        return answer.json()["verdict"] if answer.status == 200 else None
+
+    found = eventually(verdict, seconds=60, what="the end of the job")
+    assert "container images ('tensorflow/tensorflow:2.21.0')" in found["summary"]
+    assert "service.python" in found["summary"]
+    assert found["exit_code"] == 78
+    assert len(world.get("/service/tf/v1/job")["incidents"]) == 1
 
 
 def dcos_tensorflow_update(
@@ -142,9 +162,38 @@ def deployed(world: World, name: str) -> bool:
     return world.ask("GET", f"/service/{name}/v1/plans/deploy").status == 200
 
 
-def test_on_an_old_open_cluster_new_options_go_through_marathon(
+#: Told by the scheduler alone.
+JUDGED = [
+    ({"worker": {"placement_constraint": "[["}}, "worker.placement_constraint: "),
+    ({"service": {"strategy": "multi_worker"}}, "the strategy would change"),
+]
+WRONG = [
+    ({"worker": {"count": "many"}}, "/worker/count"),
+    ({"worker": {"cont": 2}}, "cont"),
+    ({"worker": {"count": 0}}, "worker.count: "),
+    ({"service": {"strategy": "multi_worker"}}, "the strategy would change"),
+    ({"service": {"name": "other"}}, "cannot change from /tf to /other"),
+]
+
+
+def refuses(
+    world: World,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    cases: list[tuple[dict[str, Any], str]],
+) -> None:
+    """Check that wrong options are told, before anybody else hears of them."""
+    before = world.app("/tf")["version"]
+    for given, told in cases:
+        code, printed = dcos_tensorflow_update(world, tmp_path, capsys, given)
+        assert (code, told in printed) == (1, True), printed
+        assert world.app("/tf")["version"] == before
+
+
+def test_on_an_old_open_cluster_options_that_are_not_wrong_go_through_marathon(
     old_open: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    refuses(old_open, tmp_path, capsys, WRONG)
     before = running(old_open, "tf")
     done = dcos_tensorflow_update(old_open, tmp_path, capsys, {"worker": {"count": 2}})
     assert done[0] == 0, done
@@ -157,45 +206,8 @@ def test_on_an_old_open_cluster_new_options_go_through_marathon(
     assert (described["worker"]["count"], described["worker"]["mem"]) == (2, 64)
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"worker": {"placement_constraint": "[["}}, "worker.placement_constraint: "),
-        ({"service": {"strategy": "multi_worker"}}, "the strategy would change"),
-    ],
-)
-def test_what_only_the_scheduler_can_judge_is_told_before_the_package_manager_is(
-    current_open: World,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    given: Any,
-    told: str,
-) -> None:
-    before = current_open.app("/tf")["version"]
-    code, printed = dcos_tensorflow_update(current_open, tmp_path, capsys, given)
-    assert (code, told in printed) == (1, True), printed
-    assert current_open.app("/tf")["version"] == before
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"worker": {"count": "many"}}, "/worker/count"),
-        ({"worker": {"cont": 2}}, "cont"),
-        ({"worker": {"count": 0}}, "worker.count: "),
-        ({"service": {"strategy": "multi_worker"}}, "the strategy would change"),
-        ({"service": {"name": "other"}}, "cannot change from /tf to /other"),
-    ],
-)
-def test_wrong_options_are_told_before_marathon_is(
-    old_open: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: Any, told: str
-) -> None:
-    before = old_open.app("/tf")["version"]
-    code, printed = dcos_tensorflow_update(old_open, tmp_path, capsys, given)
-    assert (code, told in printed) == (1, True), printed
-    assert old_open.app("/tf")["version"] == before
-
-
+# The last one shows the same, with a scheduler that is killed meanwhile.
+@pytest.mark.soak
 def test_new_options_reach_the_running_service(world: World, real: Package) -> None:
     install(world, real, "tf")
     eventually(lambda: running(world, "tf"), what="a worker")
@@ -219,9 +231,10 @@ def process_of(world: World) -> int:
     return 0
 
 
-def test_a_scheduler_that_is_killed_in_the_middle_of_an_update_goes_on_with_it(
-    current_open: World,
+def test_wrong_options_are_told_and_a_scheduler_that_is_killed_in_the_middle_of_an_update_goes_on(
+    current_open: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    refuses(current_open, tmp_path, capsys, JUDGED)
     world, before = current_open, running(current_open, "tf")
     old = process_of(world)
     more = {"worker": {"count": 2}}

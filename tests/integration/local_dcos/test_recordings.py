@@ -6,7 +6,7 @@ import json
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from mesos_scheduler import Scheduler, task
 from waiting import eventually
 
 from . import recordings
+from .conftest import WHO
 from .packages import package, repository
 from .recordings import Exchange
 from .world import Reply, World
@@ -107,9 +108,9 @@ OWN_STAGE: dict[str, tuple[Prepare, dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def worker(cluster: EmbeddedCluster) -> Iterator[Scheduler]:
     """A framework with a running task that has the recorded id; another one was shut down."""
-    with Scheduler(cluster.master) as ended:
+    with Scheduler(cluster.master, credentials=WHO) as ended:
         ended.call("TEARDOWN")
-    with Scheduler(cluster.master) as scheduler:
+    with Scheduler(cluster.master, credentials=WHO) as scheduler:
         offer = scheduler.offer()
         scheduler.launch(offer, task(offer, WORKER, CHATTER))
         scheduler.run_until(WORKER, "TASK_RUNNING")
@@ -118,12 +119,18 @@ def worker(cluster: EmbeddedCluster) -> Iterator[Scheduler]:
 
 def set_up(stack: ExitStack, cluster: EmbeddedCluster, folder: Path, **options: Any) -> Stage:
     folder.mkdir(exist_ok=True)
+    (folder / "credential.json").write_text(json.dumps(asdict(WHO)))
     config = DcosConfig(
-        folder=folder / "dcos", master=cluster.master, uninstall_interval=0.05, **options
+        folder=folder / "dcos",
+        master=cluster.master,
+        credential=folder / "credential.json",
+        uninstall_interval=0.05,
+        **options,
     )
     world = World(LocalDcos(config))
     # What has been a Marathon in another test would be shown to the clients of this one.
-    stack.callback(lambda: MesosGateway(cluster.master).teardown(world.dcos.marathon.framework_id))
+    gateway = MesosGateway(cluster.master, WHO)
+    stack.callback(lambda: gateway.teardown(world.dcos.marathon.framework_id))
     stack.enter_context(world.dcos)
     if "login" in options:
         login = {"uid": "admin", "password": "secret"}
@@ -274,4 +281,4 @@ def follow(world: World, exchange: Exchange, headers: dict[str, str]) -> Reply:
 
 def victim(stage: Stage, stack: ExitStack) -> str:
     """Return a framework that may be shut down."""
-    return stack.enter_context(Scheduler(stage.cluster.master)).framework_id
+    return stack.enter_context(Scheduler(stage.cluster.master, credentials=WHO)).framework_id

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import http.client
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dcos_tensorflow.local.cluster import EmbeddedCluster
+from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
 from waiting import eventually
 
-from .conftest import MakeWorld
 from .world import World
 
 SERVER = """
@@ -58,11 +60,17 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT0"])), Handler
 """
 
 
-@pytest.fixture
-def world(make_world: MakeWorld, tmp_path: Path) -> World:
-    found = make_world()
-    script = tmp_path / "server.py"
+@pytest.fixture(scope="module")
+def world(cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Return a local DC/OS with the service: what a test asks of it changes nothing."""
+    folder = tmp_path_factory.mktemp("dcos")
+    script = folder / "server.py"
     script.write_text(SERVER)
+    with LocalDcos(DcosConfig(folder=folder / "dcos", master=cluster.master)) as dcos:
+        yield served(World(dcos), script)
+
+
+def served(found: World, script: Path) -> World:
     app = {
         "id": "echo",
         "cmd": f"exec {sys.executable} server.py",
@@ -103,23 +111,6 @@ def test_the_name_alone_is_the_root_of_the_service(world: World) -> None:
     assert world.ask("GET", "/service/echo").body == b"GET / "
 
 
-def test_the_log_of_an_app_can_be_followed_until_the_end(world: World) -> None:
-    task = world.app("/echo")["tasks"][0]["id"]
-    connection = http.client.HTTPConnection(world.dcos.address, timeout=20)
-    headers = {"Accept": "text/event-stream"}
-    connection.request(
-        "GET", f"/system/v1/logs/v2/task/{task}/file/stdout?cursor=END&skip=-10", headers=headers
-    )
-    response = connection.getresponse()
-    line = b""
-    while b"ready" not in line:
-        line = response.readline()
-    # The stream never ends by itself: the local DC/OS ends without it.
-    world.dcos.stop()
-    connection.close()
-    world.dcos.start()
-
-
 def test_a_log_outside_of_the_sandbox_is_not_found(world: World) -> None:
     task = world.app("/echo")["tasks"][0]["id"]
     outside = "../../../../../../../../etc/passwd"
@@ -146,3 +137,20 @@ def test_an_unknown_path_is_named(world: World) -> None:
 def test_a_wrong_method_is_told_the_right_one(world: World) -> None:
     reply = world.ask("GET", "/package/install")
     assert (reply.status, reply.headers["allow"]) == (405, "POST")
+
+
+def test_the_log_of_an_app_can_be_followed_until_the_end(world: World) -> None:
+    task = world.app("/echo")["tasks"][0]["id"]
+    connection = http.client.HTTPConnection(world.dcos.address, timeout=20)
+    headers = {"Accept": "text/event-stream"}
+    connection.request(
+        "GET", f"/system/v1/logs/v2/task/{task}/file/stdout?cursor=END&skip=-10", headers=headers
+    )
+    response = connection.getresponse()
+    line = b""
+    while b"ready" not in line:
+        line = response.readline()
+    # The stream never ends by itself: the local DC/OS ends without it.
+    world.dcos.stop()
+    connection.close()
+    world.dcos.start()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import urllib.request
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
 
+from command_line import CommandLine
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
@@ -57,10 +57,19 @@ def test_the_app_deploys_its_job_and_answers_for_it(
 @pytest.mark.parametrize(
     ("section", "options", "message"),
     [
-        ("service", {"job_name": "train"}, "service.job_cmd: both"),
         ("service", {"tensorflow_version": "1.0.0", "python": ""}, "service.tensorflow_version"),
-        ("worker", {"placement_constraint": "[["}, "worker.placement_constraint"),
-        ("cluster_spec", {"addressing": "dns", "dns_domain": "a b"}, "cluster_spec.dns_domain"),
+        # What is judged, and how, the tests of ``options`` show.
+        *(
+            pytest.param(*case, marks=pytest.mark.soak)
+            for case in (
+                ("service", {"job_name": "train"}, "service.job_cmd: both"),
+                ("worker", {"placement_constraint": "[["}, "worker.placement_constraint"),
+                (
+                    *("cluster_spec", {"addressing": "dns", "dns_domain": "a b"}),
+                    "cluster_spec.dns_domain",
+                ),
+            )
+        ),
     ],
 )
 def test_options_that_only_the_scheduler_can_judge_end_it_with_their_path(
@@ -94,7 +103,10 @@ def nodes(server: ZooKeeperServer) -> set[str]:
 @pytest.mark.zookeeper
 @pytest.mark.timeout(300)
 def test_an_uninstall_as_cosmos_does_it_leaves_nothing_in_zookeeper_and_mesos(
-    start: Callable[..., Any], checkout: Fetched, own_zookeeper: ZooKeeperServer, master: str
+    start: Callable[..., Any],
+    checkout: Fetched,
+    own_zookeeper: ZooKeeperServer,
+    cluster: CommandLine,
 ) -> None:
     options = with_options(service={"name": "team/gone", "job_cmd": "sleep 600"})
     state = {"DCOS_TENSORFLOW_STATE": own_zookeeper.url()}
@@ -109,7 +121,6 @@ def test_an_uninstall_as_cosmos_does_it_leaves_nothing_in_zookeeper_and_mesos(
     uninstalling.process.send_signal(signal.SIGTERM)
     assert uninstalling.process.wait(30) == 0
     assert nodes(own_zookeeper) == set()
-    with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
-        found = json.load(answer)
+    found = json.loads(cluster.mesos("/state"))
     assert "team/gone" not in [one["name"] for one in found["frameworks"]]
     assert [one["reserved_resources"] for one in found["slaves"]] == [{}]

@@ -30,6 +30,8 @@ class SmallCluster:
         #: How often the job must be asked for until a task's second line is given.
         self.late: dict[str, int] = {}
         self.job_asked = 0
+        #: At which of these questions the scheduler is away.
+        self.away_at: tuple[int, ...] = ()
         self.closing = threading.Event()
         small = self
 
@@ -41,7 +43,9 @@ class SmallCluster:
                 name = self.path.partition("/v1/")[2]
                 small.job_asked += name == "job"
                 body = small.answers.get(name)
-                if body is None:
+                if name == "job" and small.job_asked in small.away_at:
+                    self.answer(502, "text/plain", b"no scheduler")
+                elif body is None:
                     self.answer(404, "text/plain", b"Element not found")
                 else:
                     self.answer(200, "application/json", json.dumps(body).encode())
@@ -187,6 +191,22 @@ def test_following_prints_each_line_once_over_broken_streams_and_ends_with_the_j
     printed = capsys.readouterr()
     assert all_lines_once(printed.out), printed
     assert printed.err == ""
+
+
+def test_following_goes_on_when_the_scheduler_is_back(done: SmallCluster, capsys: Captured) -> None:
+    done.away_at = (2, 3)
+    assert run(["tensorflow", "logs", "--follow"], done.environ) == 0
+    printed = capsys.readouterr()
+    assert all_lines_once(printed.out), printed
+    assert printed.err.count("Waiting for it to come back.") == 1
+
+
+def test_a_scheduler_that_is_away_from_the_beginning_is_not_waited_for(
+    done: SmallCluster, capsys: Captured
+) -> None:
+    done.away_at = (1,)
+    assert run(["tensorflow", "logs", "--follow"], done.environ) == 1
+    assert "may still be starting" in capsys.readouterr().err
 
 
 def test_following_waits_for_a_log_that_is_given_late(done: SmallCluster, capsys: Captured) -> None:

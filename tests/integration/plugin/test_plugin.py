@@ -27,8 +27,10 @@ FILES = {
     "bad.json": {"worker": {"count": "x"}},
     "rename.json": {"service": {"name": "other"}},
 }
+#: What is in force, should the newest options have been refused.
+TARGET = "/service/tensorflow/v1/configurations/target"
 #: Requests that change nothing.
-LOOKS = {"/cosmos/service/describe", "/service/tensorflow/v1/job/check"}
+LOOKS = {"/cosmos/service/describe", "/service/tensorflow/v1/job/check", TARGET}
 
 
 def recordings() -> list[str]:
@@ -41,6 +43,8 @@ class Recorded:
     def __init__(self) -> None:
         self.answer: dict[str, Any] = {}
         self.asked: list[dict[str, Any]] = []
+        #: Where the next request is redirected to.
+        self.moved = ""
         recorded = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -55,6 +59,13 @@ class Recorded:
                         "body": json.loads(text) if text else None,
                     }
                 )
+                moved, recorded.moved = recorded.moved, ""
+                if moved:
+                    self.send_response(302)
+                    self.send_header("Location", moved)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
                 body = recorded.answer["body"]
                 kind = recorded.answer["headers"]["Content-Type"]
                 text = body if kind.startswith("text/plain") else json.dumps(body) + "\n"
@@ -123,8 +134,11 @@ def test_a_recorded_command_asks_and_prints_the_same(
     printed = capsys.readouterr()
     *looks, asked = cluster.asked
     wanted = exchange["request"]
-    # Before options are changed, whether they can be is asked (test_update_check).
-    assert {look["path"] for look in looks} <= (LOOKS if "--options" in last["command"] else set())
+    # Before options are changed, whether they can be is asked (test_update_check); before they are
+    # shown, whether they are in force.
+    allowed = LOOKS if "--options" in last["command"] else set()
+    shown = {TARGET} if name == "tensorflow-describe" else allowed
+    assert {look["path"] for look in looks} <= shown
     assert {k: asked[k] for k in ("method", "path", "body")} == {
         k: wanted[k] for k in ("method", "path", "body")
     }
@@ -179,6 +193,58 @@ def test_the_service_can_be_named_anywhere_in_a_command(
     cluster.asked = []
     run_here(["tensorflow", *words], {"DCOS_URL": cluster.url})
     assert cluster.asked[0]["path"] == "/service/mnist/v1/plans/deploy"
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (("why", "mnist"), "why"),
+        (("plan", "list", "mnist"), "plans"),
+        (("--name=mnist", "pod", "list", "mnist"), "pod"),
+        (("update", "status", "mnist"), "plans/deploy"),
+        (("debug", "config", "target", "mnist"), "configurations/target"),
+    ],
+)
+def test_the_service_can_be_the_argument_of_a_command_without_another(
+    cluster: Recorded, words: tuple[str, ...], path: str
+) -> None:
+    answer = {"phase": "running", "why": "x"}
+    cluster.answer = {
+        "status": 200,
+        "headers": {"Content-Type": "application/json"},
+        "body": answer,
+    }
+    cluster.asked = []
+    assert run_here(["tensorflow", *words], {"DCOS_URL": cluster.url}) == 0
+    assert cluster.asked[0]["path"] == f"/service/mnist/v1/{path}"
+
+
+def test_two_names_for_one_command_are_refused(
+    cluster: Recorded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.asked = []
+    assert run_here(["tensorflow", "why", "mnist", "--name=other"], {"DCOS_URL": cluster.url}) == 1
+    assert "mnist or other" in capsys.readouterr().err
+    assert cluster.asked == []
+
+
+def test_a_token_goes_along_with_a_redirect_within_the_cluster_only(
+    cluster: Recorded, tmp_path: Path
+) -> None:
+    environ = {"DCOS_URL": cluster.url, "DCOS_ACS_TOKEN": "secret"}
+    other = cluster.url.replace("127.0.0.1", "localhost")
+    for where, goes_along in ((cluster.url, True), (other, False)):
+        cluster.asked = []
+        cluster.moved = f"{where}/elsewhere"
+        cluster.answer = {
+            "status": 200,
+            "headers": {"Content-Type": "application/json"},
+            "body": ["a"],
+        }
+        assert run_here(["tensorflow", "plan", "list"], environ) == 0
+        first, second = cluster.asked
+        assert "Authorization" in first["headers"]
+        assert ("Authorization" in second["headers"]) is goes_along
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from dcos_tensorflow.plugin.main import run
 
 DESCRIBE, UPDATE = "/cosmos/service/describe", "/cosmos/service/update"
 CHECK = "/service/tensorflow/v1/job/check"
+TARGET = "/service/tensorflow/v1/configurations/target"
 CONFIG = {
     "properties": {
         "service": {"properties": {"name": {"default": "tensorflow"}}},
@@ -46,7 +47,12 @@ class Cluster:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 cluster.asked.append((self.path, body))
-                status, answer = cluster.answers[self.path]
+                self.give(*cluster.answers[self.path])
+
+            def do_GET(self) -> None:
+                self.give(*cluster.answers.get(self.path, (404, "")))
+
+            def give(self, status: int, answer: Any) -> None:
                 data = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
@@ -155,3 +161,28 @@ def test_a_service_that_cannot_be_described_is_the_package_managers_to_refuse(
 def test_options_that_are_no_object_are_refused_here(cluster: Cluster, update: Update) -> None:
     code, printed = update(["worker"])
     assert (code, "holds no JSON object" in printed, cluster.asked) == (1, True, [])
+
+
+REFUSED = {"why": "no", "in_force": {"service.strategy": "auto", "worker.min_count": None}}
+STORED = {"service": {"strategy": "multi_worker"}, "worker": {"count": 7, "min_count": 2}}
+
+
+def test_what_was_refused_before_is_not_asked_for_again(cluster: Cluster, update: Update) -> None:
+    cluster.answers[TARGET] = (200, {"name": "tensorflow", "refused": REFUSED})
+    cluster.answers[DESCRIBE] = (200, {**DESCRIBED, "userProvidedOptions": STORED})
+    code, printed = update({"worker": {"mem": 8192}})
+    assert (code, "are refused, and those before stay in force: no" in printed) == (0, True)
+    whole = {"service": {"strategy": "auto"}, "worker": {"count": 7, "mem": 8192}}
+    asked = {"appId": "tensorflow", "options": whole, "replace": True}
+    assert cluster.asked[-1] == (UPDATE, asked)
+
+
+def test_describe_shows_what_is_in_force(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resolved = {**DESCRIBED, "resolvedOptions": STORED}
+    cluster.answers |= {TARGET: (200, {"refused": REFUSED}), DESCRIBE: (200, resolved)}
+    assert run(["tensorflow", "describe"], {"DCOS_URL": cluster.url}) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"service": {"strategy": "auto"}, "worker": {"count": 7}}
+    assert "stay in force: no" in printed.err

@@ -52,7 +52,7 @@ def started_once(marks: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", [pytest.param("zookeeper", marks=pytest.mark.soak), "sqlite"])
-def test_a_standby_takes_over_from_a_leader_that_is_killed(
+def test_a_standby_answers_that_it_is_one_and_takes_over_from_a_leader_that_is_killed(
     start, zookeeper, tmp_path, marks, backend
 ):
     state = zookeeper if backend == "zookeeper" else f"sqlite:///{tmp_path}/state.db"
@@ -62,22 +62,15 @@ def test_a_standby_takes_over_from_a_leader_that_is_killed(
     standby = start("standby", state, "--standby")
     standby.says("is led by")
     assert f"(pid {leader.process.pid} on host" in standby.log
+    status, body = standby.ask("/v1/health?verbose")
+    assert (status, body["value"]) == (503, 503)
+    assert f"(pid {leader.process.pid} on host" in body["reasons"][0]
+    assert standby.ask("/v1/job")[0] == 503
     leader.kill()
     after = standby.wait_for("running")
     assert framework(standby) == known
     assert attempts(after) == attempts(before)
     ends_well(standby, marks)
-
-
-def test_a_standby_answers_that_it_is_one_and_who_leads(start, zookeeper):
-    leader = start("leader", zookeeper)
-    leader.wait_for("running")
-    standby = start("standby", zookeeper, "--standby")
-    standby.says("is led by")
-    status, body = standby.ask("/v1/health?verbose")
-    assert (status, body["value"]) == (503, 503)
-    assert f"(pid {leader.process.pid} on host" in body["reasons"][0]
-    assert standby.ask("/v1/job")[0] == 503
 
 
 def test_a_leader_that_is_cut_off_from_zookeeper_makes_room_for_another(

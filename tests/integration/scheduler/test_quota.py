@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.scheduler import quota_watch
+from dcos_tensorflow.scheduler import master_watch, scheduler
 from scheduled_jobs import command_job, done, wait_until
 
 ROLE = "team/vision"
@@ -32,8 +32,9 @@ def limit(cluster, cpus: float) -> None:
 
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quota_watch, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(quota_watch, "ASK_SECONDS", 0.1)
+    monkeypatch.setattr(master_watch, "LOOK_SECONDS", 0.05)
+    often = replace(master_watch.QUOTA, every_seconds=0.1)
+    monkeypatch.setattr(scheduler, "QUOTA", often)
 
 
 def needs_three_cpus():

@@ -79,17 +79,14 @@ def test_options_that_a_job_cannot_go_over_to_are_refused_and_the_job_goes_on(sc
     assert {r.task_id for r in state.tasks.values()} == {r.task_id for r in before.tasks.values()}
 
 
-def test_other_options_are_checked_before_the_core_hears_of_them(schedule, lasting):
+def test_other_options_are_checked_first_and_those_that_were_the_target_are_known_afterwards(
+    schedule, lasting
+):
     scheduler = schedule(lasting)
     with pytest.raises(OptionsError, match="cout"):
         scheduler.change_configuration({"service": {"job_cmd": "true"}, "worker": {"cout": 1}})
     assert scheduler.change_configuration({"service": {"job_cmd": "true"}}).job.command == "true"
-    assert is_target(lasting)(scheduler.state())
-
-
-def test_a_configuration_that_was_the_target_is_known_afterwards(schedule, lasting):
-    scheduler = schedule(lasting)
-    wait_until(scheduler, running)
+    assert is_target(lasting)(wait_until(scheduler, running))
     changed = greeting(lasting, "hello")
     scheduler.submit(ConfigurationChanged(changed))
     wait_until(scheduler, is_target(changed))
@@ -97,18 +94,24 @@ def test_a_configuration_that_was_the_target_is_known_afterwards(schedule, lasti
     wait_until(scheduler, lambda s: set(scheduler.configurations()) == both)
 
 
-def test_an_uninstall_leaves_nothing_behind_and_the_scheduler_goes_on_answering(
-    schedule, lasting, cluster, tmp_path
+def test_an_uninstall_leaves_nothing_behind_and_the_same_name_is_a_new_service_afterwards(
+    schedule, lasting, cluster, tmp_path, marks
 ):
     scheduler = schedule(lasting)
-    wait_until(scheduler, running)
+    before = wait_until(scheduler, running)
     scheduler.submit(UninstallRequested("the test wants it"))
     state = wait_until(scheduler, lambda s: s.removal.erased)
     assert all(record.terminal for record in state.tasks.values())
     assert frameworks(cluster) == []
     assert values(tmp_path) == {}
-    assert stays(lambda: scheduler.exit is None, 0.5)
+    assert stays(lambda: scheduler.exit is None, 0.5), "it goes on answering"
     assert values(tmp_path) == {}
+    second = schedule(lasting)
+    after = wait_until(second, running)
+    assert after.framework_id != before.framework_id
+    assert after.instance != before.instance
+    (marks / "finish").touch()
+    assert wait_until(second, done).job.phase is JobPhase.DONE
 
 
 def test_a_scheduler_started_to_uninstall_ends_the_job_that_another_left(
@@ -151,19 +154,8 @@ def test_an_uninstall_that_was_interrupted_is_gone_on_with_by_its_own_kind_only(
     assert values(tmp_path) == {}
 
 
-def test_after_an_uninstall_the_same_name_is_a_new_service(schedule, lasting, marks):
-    first = schedule(lasting)
-    before = wait_until(first, running)
-    first.submit(UninstallRequested("the test wants it"))
-    wait_until(first, lambda s: s.removal.erased)
-    second = schedule(lasting)
-    after = wait_until(second, running)
-    assert after.framework_id != before.framework_id
-    assert after.instance != before.instance
-    (marks / "finish").touch()
-    assert wait_until(second, done).job.phase is JobPhase.DONE
-
-
+# The same with the app's command: ``integration/package/test_app``.
+@pytest.mark.soak
 def test_a_daemon_uninstalls_as_cosmos_expects_it(start, cluster, tmp_path):
     """Cosmos sets SDK_UNINSTALL and asks for the plan until that is complete."""
     state = f"sqlite:///{tmp_path}/state.db"
@@ -177,6 +169,8 @@ def test_a_daemon_uninstalls_as_cosmos_expects_it(start, cluster, tmp_path):
     assert stays(lambda: second.process.poll() is None, 0.5), "it stays to answer"
 
 
+# ``test_an_uninstall_that_was_interrupted`` has it without processes.
+@pytest.mark.soak
 def test_a_daemon_that_was_started_without_the_uninstalls_variable_exits_with_11(
     start, options, tmp_path
 ):

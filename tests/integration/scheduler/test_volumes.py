@@ -108,16 +108,13 @@ def test_a_task_finds_what_it_wrote_when_its_container_was_killed(schedule, clus
     assert after.ports == before.tasks["worker-1"].ports
 
 
-def test_the_volume_is_the_checkpoint_directory(schedule, cluster, marks):
+def test_the_volume_is_the_checkpoint_directory_and_a_restart_on_request_keeps_it(
+    schedule, cluster, marks
+):
     scheduler = schedule(keeping(marks))
     wait_for_starts(scheduler, marks, {"worker-0": 1, "worker-1": 1})
     cwd = (marks / "worker-0.cwd").read_text().strip()
     assert (marks / "worker-0.dir").read_text().strip() == f"{cwd}/tf-volume"
-
-
-def test_a_restart_on_request_keeps_the_volume(schedule, cluster, marks):
-    scheduler = schedule(keeping(marks))
-    wait_for_starts(scheduler, marks, {"worker-0": 1, "worker-1": 1})
     before = volumes(cluster)
     scheduler.submit(PodCommand(PodVerb.RESTART, ("worker-0",)))
     wait_until(scheduler, lambda s: starts(marks, "worker-0") == 2)
@@ -181,7 +178,9 @@ def test_a_volume_can_be_a_whole_disk(schedule, cluster, marks, tmp_path):
     assert sizes == {1000}
 
 
-def test_a_job_that_is_done_keeps_its_volumes_and_nothing_else(schedule, cluster, marks):
+def test_a_job_that_is_done_keeps_its_volumes_alone_until_it_is_uninstalled(
+    schedule, cluster, marks
+):
     scheduler = schedule(keeping(marks))
     wait_for_starts(scheduler, marks, {"worker-0": 1, "worker-1": 1})
     (marks / "finish").touch()
@@ -191,16 +190,6 @@ def test_a_job_that_is_done_keeps_its_volumes_and_nothing_else(schedule, cluster
     assert state.job.verdict.outcome is Outcome.SUCCEEDED
     wait_until(scheduler, lambda s: {r["name"] for _, r in reserved(cluster)} == {"disk"})
     assert len(volumes(cluster)) == 2
-
-
-@pytest.mark.parametrize("finished", [False, True])
-def test_an_uninstall_leaves_no_reservation_in_the_master(schedule, cluster, marks, finished):
-    scheduler = schedule(keeping(marks))
-    wait_for_starts(scheduler, marks, {"worker-0": 1, "worker-1": 1})
-    assert len(volumes(cluster)) == 2
-    if finished:
-        (marks / "finish").touch()
-        wait_until(scheduler, done)
     scheduler.submit(UninstallRequested("the test wants it"))
     state = wait_until(scheduler, lambda s: s.removal.erased)
     assert state.uninstall.given_up == ()
@@ -256,7 +245,7 @@ def test_a_run_gives_its_volumes_back_at_its_end(cluster, tmp_path):
         service={"name": "job", "job_cmd": "echo done > tf-volume/file", "user": ""},
         worker={"count": 2, "persistent_volume": True},
     )
-    ended = CommandLine(tmp_path / "home")("run", options, "--master", cluster.master)
+    ended = CommandLine(tmp_path / "home").ask("run", options, "--master", cluster.master)
     assert ended.code == 0, ended.out
     assert reserved(cluster) == []
 
@@ -292,7 +281,7 @@ def test_a_scheduler_that_was_killed_finds_the_volumes_of_its_tasks(
     assert len(before) == 2
 
 
-def test_a_framework_that_the_operator_removed_finds_its_volumes_as_another(
+def test_a_framework_that_the_operator_removed_finds_its_volumes_as_another_and_leaves_none(
     schedule, cluster, marks
 ):
     scheduler = schedule(keeping(marks))
@@ -305,5 +294,6 @@ def test_a_framework_that_the_operator_removed_finds_its_volumes_as_another(
     wait_for_starts(scheduler, marks, {"worker-0": 2, "worker-1": 2})
     assert volumes(cluster) == known
     scheduler.submit(UninstallRequested("the test wants it"))
-    wait_until(scheduler, lambda s: s.removal.erased)
+    state = wait_until(scheduler, lambda s: s.removal.erased)
+    assert state.uninstall.given_up == ()
     assert reserved(cluster) == []

@@ -53,6 +53,9 @@ class Source:
     def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
         return service_spec(load(options))
 
+    def options_in_force(self) -> Mapping[str, Any] | None:
+        return self.options or None
+
     def configurations(self) -> Mapping[str, ServiceSpec]:
         return self.stored
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.metrics import Metrics
 from dcos_tensorflow.core.model.actions import Action, Decline, Revive, Suppress
 from dcos_tensorflow.core.model.job import JobPhase
@@ -137,7 +136,3 @@ class TestObserved:
 
         assert body["gauges"]["plan_status.deploy"] == {"value": 0}
         assert {"counters", "gauges", "histograms", "meters", "timers"} <= set(body)
-
-    def test_two_applications_share_nothing(self, source: Any) -> None:
-        create_app(source)
-        create_app(source)

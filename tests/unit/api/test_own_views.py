@@ -65,9 +65,6 @@ class TestCluster:
         assert "tf_config" not in whole["tasks"]["worker-7"]
         assert one["tf_config"]["task"] == {"type": "worker", "index": 7}
 
-    def test_an_unknown_task_is_the_sdks_plain_text(self, ask: Any) -> None:
-        assert ask("/v1/cluster/worker-9", running()).text == "Element not found"
-
 
 class TestJob:
     def test_it_tells_phase_and_why(self, ask: Any) -> None:

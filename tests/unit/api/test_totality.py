@@ -58,8 +58,12 @@ def states(phase: JobPhase, every: int) -> Iterator[ServiceState]:
         )
 
 
-def steered(phase: JobPhase) -> Iterator[ServiceState]:
-    """Yield states of ``phase`` that somebody steers: paused, updating, scaled in, uninstalled."""
+def steered(phase: JobPhase, every: int) -> Iterator[ServiceState]:
+    """Yield states of ``phase`` that somebody steers: paused, updating, scaled in, uninstalled.
+
+    Each phase begins with another state: of one in seven, all phases together still see every one.
+    """
+    every = min(every, 7)
     names = ("ps-0", "worker-0", "worker-1", "worker-7", "tensorboard-0")
     held = Controls(
         paused=("deploy/worker", "recovery", "update", "decommission"),
@@ -67,9 +71,9 @@ def steered(phase: JobPhase) -> Iterator[ServiceState]:
         paused_tasks=("worker-0",),
     )
     spec = a_spec(update_strategy=UpdateStrategy.CANARY)
-    for state, controls, uninstalling in itertools.product(
-        TaskState, [Controls(), held], [False, True]
-    ):
+    product = itertools.product(TaskState, [Controls(), held], [False, True])
+    first = list(JobPhase).index(phase) % every
+    for state, controls, uninstalling in itertools.islice(product, first, None, every):
         records = [a_record(n, state, fingerprint="of-before", killed_at=1.0) for n in names]
         job = {
             "deployed": True,
@@ -86,7 +90,7 @@ def steered(phase: JobPhase) -> Iterator[ServiceState]:
 @EVERY
 @PHASES
 def test_every_view_answers_with_json(phase: JobPhase, every: int) -> None:
-    for state in itertools.chain(states(phase, every), steered(phase)):
+    for state in itertools.chain(states(phase, every), steered(phase, every)):
         bodies = [
             *(plans.plan_and_status(state, name)[0] for name in all_plans(state.view())),
             pods.pods_status(state),
@@ -119,7 +123,7 @@ def test_a_scrape_is_never_empty(phase: JobPhase, every: int) -> None:
 @EVERY
 @PHASES
 def test_phases_add_up_and_every_step_says_something(phase: JobPhase, every: int) -> None:
-    for state in itertools.chain(states(phase, every), steered(phase)):
+    for state in itertools.chain(states(phase, every), steered(phase, every)):
         for plan in all_plans(state.view()).values():
             for part in plan.phases:
                 assert part.status is aggregate(step.status for step in part.steps)
@@ -140,16 +144,14 @@ def test_errors_and_the_error_status_go_together(phase: JobPhase, every: int) ->
 def test_marathon_never_takes_a_scheduler_with_a_state_for_unhealthy(
     phase: JobPhase, every: int
 ) -> None:
-    known = itertools.chain(states(phase, every), steered(phase))
+    known = itertools.chain(states(phase, every), steered(phase, every))
     assert all(200 <= health.health(state)[0] < 400 for state in known)
 
 
-@pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.soak)])
+@EVERY
 @PHASES
 def test_every_verb_has_an_answer(phase: JobPhase, every: int) -> None:
-    # Each phase begins with another state, so that all of them together see every value.
-    first = list(JobPhase).index(phase) % every
-    for state in itertools.islice(steered(phase), first, None, every):
+    for state in steered(phase, every):
         for name, plan in all_plans(state.view()).items():
             part = plan.phases[0] if plan.phases else None
             for word in verbs.PLAN_VERBS:

@@ -238,6 +238,16 @@ class TestUpdate:
         assert answer.json()["id"] == configuration_id(target)
         assert source.events == [ConfigurationChanged(target)]
 
+    def test_who_asks_for_what_is_in_force_asks_no_more_for_what_was_refused(
+        self, order: Any, source: Any
+    ) -> None:
+        state = self.running()
+        told = replace(state.told, refused_configuration="worker.count: is too small")
+        answer = order("/v1/job/update", replace(state, told=told), OPTIONS)
+
+        assert answer.status_code == 208
+        assert source.events == [ConfigurationChanged(SPEC)]
+
     def test_the_answer_names_whose_containers_are_replaced(self, order: Any) -> None:
         state = self.running()
         for record in state.tasks.values():
@@ -245,6 +255,26 @@ class TestUpdate:
 
         answer = order("/v1/job/update", state, changed(mem=8192))
         assert answer.json()["restarts"][-2:] == ["worker-0", "worker-1"]
+
+    def test_a_part_of_the_options_is_laid_over_those_in_force(
+        self, order: Any, source: Any
+    ) -> None:
+        source.options = changed(mem=8192)
+        answer = order("/v1/job/update?merge=true", self.running(), {"worker": {"count": 3}})
+        assert answer.status_code == 200
+        (event,) = source.events
+        whole = changed(mem=8192)
+        whole["worker"]["count"] = 3
+        assert event == ConfigurationChanged(service_spec(load(whole)))
+
+    def test_nothing_is_laid_over_options_that_are_not_known(self, order: Any, source: Any) -> None:
+        source.options = {}
+        answer = order("/v1/job/update?merge=true", self.running(), {"worker": {"count": 3}})
+        assert (answer.status_code, source.events) == (409, [])
+
+    def test_merge_is_true_or_false(self, order: Any) -> None:
+        answer = order("/v1/job/update?merge=yes", self.running(), OPTIONS)
+        assert answer.status_code == 400
 
     @pytest.mark.parametrize(
         ("options", "status"),

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from dcos_tensorflow.cli.embedded.lasting import running_services
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.daemon import ClusterStatus
+from dcos_tensorflow.mesos.connection import Credentials
+
+
+def at(master: str, *credentials: str) -> ClusterStatus:
+    return ClusterStatus(0, master, (), True, Credentials(*credentials))
 
 
 def test_a_cluster_that_nobody_uses_has_no_service(tmp_path):
     with EmbeddedCluster([AgentConfig()], tmp_path) as cluster:
-        assert running_services(cluster.master) == {}
+        assert running_services(at(cluster.master)) == {}
 
 
 def test_a_master_that_is_gone_is_no_error(tmp_path):
     with EmbeddedCluster([AgentConfig()], tmp_path) as cluster:
         master = cluster.master
-    assert running_services(master) == {}
+    assert running_services(at(master)) == {}

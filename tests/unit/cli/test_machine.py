@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.cli.embedded.fitting import check_fits
+from dcos_tensorflow.cli.embedded.fitting import check_fits, overcommitted
 from dcos_tensorflow.cli.embedded.machine import (
     AgentWishes,
     agents,
@@ -12,9 +12,19 @@ from dcos_tensorflow.cli.embedded.machine import (
     parse_attributes,
     ports_of,
 )
+from dcos_tensorflow.cli.embedded.placing import check_places
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, TaskRole
+from dcos_tensorflow.core.model.spec import (
+    ConstraintOperator,
+    PlacementConstraint,
+    RoleSpec,
+    ServiceSpec,
+    TaskRole,
+)
+from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
+
+UNIQUE = ConstraintOperator.UNIQUE
 
 
 def a_job(count=2, **resources):
@@ -76,3 +86,48 @@ def test_a_job_that_can_never_fit_is_refused_with_what_helps(tmp_path, resources
     cluster = agents(AgentWishes(cpus=3, mem=20, disk=20, gpus=0), tmp_path)
     with pytest.raises(UsageError, match=flag):
         check_fits(a_job(**resources), cluster)
+
+
+def of_two_cores(tmp_path, agents_wanted=1):
+    return agents(AgentWishes(agents=agents_wanted, cpus=2 / agents_wanted, mem=100), tmp_path)
+
+
+def test_a_job_larger_than_the_machine_has_what_it_needs_and_it_is_said(tmp_path):
+    job = a_job(count=3, cpus=1, mem=60, disk=1)
+    cluster, told = overcommitted(job, of_two_cores(tmp_path), ())
+    check_fits(job, cluster)
+    assert (cluster[0].cpus, cluster[0].mem) == (3, 180)
+    assert "the 3 tasks need 3 cpus of 2, 180 MB of memory of 100 MB that there are" in told
+
+
+def test_nothing_is_said_of_a_job_that_fits(tmp_path):
+    cluster = of_two_cores(tmp_path)
+    assert overcommitted(a_job(cpus=1, mem=10), cluster, ()) == (cluster, "")
+
+
+def test_the_tasks_find_a_place_on_several_agents_too(tmp_path):
+    job = a_job(count=5, cpus=1.5, mem=90, disk=1)
+    cluster, _ = overcommitted(job, of_two_cores(tmp_path, 3), ())
+    check_places(job, cluster)
+
+
+@pytest.mark.parametrize("resources", [{"gpus": 1}, {"cpus": 2}])
+def test_neither_gpus_nor_what_somebody_has_said_is_claimed(tmp_path, resources):
+    wishes = AgentWishes(cpus=3, mem=100, disk=100, gpus=0)
+    cluster, told = overcommitted(a_job(**resources), agents(wishes, tmp_path), wishes.sized)
+    assert told == ""
+    with pytest.raises(UsageError, match="does not fit on this machine"):
+        check_fits(a_job(**resources), cluster)
+
+
+@pytest.mark.parametrize(
+    ("wish", "why"),
+    [
+        ({"constraints": (PlacementConstraint("hostname", UNIQUE),)}, "hostname:UNIQUE"),
+        ({"volume": VolumeSpec(10.0, "v", VolumeType.MOUNT)}, "worker-0: "),
+    ],
+)
+def test_a_job_that_no_agent_will_ever_take_is_refused_at_once(tmp_path, wish, why):
+    roles = (RoleSpec(TaskRole.WORKER, 2, Resources(cpus=0.1, mem=10), **wish),)
+    with pytest.raises(UsageError, match=f"would wait for ever.*{why}"):
+        check_places(ServiceSpec("job", roles), of_two_cores(tmp_path))

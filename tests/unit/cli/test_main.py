@@ -37,6 +37,36 @@ def test_good_options_are_shown_as_what_would_run(options, capsys):
     assert "ps: ps-0, ps-1" in out
 
 
+def test_what_would_run_is_shown_for_this_machine_or_for_mesos(options, home, capsys):
+    file = options(**COMMAND)
+    assert run_command_line(["validate", file]) == 0
+    here = capsys.readouterr().out
+    assert "on this machine" in here
+    assert str(home / "services" / "tensorflow" / "checkpoints") in here
+    assert not home.exists()
+    version = "service.tensorflow_version=2.15.1"
+    assert run_command_line(["validate", file, "--master", "m:5050", "--set", version]) == 0
+    there = capsys.readouterr().out
+    assert "on Mesos" in there
+    assert "image tensorflow/tensorflow:2.15.1" in there
+    assert "in each task's sandbox" in there
+
+
+def test_a_python_is_looked_for_where_the_job_would_run(options, capsys):
+    file = options(service={"job_cmd": "true", "python": "/nowhere/python"})
+    assert run_command_line(["validate", file]) == 2
+    assert "there is no /nowhere/python on this machine" in capsys.readouterr().err
+    assert run_command_line(["validate", file, "--master", "m:5050"]) == 0
+    assert "python /nowhere/python" in capsys.readouterr().out
+
+
+def test_where_nothing_says_which_tensorflow_it_is_said_before_anything_starts(options, capsys):
+    file = options(service={"job_url": "https://example.org/job.zip", "job_name": "train"})
+    assert run_command_line(["validate", file, "--master", "m:5050"]) == 0
+    told = capsys.readouterr().out
+    assert "note: Nothing says which TensorFlow: ps, worker run with the python3" in told
+
+
 def test_overrides_count(options, capsys):
     run_command_line(["validate", options(**COMMAND), "--set", "worker.count=5", "--json"])
     assert len(json.loads(capsys.readouterr().out)["tasks"]) == 7
@@ -71,6 +101,7 @@ def test_a_job_that_cannot_run_is_a_problem_too(options, capsys):
         ["run"],
         ["rnu"],
         ["run", "OPTIONS", "--local", "--master", "127.0.0.1:5050"],
+        ["validate", "OPTIONS", "--local", "--master", "127.0.0.1:5050"],
         ["run", "OPTIONS", "--master", "127.0.0.1:5050", "--cpus", "4"],
         ["run", "OPTIONS", "--master", "ftp://x"],
         ["run", "OPTIONS", "--agents", "0"],

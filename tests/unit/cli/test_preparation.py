@@ -12,7 +12,7 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving import preparation
 from dcos_tensorflow.cli.serving.preparation import prepare
 from dcos_tensorflow.cli.work_directory import WorkDirectory
-from dcos_tensorflow.options import load
+from dcos_tensorflow.options import effective, load
 
 
 @pytest.fixture
@@ -60,11 +60,17 @@ def test_nothing_is_said_of_images_that_nobody_asked_for(options, directory):
     assert not any("image" in note for note in prepared.notes)
 
 
+def test_nothing_is_said_of_options_that_have_their_defaults(options, directory):
+    every = effective(options(job_cmd="true"))
+    prepared = prepare(load(every), directory, {}, local=True)
+    assert not any("not used here" in note for note in prepared.notes)
+
+
 def test_on_a_cluster_the_options_stay_as_they_are(options, directory):
-    asked = options(job_cmd="true", python="", user="me")
+    asked = options(job_cmd="true", python="", user="me", tf_image="me/mine")
     spec = prepare(asked, directory, {}, local=False).spec
     assert spec.user == "me"
-    assert all(role.container is not None for role in spec.roles)
+    assert {role.container and role.container.image for role in spec.roles} == {"me/mine"}
 
 
 def test_code_beside_the_options_file_is_packed(options, directory, function_job):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import sys
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from dcos_tensorflow.cli.following.job import PlainView
 from dcos_tensorflow.cli.following.live_progress import LiveProgress, render
 from dcos_tensorflow.cli.following.plain_progress import (
     PROGRESS_SECONDS,
@@ -23,7 +26,9 @@ def training(step, state=None):
     state = state or running()
     task_id = state.tasks["worker-0"].task_id
     report = {"state": "running", "progress": {"step": step, "loss": 0.25, "accuracy": 0.5}}
-    return snapshot_of(a_state(JobPhase.RUNNING, state.tasks.values(), reports={task_id: report}))
+    others = {record.task_id: {"state": "running"} for record in state.tasks.values()}
+    reports = {**others, task_id: report}
+    return snapshot_of(a_state(JobPhase.RUNNING, state.tasks.values(), reports=reports))
 
 
 def waiting(reason):
@@ -49,6 +54,64 @@ def test_a_change_of_phase_is_told_with_its_reason():
     assert "backing off: it starts again in 2.0 s" in text(
         PlainProgress().lines(snapshot_of(state), NOW)
     )
+
+
+def with_reports(**states):
+    """A running job whose task runners say what their processes do."""
+    known = running()
+    reports = {
+        known.tasks[name.replace("_", "-")].task_id: {"state": said}
+        for name, said in states.items()
+    }
+    return snapshot_of(a_state(JobPhase.RUNNING, known.tasks.values(), reports=reports))
+
+
+@pytest.mark.parametrize("said", ["waiting", "preparing"])
+def test_a_job_is_said_to_run_once_its_processes_do(said):
+    progress = PlainProgress()
+    begun = with_reports(ps_0="running", worker_0="running", worker_1=said)
+    assert "running:" not in text(progress.lines(begun, NOW))
+    all_run = with_reports(ps_0="running", worker_0="running", worker_1="running")
+    lines = progress.lines(all_run, NOW + 1)
+    assert "running:" in lines[-1]
+
+
+def test_a_first_report_is_waited_for_but_not_for_ever():
+    known = with_reports(ps_0="running", worker_0="running")
+    asked_at = known.job["tasks"]["worker-1"]["changed_at"]
+    assert known.standing(asked_at + 1)[0] == "starting"
+    assert known.standing(asked_at + 60)[0] == "running"
+
+
+def test_a_tensorboard_that_comes_up_keeps_no_job_from_running():
+    said = {"ps_0": "running", "worker_0": "running", "worker_1": "running"}
+    assert with_reports(**said, tensorboard_0="preparing").standing(NOW)[0] == "running"
+
+
+def test_a_job_is_done_after_the_end_of_its_last_task():
+    progress = PlainProgress()
+    progress.lines(snapshot_of(running()), NOW)
+    lines = progress.lines(snapshot_of(failed()), NOW + 1)
+    ends = [n for n, line in enumerate(lines) if " ended " in line or " failed " in line]
+    (done,) = [n for n, line in enumerate(lines) if "done" in line]
+    assert len(ends) >= 3
+    assert max(ends) <= done
+
+
+def test_a_tasks_last_numbers_come_before_its_end():
+    progress = PlainProgress()
+    progress.lines(training(1), NOW)
+    state = running()
+    record = state.tasks["worker-0"]
+    report = {"state": "exited", "progress": {"step": 2}}
+    ended = replace(record, state=TaskState.FINISHED)
+    tasks = {**state.tasks, "worker-0": ended}
+    snapshot = snapshot_of(
+        a_state(JobPhase.RUNNING, tasks.values(), reports={record.task_id: report})
+    )
+    told = [line.split(" ", 1)[1] for line in progress.lines(snapshot, NOW + 1)]
+    assert told.index("worker-0 step 2") < told.index("worker-0 finished")
+    assert not any("step" in line for line in progress.lines(snapshot, NOW + 100))
 
 
 def test_steps_are_told_at_a_bounded_rate():
@@ -161,3 +224,28 @@ def test_the_live_view_shows_what_keeps_a_task_from_s3():
     console = Console(file=io.StringIO(), width=200)
     console.print(render(denied("write a: S3 answered x"), NOW))
     assert "its checkpoints cannot be kept in S3" in console.file.getvalue()
+
+
+def hostile():
+    """A task of a job that says what a terminal would obey."""
+    said = "\x1b]0;x\x07\x1b[2J\r\ud800"
+    state = a_state(
+        JobPhase.STOPPING,
+        gang(TaskState.FAILED, message=said),
+        job={"why": said, "incidents": (an_incident(summary=f"worker-1 failed: {said}"),)},
+    )
+    return snapshot_of(state)
+
+
+def test_what_a_task_says_reaches_no_terminal_as_an_order(capsys):
+    view = PlainView(sys.stdout)
+    view.show(hostile(), NOW)
+    told = capsys.readouterr().out
+    assert r"\x1b]0;x\x07\x1b[2J\r\ud800" in told
+    assert not {"\x1b", "\x07", "\r", "\ud800"} & set(told)
+
+
+def test_the_live_view_writes_controls_out():
+    view = shown(hostile(), width=200)
+    assert r"\x1b]0;x\x07\x1b[2J\r\ud800" in view
+    assert not {"\x1b", "\x07", "\r", "\ud800"} & set(view)

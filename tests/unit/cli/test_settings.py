@@ -31,12 +31,6 @@ def test_the_environment_wins_over_the_file_and_flags_over_both(config):
     )
 
 
-def test_every_setting_can_be_given_by_environment():
-    variables = {setting.variable for setting in SETTINGS}
-    assert "DCOS_TENSORFLOW_SECRET_FILE" in variables
-    assert all(variable == variable.upper() for variable in variables)
-
-
 def test_no_setting_has_a_value_when_nobody_gave_one():
     found = collect(None, {}, {"master": None})
     assert not any(found.given(setting.name) for setting in SETTINGS)
@@ -94,15 +88,10 @@ def test_a_secret_is_never_shown():
     assert "hush" not in repr(collect(None, {}, {}))
 
 
-def test_a_secret_comes_from_its_file(tmp_path):
+@pytest.mark.parametrize("text", ["hush\n", '{"principal": "me", "secret": "hush"}'])
+def test_a_secret_comes_from_its_file_which_may_be_a_credential_of_mesos(tmp_path, text):
     file = tmp_path / "secret"
-    file.write_text("hush\n")
-    assert collect(None, {}, {"secret_file": str(file)}).secret("secret") == "hush"
-
-
-def test_a_mesos_credential_file_is_understood(tmp_path):
-    file = tmp_path / "credential"
-    file.write_text('{"principal": "me", "secret": "hush"}')
+    file.write_text(text)
     assert collect(None, {}, {"secret_file": str(file)}).secret("secret") == "hush"
 
 

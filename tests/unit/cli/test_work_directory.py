@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
 
+from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
+from dcos_tensorflow.mesos.convert import framework_info
+from sample_states import a_spec
 
 
 @pytest.mark.parametrize(
@@ -45,3 +50,44 @@ def test_the_folders_are_for_their_owner_alone(tmp_path):
     directory = WorkDirectory(tmp_path / "work").service("mnist")
     directory.prepare()
     assert directory.checkpoints.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.fixture
+def homeless(monkeypatch):
+    """A user whom the machine does not know, without HOME: the name of containers' users."""
+
+    def unknown(number):
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("HOME", "LOGNAME", "USER", "LNAME", "USERNAME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("DCOS_TENSORFLOW_HOME", raising=False)
+
+
+@pytest.mark.parametrize("command", [["status"], ["list"], ["local", "status"], ["stop", "x"]])
+def test_without_a_home_folder_one_sentence_says_how_to_name_one(homeless, command, capsys):
+    assert run_command_line(command) == 1
+    told = capsys.readouterr().err
+    assert "has no home folder" in told
+    assert "--work-dir" in told
+    assert told.count("\n") == 1
+
+
+def test_without_a_home_folder_another_one_can_be_named(homeless, tmp_path, capsys):
+    assert run_command_line(["list", "--work-dir", str(tmp_path)]) == 0
+
+
+def test_what_needs_no_folder_needs_no_home(homeless, capsys):
+    assert run_command_line(["status", "--api", "http://127.0.0.1:1"]) == 1
+    assert "does not answer at http://127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_a_tilde_without_a_home_folder_is_a_wrong_setting(homeless, capsys):
+    assert run_command_line(["scheduler", "--ca-file", "~/ca.pem"]) == 2
+    assert "no home folder that the ~ of ~/ca.pem could stand for" in capsys.readouterr().err
+
+
+def test_a_framework_of_an_unknown_user_is_that_of_its_number(homeless):
+    info = framework_info(a_spec(user=""), None, "host", "")
+    assert info["user"] == str(os.getuid())

@@ -4,51 +4,45 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.job import COLLATERAL_NAMES
+from dcos_tensorflow.core.model.job import COLLATERAL_NAMES, Incident
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.operator.requests import CONFIGURATIONS_KEPT
 from simulated_mesos import Cluster
-from simulated_scheduler import Scheduler, fail, small_job, started, training
+from simulated_scheduler import fail, small_job, started, training
 
 MEMBERS = 300
 
 
-def many() -> Scheduler:
-    """Return a scheduler whose 300 MultiWorkerMirrored members run."""
+@pytest.fixture(scope="module")
+def incidents() -> tuple[Incident, ...]:
+    """Return what is kept when one of 300 MultiWorkerMirrored members ends, and all end of it."""
     spec = training(Strategy.MULTI_WORKER, ps=0, chief=0, worker=MEMBERS)
-    return started(spec, Cluster(MEMBERS, Resources(cpus=1, mem=1024, disk=1000)))
-
-
-def everybody_dies(scheduler: Scheduler) -> None:
-    """Let one member be preempted, and all others end of it."""
+    scheduler = started(spec, Cluster(MEMBERS, Resources(cpus=1, mem=1024, disk=1000)))
     cluster = scheduler.cluster
     for number in range(MEMBERS):
         task_id = cluster.id_of(f"worker-{number}")
         reason = "REASON_CONTAINER_PREEMPTED" if number == 0 else ""
         cluster.report(task_id, TaskState.FAILED, "Command exited with status 1", reason)
     scheduler.handle(*cluster.outbox)
-    cluster.outbox.clear()
+    return scheduler.state.job.incidents
 
 
-def test_an_incident_keeps_the_first_names_of_its_collateral_and_their_number():
-    scheduler = many()
-    everybody_dies(scheduler)
-    (incident,) = scheduler.state.job.incidents
+def test_an_incident_keeps_the_first_names_of_its_collateral_and_their_number(incidents):
+    (incident,) = incidents
     assert len(incident.collateral) == COLLATERAL_NAMES
     assert len(incident.collateral) + incident.more_collateral == MEMBERS - 1
 
 
-def test_the_record_of_the_job_has_room_for_hours_of_preemptions():
-    scheduler = many()
-    everybody_dies(scheduler)
-    one = codec.encode(scheduler.state.job.incidents)
+def test_the_record_of_the_job_has_room_for_hours_of_preemptions(incidents):
     # ZooKeeper takes one MB; a preemption every ten seconds is 360 in the window of an hour.
-    assert 360 * len(one) < 500_000
+    assert 360 * len(codec.encode(incidents)) < 500_000
 
 
 def test_an_inverse_offer_is_forgotten_with_the_maintenance_that_it_spoke_of():

@@ -10,12 +10,7 @@ from dcos_tensorflow.core.model.spec import RetrySpec, TaskRole
 from dcos_tensorflow.core.model.task import TRANSITIONS, TaskRecord, TaskState, mesos_task_id
 from dcos_tensorflow.core.recovery import causes
 from dcos_tensorflow.core.recovery.backoff import backoff_seconds, spread
-from dcos_tensorflow.core.recovery.causes import (
-    UNCHARGED_REASONS,
-    cause_of,
-    describe,
-    exit_code,
-)
+from dcos_tensorflow.core.recovery.causes import UNCHARGED_REASONS, cause_of, describe, exit_code
 from dcos_tensorflow.core.recovery.incidents import retries_used
 
 

@@ -13,6 +13,7 @@ from dcos_tensorflow.core.model.task import TaskState
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,
+    begun,
     lose_agent_of,
     recover,
     room_for_one_each,
@@ -27,9 +28,7 @@ GANG = GangSpec(wait_seconds=60.0, grow_seconds=120.0)
 
 
 def deployed(agents, **changes):
-    scheduler = Scheduler(training(PSS, gang=GANG, **changes), room_for_one_each(agents))
-    scheduler.cluster.subscribe()
-    scheduler.run(100)
+    scheduler = begun(training(PSS, gang=GANG, **changes), room_for_one_each(agents), seconds=100)
     scheduler.cluster.run_everything()
     scheduler.run(10)
     return scheduler

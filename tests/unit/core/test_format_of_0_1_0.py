@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.core.kept import paths
-from dcos_tensorflow.core.kept.restore import (
-    StateUnreadable,
-    is_uninstalling,
-    restore,
-    upgrade,
-)
+from dcos_tensorflow.core.kept.restore import StateUnreadable, is_uninstalling, restore, upgrade
 from dcos_tensorflow.core.model.job import COLLATERAL_NAMES, JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.task import TaskState

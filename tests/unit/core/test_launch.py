@@ -9,21 +9,11 @@ import subprocess
 import pytest
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.core.cluster.cluster_spec import (
-    launched_cluster,
-    runner_cluster,
-)
+from dcos_tensorflow.core.cluster.cluster_spec import launched_cluster, runner_cluster
 from dcos_tensorflow.core.cluster.launch import launch_command, task_token
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import (
-    JobSpec,
-    RoleSpec,
-    ServiceSpec,
-    Strategy,
-    TaskRole,
-    Uri,
-)
+from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole, Uri
 from dcos_tensorflow.task.spec import parse_order, parse_spec
 from simulated_scheduler import small_job, started
 

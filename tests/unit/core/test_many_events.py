@@ -8,15 +8,12 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.step import step
 from simulated_mesos import Cluster
-from simulated_scheduler import Scheduler, small_job, started
+from simulated_scheduler import Scheduler, begun, small_job, started
 
 
 def launched() -> Scheduler:
     """Return a scheduler that has just launched its gang."""
-    scheduler = Scheduler(small_job(), Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
-    return scheduler
+    return begun(small_job(), Cluster())
 
 
 def running(scheduler: Scheduler) -> list[events.TaskUpdate]:

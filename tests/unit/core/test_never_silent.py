@@ -11,7 +11,7 @@ from dcos_tensorflow.core.operator.plan_control import rule
 from dcos_tensorflow.core.operator.rulings import Answer
 from dcos_tensorflow.core.plans.plan import deploy_plan
 from simulated_mesos import Cluster
-from simulated_scheduler import Scheduler, lose_agent_of, small_job, started, training
+from simulated_scheduler import Scheduler, begun, lose_agent_of, small_job, started, training
 
 STRAY = "mnist__worker-1__of-another-life"
 
@@ -98,9 +98,5 @@ def test_an_answer_that_the_master_owes_is_waited_for_by_name():
 
 
 def test_the_number_of_names_in_a_sentence_is_bounded():
-    scheduler = Scheduler(
-        training(Strategy.INDEPENDENT, worker=200, ps=0, chief=0), Cluster(agents=0)
-    )
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
+    scheduler = begun(training(Strategy.INDEPENDENT, worker=200, ps=0, chief=0), Cluster(agents=0))
     assert len(scheduler.state.job.why) < 300

@@ -8,7 +8,7 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.quota import Quota, shortage
 from dcos_tensorflow.core.model.resources import Resources
 from simulated_mesos import Cluster
-from simulated_scheduler import Scheduler, small_job
+from simulated_scheduler import Scheduler, begun, small_job
 
 USED_UP = Quota("team", {"cpus": 4.0}, {"cpus": 3.0})
 TWO = (Resources(cpus=1, mem=512), Resources(cpus=1, mem=512))
@@ -74,9 +74,7 @@ def test_a_gang_that_waits_says_what_the_quota_leaves():
 
 def test_a_gang_that_gets_no_offers_says_what_the_quota_leaves():
     cluster = Cluster(agents=0)
-    scheduler = Scheduler(small_job(), cluster)
-    cluster.subscribe()
-    scheduler.run(1)
+    scheduler = begun(small_job(), cluster, seconds=1)
     scheduler.handle(events.QuotaSeen(Quota("*", {"cpus": 2.0})))
     assert "leaves 2 of 2 cpus" in scheduler.state.only_gang.why
 

@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.kept.restore import restore
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Release, Teardown
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
-from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.spec import Addressing, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
@@ -22,6 +20,7 @@ from simulated_reservations import Held
 from simulated_scheduler import (
     Crash,
     Scheduler,
+    begun,
     fail,
     lose_agent_of,
     recover,
@@ -73,22 +72,12 @@ def releases(scheduler):
     return [a for d in scheduler.decisions for a in d.actions if isinstance(a, Release)]
 
 
+def uninstall(scheduler, seconds=60):
+    scheduler.handle(events.UninstallRequested("asked for"))
+    scheduler.run(seconds)
+
+
 # -- launches ------------------------------------------------------------------------------------
-
-
-def test_a_reservation_is_committed_before_the_accept_that_makes_it():
-    class Watched(Scheduler):
-        def before_action(self, action):
-            if isinstance(action, Accept):
-                kept = restore(self.store, LaunchSettings(), self.cluster.now)
-                for launch in action.launches:
-                    if launch.reservation:
-                        assert launch.reservation.resource_id in kept.reservations
-
-    scheduler = Watched(with_volumes(), Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
-    assert len(scheduler.state.reservations) == 2
 
 
 def test_only_the_tasks_that_ask_for_a_volume_get_one():
@@ -98,18 +87,14 @@ def test_only_the_tasks_that_ask_for_a_volume_get_one():
 
 
 def test_a_volume_needs_its_room_on_the_agents_disk():
-    scheduler = Scheduler(
+    scheduler = begun(
         with_volumes(replace(VOLUME, size=6000)), Cluster(1, Resources(8, 16000, 10000))
     )
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
     assert "6000 MB disk" in scheduler.state.job.why
 
 
 def test_a_reservation_is_confirmed_once_its_task_is_known_to_the_agent():
-    scheduler = Scheduler(with_volumes(), Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
+    scheduler = begun(with_volumes(), Cluster())
     assert not reservation(scheduler, "worker-0").confirmed
     scheduler.cluster.run_everything()
     scheduler.run(2)
@@ -163,17 +148,6 @@ def test_a_task_whose_agent_is_back_without_it_goes_on_with_its_volume():
     assert scheduler.state.job.phase is JobPhase.RUNNING
     assert volume_of(scheduler, "worker-1").content[0] == task_id
     assert len(held(scheduler)) == 2
-
-
-def test_a_scheduler_that_is_started_again_knows_the_volumes():
-    scheduler = a_gang()
-    volumes = set(held(scheduler))
-    fail(scheduler, "worker-0")
-    scheduler.restart()
-    recover(scheduler)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-    assert set(held(scheduler)) == volumes
-    assert releases(scheduler) == []
 
 
 def test_offers_that_come_before_the_news_of_a_tasks_end_destroy_nothing():
@@ -311,8 +285,7 @@ def test_a_volume_that_was_given_up_is_destroyed_when_its_agent_is_back():
     scheduler.cluster.bring_back(agent_id)
     scheduler.handle(events.PodCommand(events.PodVerb.RESTART, ("worker-0",)))
     scheduler.run(30)
-    scheduler.handle(events.UninstallRequested("asked for"))
-    scheduler.run(60)
+    uninstall(scheduler)
     assert held(scheduler) == {}
 
 
@@ -360,8 +333,7 @@ def test_what_does_not_carry_both_of_our_labels_is_never_touched(key):
     for agent in cluster.agents.values():
         agent.reservations.add(key, Held(Resources(cpus=1, mem=64), volume="v", size=10))
     scheduler = a_gang(cluster)
-    scheduler.handle(events.UninstallRequested("asked for"))
-    scheduler.run(60)
+    uninstall(scheduler)
     assert scheduler.cluster.torn_down
     assert list(held(scheduler)) == [key]
     assert len([a for a in cluster.agents.values() if key in a.reservations.held]) == 6
@@ -373,8 +345,7 @@ def test_a_foreign_reservation_with_the_resource_id_of_ours_is_not_taken_for_our
     key = ("another-framework", ours.resource_id)
     other = scheduler.cluster.agents["S5"]
     other.reservations.add(key, Held(Resources(cpus=1), volume=ours.persistence_id, size=10))
-    scheduler.handle(events.UninstallRequested("asked for"))
-    scheduler.run(60)
+    uninstall(scheduler)
     assert list(held(scheduler)) == [key]
 
 
@@ -401,8 +372,7 @@ def test_a_job_that_is_done_keeps_its_volumes_and_gives_back_what_others_can_use
 def test_an_uninstall_after_the_end_destroys_the_volumes():
     scheduler = a_gang()
     finished(scheduler)
-    scheduler.handle(events.UninstallRequested("asked for"))
-    scheduler.run(30)
+    uninstall(scheduler, 30)
     assert held(scheduler) == {}
     assert scheduler.cluster.torn_down
     assert scheduler.store == {}
@@ -410,8 +380,7 @@ def test_an_uninstall_after_the_end_destroys_the_volumes():
 
 def test_an_uninstall_gives_everything_back_before_the_framework_is_removed():
     scheduler = a_gang()
-    scheduler.handle(events.UninstallRequested("asked for"))
-    scheduler.run(30)
+    uninstall(scheduler, 30)
     order = [
         type(a) for d in scheduler.decisions for a in d.actions if isinstance(a, Release | Teardown)
     ]
@@ -424,67 +393,56 @@ def test_an_uninstall_gives_up_the_volumes_of_a_dead_agent_and_lists_them():
     scheduler = a_gang(uninstall_give_up_seconds=120.0)
     hostname = scheduler.state.tasks["worker-1"].hostname
     lose_agent_of(scheduler, "worker-1")
-    scheduler.handle(events.UninstallRequested("asked for"))
-    scheduler.run(100)
+    uninstall(scheduler, 100)
     assert not scheduler.cluster.torn_down
     scheduler.run(60)
     assert f"the volume of worker-1 on {hostname}" in scheduler.state.uninstall.given_up
     assert scheduler.cluster.torn_down
 
 
-def test_a_scheduler_that_crashes_during_an_uninstall_still_gives_everything_back():
-    scheduler = a_gang()
-    scheduler.handle(events.UninstallRequested("asked for"))
-    scheduler.run(1)
-    scheduler.restart()
-    scheduler.run(60)
-    assert held(scheduler) == {}
-    assert scheduler.cluster.torn_down
+def instead_of_the_first_release(scheduler, happen):
+    """Let something else happen when a volume is to be given back; return what was not done."""
+    perform, undone = scheduler.cluster.perform, []
+
+    def instead(action):
+        if isinstance(action, Release) and not undone:
+            undone.append(action)
+            happen(action)
+        elif scheduler.cluster.connected:
+            perform(action)
+
+    scheduler.cluster.perform = instead
+    return undone
 
 
 def test_a_call_that_was_to_give_a_volume_back_and_failed_is_repeated():
     scheduler = a_gang()
     given_up = reservation(scheduler, "worker-1")
-    scheduler.handle(events.UninstallRequested("asked for"))
-    waiting = []
-    perform = scheduler.cluster.perform
 
-    def failing(action):
-        if isinstance(action, Release) and not waiting:
-            waiting.append(action)
-            scheduler.cluster.outbox.append(
-                events.CallFailed(
-                    "ACCEPT", "no route", False, action.offer_ids, (), action.resource_ids
-                )
-            )
-            for offer_id in action.offer_ids:
-                scheduler.cluster.offers.pop(offer_id)
-        else:
-            perform(action)
+    def fail_the_call(action):
+        offers, resources = action.offer_ids, action.resource_ids
+        failed = events.CallFailed("ACCEPT", "no route", False, offers, (), resources)
+        scheduler.cluster.outbox.append(failed)
+        for offer_id in offers:
+            scheduler.cluster.offers.pop(offer_id)
 
-    scheduler.cluster.perform = failing
-    scheduler.run(60)
-    assert waiting
+    undone = instead_of_the_first_release(scheduler, fail_the_call)
+    uninstall(scheduler)
+    assert undone
     assert held(scheduler) == {}
     assert given_up.resource_id not in scheduler.state.reservations
 
 
 def test_what_a_master_lost_before_it_died_is_given_back_under_the_next_one():
     scheduler = a_gang()
-    perform, lost = scheduler.cluster.perform, []
 
-    def dying(action):
-        if isinstance(action, Release) and not lost:
-            lost.append(action)
-            scheduler.cluster.disconnect()
-            scheduler.cluster.outbox.append(events.Disconnected("the master is gone"))
-        elif scheduler.cluster.connected:
-            perform(action)
+    def die(action):
+        scheduler.cluster.disconnect()
+        scheduler.cluster.outbox.append(events.Disconnected("the master is gone"))
 
-    scheduler.cluster.perform = dying
-    scheduler.handle(events.UninstallRequested("asked for"))
-    scheduler.run(20)
-    assert lost
+    undone = instead_of_the_first_release(scheduler, die)
+    uninstall(scheduler, 20)
+    assert undone
     assert not scheduler.cluster.torn_down
     scheduler.cluster.subscribe()
     scheduler.run(30)
@@ -494,23 +452,16 @@ def test_what_a_master_lost_before_it_died_is_given_back_under_the_next_one():
 
 def test_a_crash_before_a_volume_is_given_back_does_not_leave_it_on_an_agent_that_is_away():
     scheduler = a_gang()
-    perform, lost = scheduler.cluster.perform, []
-
-    def crashing(action):
-        if isinstance(action, Release) and not lost:
-            lost.append(action)
-            scheduler.cluster.lose(action.agent_id, frozen=True)
-        else:
-            perform(action)
-
-    scheduler.cluster.perform = crashing
-    scheduler.handle(events.UninstallRequested("asked for"))
-    while not lost:
+    undone = instead_of_the_first_release(
+        scheduler, lambda action: scheduler.cluster.lose(action.agent_id, frozen=True)
+    )
+    uninstall(scheduler, 0)
+    while not undone:
         scheduler.run(1)
     scheduler.restart()
     scheduler.run(60)
     assert not scheduler.cluster.torn_down
-    scheduler.cluster.bring_back(lost[0].agent_id)
+    scheduler.cluster.bring_back(undone[0].agent_id)
     scheduler.run(30)
     assert held(scheduler) == {}
     assert scheduler.cluster.torn_down
@@ -529,8 +480,7 @@ def test_an_operator_can_leave_a_dead_agents_volume_behind():
     scheduler = a_gang()
     found = reservation(scheduler, "worker-1")
     lose_agent_of(scheduler, "worker-1")
-    scheduler.handle(events.UninstallRequested("asked for"))
-    scheduler.run(30)
+    uninstall(scheduler, 30)
     scheduler.handle(
         events.PlanCommand(
             "deploy",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.recovery import causes
 from simulated_scheduler import (
-    Scheduler,
+    begun,
     fail,
     lose_agent_of,
     recover,
@@ -48,25 +47,6 @@ def test_a_container_that_died_comes_back_at_its_old_address(strategy, name):
     recover(scheduler, 10)
     assert scheduler.state.job.phase is JobPhase.RUNNING
     assert scheduler.state.epoch == before
-
-
-@pytest.mark.parametrize(
-    ("strategy", "name", "others"),
-    [
-        (PSS, "worker-1", ""),
-        (PSS, "ps-0", "chief-0"),
-        (PSS, "chief-0", ""),
-        (SESSIONS, "worker-1", ""),
-        (SESSIONS, "ps-0", ""),
-        (MWMS, "worker-1", "chief-0 worker-0"),
-    ],
-)
-def test_only_what_lost_its_container_goes_through_offers(strategy, name, others):
-    scheduler = a_gang(strategy)
-    before = task_ids(scheduler)
-    fail(scheduler, name, KILLED)
-    recover(scheduler, 10)
-    assert again(scheduler, before) == ({name}, set(others.split()))
 
 
 @pytest.mark.parametrize(
@@ -131,18 +111,6 @@ def test_the_old_attempt_is_killed_when_its_agent_is_back():
     scheduler.run(5)
     assert not scheduler.cluster.tasks[old].alive
     assert scheduler.cluster.double_starts == []
-
-
-def test_the_old_attempt_is_killed_by_a_scheduler_that_was_restarted_meanwhile():
-    scheduler = a_gang(PSS)
-    old = scheduler.state.tasks["worker-1"].task_id
-    agent = lose_agent_of(scheduler, "worker-1")
-    recover(scheduler, 20)
-    scheduler.restart()
-    scheduler.run(2)
-    scheduler.cluster.bring_back(agent)
-    scheduler.run(20)
-    assert not scheduler.cluster.tasks[old].alive
 
 
 def test_an_agent_that_is_back_before_replace_after_seconds_costs_nothing():
@@ -219,25 +187,9 @@ def test_a_new_container_that_dies_before_it_is_ready_is_placed_again():
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
-def test_a_task_that_was_replaced_by_hand_while_unreachable_is_killed_when_it_comes_back():
-    scheduler = a_gang(PSS, agents=5)
-    old = scheduler.state.tasks["worker-1"].task_id
-    agent = lose_agent_of(scheduler, "worker-1")
-    scheduler.handle(events.PodCommand(events.PodVerb.REPLACE, ("worker-1",)))
-    scheduler.run(5)
-    scheduler.cluster.bring_back(agent)
-    recover(scheduler, 20)
-    assert not scheduler.cluster.tasks[old].alive
-    assert scheduler.cluster.double_starts == []
-    recover(scheduler, 60)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-
-
 def test_no_member_of_a_gang_starts_while_another_cannot_be_reached_and_may_return():
     spec = training(MWMS, ps=0, replace_after_seconds=60.0)
-    scheduler = Scheduler(spec, room_for_one_each(3))
-    scheduler.cluster.subscribe()
-    scheduler.run(3)
+    scheduler = begun(spec, room_for_one_each(3), seconds=3)
     agent = lose_agent_of(scheduler, "worker-1")
     scheduler.cluster.run_everything()
     scheduler.run(10)

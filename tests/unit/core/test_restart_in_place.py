@@ -106,22 +106,14 @@ def test_a_failure_of_somebody_else_during_a_back_off_joins_the_restart():
     assert scheduler.state.job.phase is JobPhase.RUNNING
 
 
-def test_a_parameter_server_near_its_memory_limit_restarts_with_the_chief():
+@pytest.mark.parametrize(("used", "who"), [(0.75, "chief-0"), (0.85, "chief-0 ps-0 ps-1")])
+def test_parameter_servers_restart_with_the_chief_if_one_is_near_its_memory_limit(used, who):
     scheduler = a_gang(PSS)
-    scheduler.cluster.runner("ps-1").memory_bytes = int(0.85 * 1024 * 2**20)
+    scheduler.cluster.runner("ps-1").memory_bytes = int(used * 1024 * 2**20)
     scheduler.run(1)
     fail_process(scheduler, "chief-0", "interrupted", 137)
     scheduler.run(5)
-    assert restarted(scheduler) == {"chief-0", "ps-0", "ps-1"}
-
-
-def test_parameter_servers_with_memory_to_spare_are_left_alone():
-    scheduler = a_gang(PSS)
-    scheduler.cluster.runner("ps-1").memory_bytes = int(0.75 * 1024 * 2**20)
-    scheduler.run(1)
-    fail_process(scheduler, "chief-0", "interrupted", 137)
-    scheduler.run(5)
-    assert restarted(scheduler) == {"chief-0"}
+    assert restarted(scheduler) == set(who.split())
 
 
 def test_with_strategy_auto_what_a_runner_recognised_decides():

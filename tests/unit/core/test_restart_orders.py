@@ -12,7 +12,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import GangSpec, RetrySpec, Strategy
 from dcos_tensorflow.core.recovery.causes import START_TIMED_OUT
 from simulated_scheduler import (
-    Scheduler,
+    begun,
     fail_process,
     lose_agent_of,
     recover,
@@ -44,14 +44,6 @@ def test_nobody_starts_before_everybody_has_stopped():
     assert not any(t.runner.state == "running" for t in scheduler.cluster.tasks.values())
     scheduler.run(5)
     assert set(starts(scheduler).values()) == {2}
-
-
-def test_everybody_is_told_to_start_in_one_commit():
-    scheduler = a_gang()
-    fail_process(scheduler, "worker-1", "interrupted", 137)
-    scheduler.run(5)
-    began = [r.ordered_at for r in scheduler.state.tasks.values()]
-    assert len(set(began)) == 1
 
 
 def test_processes_whose_sessions_are_broken_anyway_get_a_short_grace():
@@ -110,9 +102,7 @@ def test_with_parameter_servers_nobody_is_asked_to_agree():
 
 
 def test_a_multi_worker_gang_is_launched_held_and_started_at_one_moment():
-    scheduler = Scheduler(training(MWMS, ps=0), room_for_one_each(8))
-    scheduler.cluster.subscribe()
-    scheduler.run(3)
+    scheduler = begun(training(MWMS, ps=0), room_for_one_each(8), seconds=3)
     assert scheduler.state.job.phase is JobPhase.STAGING
     assert {t.runner.state for t in scheduler.cluster.tasks.values()} == {"held"}
     scheduler.cluster.run_everything()
@@ -121,9 +111,7 @@ def test_a_multi_worker_gang_is_launched_held_and_started_at_one_moment():
 
 
 def test_a_gang_with_parameter_servers_needs_no_scheduler_to_start():
-    scheduler = Scheduler(training(PSS), room_for_one_each(8))
-    scheduler.cluster.subscribe()
-    scheduler.run(3)
+    scheduler = begun(training(PSS), room_for_one_each(8), seconds=3)
     assert {t.runner.state for t in scheduler.cluster.tasks.values()} == {"running"}
 
 

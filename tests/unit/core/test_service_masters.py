@@ -5,15 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.actions import (
-    Accept,
-    Revive,
-    Suppress,
-)
+from dcos_tensorflow.core.model.actions import Revive, Suppress
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import (
-    RetrySpec,
-)
+from dcos_tensorflow.core.model.spec import RetrySpec
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.plan import deploy_plan
 from simulated_mesos import Cluster
@@ -69,24 +63,6 @@ def test_a_removed_framework_whose_job_is_done_stays_removed():
     decision = scheduler.handle(events.FrameworkRefused("Framework has been removed"))
     assert decision.actions == ()
     assert decision.state.framework_id == ""
-
-
-def test_nothing_is_placed_before_the_master_has_answered_about_attempts_that_were_given_up():
-    scheduler = started()
-    cluster = scheduler.cluster
-    agent = cluster.agents[scheduler.state.tasks["worker-1"].agent_id]
-    agent.reachable = False
-    for task_id in cluster.alive():
-        scheduler.handle(events.TaskUpdate(task_id, TaskState.UNREACHABLE, agent.agent_id))
-    scheduler.handle(events.Registered("framework-1", "m"))
-    cluster.outbox.clear()
-    cluster.now += 4
-    scheduler.handle(events.Tick())
-    other = Cluster(agents=3)
-    other.make_offers()
-    offers = [o for o in other.outbox[0].offers if o.agent_id != agent.agent_id]
-    decision = scheduler.handle(events.OffersReceived(tuple(offers)))
-    assert not any(isinstance(a, Accept) for a in decision.actions)
 
 
 def test_a_refused_framework_ends_the_scheduler_and_leaves_the_tasks_alone():

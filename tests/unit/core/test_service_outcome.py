@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.spec import (
-    OutcomePolicy,
-)
+from dcos_tensorflow.core.model.spec import OutcomePolicy
 from dcos_tensorflow.core.model.task import TaskState
 from simulated_mesos import Cluster
-from simulated_scheduler import Scheduler, fail, small_job, started
+from simulated_scheduler import begun, fail, small_job, started
 
 
 def test_when_the_decider_finishes_the_job_has_succeeded_and_everything_is_given_back():
@@ -75,16 +73,6 @@ def test_a_decider_that_finished_while_the_gang_was_being_stopped_has_decided():
     assert len(cluster.launch_history) == 3
 
 
-def test_a_finished_job_is_never_run_again_by_a_restarted_scheduler():
-    scheduler = started()
-    cluster = scheduler.cluster
-    cluster.report(cluster.id_of("worker-0"), TaskState.FINISHED)
-    scheduler.run(60)
-    scheduler.restart()
-    scheduler.run(60)
-    assert len(cluster.launch_history) == 3
-
-
 def test_a_stop_ends_every_task_and_the_verdict_is_stopped():
     scheduler = started()
     scheduler.handle(events.StopRequested("asked for by a person"))
@@ -94,9 +82,7 @@ def test_a_stop_ends_every_task_and_the_verdict_is_stopped():
 
 
 def test_a_stop_while_the_gang_waits_for_offers_ends_at_once():
-    scheduler = Scheduler(small_job(), Cluster(agents=0))
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
+    scheduler = begun(small_job(), Cluster(agents=0))
     scheduler.handle(events.StopRequested("asked for by a person"))
     scheduler.run(2)
     assert scheduler.state.job.phase is JobPhase.DONE

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.actions import (
-    Accept,
-    Acknowledge,
-    Kill,
-    Reconcile,
-)
+from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Kill, Reconcile
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.task import TaskState
 from simulated_mesos import Cluster
-from simulated_scheduler import Scheduler, recover, small_job, started
+from simulated_scheduler import begun, recover, small_job, started
 
 
 def test_an_update_without_uuid_is_never_acknowledged():
@@ -68,9 +63,7 @@ def test_an_unanswered_reconciliation_is_asked_again_later():
 
 
 def test_an_accept_that_surely_failed_launches_the_gang_again():
-    scheduler = Scheduler(small_job(), Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
+    scheduler = begun(small_job(), Cluster())
     ids = tuple(r.task_id for r in scheduler.state.live_tasks)
     scheduler.cluster.tasks.clear()
     scheduler.handle(events.CallFailed("ACCEPT", "offer is gone", False, (), ids))
@@ -80,9 +73,7 @@ def test_an_accept_that_surely_failed_launches_the_gang_again():
 
 
 def test_an_accept_without_an_answer_is_asked_about_and_never_repeated():
-    scheduler = Scheduler(small_job(), Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
+    scheduler = begun(small_job(), Cluster())
     ids = tuple(r.task_id for r in scheduler.state.live_tasks)
     scheduler.handle(events.CallFailed("ACCEPT", "timed out", True, (), ids))
     scheduler.run(5)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.actions import Kill
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
@@ -85,16 +84,6 @@ def test_an_evaluator_on_a_lost_machine_is_placed_on_another():
     recover(scheduler, 30)
     after = task_ids(scheduler)
     assert {n for n in after if after[n] != before[n]} == {"evaluator-0"}
-
-
-def test_an_evaluator_that_comes_back_after_it_was_replaced_is_killed():
-    scheduler = a_job(room_for_one_each(8))
-    old = task_ids(scheduler)["evaluator-0"]
-    agent = lose_agent_of(scheduler, "evaluator-0")
-    recover(scheduler, 30)
-    scheduler.cluster.bring_back(agent)
-    scheduler.run(20)
-    assert not scheduler.cluster.tasks[old].alive
 
 
 def test_no_evaluator_starts_beside_an_old_one_whose_agent_is_back_only_to_be_taken_down():
@@ -217,19 +206,3 @@ def test_an_evaluator_has_a_limit_of_its_own():
     fail_process(scheduler, "evaluator-0")
     scheduler.run(10)
     assert scheduler.state.tasks["evaluator-0"].terminal
-
-
-def test_no_evaluator_starts_beside_an_old_attempt_that_is_back(monkeypatch):
-    scheduler = a_job(room_for_one_each(8))
-    agent = lose_agent_of(scheduler, "evaluator-0")
-    recover(scheduler, 30)
-    cluster = scheduler.cluster
-    perform = cluster.perform
-    lost = lambda action: None if isinstance(action, Kill) else perform(action)  # noqa: E731
-    monkeypatch.setattr(cluster, "perform", lost)
-    cluster.bring_back(agent)
-    scheduler.drain()
-    newest = task_ids(scheduler)["evaluator-0"]
-    cluster.report(newest, TaskState.FAILED, "Command exited with status 1")
-    scheduler.run(30)
-    assert task_ids(scheduler)["evaluator-0"] == newest

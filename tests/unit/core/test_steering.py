@@ -18,7 +18,7 @@ from dcos_tensorflow.core.plans.plan import plans
 from sample_states import a_role, with_job
 from simulated_mesos import Cluster
 from simulated_scheduler import (
-    Scheduler,
+    begun,
     fail,
     fail_process,
     lose_agent_of,
@@ -35,7 +35,7 @@ PAUSE = events.PlanVerb.PAUSE
 
 
 def a_gang(strategy=PSS, agents=8, **changes):
-    ps = 0 if strategy is MWMS else 2
+    ps = 0 if strategy in (MWMS, Strategy.INDEPENDENT) else 2
     return started(training(strategy, ps=ps, **changes), room_for_one_each(agents))
 
 
@@ -176,9 +176,7 @@ def test_a_finished_job_takes_no_other_options():
 
 
 def test_options_that_fit_at_last_are_looked_at_with_all_offers():
-    scheduler = Scheduler(training(PSS), Cluster(1))
-    scheduler.cluster.subscribe()
-    scheduler.run(30)
+    scheduler = begun(training(PSS), Cluster(1), seconds=30)
     assert scheduler.state.tasks == {}
     change(scheduler, TaskRole.WORKER, count=1)
     scheduler.run(10)
@@ -220,16 +218,6 @@ def test_who_leaves_is_ended_only_when_the_cluster_is_without_it():
     assert scheduler.cluster.tasks[leaving].alive
     settle(scheduler)
     assert not scheduler.cluster.tasks[leaving].alive
-
-
-def test_who_leaves_has_ended_before_those_start_that_must_know():
-    scheduler = a_gang(MWMS)
-    scheduler.cluster.kill_seconds = 8.0
-    leaving = scheduler.cluster.tasks[task_ids(scheduler)["worker-1"]]
-    change(scheduler, count=1)
-    while starts(scheduler)["chief-0"] == 1:
-        scheduler.run(1)
-    assert not leaving.alive
 
 
 def test_who_was_to_leave_and_is_wanted_again_starts_with_the_others():
@@ -340,12 +328,13 @@ def steps(scheduler):
 
 
 def test_while_new_members_wait_for_room_the_update_is_not_complete():
-    scheduler = a_gang(agents=4)
+    scheduler = a_gang(agents=5)
+    assert plan(scheduler).status is Status.COMPLETE
     change(scheduler, count=3)
     settle(scheduler)
     assert steps(scheduler)["worker-2"] is Status.PENDING
     assert plan(scheduler).status is Status.IN_PROGRESS
-    scheduler.cluster.agents.update(room_for_one_each(6).agents)
+    scheduler.cluster.agents.update(room_for_one_each(7).agents)
     settle(scheduler)
     assert plan(scheduler).status is Status.COMPLETE
 
@@ -410,6 +399,19 @@ def test_a_refused_update_is_nothing_to_pause():
     assert ruling.answer is Answer.ALREADY
 
 
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_when_members_have_left_why_counts_who_is_there(strategy):
+    scheduler = a_gang(strategy)
+    before = len(scheduler.state.epoch.addresses)
+    assert f"all {before} tasks" in scheduler.state.job.why
+    change(scheduler, count=1)
+    settle(scheduler)
+    assert f"all {before - 1} tasks" in scheduler.state.job.why
+    scheduler.restart()
+    scheduler.run(20)
+    assert f"all {before - 1} tasks" in scheduler.state.job.why
+
+
 # Single tasks.
 
 
@@ -452,17 +454,6 @@ def test_a_pause_survives_a_restart_of_the_scheduler():
     scheduler.restart()
     scheduler.run(20)
     assert scheduler.cluster.runner("worker-1").state == "held"
-
-
-def test_a_failure_elsewhere_does_not_start_a_paused_task():
-    scheduler = a_gang()
-    pod(scheduler, events.PodVerb.PAUSE, "worker-1")
-    scheduler.run(10)
-    fail_process(scheduler, "ps-0", "interrupted", 137)
-    scheduler.run(10)
-    assert scheduler.state.job.phase is JobPhase.RUNNING
-    assert scheduler.cluster.runner("worker-1").state == "held"
-    assert starts(scheduler)["worker-1"] == 1
 
 
 def test_pod_restart_starts_the_process_again_in_its_container():

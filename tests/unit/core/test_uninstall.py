@@ -7,11 +7,12 @@ import pytest
 from dcos_tensorflow.core.kept.restore import restore
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import EraseState, Teardown
-from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.spec import Strategy
 from simulated_scheduler import (
     Crash,
     Scheduler,
+    begun,
     lose_agent_of,
     room_for_one_each,
     started,
@@ -50,9 +51,7 @@ def test_everything_happens_once():
 
 
 def test_an_uninstall_while_nothing_is_placed_ends_at_once():
-    scheduler = Scheduler(training(Strategy.PARAMETER_SERVER), room_for_one_each(1))
-    scheduler.cluster.subscribe()
-    scheduler.run(5)
+    scheduler = begun(training(Strategy.PARAMETER_SERVER), room_for_one_each(1), seconds=5)
     scheduler.handle(ASKED)
     scheduler.run(2)
     assert scheduler.cluster.torn_down
@@ -102,15 +101,6 @@ def test_a_job_that_has_succeeded_keeps_its_verdict():
     scheduler.run(5)
     assert scheduler.state.job.verdict.outcome is Outcome.SUCCEEDED
     assert scheduler.cluster.torn_down
-
-
-def test_without_an_uninstall_nothing_is_ever_torn_down():
-    scheduler = a_gang()
-    scheduler.handle(events.StopRequested("enough"))
-    scheduler.run(60)
-    assert scheduler.state.job.phase is JobPhase.DONE
-    assert not scheduler.cluster.torn_down
-    assert scheduler.store != {}
 
 
 class CrashingOnce(Scheduler):

@@ -72,6 +72,10 @@ class TestOutdated:
 
 
 class TestDue:
+    def test_all_at_once(self) -> None:
+        state = a_service("worker-0", "worker-1", update_strategy=UpdateStrategy.PARALLEL)
+        assert update_order.due(state.view()) == ("worker-0", "worker-1")
+
     @pytest.mark.parametrize("phase", [JobPhase.STOPPING, JobPhase.PLACING, JobPhase.STARTING])
     def test_one_after_the_other_waits_until_the_one_before_runs(self, phase: JobPhase) -> None:
         state = a_service("worker-1", update_strategy=UpdateStrategy.SERIAL)

@@ -22,7 +22,7 @@ from dcos_tensorflow.core.model.spec import (
 from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.plans.plan import plans
 from simulated_mesos import Cluster
-from simulated_scheduler import Scheduler, fail, recover, small_job, started, with_evaluator
+from simulated_scheduler import Scheduler, begun, fail, recover, small_job, started, with_evaluator
 
 OVERLAY = VirtualNetwork("dcos", {"team": "vision"})
 
@@ -33,10 +33,7 @@ def on_overlay(**changes: object) -> ServiceSpec:
 
 def launched(spec: ServiceSpec) -> Scheduler:
     """Return a scheduler whose tasks are launched and have not been heard of."""
-    scheduler = Scheduler(spec, Cluster())
-    scheduler.cluster.subscribe()
-    scheduler.run(2)
-    return scheduler
+    return begun(spec, Cluster())
 
 
 def test_no_port_of_an_agent_is_taken():

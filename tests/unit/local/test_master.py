@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.master.desk import Desk, MasterAddress
 from dcos_tensorflow.local.master.master import Master
@@ -105,21 +107,12 @@ class Play:
         self.call("DECLINE", **body)
 
 
-def test_filter_lasts_its_seconds() -> None:
+@pytest.mark.parametrize(("given", "lasts"), [(10, 10), (None, 5)])
+def test_filter_lasts_its_seconds_and_without_any_five(given: float | None, lasts: float) -> None:
     play = Play()
     (offer,) = play.take_offers()
-    play.decline(offer, 10)
-    play.wait(9.5)
-    assert play.take_offers() == []
-    play.wait(2)
-    assert len(play.take_offers()) == 1
-
-
-def test_filter_without_seconds_lasts_five() -> None:
-    play = Play()
-    (offer,) = play.take_offers()
-    play.decline(offer, None)
-    play.wait(4.5)
+    play.decline(offer, given)
+    play.wait(lasts - 0.5)
     assert play.take_offers() == []
     play.wait(2)
     assert len(play.take_offers()) == 1

@@ -74,8 +74,11 @@ def test_the_message_begins_with_cosmos_words() -> None:
     assert error_of({"service": 1}).message.startswith("Options JSON failed validation")
 
 
-def test_no_message_holds_a_per_cent_sign() -> None:
-    assert "%" not in error_of({"service": {"share": "7%"}}).message
+def test_a_per_cent_sign_is_one_in_what_each_client_prints() -> None:
+    error = error_of({"service": {"share": "7%"}})
+    assert "7%" in error.body()["message"]
+    # This one gives the message to Go's Errorf.
+    assert "7%%" in error.body("dcos-client-go(0.0.1)")["message"]
 
 
 def test_a_missing_option_is_named() -> None:

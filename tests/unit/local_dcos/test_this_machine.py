@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.local.dcos.app_definition import app_of, normalised
-from dcos_tensorflow.local.dcos.this_machine import variables
+from dcos_tensorflow.local.dcos.this_machine import Keys, variables
 
+KEYS = Keys("tf", Path("/state/credential.json"), Path("/state/api-token.json"))
 PYTHONS = {"": "/any/python", "2.15.1": "/old/python"}
 
 
@@ -17,13 +18,21 @@ def told(secrets: Mapping[str, object] | None = None, **env: object) -> dict[str
     given = {"id": "tf", "cmd": "x", "env": env, "secrets": secrets or {}}
     app = app_of(normalised(given))
     state, secrets = Path("/state/tf"), Path("/state/secrets")
-    return variables(app, "127.0.0.1:5050", state, PYTHONS, secrets, own_python="/own/python")
+    own = "/own/python"
+    return variables(app, "127.0.0.1:5050", state, PYTHONS, secrets, own_python=own, keys=KEYS)
 
 
 def test_the_master_and_the_state_are_those_of_this_machine() -> None:
     found = told(DCOS_TENSORFLOW_MASTER="zk://master.mesos:2181/mesos")
     assert found["DCOS_TENSORFLOW_MASTER"] == "127.0.0.1:5050"
     assert found["DCOS_TENSORFLOW_STATE"] == "sqlite:////state/tf/state.db"
+
+
+def test_what_lets_a_service_in_is_in_files_for_mesos_shows_environments() -> None:
+    found = told()
+    assert found["DCOS_TENSORFLOW_PRINCIPAL"] == "tf"
+    assert found["DCOS_TENSORFLOW_SECRET_FILE"] == "/state/credential.json"
+    assert found["DCOS_TENSORFLOW_API_TOKEN_FILE"] == "/state/api-token.json"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+
 import pytest
 
 from dcos_tensorflow.local.dcos import media_types, mesos_protobuf
@@ -11,7 +14,7 @@ from dcos_tensorflow.local.dcos.http_calls import Call
 
 
 def call(path: str = "/metadata", **headers: str) -> Call:
-    return Call("GET", path, path, headers, b"")
+    return Call("GET", path, path, headers, b"", user=os.getuid())
 
 
 def test_the_type_of_a_protobuf_call_is_its_first_field() -> None:
@@ -51,6 +54,19 @@ def test_the_media_type_of_another_request_is_refused() -> None:
 @pytest.mark.parametrize("given", ["", "token=", "token=anything"])
 def test_without_a_login_every_authorization_is_ignored(given: str) -> None:
     assert Guard(None).refuse(call(authorization=given)) is None
+
+
+@pytest.mark.parametrize("user", [os.getuid() + 1, None])
+def test_without_a_login_another_user_of_the_machine_gets_nothing(user: int | None) -> None:
+    refused = Guard(None).refuse(replace(call("/v2/apps"), user=user))
+    assert refused is not None
+    assert refused.status == 403
+    assert b"--dcos-login" in refused.body  # type: ignore[operator]
+
+
+def test_who_has_logged_in_may_be_another_user() -> None:
+    guard = Guard(Login("admin", "secret"), token="T")
+    assert guard.refuse(replace(call(authorization="token=T"), user=None)) is None
 
 
 def test_with_a_login_the_token_is_asked_for() -> None:

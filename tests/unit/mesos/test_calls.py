@@ -8,10 +8,9 @@ from dcos_tensorflow.mesos.calls import CallError, CallUnanswered
 
 
 @pytest.fixture
-def driver(master, stage, eventually):
+def driver(master, stage):
     """A subscribed driver."""
-    made = stage.hardened(master.address, timeout=20.0)
-    eventually(lambda: made.sched.of("registered"))
+    made = stage.registered(master.address, timeout=20.0)
     return made
 
 

@@ -30,9 +30,8 @@ def test_1_an_exception_in_a_callback_kills_no_task(master, stage, eventually):
 
 
 @pytest.mark.parametrize("ending", ["stop", "abort"])
-def test_2_and_3_stop_and_abort_kill_no_task(ending, master, stage, eventually):
-    driver = stage.hardened(master.address, failover=True)
-    eventually(lambda: driver.sched.of("registered"))
+def test_2_and_3_stop_and_abort_kill_no_task(ending, master, stage):
+    driver = stage.registered(master.address, failover=True)
     getattr(driver, ending)()
     driver.join()
     assert not master.calls("TEARDOWN")
@@ -62,9 +61,8 @@ def test_5_a_failure_event_without_status_kills_no_task(master, stage, eventuall
     assert driver.sched.of("executorLost") == [({"value": "e"}, {"value": "a"}, None)]
 
 
-def test_only_an_explicit_teardown_tears_down(master, stage, eventually):
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
+def test_only_an_explicit_teardown_tears_down(master, stage):
+    driver = stage.registered(master.address)
     driver.teardown()
     driver.join()
     assert len(master.calls("TEARDOWN")) == 1

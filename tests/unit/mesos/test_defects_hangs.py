@@ -22,8 +22,7 @@ def test_6_the_time_out_of_a_call_is_what_was_given(stage):
 
 def test_7_an_unanswered_call_does_not_block_stop(master, stage, eventually):
     master.on_call = lambda exchange: exchange.hold()
-    driver = stage.hardened(master.address, timeout=60.0)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(master.address, timeout=60.0)
     stage.apart(driver.killTask, {"value": "t"})
     eventually(lambda: master.calls("KILL"))
     stopping = stage.apart(driver.stop)
@@ -31,10 +30,9 @@ def test_7_an_unanswered_call_does_not_block_stop(master, stage, eventually):
     assert not stopping.is_alive()
 
 
-def test_8_a_silent_version_endpoint_does_not_block_the_start(master, stage, eventually):
+def test_8_a_silent_version_endpoint_does_not_block_the_start(master, stage):
     master.on_version = lambda exchange: exchange.hold()
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
+    stage.registered(master.address)
     assert not master.requests_of("/version")
 
 
@@ -44,8 +42,7 @@ def test_9_missing_heartbeats_are_noticed(master, stage, eventually):
         exchange.hold()
 
     master.on_subscribe = silent
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(master.address)
     eventually(lambda: len(master.subscribes) > 1)
     eventually(lambda: driver.sched.of("disconnected"))
 
@@ -57,9 +54,8 @@ def test_10_an_unanswered_subscribe_is_tried_again(master, stage, eventually):
     eventually(lambda: len(master.subscribes) > 1)
 
 
-def test_10_a_master_that_answers_no_syn_is_passed_over(black_hole, master, stage, eventually):
-    driver = stage.hardened(f"{black_hole},{master.address}", timeout=0.3)
-    eventually(lambda: driver.sched.of("registered"))
+def test_10_a_master_that_answers_no_syn_is_passed_over(black_hole, master, stage):
+    driver = stage.registered(f"{black_hole},{master.address}", timeout=0.3)
     assert driver.master == master.address
 
 
@@ -69,8 +65,7 @@ def test_10_a_master_that_answers_no_syn_is_passed_over(black_hole, master, stag
     ids=["record without a length", "corrupt chunk size", "record that is no JSON"],
 )
 def test_11_after_garbage_the_driver_subscribes_again(garbage, *, master, stage, eventually):
-    driver = stage.hardened(master.address, failover=True)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(master.address, failover=True)
     master.streams[-1].raw(garbage)
     eventually(lambda: len(driver.sched.of("reregistered")) == 1)
 

@@ -16,11 +16,6 @@ OFFER = {"type": "OFFERS", "offers": {"offers": [{"id": {"value": "o"}}]}}
 UPDATE = {"type": "UPDATE", "update": {"status": {"task_id": {"value": "t"}}}}
 
 
-def registered(driver, eventually):
-    eventually(lambda: driver.sched.of("registered"))
-    return driver
-
-
 def test_27_the_reason_of_a_refusal_is_told(master, stage, eventually):
     def refuse(exchange):
         exchange.raw(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 12\r\n\r\n")
@@ -36,7 +31,7 @@ def test_27_the_reason_of_a_refusal_is_told(master, stage, eventually):
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])
-def test_27_a_passing_server_error_passes(status, master, stage, eventually):
+def test_27_a_passing_server_error_passes(status, master, stage):
     def recovering(exchange):
         if len(master.subscribes) == 1:
             exchange.respond(status)
@@ -44,8 +39,7 @@ def test_27_a_passing_server_error_passes(status, master, stage, eventually):
             master.healthy(exchange)
 
     master.on_subscribe = recovering
-    driver = stage.hardened(master.address)
-    registered(driver, eventually)
+    stage.registered(master.address)
 
 
 def test_28_calls_succeed_on_connections_that_the_peer_closed(master, stage, eventually):
@@ -54,7 +48,7 @@ def test_28_calls_succeed_on_connections_that_the_peer_closed(master, stage, eve
         exchange.close()
 
     master.on_call = answer_and_close
-    driver = registered(stage.hardened(master.address), eventually)
+    driver = stage.registered(master.address)
     for count in range(1, 5):
         driver.acceptOffers([{"value": "o"}], [{"type": "LAUNCH"}])
         eventually(lambda wanted=count: len(master.calls("ACCEPT")) == wanted)
@@ -66,7 +60,7 @@ def test_29_a_redirected_call_moves_the_driver_to_the_new_leader(masters, stage,
     old.on_call = lambda exchange: exchange.respond(
         307, Location=f"//{new.address}/master/api/v1/scheduler"
     )
-    driver = registered(stage.hardened(old.address), eventually)
+    driver = stage.registered(old.address)
     with pytest.raises(NotLeading):
         driver.reviveOffers()
     eventually(lambda: driver.sched.of("reregistered"))
@@ -97,17 +91,17 @@ def many_open_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_31_more_than_1024_open_files_do_no_harm(many_open_files, master, stage, eventually):
-    driver = stage.hardened(master.address)
-    registered(driver, eventually).reviveOffers()
+def test_31_more_than_1024_open_files_do_no_harm(many_open_files, master, stage):
+    driver = stage.registered(master.address)
+    driver.reviveOffers()
     driver.reviveOffers()
     assert len(master.calls("REVIVE")) == 2
 
 
-def test_32_a_master_may_have_an_ipv6_address(master, stage, eventually):
+def test_32_a_master_may_have_an_ipv6_address(master, stage):
     address = f"[::ffff:127.0.0.1]:{master.port}"
-    driver = stage.hardened(address)
-    registered(driver, eventually).reviveOffers()
+    driver = stage.registered(address)
+    driver.reviveOffers()
     assert driver.master == address
 
 
@@ -118,7 +112,7 @@ def test_32_a_secret_may_go_beyond_ascii(master, stage, eventually):
     assert sent == "Basic dGY6Z2Vow7xpbQ=="
 
 
-def test_33_a_stream_needs_no_chunks(master, stage, eventually):
+def test_33_a_stream_needs_no_chunks(master, stage):
     def unchunked(exchange):
         exchange.raw(b"HTTP/1.0 200 OK\r\nMesos-Stream-Id: s\r\n\r\n")
         exchange.chunk = exchange.raw
@@ -126,8 +120,8 @@ def test_33_a_stream_needs_no_chunks(master, stage, eventually):
         exchange.hold()
 
     master.on_subscribe = unchunked
-    driver = stage.hardened(master.address)
-    registered(driver, eventually).reviveOffers()
+    driver = stage.registered(master.address)
+    driver.reviveOffers()
 
 
 def test_34_the_driver_is_connected_when_it_is_subscribed_and_not_before(master, stage, eventually):
@@ -178,9 +172,9 @@ def test_35_offers_of_an_ended_subscription_are_not_handed_out(master, stage, ev
     eventually(lambda: driver.sched.of("resourceOffers"))
 
 
-def test_a_refused_call_tells_status_and_text(master, stage, eventually):
+def test_a_refused_call_tells_status_and_text(master, stage):
     master.on_call = lambda exchange: exchange.respond(400, b"Framework cannot be found")
-    driver = registered(stage.hardened(master.address), eventually)
+    driver = stage.registered(master.address)
     with pytest.raises(CallRefused, match="HTTP 400: Framework cannot be found") as caught:
         driver.reviveOffers()
     assert not caught.value.ambiguous

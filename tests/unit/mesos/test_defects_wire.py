@@ -9,11 +9,6 @@ import json
 import pytest
 
 
-def registered(driver, eventually):
-    eventually(lambda: driver.sched.of("registered"))
-    return driver
-
-
 @pytest.mark.parametrize("version", ["1.11.1-rc1", "1.12.0-dev"])
 def test_20_a_version_may_have_a_suffix(version, master, stage, eventually):
     master.on_version = lambda e: e.respond(200, json.dumps({"version": version}).encode())
@@ -23,8 +18,7 @@ def test_20_a_version_may_have_a_suffix(version, master, stage, eventually):
         exchange.hold()
 
     master.on_subscribe = subscribe
-    driver = stage.hardened(master.address)
-    registered(driver, eventually)
+    driver = stage.registered(master.address)
     master.event({"type": "OFFERS", "offers": {"offers": [{"id": {"value": "o"}}]}})
     eventually(lambda: driver.sched.of("resourceOffers"))
     assert driver.version == version
@@ -32,10 +26,8 @@ def test_20_a_version_may_have_a_suffix(version, master, stage, eventually):
 
 def test_21_credentials_do_not_leak_to_another_master(masters, stage, eventually):
     trusted, stranger = masters(), masters()
-    ours = stage.hardened(trusted.address, principal="us", secret="hidden")
-    theirs = stage.hardened(stranger.address)
-    registered(ours, eventually).reviveOffers()
-    registered(theirs, eventually).reviveOffers()
+    stage.registered(trusted.address, principal="us", secret="hidden").reviveOffers()
+    stage.registered(stranger.address).reviveOffers()
     eventually(lambda: stranger.calls("REVIVE"))
     assert trusted.requests_of("REVIVE")[0].headers["authorization"].startswith("Basic ")
     leaked = "authorization" in stranger.requests_of("REVIVE")[0].headers
@@ -43,7 +35,7 @@ def test_21_credentials_do_not_leak_to_another_master(masters, stage, eventually
 
 
 def test_26_a_new_subscription_keeps_suppressed_roles(master, stage, eventually):
-    driver = registered(stage.hardened(master.address), eventually)
+    driver = stage.registered(master.address)
     driver.suppressOffers(["tensorflow"])
     eventually(lambda: master.calls("SUPPRESS"))
     master.streams[-1].close()
@@ -53,7 +45,7 @@ def test_26_a_new_subscription_keeps_suppressed_roles(master, stage, eventually)
 
 
 def test_a_revived_role_is_not_suppressed_any_more(master, stage, eventually):
-    driver = registered(stage.hardened(master.address), eventually)
+    driver = stage.registered(master.address)
     driver.suppressOffers()
     assert driver.suppressed_roles == {"tensorflow"}
     driver.reviveOffers(["tensorflow"])
@@ -71,7 +63,7 @@ def test_19_and_25_the_framework_is_sent_verbatim_and_the_callers_dict_stays_as_
         "anything": {"else": [1]},
     }
     given = json.loads(json.dumps(framework))
-    driver = registered(stage.hardened(master.address, framework=framework), eventually)
+    driver = stage.registered(master.address, framework=framework)
     assert master.subscribes[0]["subscribe"]["framework_info"] == given
     assert framework == given
     master.streams[-1].close()
@@ -81,8 +73,8 @@ def test_19_and_25_the_framework_is_sent_verbatim_and_the_callers_dict_stays_as_
     assert again["framework_id"] == {"value": driver.framework_id}
 
 
-def test_only_calls_carry_the_stream_id(master, stage, eventually):
-    driver = registered(stage.hardened(master.address), eventually)
+def test_only_calls_carry_the_stream_id(master, stage):
+    driver = stage.registered(master.address)
     driver.reviveOffers()
     assert "mesos-stream-id" not in master.requests_of("SUBSCRIBE")[0].headers
     assert master.requests_of("REVIVE")[0].headers["mesos-stream-id"] == driver.stream_id

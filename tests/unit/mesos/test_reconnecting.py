@@ -10,20 +10,18 @@ UPDATE = {
 }
 
 
-def test_the_next_master_of_a_list_is_tried_when_one_fails(masters, stage, eventually):
+def test_the_next_master_of_a_list_is_tried_when_one_fails(masters, stage):
     broken, healthy = masters(), masters()
     broken.on_subscribe = lambda exchange: exchange.respond(503)
-    driver = stage.hardened(f"{broken.address},{healthy.address}")
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(f"{broken.address},{healthy.address}")
     assert driver.master == healthy.address
 
 
-def test_a_redirect_as_mesos_sends_it_is_followed_at_once(masters, stage, eventually):
+def test_a_redirect_as_mesos_sends_it_is_followed_at_once(masters, stage):
     follower, leader = masters(), masters()
     location = f"//{leader.address}/master/api/v1/scheduler"
     follower.on_subscribe = lambda exchange: exchange.respond(307, Location=location)
-    driver = stage.hardened(follower.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(follower.address)
     assert driver.master == leader.address
     assert leader.requests_of("SUBSCRIBE")[0].path == "/api/v1/scheduler"
 
@@ -35,8 +33,7 @@ def test_when_the_leader_is_gone_the_configured_master_is_asked_again(masters, s
         if len(follower.subscribes) > 1
         else exchange.respond(307, Location=f"//{leader.address}/")
     )
-    driver = stage.hardened(follower.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(follower.address)
     leader.close()
     eventually(lambda: driver.sched.of("reregistered"))
     assert driver.master == follower.address
@@ -44,8 +41,7 @@ def test_when_the_leader_is_gone_the_configured_master_is_asked_again(masters, s
 
 def test_a_changed_master_is_subscribed_to_at_once(masters, stage, eventually):
     first, second = masters(), masters()
-    driver = stage.hardened(first.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(first.address)
     driver.change_master(second.address)
     eventually(lambda: driver.sched.of("reregistered"))
     assert driver.master_address == Address("127.0.0.1", second.port)
@@ -53,8 +49,7 @@ def test_a_changed_master_is_subscribed_to_at_once(masters, stage, eventually):
 
 
 def test_without_a_master_the_driver_waits_for_one(master, stage, stays, eventually):
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(master.address)
     driver.change_master(None)
     eventually(lambda: driver.sched.of("disconnected"))
     assert stays(lambda: len(master.subscribes) == 1, 0.3)
@@ -63,8 +58,7 @@ def test_without_a_master_the_driver_waits_for_one(master, stage, stays, eventua
 
 
 def test_unknown_and_malformed_events_are_passed_over(master, stage, eventually):
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(master.address)
     for event in ({"type": "NEWS", "news": {}}, {"type": "UPDATE"}, {}, {"type": "OFFERS"}):
         master.event(event)
     master.event(UPDATE)
@@ -73,8 +67,7 @@ def test_unknown_and_malformed_events_are_passed_over(master, stage, eventually)
 
 
 def test_registered_is_called_once_and_reregistered_after_it(master, stage, eventually):
-    driver = stage.hardened(master.address)
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(master.address)
     master.streams[-1].close()
     eventually(lambda: driver.sched.of("reregistered"))
     assert len(driver.sched.of("registered")) == 1
@@ -97,7 +90,7 @@ def test_stop_does_not_wait_for_a_master_that_answers_no_syn(black_hole, stage, 
     assert not driver._subscriber.thread.is_alive()
 
 
-def test_stop_does_not_wait_for_a_tls_handshake(stage, eventually):
+def test_stop_does_not_wait_for_a_tls_handshake(stage):
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
         driver = stage.hardened(f"https://127.0.0.1:{port}", timeout=60.0)
@@ -119,8 +112,7 @@ def test_stop_interrupts_a_subscription_that_is_waited_for(master, stage, eventu
 
 
 def test_a_framework_that_changes_subscribes_anew_at_once_under_its_id(master, stage, eventually):
-    driver = stage.hardened(master.address, framework={"name": "t", "capabilities": []})
-    eventually(lambda: driver.sched.of("registered"))
+    driver = stage.registered(master.address, framework={"name": "t", "capabilities": []})
     changed = {"name": "t", "capabilities": [{"type": "GPU_RESOURCES"}]}
     driver.change_framework(changed)
     eventually(lambda: driver.sched.of("reregistered"))

@@ -110,6 +110,7 @@ def test_a_stream_that_breaks_anywhere_gives_what_was_complete(sent, end, segmen
         (b"99999999999999\n", "where a record's length belongs"),
         (b"2000000000\n{}", "a record of 2000000000 bytes"),
         (b"3\n{]}", "no JSON"),
+        (b"100000\n" + b"[" * 100_000, "nested too deeply"),
         (b"2\n[]", "no JSON object"),
         (b"9\n{}", "middle of a record"),
     ],

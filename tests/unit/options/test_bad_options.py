@@ -389,7 +389,10 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         "gpu_worker.count 0)",
     ),
     "docker gives no GPUs": (
-        {"service": {"containerizer": "docker"}, "gpu_worker": {"count": 1}},
+        {
+            "service": {"containerizer": "docker", "gpu_tf_image": "tf:gpu"},
+            "gpu_worker": {"count": 1},
+        },
         "service.containerizer: the docker containerizer gives no GPUs, and gpu_worker.gpus is 1 "
         '(given: "docker"; allowed: mesos)',
     ),
@@ -423,7 +426,11 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "Docker's engine knows no secrets": (
         {
-            "service": {"containerizer": "docker", "use_gcs_key_secret": True},
+            "service": {
+                "containerizer": "docker",
+                "tf_image": "tf:1",
+                "use_gcs_key_secret": True,
+            },
             "worker": {"secrets": [{"source": "a", "env": "A"}]},
         },
         "service.containerizer: the docker containerizer knows no secrets, and there are some in "

@@ -205,7 +205,7 @@ def test_secrets_of_tasks_without_an_image_do_not_mind_the_docker_containerizer(
 
 def test_a_limit_that_docker_does_not_know_is_refused_with_it(problems: Problems) -> None:
     options = {
-        "service": {"containerizer": "docker"},
+        "service": {"containerizer": "docker", "tf_image": "tf:1"},
         "worker": {"rlimits": [{"name": "RLIMIT_NOFILE"}, {"name": "RLIMIT_AS"}]},
     }
     assert problems(options) == [

@@ -38,12 +38,6 @@ def test_defaults_are_shown() -> None:
     assert shown["gang"]["hold_seconds"] == 10.0
 
 
-def test_what_was_given_keeps_its_value() -> None:
-    shown = effective(load(RICH))
-    assert shown["service"]["name"] == "team/mnist"
-    assert shown["gpu_worker"]["port"] == 5000
-
-
 def test_variables_that_are_named_like_secrets_are_hidden() -> None:
     options = load({"service": {"job_name": "train", "env": {"API_TOKEN": "hush", "A": "b"}}})
     assert effective(options)["service"]["env"] == {"API_TOKEN": HIDDEN, "A": "b"}

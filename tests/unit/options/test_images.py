@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.options import OptionsError, load, service_spec
-from dcos_tensorflow.options.images import TensorFlowImages, with_images
+from dcos_tensorflow.options import OptionsError, load, notes, service_spec
+from dcos_tensorflow.options.images import PUBLISHED, TensorFlowImages, with_images
 
 TABLE = {
-    "": TensorFlowImages("mirror/published", "mirror/published-gpu"),
     "2.15.1": TensorFlowImages("mirror/tf:2.15.1", "mirror/tf:2.15.1-gpu"),
 }
 
@@ -21,8 +20,9 @@ def images(table: dict[str, TensorFlowImages], **service: Any) -> dict[str, str]
     return {r.role: r.container.image if r.container else "" for r in spec.roles}
 
 
-def test_without_a_version_the_published_images_stay() -> None:
-    assert images({})["worker"] == "mesosphere/dcos-tensorflow:0.0.3-1.5.0"
+@pytest.mark.parametrize("table", [{}, TABLE])
+def test_without_a_version_or_an_image_there_is_none(table: dict[str, TensorFlowImages]) -> None:
+    assert set(images(table).values()) == {""}
 
 
 def test_a_version_chooses_the_official_images_where_no_package_brings_others() -> None:
@@ -38,17 +38,32 @@ def test_a_version_chooses_the_images_of_the_package() -> None:
     assert (found["ps"], found["gpu-worker"]) == ("mirror/tf:2.15.1", "mirror/tf:2.15.1-gpu")
 
 
-def test_the_published_images_come_from_the_package_too() -> None:
-    assert images(TABLE)["gpu-worker"] == "mirror/published-gpu"
-
-
 def test_an_image_of_ones_own_wins_over_the_version() -> None:
     found = images(TABLE, tensorflow_version="2.15.1", tf_image="my/own:1")
     assert (found["worker"], found["gpu-worker"]) == ("my/own:1", "mirror/tf:2.15.1-gpu")
 
 
-def test_empty_text_for_an_image_is_no_image_whatever_the_version() -> None:
-    assert images(TABLE, tensorflow_version="2.15.1", tf_image="")["worker"] == ""
+def test_the_published_packages_image_of_tensorflow_1_says_nothing_beside_a_version() -> None:
+    published = {"tf_image": PUBLISHED.cpu, "gpu_tf_image": PUBLISHED.gpu}
+    assert images(TABLE, **published)["worker"] == PUBLISHED.cpu
+    found = images(TABLE, tensorflow_version="2.15.1", **published)
+    assert (found["worker"], found["gpu-worker"]) == ("mirror/tf:2.15.1", "mirror/tf:2.15.1-gpu")
+
+
+@pytest.mark.parametrize(
+    ("service", "told"),
+    [
+        ({"tf_image": PUBLISHED.cpu}, True),
+        ({"tensorflow_version": "1.15.5"}, True),
+        ({"tensorflow_version": "2.15.1"}, False),
+        ({"tf_image": "my/tensorflow:1.15.5"}, False),
+    ],
+)
+def test_an_image_whose_python_cannot_run_a_task_is_told_of(
+    service: dict[str, str], told: bool
+) -> None:
+    found = notes(load({"service": {"job_name": "train", **service}}))
+    assert any("Python before 3.8" in note for note in found) == told
 
 
 def test_a_version_without_images_in_the_package_is_refused_by_name() -> None:

@@ -103,6 +103,10 @@ STYLES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }
 
 
+#: TensorFlow 1.5 in an image whose Python runs no task.
+OTHER_DEFAULTS = {(f"service.{name}", "default") for name in ("tf_image", "gpu_tf_image")}
+
+
 def leaves(
     schema: dict[str, Any], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -151,7 +155,7 @@ def test_every_published_option_keeps_its_name_type_and_default(
     ours = dict(leaves(universe_config()))
     for path, theirs in leaves(published):
         for key in ("type", "default", "enum", "title", "media"):
-            if key in theirs:
+            if key in theirs and (path, key) not in OTHER_DEFAULTS:
                 assert ours[path].get(key) == theirs[key], f"{path}: {key}"
         assert ("default" in ours[path]) == ("default" in theirs), path
 
@@ -161,4 +165,5 @@ def test_the_published_defaults_written_out_are_accepted(published: dict[str, An
     options["service"]["job_name"] = "default"
     spec = service_spec(load(options))
     assert spec.role(TaskRole.PS) is not None
-    assert spec == service_spec(load({"service": {"job_name": "default"}}))
+    images = {name: options["service"][name] for name in ("tf_image", "gpu_tf_image")}
+    assert spec == service_spec(load({"service": {"job_name": "default", **images}}))

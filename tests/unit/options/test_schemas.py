@@ -7,13 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dcos_tensorflow.core.model.spec import (
-    Addressing,
-    Containerizer,
-    OutcomePolicy,
-    Strategy,
-)
-from dcos_tensorflow.options import effective, json_schema, load
+from dcos_tensorflow.core.model.spec import Addressing, Containerizer, OutcomePolicy, Strategy
+from dcos_tensorflow.options import json_schema
 from dcos_tensorflow.options.catalogue import options
 from dcos_tensorflow.options.schema import main
 from dcos_tensorflow.options.schema_documents import universe_config
@@ -51,10 +46,6 @@ def test_the_package_schema_offers_every_option_that_a_template_can_pass() -> No
 
 def test_every_option_says_what_it_means() -> None:
     assert [option.name for option in options().values() if not option.schema["description"]] == []
-
-
-def test_defaults_fit_the_schema() -> None:
-    jsonschema.validate(effective(load({"service": {"job_name": "train"}})), json_schema())
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,9 @@ from dcos_tensorflow.core.model.spec import (
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.options import OptionsError, effective, load, notes, service_spec
 
-IMAGE = "mesosphere/dcos-tensorflow:0.0.3-1.5.0"
+VERSION = "2.15.1"
+IMAGE = f"tensorflow/tensorflow:{VERSION}"
+IN_IMAGES = {"service": {"tensorflow_version": VERSION}}
 EVERY_ROLE = {
     "service": {"use_tensorboard": True},
     "chief": {"count": 1},
@@ -80,6 +82,7 @@ def test_roles_without_tasks_are_left_out(build: Build) -> None:
 def test_a_role_has_what_its_options_say(build: Build) -> None:
     spec = build(
         {
+            **IN_IMAGES,
             "worker": {
                 "count": 2,
                 "cpus": 0.5,
@@ -89,7 +92,7 @@ def test_a_role_has_what_its_options_say(build: Build) -> None:
                 "port": 3000,
                 "placement_constraint": "hostname:max_per:2",
                 "env": {"A": "b"},
-            }
+            },
         }
     )
     assert role_of(spec, TaskRole.WORKER) == RoleSpec(
@@ -141,14 +144,15 @@ def test_a_whole_number_may_be_written_with_a_point(build: Build) -> None:
 
 
 def test_gpu_workers_have_whole_gpus_and_their_own_image(build: Build) -> None:
-    role = role_of(build({"gpu_worker": {"count": 1, "gpus": 4}}), TaskRole.GPU_WORKER)
+    options = {**IN_IMAGES, "gpu_worker": {"count": 1, "gpus": 4}}
+    role = role_of(build(options), TaskRole.GPU_WORKER)
     assert role.resources.gpus == 4
     assert role.container == Container(IMAGE + "-gpu")
 
 
 @pytest.mark.parametrize(("gpus", "image"), [(0, IMAGE), (1, IMAGE + "-gpu")])
 def test_a_chief_takes_the_gpu_image_when_it_has_gpus(gpus: int, image: str, build: Build) -> None:
-    spec = build({"chief": {"count": 1, "gpus": gpus}})
+    spec = build({**IN_IMAGES, "chief": {"count": 1, "gpus": gpus}})
     assert role_of(spec, TaskRole.CHIEF).container == Container(image)
 
 
@@ -175,19 +179,18 @@ def test_a_python_of_the_service_means_no_container(build: Build) -> None:
 
 
 def test_a_python_of_a_role_wins_and_means_no_container_for_it(build: Build) -> None:
-    spec = build({"worker": {"python": "/opt/tf2"}})
+    spec = build({**IN_IMAGES, "worker": {"python": "/opt/tf2"}})
     worker, ps = role_of(spec, TaskRole.WORKER), role_of(spec, TaskRole.PS)
     assert (worker.python, worker.container) == ("/opt/tf2", None)
     assert (ps.python, ps.container) == ("", Container(IMAGE))
 
 
-def test_an_empty_image_means_no_container(build: Build) -> None:
-    spec = build({"service": {"tf_image": ""}})
-    assert role_of(spec, TaskRole.WORKER).container is None
+def test_where_nothing_names_an_image_there_is_no_container(build: Build) -> None:
+    assert {role.container for role in build(EVERY_ROLE).roles} == {None}
 
 
 def test_the_docker_containerizer_can_be_chosen(build: Build) -> None:
-    spec = build({"service": {"containerizer": "docker"}})
+    spec = build({"service": {"containerizer": "docker", "tf_image": IMAGE}})
     assert role_of(spec, TaskRole.PS).container == Container(IMAGE, Containerizer.DOCKER)
 
 
@@ -413,6 +416,10 @@ def test_kerberos_settings_are_in_the_environment_of_every_task(build: Build) ->
         (
             {"service": {"python": "/opt/tf", "tf_image": "me/mine"}},
             "service.tf_image: has no effect: with service.python tasks run without",
+        ),
+        (
+            {"service": {"containerizer": "docker"}},
+            "service.containerizer: has no effect: no task runs in a container image.",
         ),
         (
             {"service": {"security": {"kerberos": {"realm": "LOCAL"}}}},

@@ -117,6 +117,7 @@ def test_another_shared_filesystem_keeps_the_summaries(build: Build) -> None:
 def test_containers_of_tasks_that_read_data_see_the_agents_cache(build: Build) -> None:
     spec = build(
         {
+            "service": {"tf_image": "tf:1"},
             "data": [{"uri": "s3://bucket/a", "path": "a"}],
             "data_cache": {"directory": "/var/cache/data"},
         }
@@ -137,7 +138,7 @@ def test_containers_of_tasks_that_read_data_see_the_agents_cache(build: Build) -
 def test_containers_of_all_tasks_see_the_directory_that_all_machines_share(
     build: Build, options: dict[str, Any]
 ) -> None:
-    service = {"use_tensorboard": True, **options.get("service", {})}
+    service = {"use_tensorboard": True, "tf_image": "tf:1", **options.get("service", {})}
     spec = build({**options, "service": service, "evaluator": {"count": 1}})
     seen = {role.role: role.container.host_directories for role in spec.roles if role.container}
     roles = (TaskRole.PS, TaskRole.WORKER, TaskRole.EVALUATOR, TaskRole.TENSORBOARD)
@@ -148,7 +149,7 @@ def test_containers_of_all_tasks_see_the_directory_that_all_machines_share(
 def test_containers_see_nothing_of_their_machine_for_what_is_reached_over_the_network(
     build: Build, place: str
 ) -> None:
-    spec = build({"service": {"shared_filesystem": place}})
+    spec = build({"service": {"shared_filesystem": place, "tf_image": "tf:1"}})
     assert {role.container.host_directories for role in spec.roles if role.container} == {()}
 
 

@@ -102,7 +102,8 @@ def scheduler(
     def run(*arguments: str, **variables: str) -> tuple[int, str]:
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        command = ["scheduler", "--work-dir", str(tmp_path / "work"), *arguments]
+        work = str(tmp_path / "work")
+        command = ["scheduler", "--work-dir", work, "--master", "127.0.0.1:1", *arguments]
         code = run_command_line(command)
         return code, capsys.readouterr().err
 

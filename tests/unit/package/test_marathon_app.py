@@ -104,16 +104,15 @@ def test_each_option_has_a_variable_of_its_own() -> None:
     assert len(set(variables)) == len(variables)
 
 
-@pytest.mark.parametrize("version", ["2.15.1", "2.21.0", ""])
+@pytest.mark.parametrize("version", ["2.15.1", "2.21.0"])
 def test_a_version_has_its_images_in_the_package(
     render: Render, package: Package, version: str
 ) -> None:
     env = render(tensorflow_version=version)["env"]
     chosen = with_images(load(options_in(env)), images_in(env)).service
     images = package.resource["assets"]["container"]["docker"]
-    key = f"tensorflow-{version.replace('.', '-')}" if version else "tf_image"
-    gpu_key = f"{key}-gpu" if version else "gpu_tf_image"
-    assert (chosen.tf_image, chosen.gpu_tf_image) == (images[key], images[gpu_key])
+    key = f"tensorflow-{version.replace('.', '-')}"
+    assert (chosen.tf_image, chosen.gpu_tf_image) == (images[key], images[f"{key}-gpu"])
 
 
 def test_images_of_a_private_registry_reach_the_scheduler(package: Package) -> None:
@@ -178,3 +177,14 @@ def test_the_local_dcos_renders_the_same_app(package: Package) -> None:
     mine = marathon_app(package, options)
     labels = {name: app["labels"][name] for name in mine["labels"]}
     assert {**app, "labels": labels} == {**mine, "id": f"/{mine['id']}"}
+
+
+def test_the_scheduler_logs_where_the_client_looks_for_a_services_log(render: Render) -> None:
+    # dcos service log shows the stdout of the app's task.
+    assert render()["cmd"].endswith(" 2>&1")
+
+
+def test_after_an_uninstall_no_command_is_named_that_went_with_it(package: Package) -> None:
+    notes = package.description["postUninstallNotes"]
+    brings_back = notes.index("'dcos package install tensorflow --cli'")
+    assert brings_back < notes.index("'dcos tensorflow --name")

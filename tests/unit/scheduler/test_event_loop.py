@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from dcos_tensorflow.api.views import job as job_view
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Kill, Teardown
 from dcos_tensorflow.core.model.job import JobPhase
@@ -16,7 +17,12 @@ from dcos_tensorflow.core.step import step
 from dcos_tensorflow.scheduler import event_loop
 from dcos_tensorflow.scheduler.clock import steady
 from dcos_tensorflow.scheduler.event_loop import EXIT_SOFTWARE, EXIT_STATE, EventLoop
-from dcos_tensorflow.state.errors import FencedOut, StateUnavailable
+from dcos_tensorflow.state.errors import (
+    FencedOut,
+    StateAccessDenied,
+    StateStorageFull,
+    StateUnavailable,
+)
 from simulated_mesos import Cluster
 from simulated_scheduler import small_job
 from waiting import eventually
@@ -114,6 +120,24 @@ def test_an_unavailable_store_delays_everything_and_loses_nothing(loop, recorder
     loop.submit(events.Registered("f", "m"))
     loop.submit(offers())
     recorder.wait_for(Accept)
+    assert loop.exit is None
+
+
+@pytest.mark.parametrize("failure", [StateUnavailable, StateStorageFull, StateAccessDenied])
+def test_a_store_that_takes_nothing_ends_nothing_and_says_what_it_waits_for(
+    loop, recorder, monkeypatch, failure
+):
+    monkeypatch.setattr(event_loop, "_FIRST_RETRY_SECONDS", 0.01)
+    recorder.failures = [failure("the disk is full")] * 1_000_000
+    loop.submit(events.Registered("f", "m"))
+    loop.start()
+    eventually(lambda: "the disk is full" in loop.state.only_gang.why)
+    assert "the disk is full" in job_view.why(loop.state)["why"]
+    assert recorder.calls == []
+    recorder.failures = []
+    loop.submit(offers())
+    recorder.wait_for(Accept)
+    assert "the disk is full" not in loop.state.only_gang.why
     assert loop.exit is None
 
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dcos_tensorflow.mesos.address import Address
-from dcos_tensorflow.mesos.agent_files import (
-    AgentUnreachable,
-    FileNotFound,
-    FilePart,
-    Sandbox,
-)
+from dcos_tensorflow.mesos.agent_files import AgentUnreachable, FileNotFound, FilePart, Sandbox
 from dcos_tensorflow.scheduler.task_files import TaskFiles
 
 

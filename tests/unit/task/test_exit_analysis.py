@@ -103,14 +103,10 @@ def test_a_python_without_tensorboard_is_told_how_to_get_one(line):
     assert "tensorboard.python" in report.hint
 
 
-def test_a_package_with_tensorboard_in_its_name_is_another_one():
-    report = verdict(1, "ModuleNotFoundError: No module named 'tensorboardX'")
-    assert "There is no module tensorboardX" in report.summary
-
-
-def test_a_missing_part_of_tensorflow_is_not_a_missing_tensorflow():
-    report = verdict(1, "ModuleNotFoundError: No module named 'tensorflow_datasets'")
-    assert "There is no module tensorflow_datasets" in report.summary
+@pytest.mark.parametrize("name", ["tensorboardX", "tensorflow_datasets"])
+def test_a_package_with_tensorflow_or_tensorboard_in_its_name_is_another_one(name):
+    report = verdict(1, f"ModuleNotFoundError: No module named '{name}'")
+    assert f"There is no module {name}" in report.summary
 
 
 PERMANENT = [

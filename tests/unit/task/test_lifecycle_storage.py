@@ -7,12 +7,7 @@ import pytest
 from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
 from dcos_tensorflow.task.exit_analysis import analyse, storage_failed
 from dcos_tensorflow.task.exit_class import ExitClass
-from dcos_tensorflow.task.lifecycle import (
-    KEEP_AT_SUCCESS_SECONDS,
-    KEEP_SECONDS,
-    Ending,
-    step,
-)
+from dcos_tensorflow.task.lifecycle import KEEP_AT_SUCCESS_SECONDS, KEEP_SECONDS, Ending, step
 from dcos_tensorflow.task.lifecycle_events import (
     Fetch,
     Fetched,

@@ -37,7 +37,3 @@ def test_without_a_cgroup_the_machine_counts(tmp_path):
 
 def test_where_nobody_counts_there_is_no_count(tmp_path):
     assert kills(*machine(tmp_path, "")) is None
-
-
-def test_this_machine_can_be_asked():
-    assert kills() is None or kills() >= 0

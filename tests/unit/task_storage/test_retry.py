@@ -6,12 +6,7 @@ import time
 
 import pytest
 
-from dcos_tensorflow.task.storage.errors import (
-    Cancelled,
-    ConditionFailed,
-    Problem,
-    StorageError,
-)
+from dcos_tensorflow.task.storage.errors import Cancelled, ConditionFailed, Problem, StorageError
 from dcos_tensorflow.task.storage.retry import Backoff, Gate, Retrier
 
 BUSY = StorageError(Problem("unavailable", True, "busy"))

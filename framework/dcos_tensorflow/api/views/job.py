@@ -120,6 +120,7 @@ def why(state: ServiceState) -> schemas.Why:
                         "why": step.message,
                         "agents_by_reason": dict(counts.get(step.task, {})),
                     }
+    silent = state.told.silent
     rejected = [v for v in reversed(state.desk.log.verdicts) if not v.passed]
     return {
         "phase": str(state.job.phase),
@@ -132,6 +133,10 @@ def why(state: ServiceState) -> schemas.Why:
             name: [{**problem, "why": storage.sentence(problem)} for problem in found]
             for name, found in storage.problems_by_task(state).items()
         },
+        "silent_agents": [
+            {"why": one.why, "hostnames": list(one.hostnames), "count": one.count, "told": str(one)}
+            for one in silent
+        ],
         "offers": {
             "held": [
                 {

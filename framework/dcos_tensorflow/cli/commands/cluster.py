@@ -14,13 +14,13 @@ from dcos_tensorflow.cli.wording import table
 @asks_about()
 def cluster(asked: Asked) -> int:
     """Show the ClusterSpec of a running job."""
-    service, _ = asked.service()
-    found = asked.client().get("/v1/cluster")
+    service = asked.service()
+    found = service.connect().get("/v1/cluster")
     if asked.as_json:
         show_json(found)
     elif not found["epoch"]:
-        say(f"{service} has no ClusterSpec yet: its tasks have no place.")
+        say(f"{service.name} has no ClusterSpec yet: its tasks have no place.")
     else:
-        say(f"{service}: epoch {found['epoch']}, strategy {found['strategy']}")
+        say(f"{service.name}: epoch {found['epoch']}, strategy {found['strategy']}")
         say_lines(table(list(found["addresses"].items())))
     return 0

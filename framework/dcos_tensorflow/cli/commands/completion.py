@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 
 from dcos_tensorflow.cli.command_table import COMPLETION_VARIABLE
 from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.output import say
+from dcos_tensorflow.cli.output import say_formatted
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -22,5 +22,5 @@ def completion(context: click.Context, shell: str) -> int:
     if made is None:
         raise UsageError(f"There is no completion for {shell}.")
     program = root.info_name or "dcos-tensorflow"
-    say(made(root.command, {}, program, COMPLETION_VARIABLE).source())
+    say_formatted(made(root.command, {}, program, COMPLETION_VARIABLE).source())
     return 0

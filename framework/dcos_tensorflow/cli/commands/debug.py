@@ -7,27 +7,27 @@ from urllib.parse import quote
 import click
 
 from dcos_tensorflow.cli.commands.pod import pod
-from dcos_tensorflow.cli.flags import json_flag, name_flag, with_asked, work_dir_flag
+from dcos_tensorflow.cli.flags import NamedGroup, asks, asks_about
 from dcos_tensorflow.cli.output import show_json
 from dcos_tensorflow.cli.services.asked import Asked
 
 
-@click.group()
+@click.group(cls=NamedGroup)
 def debug() -> None:
     """Look inside the scheduler; everything is JSON in any case."""
 
 
-@debug.group()
+@debug.group(cls=NamedGroup)
 def config() -> None:
     """See the configurations that are kept."""
 
 
-@debug.group()
+@debug.group(cls=NamedGroup)
 def state() -> None:
     """See what the scheduler keeps beside them."""
 
 
-@debug.group(name="pod")
+@debug.group(name="pod", cls=NamedGroup)
 def debug_pod() -> None:
     """Pause and resume single tasks, as pod pause and pod resume do."""
 
@@ -48,17 +48,13 @@ def _add(
 ) -> None:
     """Add a command that shows what is at ``path``, or below it the ``item`` that is named."""
 
-    @work_dir_flag
-    @name_flag
-    @json_flag
-    @with_asked
     def show(asked: Asked, **given: str) -> int:
         full = f"/v1/{path}" + (f"/{quote(given['item'], safe='')}" if item else "")
         answer = asked.client().ask(method, full)
         show_json(answer.found(f"{what} {given.get('item', '')}".strip()))
         return 0
 
-    command = click.argument("item", metavar=item)(show) if item else show
+    command = click.argument("item", metavar=item)(asks(show)) if item else asks_about()(show)
     group.command(name=name, help=meaning)(command)
 
 

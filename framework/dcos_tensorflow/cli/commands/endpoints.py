@@ -8,7 +8,7 @@ import click
 
 from dcos_tensorflow.cli.flags import asks
 from dcos_tensorflow.cli.names import endpoint_names
-from dcos_tensorflow.cli.output import say, show_json
+from dcos_tensorflow.cli.output import say_lines, show_json
 from dcos_tensorflow.cli.services.asked import Asked
 
 
@@ -25,5 +25,5 @@ def endpoints(asked: Asked, endpoint: str | None) -> int:
     if asked.as_json:
         show_json(found)
     else:
-        say(answer.text)
+        say_lines(answer.text.splitlines())
     return 0

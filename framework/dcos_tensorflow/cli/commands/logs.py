@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from dcos_tensorflow.cli.errors import EXIT_FAILED, CliError
-from dcos_tensorflow.cli.flags import name_flag, with_asked, work_dir_flag
+from dcos_tensorflow.cli.flags import service_flags, with_asked
 from dcos_tensorflow.cli.following.logs import Follower, Standing
 from dcos_tensorflow.cli.following.task_output import (
     ApiOutput,
@@ -32,11 +32,9 @@ from dcos_tensorflow.cli.following.task_output import (
     refuse_nonsense,
 )
 from dcos_tensorflow.cli.names import task_names
-from dcos_tensorflow.cli.output import complain, say
-from dcos_tensorflow.cli.services import ending
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.services.client import SchedulerAway, connect
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.cli.output import complain, say_formatted
+from dcos_tensorflow.cli.services.asked import Asked, Service
+from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway
 from dcos_tensorflow.plugin.log_lines import LineFormat
 
 _READERS = 8
@@ -70,37 +68,44 @@ class _Wanted:
     metavar="PATH",
     help="stdout, stderr, or another file of the sandbox.",
 )
-@name_flag
-@work_dir_flag
+@service_flags
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON, one object a line.")
 @with_asked
 def logs(asked: Asked, tasks: tuple[str, ...], follow: bool, lines: int, file: str) -> int:
     """Show what tasks print: the named ones, those of a role, or all of them interleaved."""
     refuse_nonsense(file)
     wanted = _Wanted(tasks, file, lines, asked.as_json)
-    service, directory = asked.service()
+    service = asked.service()
     try:
-        job = asked.client().get("/v1/job")
+        job = service.connect().get("/v1/job")
     except SchedulerAway as away:
-        return _from_folder(wanted, directory, away)
+        if follow and not isinstance(away, NoScheduler):
+            return _follow(wanted, service)
+        return _from_folder(wanted, service, away)
     chosen = _chosen(list(job["tasks"]), tasks)
-    sink = _Printer(chosen, asked.as_json)
     if follow:
-        Follower(_FollowedJob(directory, service, tasks), sink, file, lines).run()
-        return 0
+        return _follow(wanted, service, chosen)
+    sink = _Printer(chosen, asked.as_json)
     attempts = _attempts(job, chosen)
     for task in chosen if tasks else ():
         if task not in attempts:
             sink.note(f"{task} has not been launched.")
-    return _print_last(wanted, ApiOutput(directory, service), list(attempts.values()), sink)
+    return _print_last(wanted, ApiOutput(service.connect), list(attempts.values()), sink)
 
 
-def _from_folder(wanted: _Wanted, directory: ServiceDirectory, away: SchedulerAway) -> int:
-    last = ending.last(directory)
-    if last is None:
+def _follow(wanted: _Wanted, service: Service, chosen: Sequence[str] = ()) -> int:
+    """Print all lines until the job is done. ``chosen`` are the tasks, where they are known."""
+    sink = _Printer(chosen, wanted.as_json)
+    Follower(_FollowedJob(service, wanted.tasks), sink, wanted.file, wanted.lines).run()
+    return 0
+
+
+def _from_folder(wanted: _Wanted, service: Service, away: SchedulerAway) -> int:
+    last = service.last_end()
+    if last is None or service.directory is None:
         # What lies in the folder then is the output of the job before.
         raise away
-    output = FolderOutput(directory)
+    output = FolderOutput(service.directory)
     here = output.tasks()
     if not here:
         where = last.get("places", {}).get("task logs", "")
@@ -137,10 +142,9 @@ def _print_last(
 
 
 class _FollowedJob:
-    """A service on this machine (``following.logs.Job``), wherever its scheduler is by now."""
+    """A service's job (``following.logs.Job``), wherever its scheduler is by now."""
 
-    def __init__(self, directory: ServiceDirectory, service: str, tasks: tuple[str, ...]) -> None:
-        self._directory = directory
+    def __init__(self, service: Service, tasks: tuple[str, ...]) -> None:
         self._service = service
         self._tasks = tasks
         self._gone = False
@@ -148,10 +152,9 @@ class _FollowedJob:
     def look(self) -> Standing:
         """Return how things stand. Raises CliError when the scheduler answers what it must not."""
         try:
-            client = connect(self._directory, self._service)
-            answer = client.ask("GET", "/v1/job")
+            answer = self._service.connect().ask("GET", "/v1/job")
         except SchedulerAway as away:
-            self._gone = ending.last(self._directory) is not None
+            self._gone = self._service.last_end() is not None
             if self._gone:
                 return Standing(done=True)
             return Standing(away=f"{away} Waiting for it to come back.")
@@ -164,9 +167,9 @@ class _FollowedJob:
 
     def output(self) -> Output:
         """Return where files can be read now."""
-        if self._gone:
-            return FolderOutput(self._directory)
-        return ApiOutput(self._directory, self._service)
+        if self._gone and self._service.directory is not None:
+            return FolderOutput(self._service.directory)
+        return ApiOutput(self._service.connect)
 
 
 class _Printer:
@@ -180,7 +183,7 @@ class _Printer:
     def line(self, attempt: Attempt, text: str) -> None:
         """Print a line of a task."""
         more = {"task_id": attempt.task_id} if self._as_json else {}
-        say(self._format.line(attempt.task, text, **more))
+        say_formatted(self._format.line(attempt.task, text, **more))
 
     def note(self, text: str) -> None:
         """Tell something that no task has printed."""

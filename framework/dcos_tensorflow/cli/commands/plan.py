@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import click
 
 from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.flags import asks
+from dcos_tensorflow.cli.flags import NamedGroup, asks, asks_about
 from dcos_tensorflow.cli.names import plan_names
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.services.asked import Asked
@@ -40,7 +40,7 @@ _DONE = {
 }
 
 
-class SdkGroup(click.Group):
+class SdkGroup(NamedGroup):
     """A group that knows the SDK's other names of its commands."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -55,7 +55,7 @@ def plan() -> None:
 
 
 @plan.command(name="list")
-@asks
+@asks_about()
 def plan_list(asked: Asked) -> int:
     """Show the names of all plans, as JSON in any case."""
     show_json(asked.client().get("/v1/plans"))
@@ -99,7 +99,8 @@ def add_verbs(
     it does.
     """
     for command, word, parts, meaning in verbs:
-        verb = _verb(word, plan_name)
+        alone = plan_name is not None and not parts
+        verb = (asks_about() if alone else asks)(_verb(word, plan_name))
         for argument in ("step", "phase")[2 - parts :]:
             verb = click.argument(argument, required=command == "force-complete")(verb)
         if plan_name is None:
@@ -108,7 +109,6 @@ def add_verbs(
 
 
 def _verb(word: str, of: str | None) -> Callable[..., int]:
-    @asks
     def verb(
         asked: Asked, plan_name: str = of or "", phase: str | None = None, step: str | None = None
     ) -> int:

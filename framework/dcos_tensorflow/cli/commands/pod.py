@@ -7,19 +7,19 @@ from urllib.parse import quote
 
 import click
 
-from dcos_tensorflow.cli.flags import asks
+from dcos_tensorflow.cli.flags import NamedGroup, asks, asks_about
 from dcos_tensorflow.cli.output import say_lines, show_json
 from dcos_tensorflow.cli.services.asked import Asked
 from dcos_tensorflow.plugin.trees import pod_lines, pods_lines
 
 
-@click.group()
+@click.group(cls=NamedGroup)
 def pod() -> None:
     """See and steer single tasks: a pod instance is a task."""
 
 
 @pod.command(name="list")
-@asks
+@asks_about()
 def pod_list(asked: Asked) -> int:
     """Show the names of all pod instances, as JSON in any case."""
     show_json(asked.client().get("/v1/pod"))

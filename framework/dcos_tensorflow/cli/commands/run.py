@@ -38,6 +38,7 @@ _AGENTS = ("agents", "cpus", "mem", "disk", "gpus", "attributes")
 @agent_flags
 @work_dir_flag
 @click.option("--fresh", is_flag=True, help="Remove the checkpoints of earlier runs first.")
+@click.option("--strict", is_flag=True, help="Refuse a job that is larger than this machine.")
 @click.option("--update", is_flag=True, help="Let a job that has not ended go over to OPTIONS.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: Ctrl-C stops, --fresh removes.")
 @json_flag
@@ -49,6 +50,7 @@ def run(
     overrides: tuple[str, ...],
     work: WorkDirectory,
     fresh: bool,
+    strict: bool,
     update: bool,
     yes: bool,
     as_json: bool,
@@ -81,6 +83,7 @@ def run(
             detach=not follow,
             fresh=fresh,
             update=update,
+            strict=strict,
             yes=yes,
             json=as_json,
         )

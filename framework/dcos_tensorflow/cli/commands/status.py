@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dcos_tensorflow.cli.errors import EXIT_FAILED, CliError
 from dcos_tensorflow.cli.flags import asks_about
-from dcos_tensorflow.cli.output import say, say_lines, show_json
+from dcos_tensorflow.cli.output import complain, say, say_lines, show_json
 from dcos_tensorflow.cli.services import ending
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.services.client import SchedulerAway, SchedulerClient
-from dcos_tensorflow.cli.services.registry import Registration
+from dcos_tensorflow.cli.services.asked import Asked, Service
+from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway, SchedulerClient
 from dcos_tensorflow.cli.wording import numbers, table
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 
@@ -29,57 +28,81 @@ _LOOK_SECONDS = 0.5
 @asks_about()
 def status(asked: Asked, follow: bool) -> int:
     """Show where a job stands, or how it ended."""
-    service, directory = asked.service()
+    service = asked.service()
     try:
-        client = asked.client()
+        client = service.connect()
         snapshot = client.snapshot()
     except SchedulerAway as away:
-        code = _last_end(asked, directory, service, away)
+        if follow and not isinstance(away, NoScheduler):
+            return _follow(asked, service)
+        code = _told(asked, _last_end(service, away))
         return code if follow else 0
     if follow:
-        return _follow(asked, client, directory, service)
+        return _follow(asked, service)
     if asked.as_json:
         show_json(dict(snapshot.job))
     else:
-        say_lines(_lines(snapshot, client.registration))
+        say_lines(_lines(snapshot, client))
     return 0
 
 
-def _follow(
-    asked: Asked, client: SchedulerClient, directory: ServiceDirectory, service: str
-) -> int:
+def _follow(asked: Asked, service: Service) -> int:
+    """Show progress until the job has ended, wherever its scheduler is; return the job's code."""
     from dcos_tensorflow.cli.following.job import caught_signals, view_for
 
     view = view_for(sys.stderr if asked.as_json else sys.stdout)
+    ended: dict[str, Any] | None = None
+    told_away = ""
     with caught_signals() as signals:
         try:
-            while not signals.interrupts and not signals.ending:
-                snapshot = client.snapshot_if_there()
-                if snapshot is None:
-                    break
-                view.show(snapshot, time.time())
-                if snapshot.done and ending.last(directory) is not None:
-                    break
-                time.sleep(_LOOK_SECONDS)
+            while ended is None and not signals.interrupts and not signals.ending:
+                try:
+                    snapshot = service.snapshot()
+                except SchedulerAway as away:
+                    ended = service.last_end()
+                    if ended is None and str(away) != told_away:
+                        told_away = str(away)
+                        view.close()
+                        complain(f"{away} Waiting for it to come back.")
+                else:
+                    told_away = ""
+                    view.show(snapshot, time.time())
+                    ended = _end_in(snapshot, service)
+                if ended is None:
+                    time.sleep(_LOOK_SECONDS)
         finally:
             view.close()
-    if signals.interrupts or signals.ending:
-        say(f"{service} goes on.", sys.stderr)
+    if ended is None:
+        say(f"{service.name} goes on.", sys.stderr)
         return 128 + (signals.ending or 2)
-    away = SchedulerAway(f"The scheduler of {service} has ended.")
-    return _last_end(asked, directory, service, away)
+    return _told(asked, ended)
 
 
-def _last_end(asked: Asked, directory: ServiceDirectory, service: str, away: SchedulerAway) -> int:
-    """Show how the last job ended and return its exit code. Raises CliError."""
-    last = ending.last(directory)
-    if last is None:
-        raise CliError(f"{away} {_stored(directory, service)}")
+def _end_in(snapshot: Snapshot, service: Service) -> dict[str, Any] | None:
+    """Return how the job ended, as whoever served it here tells it, or as the API does."""
+    if not snapshot.done:
+        return None
+    # What is kept here knows places on this machine, too, and is written a moment later.
+    return ending.document(snapshot, {}) if service.directory is None else service.last_end()
+
+
+def _told(asked: Asked, ended: dict[str, Any]) -> int:
+    """Show how a job ended and return its exit code."""
     if asked.as_json:
-        show_json(last)
+        show_json(ended)
     else:
-        say_lines(ending.lines(last))
-    return int(last.get("exit_code", EXIT_FAILED))
+        say_lines(ending.lines(ended))
+    return int(ended.get("exit_code", EXIT_FAILED))
+
+
+def _last_end(service: Service, away: SchedulerAway) -> dict[str, Any]:
+    """Return how the last job ended. Raises CliError."""
+    last = service.last_end()
+    if last is not None:
+        return last
+    if service.directory is None:
+        raise away
+    raise CliError(f"{away} {_stored(service.directory, service.name)}")
 
 
 def _stored(directory: ServiceDirectory, service: str) -> str:
@@ -94,14 +117,16 @@ def _stored(directory: ServiceDirectory, service: str) -> str:
     return f"By its state the job is {state.job.phase}; run takes it up again, and stop ends it."
 
 
-def _lines(snapshot: Snapshot, registration: Registration) -> list[str]:
+def _lines(snapshot: Snapshot, client: SchedulerClient) -> list[str]:
+    phase, why = snapshot.standing(time.time())
     rows = []
     for task in snapshot.tasks:
         parts = [task.doing, task.detail, numbers(task)]
         rows.append((task.name, ", ".join(part for part in parts if part)))
+    here = f"pid {client.registration.pid}, " if client.registration is not None else ""
     return [
-        f"{snapshot.service} is {snapshot.phase}: {snapshot.job['why']}",
+        f"{snapshot.service} is {phase}: {why}",
         *table(rows),
         *table([(problem.task, problem.text) for problem in snapshot.storage_problems]),
-        f"  scheduler pid {registration.pid}, API http://{registration.api}",
+        f"  scheduler {here}API {client.api.url}",
     ]

@@ -18,9 +18,7 @@ def tensorboard(asked: Asked, in_browser: bool) -> int:
     client = asked.client()
     answer = client.ask("GET", "/v1/endpoints/tensorboard")
     if answer.is_missing:
-        raise CliError(
-            f"{client.registration.service} has no TensorBoard: set service.use_tensorboard."
-        )
+        raise CliError(f"{client.service} has no TensorBoard: set service.use_tensorboard.")
     addresses = answer.expected()["address"]
     if not addresses:
         waits = client.get("/v1/why")["tasks"].get("tensorboard-0", {}).get("why", "")

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import sys
 import time
+from typing import Any
 
 import click
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.flags import asks_about, timeout_flags
-from dcos_tensorflow.cli.output import say, show_json
-from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.services.client import SchedulerAway, SchedulerClient
+from dcos_tensorflow.cli.output import complain, say, show_json
+from dcos_tensorflow.cli.services import registry
+from dcos_tensorflow.cli.services.asked import Asked, Service
+from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway, SchedulerClient
 
 _LOOK_SECONDS = 0.5
+#: How long a scheduler that was asked to uninstall has to begin with that.
+_HEARD_SECONDS = 2.0
 
 _UNFINISHED = "What it left is removed by dcos-tensorflow scheduler OPTIONS.json --uninstall."
 
@@ -25,58 +29,80 @@ _UNFINISHED = "What it left is removed by dcos-tensorflow scheduler OPTIONS.json
 @asks_about(required=True)
 def uninstall(asked: Asked, wait: bool, seconds: float, yes: bool) -> int:
     """End a service and leave nothing behind: tasks, framework and state. Cannot be taken back."""
+    service = asked.service()
     try:
-        client = asked.client()
+        client = service.connect()
     except SchedulerAway as away:
         raise CliError(f"{away} {_UNFINISHED}") from away
-    service = client.registration.service
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError(f"Uninstalling {service} cannot be taken back: say --yes.")
+            raise UsageError(f"Uninstalling {service.name} cannot be taken back: say --yes.")
         click.confirm(
-            f"End every task of {service}, and forget it? This cannot be taken back.", abort=True
+            f"End every task of {service.name}, and forget it? This cannot be taken back.",
+            abort=True,
         )
-    answer = client.ask("POST", "/v1/uninstall", json.dumps({"why": "from the command line"}))
-    body = answer.expected()
+    body = _order(client)
     if wait:
-        return _await_the_end(asked, client, service, seconds)
+        return _await_the_end(asked, service, seconds)
     if asked.as_json:
-        show_json({"service": service, "uninstalled": False, **body})
+        show_json({"service": service.name, "uninstalled": False, **body})
     else:
-        say(f"{service} is being uninstalled; see dcos-tensorflow plan status deploy.")
+        say(f"{service.name} is being uninstalled; see dcos-tensorflow plan status deploy.")
     return 0
 
 
-def _await_the_end(asked: Asked, client: SchedulerClient, service: str, seconds: float) -> int:
-    from dcos_tensorflow.cli.services.stored import stored_state
+def _order(client: SchedulerClient) -> dict[str, Any]:
+    order = json.dumps({"why": "from the command line"})
+    body: dict[str, Any] = client.ask("POST", "/v1/uninstall", order).expected()
+    return body
 
+
+def _await_the_end(asked: Asked, service: Service, seconds: float) -> int:
     deadline = time.monotonic() + seconds
+    ordered_at = time.monotonic()
     given_up: list[str] = []
+    told_away = ""
     while time.monotonic() < deadline:
         try:
+            client = service.connect()
             # Until the order is carried out the plan is that of the deployment, complete as it is.
             begun = client.get("/v1/job")["uninstalling"]
             done = begun and client.ask("GET", "/v1/plans/deploy").status == 200
+            if not begun and time.monotonic() - ordered_at > _HEARD_SECONDS:
+                # Another scheduler serves the service by now, and this one never heard of it.
+                _order(client)
+                ordered_at = time.monotonic()
             given_up = list(client.get("/v1/job")["given_up"])
+            told_away = ""
         except SchedulerAway as away:
-            # It goes when its work is done: then nothing is stored any more.
-            if stored_state(client.registration.state, service) is not None:
+            done = _nothing_is_stored(service)
+            if not done and isinstance(away, NoScheduler):
                 raise CliError(f"{away} {_UNFINISHED}") from away
-            return _uninstalled(asked, service, given_up)
+            if not done and str(away) != told_away:
+                told_away = str(away)
+                complain(f"{away} Waiting for it to come back.")
         if done:
             return _uninstalled(asked, service, given_up)
         time.sleep(_LOOK_SECONDS)
     raise CliError(
-        f"{service} was asked to leave and has not within {seconds:g} s; see"
-        f" dcos-tensorflow plan status deploy --name={service} --reasons."
+        f"{service.name} was asked to leave and has not within {seconds:g} s; see"
+        f" dcos-tensorflow plan status deploy --name={service.name} --reasons."
     )
 
 
-def _uninstalled(asked: Asked, service: str, given_up: list[str]) -> int:
+def _nothing_is_stored(service: Service) -> bool:
+    """Say whether a scheduler of this machine has gone because its work is done."""
+    from dcos_tensorflow.cli.services.stored import stored_state
+
+    known = registry.read(service.directory) if service.directory is not None else None
+    return known is not None and stored_state(known.state, service.name) is None
+
+
+def _uninstalled(asked: Asked, service: Service, given_up: list[str]) -> int:
     if asked.as_json:
-        show_json({"service": service, "uninstalled": True, "given_up": given_up})
+        show_json({"service": service.name, "uninstalled": True, "given_up": given_up})
         return 0
-    say(f"{service} is uninstalled.")
+    say(f"{service.name} is uninstalled.")
     for left in given_up:
         say(f"Given up, because nobody answered: {left}")
     return 0

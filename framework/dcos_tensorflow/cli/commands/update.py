@@ -13,11 +13,12 @@ from pathlib import Path
 import click
 
 from dcos_tensorflow.cli.commands.plan import SdkGroup, add_verbs, reasons_flag, show_plan
-from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.flags import asks, overrides_flag
+from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.flags import asks, asks_about, overrides_flag
 from dcos_tensorflow.cli.output import say, show_json
 from dcos_tensorflow.cli.services.asked import Asked
 from dcos_tensorflow.cli.services.client import Answer
+from dcos_tensorflow.cli.wording import sentence
 
 #: The plan that is acted on: it shows the update while there is one, as in the SDK.
 _DEPLOY = "deploy"
@@ -33,21 +34,35 @@ def update() -> None:
     "--options",
     "options_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=True),
-    required=True,
     metavar="FILE",
-    help="The options, all of them; - reads standard input.",
+    help="Options to lay over those in force; - reads standard input.",
 )
 @overrides_flag
-@asks
-def update_start(asked: Asked, options_file: Path, overrides: tuple[str, ...]) -> int:
+@click.option("--replace", is_flag=True, help="Forget the options in force: FILE has all of them.")
+@asks_about()
+def update_start(
+    asked: Asked, options_file: Path | None, overrides: tuple[str, ...], replace: bool
+) -> int:
     """Make other options the target: what differs is restarted."""
-    from dcos_tensorflow.options import load
+    from dcos_tensorflow.options import as_given, given_part, load
 
-    source = sys.stdin.read() if str(options_file) == "-" else options_file
-    options = load(source, overrides=overrides).model_dump(mode="json", exclude_unset=True)
-    answer = asked.client().ask("POST", "/v1/job/update", json.dumps(options))
+    if options_file is None and (replace or not overrides):
+        raise UsageError("What is to change? Give --options, or --set for single options.")
+    source: Path | str = options_file or "{}"
+    if str(options_file) == "-":
+        source = sys.stdin.read()
+    path = "/v1/job/update"
+    if replace:
+        options = as_given(load(source, overrides=overrides))
+    else:
+        # What is right beside those in force the scheduler says.
+        options = given_part(source, overrides)
+        path += "?merge=true"
+    answer = asked.client().ask("POST", path, json.dumps(options))
     if answer.status == 400:
         raise _options_error(answer)
+    if answer.status == 409:
+        raise CliError(f"{sentence(answer.message)[:-1]}, with --replace.")
     return _started(asked, answer)
 
 
@@ -64,7 +79,7 @@ def update_rollback(asked: Asked, configuration: str | None) -> int:
 
 
 @update.command(name="configurations")
-@asks
+@asks_about()
 def update_configurations(asked: Asked) -> int:
     """Show the ids of all configurations, the target's first, as JSON in any case."""
     show_json(asked.client().get("/v1/configurations"))
@@ -73,7 +88,7 @@ def update_configurations(asked: Asked) -> int:
 
 @update.command(name="status")
 @reasons_flag
-@asks
+@asks_about()
 def update_status(asked: Asked, reasons: bool) -> int:
     """Show how far an update is."""
     return show_plan(asked, _DEPLOY, reasons=reasons)

@@ -14,14 +14,14 @@ from dcos_tensorflow.cli.wording import table
 @asks_about()
 def why(asked: Asked) -> int:
     """Say why a job is not further, per task and per offer."""
-    service, _ = asked.service()
-    found = asked.client().get("/v1/why")
+    service = asked.service()
+    found = service.connect().get("/v1/why")
     if asked.as_json:
         show_json(found)
         return 0
     if found["not_updated"]:
-        say(f"{service}: {found['not_updated']}")
-    say(f"{service} is {found['phase']}: {found['why']}")
+        say(f"{service.name}: {found['not_updated']}")
+    say(f"{service.name} is {found['phase']}: {found['why']}")
     if not found["registered"]:
         say("The scheduler is not registered with a Mesos master.")
     say_lines(table([(task, str(each["why"])) for task, each in found["tasks"].items()]))
@@ -34,4 +34,6 @@ def why(asked: Asked) -> int:
         if line not in seen:
             seen.add(line)
             say(f"  {line}")
+    for silent in found["silent_agents"]:
+        say(f"  {silent['told']}")
     return 0

@@ -10,12 +10,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from dcos_tensorflow.cli.embedded.fitting import check_fits
+from dcos_tensorflow.cli.embedded.fitting import check_fits, overcommitted
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents, ports_of
+from dcos_tensorflow.cli.embedded.placing import check_places
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, make_folder
@@ -24,6 +25,8 @@ from dcos_tensorflow.local import daemon
 from dcos_tensorflow.local.background_process import BackgroundProcessError
 from dcos_tensorflow.local.cluster import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus
+from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,22 @@ class Cluster:
     master: str
     directory: Path
     own: bool
+    #: What it asks of whoever calls it.
+    credentials: Credentials
+    #: It was there, with the tasks of a run that was killed.
+    taken_up: bool = False
+    #: What was overcommitted; empty for nothing.
+    note: str = ""
+
+    @classmethod
+    def at(cls, directory: Path, status: ClusterStatus, *, own: bool, note: str = "") -> Cluster:
+        """Return the cluster that runs from a folder."""
+        return cls(status.master, directory, own, status.credentials, note=note)
+
+    def entered_by(self, config: SchedulerConfig) -> SchedulerConfig:
+        """Return the configuration of a scheduler that this cluster lets in."""
+        who = self.credentials
+        return replace(config, master=self.master, principal=who.principal, secret=who.secret)
 
     @property
     def words(self) -> str:
@@ -103,18 +122,20 @@ def cluster_for_run(
     stack: ExitStack,
     *,
     done: bool,
+    strict: bool,
 ) -> Cluster:
     """Return the cluster for a run; one of its own is ended by ``stack``.
 
     First the one that an earlier run of the service left when it was killed, then the one that
     ``local up`` started, then a new one. ``done`` says that no job is to be taken up again: the
-    sandboxes of the last one are set aside, those of the one before are removed. Raises
-    CliError, UsageError when the job cannot fit.
+    sandboxes of the last one are set aside, those of the one before are removed. A new one claims
+    to be as large as the job needs, unless ``strict``. Raises CliError, UsageError when the job
+    cannot fit.
     """
     left = running(directory.cluster)
     if left is not None:
         stack.callback(down, directory.cluster)
-        return Cluster(left.master, directory.cluster, own=True)
+        return replace(Cluster.at(directory.cluster, left, own=True), taken_up=True)
     lasting = running(work.local)
     if lasting is not None:
         if wishes.given:
@@ -123,14 +144,26 @@ def cluster_for_run(
                 " End it with local down, or leave --agents, --cpus, --mem, --disk, --gpus and"
                 " --attributes away."
             )
-        return Cluster(lasting.master, work.local, own=False)
+        return Cluster.at(work.local, lasting, own=False)
     configs = agents(wishes, directory.path, ports_of(spec.name))
-    check_fits(spec, configs)
+    configs, note = _sized(spec, configs, wishes, strict=strict)
     make_folder(directory.cluster)
     if done:
         _set_aside(directory.cluster)
     stack.callback(down, directory.cluster)
-    return Cluster(up(directory.cluster, configs).master, directory.cluster, own=True)
+    return Cluster.at(directory.cluster, up(directory.cluster, configs), own=True, note=note)
+
+
+def _sized(
+    spec: ServiceSpec, configs: tuple[AgentConfig, ...], wishes: AgentWishes, *, strict: bool
+) -> tuple[tuple[AgentConfig, ...], str]:
+    """Return the agents, large enough for the job, and what to say of it. Raises UsageError."""
+    note = ""
+    if not strict:
+        configs, note = overcommitted(spec, configs, wishes.sized)
+    check_fits(spec, configs)
+    check_places(spec, configs)
+    return configs, note
 
 
 def _set_aside(cluster: Path) -> None:
@@ -141,8 +174,15 @@ def _set_aside(cluster: Path) -> None:
         current.rename(previous)
 
 
-def lasting_cluster(work: WorkDirectory, directory: ServiceDirectory, wishes: AgentWishes) -> str:
-    """Return the master of a cluster that lives on, started when there is none. Raises CliError."""
+def lasting_cluster(
+    work: WorkDirectory,
+    directory: ServiceDirectory,
+    spec: ServiceSpec,
+    wishes: AgentWishes,
+    *,
+    strict: bool,
+) -> Cluster:
+    """Return a cluster that lives on, started for the job when there is none. Raises CliError."""
     if running(directory.cluster) is not None:
         raise UsageError(
             "An earlier run of this service was killed, and its job still runs on a cluster of its"
@@ -150,5 +190,6 @@ def lasting_cluster(work: WorkDirectory, directory: ServiceDirectory, wishes: Ag
         )
     found = running(work.local)
     if found is not None:
-        return found.master
-    return up(work.local, agents(wishes, work.local)).master
+        return Cluster.at(work.local, found, own=False)
+    configs, note = _sized(spec, agents(wishes, work.local), wishes, strict=strict)
+    return Cluster.at(work.local, up(work.local, configs), own=False, note=note)

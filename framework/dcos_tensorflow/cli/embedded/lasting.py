@@ -5,7 +5,6 @@ With ``local up --dcos`` a local DC/OS stands in front of it, for the ``dcos`` c
 
 from __future__ import annotations
 
-import json
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,9 +18,10 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.wording import amounts, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.agent.agent_config import APPS_ROLE
 from dcos_tensorflow.local.cluster import AgentConfig
-from dcos_tensorflow.local.daemon import ClusterStatus
+from dcos_tensorflow.local.daemon import ClusterStatus, credential_file
 from dcos_tensorflow.local.dcos import daemon as dcos_daemon
 from dcos_tensorflow.local.dcos.cluster_calls import Login
 from dcos_tensorflow.local.dcos.daemon import DcosStatus
@@ -83,6 +83,7 @@ def _dcos_config(
     return DcosConfig(
         folder=_dcos_folder(work),
         master=status.master,
+        credential=credential_file(work.local) if status.credentials.principal else None,
         port=wishes.port,
         variant=wishes.variant,
         core_cli=wishes.core_cli,
@@ -134,11 +135,13 @@ def down(work: WorkDirectory, *, as_json: bool) -> int:
     return 0
 
 
-def running_services(master: str) -> dict[str, int]:
+def running_services(cluster: ClusterStatus) -> dict[str, int]:
     """Return how many tasks each service has on the cluster; empty when the master is silent."""
     try:
-        with urllib.request.urlopen(f"http://{master}/state", timeout=_TIMEOUT) as answer:
-            frameworks = json.load(answer)["frameworks"]
+        url, header = f"http://{cluster.master}/state", cluster.credentials.header()
+        request = urllib.request.Request(url, headers=header)
+        with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+            frameworks = read_json(answer.read())["frameworks"]
     except (OSError, ValueError, KeyError):
         return {}
     # Marathon is a part of the local DC/OS, and no service.
@@ -154,7 +157,7 @@ def _document(status: ClusterStatus, work: WorkDirectory) -> dict[str, Any]:
         "master": status.master,
         "pid": status.pid,
         "agents": [asdict(agent) for agent in status.agents],
-        "services": running_services(status.master),
+        "services": running_services(status),
         "directory": str(work.local),
     }
 
@@ -168,7 +171,7 @@ def _lines(status: ClusterStatus, work: WorkDirectory) -> list[str]:
             *((f"agent {agent.address}", _agent(agent)) for agent in status.agents),
             *(
                 (f"service {name}", f"{tasks} task{'s' * (tasks != 1)}")
-                for name, tasks in running_services(status.master).items()
+                for name, tasks in running_services(status).items()
             ),
             ("folder", str(work.local)),
         ]

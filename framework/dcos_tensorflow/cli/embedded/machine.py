@@ -45,6 +45,12 @@ class AgentWishes:
         """Say whether any flag was given."""
         return self != AgentWishes()
 
+    @property
+    def sized(self) -> frozenset[str]:
+        """Return the resources whose size was given."""
+        named = {"cpus": self.cpus, "mem": self.mem, "disk": self.disk, "gpus": self.gpus}
+        return frozenset(name for name, size in named.items() if size is not None)
+
 
 def machine(place: Path) -> Resources:
     """Return what this machine has; disk is what is free where ``place`` lies."""

@@ -21,6 +21,7 @@ from rich.console import Console
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.following.live_progress import LiveProgress
 from dcos_tensorflow.cli.following.plain_progress import PlainProgress
+from dcos_tensorflow.cli.output import say
 from dcos_tensorflow.cli.services.snapshot import Snapshot
 
 _LOOK_SECONDS = 0.2
@@ -69,7 +70,7 @@ class PlainView:
     def show(self, snapshot: Snapshot, now: float) -> None:
         """Print what is new."""
         for line in self._progress.lines(snapshot, now):
-            print(line, file=self._stream, flush=True)
+            say(line, self._stream)
 
     def close(self) -> None:
         """There is nothing to give back."""

@@ -5,6 +5,8 @@ Used by ``job`` where standard output is a terminal; ``plain_progress`` elsewher
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -12,6 +14,7 @@ from rich.text import Text
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
 from dcos_tensorflow.cli.wording import duration, short
+from dcos_tensorflow.plugin.plain_text import escaped
 
 _STYLES = {
     "placing": "yellow",
@@ -50,25 +53,26 @@ def render(snapshot: Snapshot, now: float) -> RenderableType:
     """Return the view: a heading, the tasks, the newest failure."""
     parts: list[RenderableType] = [_heading(snapshot, now), _tasks(snapshot.tasks)]
     for problem in snapshot.storage_problems[:_MAX_ROWS]:
-        parts.append(Text(f"{problem.task}: {problem.text}", style="yellow", overflow="fold"))
+        parts.append(_text(f"{problem.task}: {problem.text}", style="yellow", overflow="fold"))
     incidents = snapshot.job.get("incidents") or []
     if incidents:
         last = incidents[-1]["summary"]
-        parts.append(Text(f"last failure: {last}", style="red", overflow="fold"))
+        parts.append(_text(f"last failure: {last}", style="red", overflow="fold"))
     return Group(*parts)
 
 
 def _heading(snapshot: Snapshot, now: float) -> Text:
     heading = Text(overflow="fold")
-    heading.append(snapshot.service, style="bold")
-    heading.append(f"  {snapshot.phase}", style="bold cyan")
+    heading.append(escaped(snapshot.service), style="bold")
+    phase, why = snapshot.standing(now)
+    heading.append(f"  {phase}", style="bold cyan")
     started = snapshot.job.get("started_at")
     if started:
         heading.append(f"  {duration((snapshot.job.get('finished_at') or now) - started)}")
     restarts = snapshot.job.get("restarts", 0)
     if restarts:
         heading.append(f"  {restarts} restart{'s' * (restarts != 1)}", style="yellow")
-    heading.append(f"\n{snapshot.job.get('why', '')}", style="dim")
+    heading.append(f"\n{escaped(why)}", style="dim")
     return heading
 
 
@@ -80,16 +84,20 @@ def _tasks(tasks: tuple[TaskLine, ...]) -> Table:
     table.add_column("", overflow="fold")
     for task in tasks[:_MAX_ROWS]:
         table.add_row(
-            task.name,
-            Text(task.doing, style=_STYLES.get(task.doing, "dim")),
+            _text(task.name),
+            _text(task.doing, style=_STYLES.get(task.doing, "dim")),
             _step(task),
             "" if task.loss is None else short(task.loss),
             "" if task.accuracy is None else short(task.accuracy),
-            Text(task.detail, style="red" if task.failed else "dim"),
+            _text(task.detail, style="red" if task.failed else "dim"),
         )
     if len(tasks) > _MAX_ROWS:
         table.add_row(f"and {len(tasks) - _MAX_ROWS} more", "", "", "", "", "")
     return table
+
+
+def _text(text: str, **how: Any) -> Text:
+    return Text(escaped(text), **how)
 
 
 def _step(task: TaskLine) -> str:

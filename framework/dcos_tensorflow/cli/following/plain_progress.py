@@ -9,11 +9,16 @@ from datetime import datetime
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
 from dcos_tensorflow.cli.wording import numbers
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.task import TERMINAL_STATES
 
 #: Steps and losses of one task are told no more often than this.
 PROGRESS_SECONDS = 5.0
 #: Why something waits may change with each offer; it is told no more often than this.
 WAITING_SECONDS = 5.0
+
+#: What a task does once nothing of it runs.
+_ENDED = frozenset({"ended", *map(str, TERMINAL_STATES)})
 
 
 class PlainProgress:
@@ -28,15 +33,17 @@ class PlainProgress:
 
     def lines(self, snapshot: Snapshot, now: float) -> list[str]:
         """Return what is new since the last call, with the time of day in front."""
-        found = [*self._job(snapshot)]
-        why = str(snapshot.job.get("why", ""))
-        for task in snapshot.tasks:
-            found += self._task(task, why, now)
+        phase, why = snapshot.standing(now)
+        failures, job = self._incidents_in(snapshot), self._phase_line(phase, why)
+        tasks = [line for task in snapshot.tasks for line in self._task(task, why, now)]
+        # A job runs and is done after the last of its tasks; all else they do because it does.
+        last = phase in (JobPhase.RUNNING, JobPhase.DONE)
+        found = [*failures, *tasks, *job] if last else [*failures, *job, *tasks]
         found += self._problems(snapshot)
         stamp = datetime.fromtimestamp(now).strftime("%H:%M:%S")
         return [f"{stamp} {line}" for line in found]
 
-    def _job(self, snapshot: Snapshot) -> list[str]:
+    def _incidents_in(self, snapshot: Snapshot) -> list[str]:
         found = []
         for incident in snapshot.job.get("incidents") or []:
             key, summary = (incident["task_id"], incident["at"]), str(incident["summary"])
@@ -44,11 +51,13 @@ class PlainProgress:
             if self._incidents.get(key) != summary:
                 self._incidents[key] = summary
                 found.append(f"failure: {summary}")
-        phase = (snapshot.phase, str(snapshot.job.get("why", "")))
-        if phase != self._phase:
-            self._phase = phase
-            found.append(f"{phase[0]}: {phase[1]}" if phase[1] else phase[0])
         return found
+
+    def _phase_line(self, phase: str, why: str) -> list[str]:
+        if (phase, why) == self._phase:
+            return []
+        self._phase = (phase, why)
+        return [f"{phase}: {why}" if why else phase]
 
     def _problems(self, snapshot: Snapshot) -> list[str]:
         """Tell what keeps tasks from S3, once, and when that is over."""
@@ -62,7 +71,8 @@ class PlainProgress:
         standing = (task.doing, task.attempt)
         changed = self._standing.get(task.name) != standing
         self._standing[task.name] = standing
-        if changed:
+        ended = task.doing in _ENDED
+        if changed and not ended:
             self._told.pop(task.name, None)
         if task.doing == "not started":
             return []
@@ -70,11 +80,12 @@ class PlainProgress:
             # What holds for the whole job was told with its phase.
             told = why in (task.detail, f"{task.name}: {task.detail}")
             return [] if told else self._waiting(task, now)
-        progress = self._progress(task, now)
+        progress = self._progress(task, now, 0.0 if ended else PROGRESS_SECONDS)
         if not changed:
             return progress
         detail = f" {task.detail}" if task.detail else ""
-        return [f"{task.name} {task.doing}{detail}", *progress]
+        line = f"{task.name} {task.doing}{detail}"
+        return [*progress, line] if ended else [line, *progress]
 
     def _waiting(self, task: TaskLine, now: float) -> list[str]:
         if not task.detail or not self._due(task.name, task.detail, now, WAITING_SECONDS):
@@ -83,9 +94,9 @@ class PlainProgress:
             return [f"{task.name} waits {task.detail}"]
         return [f"{task.name} {task.doing}: {task.detail}"]
 
-    def _progress(self, task: TaskLine, now: float) -> list[str]:
+    def _progress(self, task: TaskLine, now: float, seconds: float) -> list[str]:
         text = numbers(task)
-        if not text or not self._due(task.name, text, now, PROGRESS_SECONDS):
+        if not text or not self._due(task.name, text, now, seconds):
             return []
         return [f"{task.name} {text}"]
 

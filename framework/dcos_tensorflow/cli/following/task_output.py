@@ -6,13 +6,14 @@ on after an interruption, from the other place even, misses nothing and gets not
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urlencode
 
 from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.services.client import SchedulerAway, connect
+from dcos_tensorflow.cli.services.client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 
 _PART_BYTES = 64 * 1024
@@ -69,9 +70,9 @@ class Output(Protocol):
 class ApiOutput:
     """The files as a running scheduler reads them from the agents (``/v1/pod/<task>/files/``)."""
 
-    def __init__(self, directory: ServiceDirectory, service: str) -> None:
-        self._directory = directory
-        self._service = service
+    def __init__(self, connect: Callable[[], SchedulerClient]) -> None:
+        """``connect`` returns whoever serves the service now; it raises SchedulerAway."""
+        self._connect = connect
 
     def read(self, attempt: Attempt, file: str, offset: int, length: int = _PART_BYTES) -> Part:
         """Return what follows ``offset``. Raises NotThere, Unreadable, CliError."""
@@ -80,8 +81,7 @@ class ApiOutput:
         path = f"{path}?{urlencode({**query, 'agent_id': attempt.agent_id})}"
         try:
             # A scheduler that was started again answers elsewhere.
-            client = connect(self._directory, self._service)
-            answer = client.ask("GET", path, seconds=_ANSWER_SECONDS)
+            answer = self._connect().ask("GET", path, seconds=_ANSWER_SECONDS)
         except SchedulerAway as away:
             raise Unreadable(str(away)) from away
         if answer.status == 404:

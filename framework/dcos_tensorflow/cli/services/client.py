@@ -1,6 +1,7 @@
-"""Asking a running scheduler: the HTTP API, found through the registration in the service's folder.
+"""Asking a running scheduler by its HTTP API.
 
-Used by the commands that ask or steer a service.
+A scheduler of this machine is found through the registration in the service's folder; one elsewhere
+is named by its address. Used by the commands that ask or steer a service.
 """
 
 from __future__ import annotations
@@ -11,18 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services import registry
+from dcos_tensorflow.cli.services.api_address import ApiAddress, registered
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.json_text import read_json
 
 if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
     from dcos_tensorflow.cli.services.snapshot import Snapshot
 
 _TIMEOUT_SECONDS = 5.0
 _ELEMENT_NOT_FOUND = "Element not found"
+#: A scheduler that loads its state, or a standby.
+_NOT_NOW = 503
 
 
 class SchedulerAway(CliError):
-    """Nobody answers for the service on this machine."""
+    """Nobody answers for the service now; that may pass."""
+
+
+class NoScheduler(SchedulerAway):
+    """No process of this machine serves the service."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class Answer:
     def document(self) -> Any:
         """Return the body's JSON; None when it is none."""
         try:
-            return json.loads(self.text)
+            return read_json(self.text)
         except ValueError:
             return None
 
@@ -60,18 +71,32 @@ class Answer:
         return self.expected()
 
     def expected(self) -> Any:
-        """Return the body of a success. Raises CliError with what was answered otherwise."""
+        """Return the body of a success. Raises CliError with what was answered otherwise.
+
+        That is SchedulerAway while the scheduler has no state to tell of.
+        """
         if self.status >= 300:
+            kind = SchedulerAway if self.status == _NOT_NOW else CliError
+            raise kind(f"The scheduler of {self.service} answered {self.status}: {self.message}.")
+        if not self.text:
+            return None
+        try:
+            return read_json(self.text)
+        except ValueError as error:
             raise CliError(
-                f"The scheduler of {self.service} answered {self.status}: {self.message}."
-            )
-        return json.loads(self.text) if self.text else None
+                f"What answers for {self.service} is no scheduler of dcos-tensorflow: its answer is"
+                f" no JSON ({self.text[:60]!r})."
+            ) from error
 
 
 class SchedulerClient:
-    """The API of one scheduler."""
+    """The API of one scheduler. ``registration`` is that of one of this machine."""
 
-    def __init__(self, registration: Registration) -> None:
+    def __init__(
+        self, service: str, api: ApiAddress, registration: Registration | None = None
+    ) -> None:
+        self.service = service
+        self.api = api
         self.registration = registration
 
     def get(self, path: str) -> Any:
@@ -79,17 +104,10 @@ class SchedulerClient:
         return self.ask("GET", path).expected()
 
     def snapshot(self) -> Snapshot:
-        """Return where the job stands."""
+        """Return where the job stands. Raises SchedulerAway."""
         from dcos_tensorflow.cli.services.snapshot import Snapshot
 
         return Snapshot(self.get("/v1/job"), self.get("/v1/why"))
-
-    def snapshot_if_there(self) -> Snapshot | None:
-        """Return where the job stands; None when the scheduler has gone."""
-        try:
-            return self.snapshot()
-        except SchedulerAway:
-            return None
 
     def stop(self, why: str) -> None:
         """Ask for the job's end."""
@@ -98,32 +116,73 @@ class SchedulerClient:
     def ask(
         self, method: str, path: str, body: str | None = None, seconds: float = _TIMEOUT_SECONDS
     ) -> Answer:
-        """Return whatever is answered. Raises SchedulerAway when nobody answers."""
+        """Return whatever is answered. Raises SchedulerAway when nobody answers.
+
+        Raises CliError for what is no answer of a scheduler: a redirect, a wrong certificate, a
+        token that is missing or wrong.
+        """
         # It brings TLS along, and the help of the commands that ask does not wait for that.
         import http.client
+        import ssl
 
-        host, _, port = self.registration.api.rpartition(":")
-        connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=seconds)
+        connection = _connection(self.api, seconds)
         headers = {"Accept": "application/json"}
-        if self.registration.token:
-            headers["Authorization"] = f"Bearer {self.registration.token}"
+        if self.api.token:
+            headers["Authorization"] = f"Bearer {self.api.token}"
         try:
-            connection.request(method, path, body, headers)
+            connection.request(method, self.api.prefix + path, body, headers)
             answer = connection.getresponse()
             text = answer.read().decode("utf-8", "replace")
-        except (OSError, http.client.HTTPException) as error:
-            raise SchedulerAway(
-                f"The scheduler of {self.registration.service} does not answer at"
-                f" {self.registration.api}: {error}."
+        except ssl.SSLCertVerificationError as error:
+            raise CliError(
+                f"The certificate of {self.api.url} is not trusted: {error.verify_message}. Name"
+                " the file of the authority that signed it in SSL_CERT_FILE."
             ) from error
+        except (OSError, http.client.HTTPException) as error:
+            told = f"The scheduler of {self.service} does not answer at {self.api.url}: {error}."
+            # Of a process of this machine that nobody listens for any more the number is left.
+            gone = self.registration is not None and isinstance(error, ConnectionRefusedError)
+            raise (NoScheduler if gone else SchedulerAway)(told) from error
         finally:
             connection.close()
-        return Answer(self.registration.service, answer.status, text)
+        self._check(answer.status, answer.getheader("Location", ""))
+        return Answer(self.service, answer.status, text)
+
+    def _check(self, status: int, location: str) -> None:
+        """Raise CliError for what only a person can mend."""
+        if 300 <= status < 400:
+            raise CliError(
+                f"{self.api.url} sends to another address ({location or 'it does not say which'}),"
+                " which nothing was sent to: name the right one with --api."
+            )
+        if status == 401:
+            what = "refuses this token" if self.api.token else "asks for its token"
+            raise CliError(
+                f"The scheduler of {self.service} at {self.api.url} {what}: name the file that"
+                " holds it with --api and --api-token-file."
+            )
+
+
+def _connection(api: ApiAddress, seconds: float) -> HTTPConnection:
+    import http.client
+
+    if not api.tls:
+        return http.client.HTTPConnection(api.host, api.port, timeout=seconds)
+    import ssl
+
+    context = ssl.create_default_context()
+    return http.client.HTTPSConnection(api.host, api.port, timeout=seconds, context=context)
 
 
 def connect(directory: ServiceDirectory, service: str) -> SchedulerClient:
-    """Return a client of the service's running scheduler. Raises SchedulerAway."""
+    """Return a client of the service's scheduler on this machine. Raises NoScheduler."""
     found = registry.read(directory)
     if found is None or not found.process_lives():
-        raise SchedulerAway(f"No scheduler of {service} runs on this machine.")
-    return SchedulerClient(found)
+        raise NoScheduler(f"No scheduler of {service} runs on this machine.")
+    return client_of(found)
+
+
+def client_of(registration: Registration) -> SchedulerClient:
+    """Return a client of a scheduler that was registered."""
+    address = registered(registration.api, registration.token)
+    return SchedulerClient(registration.service, address, registration)

@@ -18,6 +18,7 @@ from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.services.registry import write_private
 from dcos_tensorflow.cli.wording import duration, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def forget(directory: ServiceDirectory) -> None:
 def last(directory: ServiceDirectory) -> dict[str, Any] | None:
     """Return how the last job of the service ended; None when nothing is known."""
     try:
-        found = json.loads(directory.last_end.read_text(encoding="utf-8"))
+        found = read_json(directory.last_end.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and "exit_code" in found else None

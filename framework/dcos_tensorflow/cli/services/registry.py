@@ -15,6 +15,7 @@ from pathlib import Path
 
 from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.core.json_text import read_json
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def only_run(directory: ServiceDirectory, service: str) -> Iterator[None]:
 def read(directory: ServiceDirectory) -> Registration | None:
     """Return what was registered last, None when there is nothing that can be read."""
     try:
-        values = json.loads(directory.registration.read_text(encoding="utf-8"))
+        values = read_json(directory.registration.read_text(encoding="utf-8"))
         known = {f.name for f in fields(Registration)}
         return Registration(**{k: v for k, v in values.items() if k in known})
     except (OSError, ValueError, TypeError, AttributeError):

@@ -10,13 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.spec import GANG_ROLES
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
 
 if TYPE_CHECKING:
     from dcos_tensorflow.core.model.service_state import ServiceState
 
 Json = Mapping[str, Any]
+
+#: How long the first report of a task runner is waited for before its process is said to run.
+_REPORT_SECONDS = 10.0
 
 _STARTING = frozenset({TaskState.LAUNCHING, TaskState.STAGING, TaskState.STARTING})
 
@@ -70,6 +75,20 @@ class Snapshot:
     def phase(self) -> str:
         """Return the job's phase."""
         return str(self.job["phase"])
+
+    def standing(self, now: float) -> tuple[str, str]:
+        """Return phase and why as a person is told: a job runs once its processes do.
+
+        To the scheduler it runs with its containers, which is all that Mesos knows. ``now`` is unix
+        seconds.
+        """
+        if self.phase == JobPhase.RUNNING and any(
+            _comes_up(task, now)
+            for name, task in self.job["tasks"].items()
+            if name.rpartition("-")[0] in GANG_ROLES
+        ):
+            return str(JobPhase.STARTING), "all tasks have their containers; the processes begin"
+        return self.phase, str(self.job.get("why", ""))
 
     @property
     def done(self) -> bool:
@@ -147,6 +166,17 @@ def snapshot_of(state: ServiceState) -> Snapshot:
 
     secrets = secret_values(state)
     return Snapshot(redact(job_view.job(state), secrets), redact(job_view.why(state), secrets))
+
+
+def _comes_up(task: Json, now: float) -> bool:
+    """Say whether a task has its container, and its process does not run yet."""
+    if task.get("state") != TaskState.RUNNING:
+        return False
+    report = task.get("report")
+    if not report:
+        # A runner that cannot be asked keeps nobody from being told that the job runs.
+        return now - (task.get("changed_at") or 0.0) < _REPORT_SECONDS
+    return report.get("state") in (contract.RUNNER_PREPARING, contract.RUNNER_WAITING)
 
 
 def _standing(state: str, task: Json, report: Json, members: Mapping[str, str]) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.output import say, show_json
 from dcos_tensorflow.cli.services import ending, registry
-from dcos_tensorflow.cli.services.client import SchedulerAway, SchedulerClient
+from dcos_tensorflow.cli.services.client import client_of
 from dcos_tensorflow.cli.settings import OTHER_VARIABLES, PREFIX, SETTINGS, Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 
@@ -150,8 +150,8 @@ def _started(
 
 def _answers(registration: registry.Registration) -> bool:
     try:
-        SchedulerClient(registration).get("/v1/job")
-    except (SchedulerAway, CliError):
+        client_of(registration).get("/v1/job")
+    except CliError:
         return False
     return True
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from dcos_tensorflow.cli.embedded import cluster as embedded
+from dcos_tensorflow.cli.embedded.cluster import Cluster
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.serving.own_log import log_to_standard_error
@@ -29,7 +30,7 @@ from dcos_tensorflow.cli.serving.preparation import (
     respecified,
     with_principal,
 )
-from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config, with_reachable_api
+from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config, with_guarded_api
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
 from dcos_tensorflow.cli.serving.wanted_service import (
     WantedService,
@@ -39,6 +40,7 @@ from dcos_tensorflow.cli.serving.wanted_service import (
 )
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, work_directory
+from dcos_tensorflow.local.daemon import PRINCIPAL
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import OptionsError
 
@@ -64,7 +66,11 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
     local = bool(settings["local"])
     with ExitStack() as stack:
         stack.enter_context(log_to_standard_error(wanted.options.service.log_level))
-        settings, cluster = _with_master(settings, work)
+        try:
+            settings, cluster = _with_master(settings, work)
+        except CliError as unknown:
+            # What is wrong with the options is told first: it may be why nothing else was given.
+            raise wanted.problem or unknown from None
         wanted, account = _with_account(wanted, settings, local=local)
         settings = with_clusters_authority(settings, account, os.environ)
         prepared, problem = prepared_for(
@@ -72,12 +78,13 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
         )
         for note in prepared.notes:
             log.info("note: %s", note)
-        if not local:
-            settings = with_reachable_api(settings)
+        settings = with_guarded_api(settings, local=local)
         config = replace(
             scheduler_config(settings, directory, local=local), service_account=account
         )
-        ended = threading.Event()
+        if cluster is not None:
+            config = cluster.entered_by(config)
+        ended, folder = threading.Event(), cluster.directory if cluster is not None else None
         served = ServedJob(
             prepared,
             config,
@@ -85,7 +92,8 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
             wanted.given,
             problem=problem,
             local=local,
-            check_cluster=embedded.check_of(cluster, settings["master"]),
+            as_given=wanted.as_given,
+            check_cluster=embedded.check_of(folder, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 of_package(changed, os.environ), directory, os.environ, running, local=local
             ),
@@ -95,7 +103,7 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
                 stack.enter_context(served)
                 starting.clear()
                 log.info("the API listens on http://%s", served.scheduler.api_address)
-                return _serve(served, settings, ended, cluster)
+                return _serve(served, settings, ended, folder)
         except _Ended:
             log.info("ended before it became the leader")
             return 0
@@ -120,14 +128,15 @@ def prepared_for(
 ) -> tuple[PreparedJob, OptionsError | CliError | None]:
     """Return what to run, and why the options cannot be had; None when they can."""
     named = prepare_name(wanted.options, directory)
+    principal = PRINCIPAL if local else settings["principal"]
     if settings["uninstall"]:
         with contextlib.suppress(UsageError):
-            named = with_principal(named, settings["principal"], account)
+            named = with_principal(named, principal, account)
     if settings["uninstall"] or wanted.problem is not None:
         return named, wanted.problem
     try:
         found = prepare(wanted.options, directory, environ, local=local)
-        return with_principal(found, settings["principal"], account), None
+        return with_principal(found, principal, account), None
     except (UsageError, OptionsError) as problem:
         return named, problem
 
@@ -142,7 +151,7 @@ def _with_account(
         return replace(wanted, problem=wanted.problem or problem), None
 
 
-def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Path | None]:
+def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Cluster | None]:
     if settings["local"]:
         status = embedded.running(work.local)
         if status is None:
@@ -150,7 +159,8 @@ def _with_master(settings: Settings, work: WorkDirectory) -> tuple[Settings, Pat
                 f"{settings.origin('local')}: no embedded cluster runs in {work.local}; start one"
                 " with dcos-tensorflow local up."
             )
-        return settings.with_default("master", status.master), work.local
+        cluster = Cluster.at(work.local, status, own=False)
+        return settings.with_default("master", cluster.master), cluster
     if not settings["master"]:
         raise UsageError(
             "Which cluster? Name its masters with --master (DCOS_TENSORFLOW_MASTER, master in the"

@@ -17,11 +17,12 @@ from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec
 from dcos_tensorflow.core.recovery import outcome
 
 
-def document(prepared: PreparedJob) -> dict[str, Any]:
-    """Return what would run, as JSON."""
+def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
+    """Return what would run, as JSON; ``local`` is on the embedded cluster."""
     spec = prepared.spec
     return {
         "service": spec.name,
+        "local": local,
         "contract": prepared.contract,
         "strategy": str(rendered_strategy(spec)),
         "outcome": str(spec.outcome),
@@ -33,6 +34,7 @@ def document(prepared: PreparedJob) -> dict[str, Any]:
             "checkpoint_dir": spec.job.checkpoint_dir,
             "shared_filesystem": spec.job.shared_filesystem,
             "checkpoints": checkpoints_place(spec),
+            "volume": next((r.volume.path for r in spec.roles if r.volume is not None), ""),
         },
         "roles": [_role(role) for role in spec.roles],
         "tasks": list(spec.task_names()),
@@ -46,7 +48,8 @@ def lines(described: Mapping[str, Any]) -> list[str]:
     """Return the document as text for a person."""
     job = described["job"]
     code = job["name"] or job["command"]
-    found = [f"{described['service']} would run {len(described['tasks'])} tasks:"]
+    where = "on this machine" if described["local"] else "on Mesos"
+    found = [f"{described['service']} would run {len(described['tasks'])} tasks {where}:"]
     found += table([(_title(role), _needs(role)) for role in described["roles"]])
     found.append("")
     total = amounts(**described["total"])
@@ -61,14 +64,18 @@ def lines(described: Mapping[str, Any]) -> list[str]:
             ("strategy", described["strategy"]),
             ("ClusterSpec", members or "none: each task trains by itself"),
             ("outcome", f"decided by {', '.join(described['deciding_tasks'])}"),
-            (
-                "checkpoints",
-                job["checkpoints"] or "in each task's sandbox",
-            ),
+            ("checkpoints", job["checkpoints"] or _private(job["volume"])),
         ],
         indent="",
     )
     return found + [f"note: {note}" for note in described["notes"]]
+
+
+def _private(volume: str) -> str:
+    """Return where checkpoints are that no other task sees."""
+    if volume:
+        return f"in each task's persistent volume, {volume}"
+    return "in each task's sandbox, and lost with it"
 
 
 def _contract(contract: str) -> str:
@@ -130,6 +137,6 @@ def _needs(role: Mapping[str, Any]) -> str:
         parts.append(f"placement {', '.join(role['placement'])}")
     if role["image"]:
         parts.append(f"image {role['image']}")
-    elif role["python"]:
-        parts.append(f"python {role['python']}")
+    else:
+        parts.append(f"python {role['python'] or 'python3 of its agent'}")
     return ", ".join(parts)

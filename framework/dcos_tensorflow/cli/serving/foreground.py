@@ -44,7 +44,7 @@ from dcos_tensorflow.cli.serving.served_job import (
     ServedJob,
     scheduler_config,
     state_of,
-    with_reachable_api,
+    with_guarded_api,
     without_password,
 )
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
@@ -53,15 +53,16 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.options import effective, load
+from dcos_tensorflow.local.daemon import PRINCIPAL
+from dcos_tensorflow.options import as_given, effective, load
 
 
 @dataclass(frozen=True)
 class RunRequest:
     """What was asked of ``run``. ``settings`` are those that a scheduler has too.
 
-    Without a master the job runs on the embedded cluster. ``update`` takes a job that has not ended
-    over to these options.
+    Without a master the job runs on the embedded cluster, which ``strict`` lets claim no more than
+    this machine has. ``update`` takes a job that has not ended over to these options.
     """
 
     options: Path
@@ -72,6 +73,7 @@ class RunRequest:
     detach: bool = False
     fresh: bool = False
     update: bool = False
+    strict: bool = False
     yes: bool = False
     json: bool = False
 
@@ -92,7 +94,8 @@ def run(request: RunRequest) -> int:
     directory = request.work.service(options.service.name)
     prepared = prepare(options, directory, os.environ, local=request.local)
     account = service_account(options, request.settings, os.environ, local=request.local)
-    prepared = with_principal(prepared, request.settings["principal"], account)
+    principal = PRINCIPAL if request.local else request.settings["principal"]
+    prepared = with_principal(prepared, principal, account)
     say_lines((f"note: {note}" for note in prepared.notes), request.stream)
     url = state_of(request.settings, directory)
     known = stored.stored_state(url, prepared.spec.name)
@@ -101,7 +104,13 @@ def run(request: RunRequest) -> int:
     if request.fresh:
         _remove_checkpoints(request, prepared, directory, url)
     if request.detach:
-        master = lasting_cluster(request.work, directory, request.wishes) if request.local else ""
+        master = ""
+        if request.local:
+            lasting = lasting_cluster(
+                request.work, directory, prepared.spec, request.wishes, strict=request.strict
+            )
+            master = lasting.master
+            _tell(lasting, request.stream)
         return detach(
             request.options,
             request.overrides,
@@ -115,7 +124,7 @@ def run(request: RunRequest) -> int:
     with caught_signals() as signals, ExitStack() as stack:
         stack.enter_context(only_run(directory, prepared.spec.name))
         stack.enter_context(log_to_file(directory.log, options.service.log_level))
-        cluster = None
+        cluster, ends = None, stack.enter_context(ExitStack())
         settings = with_clusters_authority(request.settings, account, os.environ)
         if request.local:
             cluster = cluster_for_run(
@@ -123,34 +132,49 @@ def run(request: RunRequest) -> int:
                 directory,
                 prepared.spec,
                 request.wishes,
-                stack,
+                ends,
                 done=known is None or known.job.phase is JobPhase.DONE,
+                strict=request.strict,
             )
+            _tell(cluster, request.stream)
             settings = settings.with_default("master", cluster.master)
-        else:
-            settings = with_reachable_api(settings)
+        settings = with_guarded_api(settings, local=request.local)
         where = f"the Mesos cluster of {without_password(settings['master'])}"
         if cluster is not None:
             where = cluster.words
         settings = settings.with_default("wait_for_leadership", False).with_default("rerun", True)
         config = scheduler_config(settings, directory, local=request.local)
         config = replace(config, state=url, service_account=account)
+        if cluster is not None:
+            config = cluster.entered_by(config)
         served = ServedJob(
             prepared,
             config,
             directory,
             effective(options),
             local=request.local,
+            as_given=as_given(options),
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 changed, directory, os.environ, running, local=request.local
             ),
         )
-        stack.enter_context(served)
+        try:
+            stack.enter_context(served)
+        except CliError:
+            if cluster is not None and cluster.taken_up:
+                # A full disk or a locked database now: its tasks run on for the next try.
+                ends.pop_all()
+            raise
         _announce(prepared, directory, where, known, request.stream)
         if request.update and (refused := served.refused_update()):
             say(f"The job goes on with the options it has: {refused}.", request.stream)
         return _follow(request, served, cluster, signals)
+
+
+def _tell(cluster: Cluster, stream: TextIO) -> None:
+    if cluster.note:
+        say(f"note: {cluster.note}", stream)
 
 
 def _announce(

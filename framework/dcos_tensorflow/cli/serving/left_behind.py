@@ -11,6 +11,7 @@ import time
 from contextlib import ExitStack
 
 from dcos_tensorflow.cli.embedded import cluster as embedded
+from dcos_tensorflow.cli.embedded.cluster import Cluster
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents, ports_of
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services import ending
@@ -18,7 +19,7 @@ from dcos_tensorflow.cli.services.registry import only_run
 from dcos_tensorflow.cli.services.snapshot import Snapshot
 from dcos_tensorflow.cli.serving.own_log import log_to_file
 from dcos_tensorflow.cli.serving.preparation import PreparedJob
-from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config
+from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config, with_guarded_api
 from dcos_tensorflow.cli.settings import collect
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -34,9 +35,10 @@ def end_left_behind(
     with ExitStack() as stack:
         stack.enter_context(only_run(directory, spec.name))
         stack.enter_context(log_to_file(directory.log, "INFO"))
-        flags = {"master": _master(work, directory, spec.name, stack), "state": url}
-        settings = collect(None, {}, {**flags, "wait_for_leadership": False})
-        config = scheduler_config(settings, directory, local=True)
+        cluster = _cluster(work, directory, spec.name, stack)
+        flags = {"master": cluster.master, "state": url, "wait_for_leadership": False}
+        settings = with_guarded_api(collect(None, {}, flags), local=True)
+        config = cluster.entered_by(scheduler_config(settings, directory, local=True))
         prepared = PreparedJob(spec, None, spec.job.contract, ())
         served = stack.enter_context(ServedJob(prepared, config, directory, {}, local=True))
         served.stop_job("stopped from the command line")
@@ -51,14 +53,14 @@ def end_left_behind(
         return snapshot
 
 
-def _master(
+def _cluster(
     work: WorkDirectory, directory: ServiceDirectory, service: str, stack: ExitStack
-) -> str:
+) -> Cluster:
     left = embedded.running(directory.cluster)
     if left is None:
         lasting = embedded.running(work.local)
         if lasting is not None:
-            return lasting.master
+            return Cluster.at(work.local, lasting, own=False)
         left = embedded.up(directory.cluster, agents(_SMALL, directory.path, ports_of(service)))
     stack.callback(embedded.down, directory.cluster)
-    return left.master
+    return Cluster.at(directory.cluster, left, own=True)

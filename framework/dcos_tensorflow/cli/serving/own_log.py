@@ -5,14 +5,17 @@ Nothing else configures logging; libraries below the warning level stay silent.
 
 from __future__ import annotations
 
+import copy
 import logging
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.plugin.plain_text import escaped
 
 #: ``service.log_level`` in the words of Python's logging.
 _LEVELS = {
@@ -28,11 +31,36 @@ _LEVELS = {
 _OWN = "dcos_tensorflow"
 
 
+class _Formatter(logging.Formatter):
+    """Keeps a message to its line, and its controls from who looks at the log in a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return what is written; a traceback that another handler has made is not taken over."""
+        own = copy.copy(record)
+        own.exc_text = None
+        return super().format(own)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return escaped(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        """Return the traceback, whose last line may hold what somebody else has said."""
+        return escaped(super().formatException(ei), lines=True)
+
+
+class _File(logging.FileHandler):
+    """A log that loses lines where they cannot be written: a full disk is no end of anything."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Say nothing: Python would print a traceback to the terminal for each line."""
+
+
 @contextmanager
 def log_to_file(path: Path, level: str) -> Iterator[None]:
     """Append log lines to a file. Raises CliError when it cannot be written."""
     try:
-        handler = logging.FileHandler(path, encoding="utf-8")
+        handler = _File(path, encoding="utf-8")
     except OSError as error:
         raise CliError(f"The log {path} cannot be written: {error.strerror}.") from error
     with _handling(handler, level):
@@ -48,9 +76,7 @@ def log_to_standard_error(level: str) -> Iterator[None]:
 
 @contextmanager
 def _handling(handler: logging.Handler, level: str) -> Iterator[None]:
-    formatter = logging.Formatter(
-        "%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ"
-    )
+    formatter = _Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
     root, own = logging.getLogger(), logging.getLogger(_OWN)

@@ -19,7 +19,7 @@ from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow, this_inte
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving.job_archive import is_archive, pack, unpack
 from dcos_tensorflow.cli.wording import sentence
-from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.cli.work_directory import ServiceDirectory, expanded
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, Uri
@@ -34,6 +34,7 @@ from dcos_tensorflow.options import (
 )
 from dcos_tensorflow.options.cross_checks import role_options
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
+from dcos_tensorflow.options.service_models import Service
 from dcos_tensorflow.task.contracts import JobUnusable, find_contract
 from dcos_tensorflow.task.spec import Job
 
@@ -63,7 +64,19 @@ class PreparedJob:
 def prepare(
     options: Options, directory: ServiceDirectory, environ: Mapping[str, str], *, local: bool
 ) -> PreparedJob:
-    """Return what to run, with local code packed into ``directory``.
+    """Return what to run, with local code packed into ``directory``. Raises as ``settled`` does."""
+    found, source = settled(options, directory, environ, local=local)
+    directory.prepare()
+    archive = None
+    if source is not None:
+        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=directory.work)
+    return replace(found, archive=archive)
+
+
+def settled(
+    options: Options, directory: ServiceDirectory, environ: Mapping[str, str], *, local: bool
+) -> tuple[PreparedJob, Path | None]:
+    """Return what would run, and where its code lies on this machine; nothing is written.
 
     ``local`` says that the tasks run on this machine, on the embedded cluster. Raises UsageError
     for what can never run, OptionsError for TASKCFG_* variables that make no sense.
@@ -77,11 +90,20 @@ def prepare(
         told += more
     else:
         _check_fetchable(spec, options)
-    directory.prepare()
-    archive = None
-    if source is not None:
-        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=directory.work)
-    return PreparedJob(spec, archive, found, tuple(told))
+        told += _unsaid_tensorflow(spec, found)
+    return PreparedJob(spec, None, found, tuple(told)), source
+
+
+def _unsaid_tensorflow(spec: ServiceSpec, found: str) -> list[str]:
+    """Return what to say of tasks that run with whatever their agents have."""
+    bare = [str(role.role) for role in spec.roles if role.container is None and not role.python]
+    if not bare or found == contract.CONTRACT_COMMAND:
+        return []
+    return [
+        f"Nothing says which TensorFlow: {', '.join(bare)} run with the python3 of their agents,"
+        " which must have it. Name an image by service.tensorflow_version or service.tf_image"
+        " (service.gpu_tf_image), or a Python of the agents in service.python."
+    ]
 
 
 def prepare_name(options: Options, directory: ServiceDirectory) -> PreparedJob:
@@ -152,7 +174,7 @@ def local_source(spec: ServiceSpec, base: Path | None, *, local: bool) -> Path |
     scheme = urlsplit(uri).scheme if "://" in uri else ""
     if not uri or scheme not in ("", "file"):
         return None
-    path = Path(unquote(urlsplit(uri).path) if scheme else uri).expanduser()
+    path = _expanded(unquote(urlsplit(uri).path) if scheme else uri, "service.job_url")
     if path.is_absolute() and not local and not path.exists():
         # A path of the agents' own: only they can tell whether it is there.
         return None
@@ -200,11 +222,12 @@ def _for_this_machine(
             " the embedded cluster has no container networks; use false."
         )
     told = []
-    given = options.service.model_fields_set
-    images = [f"service.{name}" for name in _CONTAINER_OPTIONS if name in given]
+    images = [f"service.{name}" for name in _CONTAINER_OPTIONS if _differs(options, name)]
     if images:
         told.append(f"{', '.join(images)}: not used here, the embedded cluster runs no containers.")
-    if ("user" in given and options.service.user) or any(role.user for role in spec.roles):
+    if (_differs(options, "user") and options.service.user) or any(
+        role.user for role in spec.roles
+    ):
         told.append("service.user: not used here, the tasks run as you.")
     if options.service.service_account_secret:
         told.append("service.service_account_secret: not used here, nobody logs in.")
@@ -233,6 +256,15 @@ def _for_this_machine(
         for number, uri in enumerate(job.extra_uris)
     )
     return replace(spec, roles=roles, user="", job=replace(job, extra_uris=extra)), told
+
+
+def _differs(options: Options, name: str) -> bool:
+    """Say whether an option of ``service`` has another value than its default.
+
+    What has that counts as not given: the app of a package, and options that were shown by
+    ``describe``, hold every option.
+    """
+    return bool(getattr(options.service, name) != Service.model_fields[name].default)
 
 
 def _python(spec: ServiceSpec, options: Options, found: str) -> tuple[str, str]:
@@ -280,13 +312,21 @@ def _own_python(given: str, options: Options, option: str) -> str:
         if shutil.which(given) is None:
             raise UsageError(f"{option}: there is no {given} on this machine's PATH.")
         return given
-    path = Path(given).expanduser()
+    path = _expanded(given, option)
     path = path if path.is_absolute() else (options.base_directory or Path.cwd()) / path
     if path.is_dir() and not (path / "bin" / "python").exists():
         raise UsageError(f"{option}: {path} is no virtual environment: it has no bin/python.")
     if not path.exists():
         raise UsageError(f"{option}: there is no {path} on this machine.")
     return str(path.absolute())
+
+
+def _expanded(path: str, option: str) -> Path:
+    """Return an option's path without a ``~``. Raises UsageError."""
+    try:
+        return expanded(path)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}.") from error
 
 
 def _check_fetchable(spec: ServiceSpec, options: Options) -> None:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dcos_tensorflow.api.access import is_loopback
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.metrics import Metrics
 from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
@@ -49,6 +48,9 @@ from dcos_tensorflow.scheduler.task_files import TaskFiles
 log = logging.getLogger(__name__)
 
 _REGISTERED_SECONDS = 10.0
+#: How a master answers whom it does not know, and what to do about it.
+_UNKNOWN = "HTTP 401"
+_SAY_WHO = " Say who asks with --principal and --secret-file."
 #: How long the answer to a wish for other options is waited for: a step, and a commit.
 _ANSWER_SECONDS = 10.0
 #: How long agents have to offer what they have reserved for a job that has ended.
@@ -60,17 +62,31 @@ _FIRST_SECONDS = 3.0
 class SchedulerSource:
     """The scheduler as the API sees it (``api.source.StateSource``), with the options it runs."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, as_given: Mapping[str, Any] | None = None) -> None:
         self.state = scheduler.state
         self.leader = scheduler.leader
         self.submit = scheduler.submit
         self.configuration = scheduler.options
         self.refused_options = scheduler.refused_options
         self.configurations = scheduler.configurations
-        self.change_configuration = scheduler.change_configuration
         self.artifact = scheduler.artifact
         self.read_file = TaskFiles(lambda: scheduler.files, self._framework_id).read
         self._scheduler = scheduler
+        #: Options as they were given, secrets and all, by configuration id.
+        self._as_given: dict[str, Mapping[str, Any]] = {}
+        if as_given is not None:
+            self._as_given[configuration_id(scheduler.spec)] = as_given
+
+    def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
+        """Return what the service would be with these options. Raises OptionsError."""
+        spec = self._scheduler.change_configuration(options)
+        self._as_given[configuration_id(spec)] = options
+        return spec
+
+    def options_in_force(self) -> Mapping[str, Any] | None:
+        """Return the target's options as they were given; None for a target of before us."""
+        state = self.state()
+        return self._as_given.get(configuration_id(state.spec)) if state is not None else None
 
     def _framework_id(self) -> str:
         state = self._scheduler.state()
@@ -82,6 +98,7 @@ class ServedJob:
 
     Entering may wait for the leadership; it raises CliError when the scheduler cannot start, and
     ``problem``, why the options cannot be had, where there are none of before to go on with.
+    ``configuration`` are the options as they are shown, ``as_given`` the same with their secrets.
     ``spec_of`` makes a ServiceSpec of changed options (``preparation.respecified``).
     ``check_cluster`` raises CliError when the embedded cluster is gone.
     """
@@ -94,6 +111,7 @@ class ServedJob:
         configuration: Mapping[str, Any],
         *,
         local: bool,
+        as_given: Mapping[str, Any] | None = None,
         problem: OptionsError | CliError | None = None,
         check_cluster: Callable[[], None] = lambda: None,
         spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
@@ -103,6 +121,7 @@ class ServedJob:
         self.directory = directory
         self.config = config
         self.spec = prepared.spec
+        self._as_given = as_given
         self._problem = problem
         self._metrics = Metrics()
         self.scheduler = Scheduler(
@@ -178,8 +197,9 @@ class ServedJob:
         """Raise CliError when the scheduler, or the embedded cluster below it, has ended."""
         left = self.scheduler.exit
         if left is not None:
+            remedy = _SAY_WHO if _UNKNOWN in left.message else ""
             raise CliError(
-                f"The scheduler has ended: {sentence(left.message)} Its log is"
+                f"The scheduler has ended: {sentence(left.message)}{remedy} Its log is"
                 f" {self.directory.log}.",
                 left.code or 1,
             )
@@ -238,7 +258,7 @@ class ServedJob:
         return files.tail(agent_id, state.framework_id, task_id, file, lines=400)
 
     def _serve_api(self, scheduler: Scheduler) -> ApiServer:
-        source = SchedulerSource(scheduler)
+        source = SchedulerSource(scheduler, self._as_given)
         app = create_app(source, token=self.config.api_token, metrics=self._metrics)
         return ApiServer(app, self.config.api_host, self.config.api_port)
 
@@ -299,16 +319,18 @@ def state_of(settings: Settings, directory: ServiceDirectory) -> str:
     return directory.state_url
 
 
-def with_reachable_api(settings: Settings) -> Settings:
-    """Return the settings with an API that agents elsewhere reach and that asks for a token.
+def with_guarded_api(settings: Settings, *, local: bool) -> Settings:
+    """Return the settings with an API that asks for a token, and that agents elsewhere reach.
 
-    Nothing is changed when the API's address was given: that is the operator's choice.
+    Without a token anybody on this machine could give the job other code to run. A token that is
+    made here lies in the registration, which is this user's alone. The API's address and
+    ``api_open`` are the operator's choice.
     """
-    if settings.given("api_host") or settings["artifacts"] == ArtifactDelivery.FILE:
-        return settings
-    address = reachable_address(settings["master"])
-    settings = settings.with_value("api_host", address, "this machine's address")
-    if settings.secret("api_token") or settings["api_open"] or is_loopback(address):
+    elsewhere = not local and settings["artifacts"] != ArtifactDelivery.FILE
+    if elsewhere and not settings.given("api_host"):
+        address = reachable_address(settings["master"])
+        settings = settings.with_value("api_host", address, "this machine's address")
+    if settings.secret("api_token") or settings["api_open"]:
         return settings
     return settings.with_value("api_token", secrets.token_urlsafe(24), "a token of this process")
 

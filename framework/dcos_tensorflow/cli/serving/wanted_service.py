@@ -16,7 +16,7 @@ from typing import Any
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.settings import Settings
-from dcos_tensorflow.options import Options, OptionsError, effective, load
+from dcos_tensorflow.options import Options, OptionsError, as_given, effective, load
 from dcos_tensorflow.options.document import json_value, parse, read_file
 from dcos_tensorflow.options.identity import identity
 from dcos_tensorflow.options.images import with_images
@@ -38,6 +38,9 @@ class WantedService:
     given: Mapping[str, Any]
     #: Why they cannot be used; None when they can.
     problem: OptionsError | CliError | None = None
+    #: The options as they were given, with secrets and without what a package's app says beside
+    #: them, to lay others over; None when they cannot be used.
+    as_given: Mapping[str, Any] | None = None
 
 
 def to_serve(
@@ -57,7 +60,7 @@ def to_serve(
         )
     try:
         read = load(variables.options_in(environ) if file is None else file, overrides=overrides)
-        return WantedService(of_package(read, environ), effective(read))
+        return WantedService(of_package(read, environ), effective(read), as_given=as_given(read))
     except OptionsError as problem:
         known = _identified(file, overrides, environ)
         if known is None:

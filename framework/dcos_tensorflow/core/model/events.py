@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from dcos_tensorflow.core.model.agents import SilentAgents
 from dcos_tensorflow.core.model.gang import MAIN
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.own_error import OwnError
@@ -142,6 +143,13 @@ class EvidenceFound:
 
 
 @dataclass(frozen=True)
+class AgentsSeen:
+    """Which machines make no offers, as the master says; none while nothing waits."""
+
+    silent: tuple[SilentAgents, ...]
+
+
+@dataclass(frozen=True)
 class QuotaSeen:
     """What the master says of our Mesos role's quota; None when there is none, or nothing waits."""
 
@@ -233,6 +241,7 @@ Event = (
     | RunnerReported
     | EvidenceFound
     | QuotaSeen
+    | AgentsSeen
     | StopRequested
     | PlanCommand
     | PodCommand

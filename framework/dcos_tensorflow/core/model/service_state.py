@@ -8,9 +8,10 @@ read the current one without a lock. What of it is kept in the store, and how it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from dcos_tensorflow.core.model.agents import SilentAgents
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.gang import MAIN, Gang
@@ -132,6 +133,8 @@ class Told:
     evidence_wanted: Mapping[str, float] = field(default_factory=dict)
     #: What the master says of our Mesos role's quota; None when there is none, or nothing waits.
     quota: Quota | None = None
+    #: Which machines make no offers, as the master says; none while nothing waits.
+    silent: tuple[SilentAgents, ...] = ()
     #: Why the newest wish for other options was refused; empty when it was not.
     refused_configuration: str = ""
 
@@ -292,6 +295,14 @@ class ServiceState:
     def tasks(self) -> Mapping[str, TaskRecord]:
         """Return the tasks of a service that has one gang."""
         return self.only_gang.tasks
+
+    def held_up(self, why: str) -> ServiceState:
+        """Return the state to be shown while something outside the core holds every gang up."""
+        gangs = {
+            name: replace(gang, placing=replace(gang.placing, blocked=why))
+            for name, gang in self.gangs.items()
+        }
+        return replace(self, gangs=gangs)
 
     def view(self, gang: str = MAIN) -> GangView:
         """Return one gang, with what surrounds it."""

@@ -125,8 +125,9 @@ def _change_members(gang: GangDraft) -> None:
     if chosen:
         restarts.stop(gang, chosen, what, planned=True)
     else:
-        restarts.renew_epoch(gang)
+        renewed = restarts.renew_epoch(gang)
         gang.say(what)
+        gang.explain(restarts.all_run(len(renewed.addresses)))
 
 
 def _pause_or_resume(gang: GangDraft) -> None:

@@ -6,7 +6,7 @@ Given to ``cluster`` and ``daemon``; pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ Json = dict[str, Any]
 
 #: The role that everything of the agent for apps is reserved for: as on DC/OS' public agents.
 APPS_ROLE = "slave_public"
+#: How many ended tasks of apps stay: the sandbox of a package's scheduler has 222 MB.
+_KEPT_APPS = 5
 #: And the attribute by which those are known.
 APPS_ATTRIBUTE = "public_ip"
 
@@ -63,7 +65,7 @@ def identity(
 ) -> AgentIdentity:
     """Return the facts of the agent at ``link`` that listens on ``port``.
 
-    With a ``role`` all of it is reserved for that one (Mesos: ``--default_role``).
+    With a ``role`` all of it is reserved for that one (Mesos: ``--default_role``), for apps.
     """
     hostname = config.hostname or config.address
     scalars: dict[str, float] = {"cpus": config.cpus, "mem": config.mem, "disk": config.disk}
@@ -96,7 +98,8 @@ def identity(
                 "zone": {"name": config.zone or "local"},
             }
         }
-    return AgentIdentity(link, config.address, port, hostname, str(work_dir), info)
+    found = AgentIdentity(link, config.address, port, hostname, str(work_dir), info)
+    return replace(found, kept_tasks=_KEPT_APPS) if role else found
 
 
 def _mount(root: str, size: float) -> Json:

@@ -29,9 +29,6 @@ from dcos_tensorflow.local.timing import Timing
 
 Json = dict[str, Any]
 
-#: --max_completed_executors_per_framework, and so on: what /state remembers.
-_MAX_COMPLETED = 150
-
 
 class Containerizer:
     """See the module. ``now`` is unix seconds everywhere; ``emit`` takes each effect in order."""
@@ -299,9 +296,10 @@ class Containerizer:
         if container.gone and not waiting:
             del self.containers[container.container_id]
             self.completed.append(container)
-            for old in self.completed[:-_MAX_COMPLETED]:
+            kept = self._identity.kept_tasks
+            for old in self.completed[:-kept]:
                 self._emit(messages.RemoveDirectory(old.sandbox))
-            del self.completed[:-_MAX_COMPLETED]
+            del self.completed[:-kept]
 
     def _gone_by_operator(self, container: Container) -> bool:
         known = self.frameworks[container.framework_id].get("capabilities", [])

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from dcos_tensorflow.local.agent.agent_config import APPS_ATTRIBUTE, APPS_ROLE
 from dcos_tensorflow.local.dcos.app_records import TaskRecord
 from dcos_tensorflow.mesos.calls import CallError
+from dcos_tensorflow.mesos.connection import Credentials
 from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.mesos.pymesos_import import import_pymesos
 
@@ -53,8 +54,9 @@ class Listener(Protocol):
 class AppFramework(pymesos.Scheduler):  # type: ignore[misc, name-defined]
     """The framework. Thread-safe."""
 
-    def __init__(self, master: str, listener: Listener) -> None:
+    def __init__(self, master: str, credentials: Credentials, listener: Listener) -> None:
         self._master = master
+        self._credentials = credentials
         self._listener = listener
         self._lock = threading.Lock()
         self._offers: dict[str, Json] = {}
@@ -74,7 +76,11 @@ class AppFramework(pymesos.Scheduler):  # type: ignore[misc, name-defined]
             "failover_timeout": _FAILOVER_SECONDS,
             "capabilities": [{"type": "MULTI_ROLE"}, {"type": "RESERVATION_REFINEMENT"}],
         }
-        self._driver = HardenedSchedulerDriver(self, info, self._master)
+        if self._credentials.principal:
+            info["principal"] = self._credentials.principal
+        self._driver = HardenedSchedulerDriver(
+            self, info, self._master, authentication=self._credentials
+        )
         self._driver.offer_constraints = _ONLY_FOR_APPS
         self._driver.start()
 

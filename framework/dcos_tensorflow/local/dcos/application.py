@@ -27,6 +27,7 @@ from dcos_tensorflow.local.dcos.http_calls import (
 )
 from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.upstream import Unreachable
+from dcos_tensorflow.network.peer import owner_of_peer
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ class Application:
         try:
             return self._guard.refuse(call) or self._routed(call)
         except CosmosError as error:
-            return json_answer(error.body(), error.status, media_types.ERROR)
+            body = error.body(call.headers.get("user-agent", ""))
+            return json_answer(body, error.status, media_types.ERROR)
         except MarathonError as error:
             return json_answer(error.body(), error.status)
         except Unreachable as error:
@@ -83,7 +85,13 @@ async def _call(request: Request) -> Call:
         headers={name.lower(): value for name, value in request.headers.items()},
         body=await request.body(),
         query=query_of(query),
+        user=_user(request.scope),
     )
+
+
+def _user(scope: Scope) -> int | None:
+    client, server = scope.get("client"), scope.get("server")
+    return owner_of_peer(tuple(client), tuple(server)) if client and server else None
 
 
 def _response(answer: Answer, *, head: bool) -> Response:

@@ -9,6 +9,7 @@ import hmac
 import html
 import ipaddress
 import json
+import os
 import secrets
 import urllib.parse
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ _PROVIDERS = {
         "description": "Default DC/OS login provider",
     }
 }
+_METRONOME = "/service/metronome"
 _NO_COMMIT = "0" * 40
 # Asked for before anybody has logged in, or by whoever wants to.
 _OPEN = ("/", "/acs/api/v1/auth/providers", "/acs/api/v1/auth/login", core_cli.PATH)
@@ -47,7 +49,7 @@ class Login:
 
 
 class Guard:
-    """Lets requests in: all, or those with the token that a login gives."""
+    """Lets requests in: its own user's, or those with the token that a login gives."""
 
     def __init__(self, login: Login | None, token: str | None = None) -> None:
         """``token`` is the one to give; a new one each time the daemon starts when None."""
@@ -59,7 +61,15 @@ class Guard:
         if not _from_this_machine(call):
             # Apps are commands: a page in a browser must not be able to install one.
             return text_answer("403 Forbidden: only for clients that mean this machine\n", 403)
-        if self._login is None or call.path in _OPEN:
+        if self._login is None:
+            # Apps are commands, and this user would run them.
+            whose = os.getuid()
+            text = (
+                f"403 Forbidden: only for processes of the user {whose} who started it; others"
+                " may log in where it runs with --dcos-login\n"
+            )
+            return None if call.user == whose else text_answer(text, 403)
+        if call.path in _OPEN:
             return None
         given = call.headers.get("authorization", "").removeprefix("token=")
         if hmac.compare_digest(given.encode(), self._token.encode()):
@@ -149,6 +159,9 @@ class ClusterCalls:
         table.add("GET", "/mesos_dns/v1/hosts/([^/]+)", self._host)
         table.add("GET", "/acs/api/v1/auth/providers", _fixed(_PROVIDERS))
         table.add("POST", "/acs/api/v1/auth/login", self._guard.log_in)
+        # There is no Metronome, so no job and nothing queued: in the words of its own clients.
+        table.add("GET", f"{_METRONOME}/v1/(?:jobs|queue)", _fixed([]))
+        table.add("*", f"{_METRONOME}(?:/.*)?", _no_jobs)
         table.add("GET", core_cli.PATH.replace(".", "\\."), self._core_cli)
         return table
 
@@ -175,6 +188,12 @@ class ClusterCalls:
 
     def _core_cli(self, call: Call) -> Answer:
         return Answer(200, self._plugin, "application/octet-stream")
+
+
+def _no_jobs(call: Call) -> Answer:
+    shown = call.method in ("GET", "HEAD")
+    message = "Not supported by the local DC/OS: jobs (Metronome)"
+    return json_answer({"message": message, "details": []}, 404 if shown else 501)
 
 
 def _fixed(body: object) -> Callable[[Call], Answer]:

@@ -1,8 +1,8 @@
 """The package ``dcos-core-cli``, which ``dcos cluster setup`` asks every cluster for.
 
 ``daemon`` adds it to what the repositories have. With a plugin file of the user's it is that one;
-else it is an archive without commands, with which the set-up ends well: the real plugin is put in
-its place with ``dcos plugin add -u FILE``.
+else it is an archive without commands, with which the set-up ends well: the real plugin is added
+beside it with ``dcos plugin add -u FILE``, and stays when the cluster is set up again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ Json = dict[str, Any]
 
 PATH = "/artifacts/dcos-core-cli.zip"
 _NAME = "dcos-core-cli"
-_PLUGIN = 'schema_version = 1\nname = "dcos-core-cli"\n'
+# The client installs an archive under the name in it: under another one than the real plugin's it
+# never takes that one's place.
+_PLUGIN = 'schema_version = 1\nname = "local-dcos"\n'
 _PLATFORMS = ("linux", "darwin", "windows")
 
 

@@ -53,7 +53,7 @@ class Cosmos:
             if index is not None and not 0 <= index <= len(found):
                 raise CosmosError(
                     "RepositoryAddIndexOutOfBounds",
-                    f"Index out of range: {index}",
+                    f"Index out of range: {index}; it can be from 0 to {len(found)}",
                     {"attempted": index, "max": len(found)},
                 )
             # One that cannot be read would make every other command fail.

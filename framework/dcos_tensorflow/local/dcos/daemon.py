@@ -120,11 +120,12 @@ def serve(folder: Path) -> None:
 
 
 def _to_json(config: DcosConfig) -> Json:
-    plugin = config.core_cli
+    plugin, credential = config.core_cli, config.credential
     return {
         **{name: getattr(config, name) for name in ("master", "port", "version", "variant")},
         "login": None if config.login is None else asdict(config.login),
         "core_cli": None if plugin is None else str(plugin.resolve()),
+        "credential": None if credential is None else str(credential.resolve()),
         "pythons": dict(config.pythons),
         "uninstall_interval": config.uninstall_interval,
     }
@@ -132,12 +133,14 @@ def _to_json(config: DcosConfig) -> Json:
 
 def _from_json(stored: Json, folder: Path) -> DcosConfig:
     login, plugin = stored["login"], stored["core_cli"]
+    credential = stored.get("credential")
     return DcosConfig(
         **{
             **stored,
             "folder": folder,
             "login": None if login is None else Login(**login),
             "core_cli": None if plugin is None else Path(plugin),
+            "credential": None if credential is None else Path(credential),
         }
     )
 

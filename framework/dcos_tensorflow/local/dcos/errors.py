@@ -10,24 +10,26 @@ from typing import Any
 
 Json = dict[str, Any]
 
+#: The User-Agent of the ``dcos`` CLI's requests to Cosmos.
+_PRINTS_FORMATS = "dcos-client-go"
+
 
 class CosmosError(Exception):
-    """A refusal of Cosmos. ``kind`` is the member ``type`` of the answer.
-
-    The ``dcos`` CLI prints the message as a format: a per cent sign would spoil it, so there is
-    none in it.
-    """
+    """A refusal of Cosmos. ``kind`` is the member ``type`` of the answer."""
 
     def __init__(self, kind: str, message: str, data: Json | None = None, status: int = 400):
         super().__init__(message)
         self.kind = kind
-        self.message = message.replace("%", " percent")
+        self.message = message
         self.data = data
         self.status = status
 
-    def body(self) -> Json:
-        """Return the answer's body."""
-        found: Json = {"type": self.kind, "message": self.message}
+    def body(self, client: str = "") -> Json:
+        """Return the answer's body; ``client`` is what the one that asked calls itself."""
+        # It prints the message as a format: two per cent signs are one to it.
+        doubled = client.startswith(_PRINTS_FORMATS)
+        message = self.message.replace("%", "%%") if doubled else self.message
+        found: Json = {"type": self.kind, "message": message}
         if self.data is not None:
             found["data"] = self.data
         return found

@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dcos_tensorflow.core.json_text import read_json
+
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 HTML = "text/html"
@@ -30,10 +32,12 @@ class Call:
     headers: Mapping[str, str]
     body: bytes
     query: Mapping[str, str] = field(default_factory=dict)
+    #: The user id of whose process asks; None when the kernel does not say.
+    user: int | None = None
 
     def json(self) -> Any:
         """Return the body's JSON; None when there is no body. Raises ValueError."""
-        return json.loads(self.body) if self.body.strip() else None
+        return read_json(self.body) if self.body.strip() else None
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return a query parameter that is true or false."""

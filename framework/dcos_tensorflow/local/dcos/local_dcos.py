@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dcos_tensorflow.local.background_process import read_json, write_json
 from dcos_tensorflow.local.dcos import core_cli, this_machine
 from dcos_tensorflow.local.dcos.app_definition import App
 from dcos_tensorflow.local.dcos.app_task import Machine, is_free
@@ -28,10 +30,12 @@ from dcos_tensorflow.local.dcos.service_changes import ServiceChanges
 from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.dcos.uninstall import Uninstaller
+from dcos_tensorflow.mesos.connection import Credentials
 from dcos_tensorflow.network.asgi_server import AsgiServer
 
 VARIANTS = ("open", "enterprise", "old-open")
 _HOST = "127.0.0.1"
+_API_TOKEN = "api-token.json"
 #: How long requests under way may take to end when the server stops.
 _GRACE_SECONDS = 1
 
@@ -42,6 +46,8 @@ class DcosConfig:
 
     folder: Path
     master: str
+    #: The file with what the master asks for, principal and secret; None for nothing.
+    credential: Path | None = None
     #: On 127.0.0.1; 0 takes the one of the last time, else a free one.
     port: int = 0
     #: Of DC/OS, as clients are told.
@@ -49,7 +55,7 @@ class DcosConfig:
     #: enterprise allows updates to other versions; old-open is an open cluster of before Cosmos
     #: could update services: it has no /cosmos/service.
     variant: str = "open"
-    #: The user that must log in; None lets everybody of this machine in.
+    #: The user that must log in; None lets in whose local DC/OS it is, nobody else of the machine.
     login: Login | None = None
     #: The plugin archive to serve as ``dcos-core-cli``.
     core_cli: Path | None = None
@@ -97,9 +103,10 @@ class LocalDcos:
         identity = Identity(cluster_id, config.version, config.variant.replace("old-", ""))
         built_in = core_cli.package(plugin, self.address, config.version)
         machine = Machine(self._overrides, folder / "secrets", cache)
-        self.marathon = Marathon(state, machine, config.master, cluster_id)
-        gateway = MesosGateway(config.master)
-        services = Services(self.marathon)
+        credentials = _credentials(config.credential)
+        self.marathon = Marathon(state, machine, config.master, cluster_id, credentials=credentials)
+        gateway = MesosGateway(config.master, credentials)
+        services = Services(self.marathon, _api_token(folder / _API_TOKEN))
         cosmos = Cosmos(state, Repositories(cache, [built_in]), self.marathon)
         interval = config.uninstall_interval
         self._uninstaller = Uninstaller(
@@ -114,7 +121,7 @@ class LocalDcos:
                 cosmos, None if config.variant == "old-open" else changes, self._uninstaller, cache
             ).table(),
             MarathonCalls(self.marathon, self.address).table(),
-            MesosCalls(gateway).table(),
+            MesosCalls(gateway, cluster_id).table(),
         )
         self.marathon.start()
         self._uninstaller.start()
@@ -130,10 +137,33 @@ class LocalDcos:
         config = self._config
         folder = config.folder / "services" / app.app_id.strip("/").replace("/", "__")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        secrets = config.folder / "secrets"
-        return this_machine.variables(
-            app, config.master, folder, config.pythons, secrets, own_python=sys.executable
+        keys = this_machine.Keys(
+            _credentials(config.credential).principal, config.credential, config.folder / _API_TOKEN
         )
+        return this_machine.variables(
+            app,
+            config.master,
+            folder,
+            config.pythons,
+            config.folder / "secrets",
+            own_python=sys.executable,
+            keys=keys,
+        )
+
+
+def _credentials(file: Path | None) -> Credentials:
+    """Return what the master asks for, nothing where no file says."""
+    stored = None if file is None else read_json(file)
+    return Credentials() if stored is None else Credentials(stored["principal"], stored["secret"])
+
+
+def _api_token(file: Path) -> str:
+    """Return what our services' APIs ask for; it is kept, for apps outlive the local DC/OS."""
+    stored = read_json(file)
+    if stored is None:
+        stored = {"secret": secrets.token_urlsafe(24)}
+        write_json(file, stored)
+    return str(stored["secret"])
 
 
 def _last_port(state: StateFile) -> int:

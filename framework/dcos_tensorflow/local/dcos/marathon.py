@@ -32,6 +32,7 @@ from dcos_tensorflow.local.dcos.app_task import Machine, Prepared, TaskNotStarte
 from dcos_tensorflow.local.dcos.errors import MarathonError
 from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.messages import TERMINAL_STATES
+from dcos_tensorflow.mesos.connection import Credentials
 from dcos_tensorflow.mesos.offered_resources import ConversionError, OfferedResources
 
 Json = dict[str, Any]
@@ -57,6 +58,8 @@ class Marathon:
         machine: Machine,
         master: str,
         name: str,
+        *,
+        credentials: Credentials,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Read the apps that ``state`` keeps; nothing runs yet.
@@ -79,7 +82,7 @@ class Marathon:
         self._framework_number = int(stored.get("framework", 0))
         #: Tasks that wait for a place.
         self._prepared: dict[str, Prepared] = {}
-        self._framework = AppFramework(master, self)
+        self._framework = AppFramework(master, credentials, self)
         self._ask_at = 0.0
         #: When to subscribe again after a refusal.
         self._return_at: float | None = None

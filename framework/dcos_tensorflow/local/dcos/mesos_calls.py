@@ -6,16 +6,19 @@ them unchanged.
 
 from __future__ import annotations
 
+import getpass
 import re
 from pathlib import Path
 
-from dcos_tensorflow.local.dcos import logs, mesos_protobuf
-from dcos_tensorflow.local.dcos.http_calls import Answer, Call, Table, text_answer
+from dcos_tensorflow.local.dcos import logs, machine_metrics, mesos_protobuf
+from dcos_tensorflow.local.dcos.http_calls import Answer, Call, Table, json_answer, text_answer
 from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
 from dcos_tensorflow.local.dcos.upstream import forward
 
 _MASTER = "/mesos(?:/master)?"
 _AGENT = "/(?:agent|slave)/([^/]+)"
+_METRICS = "/system/v1/agent/([^/]+)/metrics/v0"
+_STREAMED = ("application/x-protobuf", "application/recordio")
 _EVENT_STREAM = "text/event-stream"
 _DEFAULT_LINES = 10
 _CLEAN_PREFIX = re.compile(r"^/(?:mesos(?:/master)?|(?:agent|slave)/[^/]+)")
@@ -24,8 +27,9 @@ _CLEAN_PREFIX = re.compile(r"^/(?:mesos(?:/master)?|(?:agent|slave)/[^/]+)")
 class MesosCalls:
     """Answers the requests of Mesos' clients."""
 
-    def __init__(self, gateway: MesosGateway) -> None:
+    def __init__(self, gateway: MesosGateway, cluster_id: str) -> None:
         self._gateway = gateway
+        self._cluster_id = cluster_id
 
     def table(self) -> Table:
         """Return what is answered."""
@@ -33,6 +37,9 @@ class MesosCalls:
         table.add("POST", f"{_MASTER}/api/v1", self._operator)
         table.add("*", f"{_MASTER}(?:/.*)?", self._master)
         table.add("*", f"{_AGENT}(?:\\(1\\))?(?:/.*)?", self._agent)
+        table.add("GET", f"{_METRICS}/node", self._node_metrics)
+        # The client's words for it: no metrics found.
+        table.add("GET", f"{_METRICS}/containers/.*", lambda *_: Answer(204))
         table.add("GET", "/system/v1/logs/v2/task/([^/]+)/file/(.+)", self._log)
         table.add("GET", "/system/v1/logs/v2/task/([^/]+)", self._log)
         return table
@@ -51,7 +58,9 @@ class MesosCalls:
         if wanted == mesos_protobuf.GET_AGENTS:
             body = mesos_protobuf.agents(state["slaves"])
         elif wanted == mesos_protobuf.GET_FRAMEWORKS:
-            body = mesos_protobuf.frameworks(state["frameworks"])
+            # Whatever a framework says: here its tasks run as whoever has started all of this.
+            user = getpass.getuser()
+            body = mesos_protobuf.frameworks([{**f, "user": user} for f in state["frameworks"]])
         else:
             text = f"Not supported by the local DC/OS: call {wanted} as protobuf; send JSON\n"
             return text_answer(text, 501)
@@ -66,7 +75,18 @@ class MesosCalls:
         address = self._gateway.agent_address(agent_id)
         if address is None:
             return text_answer(f"404 Not Found: there is no agent {agent_id}\n", 404)
+        kind = call.headers.get("content-type", "").partition(";")[0].strip()
+        if call.method == "POST" and kind in _STREAMED:
+            text = "Not supported by the local DC/OS: task exec and task attach; the task's files"
+            return text_answer(f"{text} are there for task ls, log and download\n", 501)
         return self._passed_on(call, address)
+
+    def _node_metrics(self, call: Call, agent_id: str) -> Answer:
+        address = self._gateway.agent_address(agent_id)
+        if address is None:
+            return json_answer({"message": f"there is no agent {agent_id}"}, 404)
+        hostname = address.rpartition(":")[0]
+        return json_answer(machine_metrics.node(agent_id, hostname, self._cluster_id))
 
     def _passed_on(self, call: Call, address: str) -> Answer:
         target = _CLEAN_PREFIX.sub("", call.target, count=1)
@@ -76,6 +96,7 @@ class MesosCalls:
             method=call.method,
             body=call.body,
             headers=call.headers,
+            authorization=self._gateway.credentials.header(),
         )
 
     # -- logs ----------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ CONTENT_TYPE = "application/x-protobuf"
 GET_AGENTS = 10
 GET_FRAMEWORKS = 11
 _LENGTH_DELIMITED = 2
+#: The values of mesos.v1.DrainState, in their order.
+_DRAIN_STATES = ("UNKNOWN", "DRAINING", "DRAINED")
 
 
 class NoSuchCall(Exception):
@@ -52,7 +54,24 @@ def _agent(slave: Json) -> bytes:
         + _text(3, slave["version"])
         + _text(4, slave["pid"])
         + _number(12, int(bool(slave.get("deactivated", False))))
+        + _drain_info(slave.get("drain_info"))
     )
+
+
+def _drain_info(drain: Json | None) -> bytes:
+    """Return field 13 of an agent: state and config of its draining; nothing where there is none.
+
+    ``dcos node drain --wait`` waits for the state DRAINED.
+    """
+    if drain is None:
+        return b""
+    config = b""
+    grace = drain["config"].get("max_grace_period")
+    if grace is not None:
+        config += _message(1, _number(1, int(grace["nanoseconds"])))
+    config += _number(2, int(bool(drain["config"].get("mark_gone", False))))
+    state = _number(1, _DRAIN_STATES.index(drain["state"]))
+    return _message(13, state + _message(2, config))
 
 
 def _framework(found: Json) -> bytes:

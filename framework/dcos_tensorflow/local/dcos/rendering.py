@@ -13,6 +13,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.dcos import package_options
 from dcos_tensorflow.local.dcos.errors import CosmosError
 from dcos_tensorflow.local.dcos.repositories import Package
@@ -117,8 +118,8 @@ def package_of(labels: dict[str, str]) -> Package | None:
     if NAME_LABEL not in labels or DEFINITION_LABEL not in labels:
         return None
     try:
-        envelope = json.loads(base64.b64decode(labels[DEFINITION_LABEL]))
-        document = json.loads(gzip.decompress(base64.b64decode(envelope["data"])))
+        envelope = read_json(base64.b64decode(labels[DEFINITION_LABEL]))
+        document = read_json(gzip.decompress(base64.b64decode(envelope["data"])))
     except (binascii.Error, OSError, EOFError, ValueError, KeyError, TypeError):
         return None
     return Package(document, labels.get(SOURCE_LABEL, ""))
@@ -127,7 +128,7 @@ def package_of(labels: dict[str, str]) -> Package | None:
 def options_of(labels: dict[str, str]) -> Json | None:
     """Return the options that an app was installed with, None when none are stored."""
     try:
-        found = json.loads(base64.b64decode(labels[OPTIONS_LABEL]))
+        found = read_json(base64.b64decode(labels[OPTIONS_LABEL]))
     except (KeyError, binascii.Error, ValueError):
         return None
     return found if isinstance(found, dict) else None

@@ -7,11 +7,11 @@ repository in the list that has a package wins, as with Cosmos.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.dcos.download_cache import DownloadCache, DownloadError, file_path
 from dcos_tensorflow.local.dcos.errors import CosmosError
 
@@ -77,7 +77,7 @@ class Repositories:
             path = file_path(repository.uri)
             if path is None:
                 path = self._cache.get(repository.uri, _HEADERS)
-            document = json.loads(path.read_bytes())
+            document = read_json(path.read_bytes())
         except (DownloadError, OSError) as error:
             raise _unreadable(repository, "RepositoryUriConnection", error) from error
         except ValueError as error:

@@ -40,8 +40,10 @@ class Service:
 class Services:
     """Knows the services. Thread-safe; keeps nothing."""
 
-    def __init__(self, marathon: Marathon) -> None:
+    def __init__(self, marathon: Marathon, token: str) -> None:
+        """``token`` is what the APIs of our services ask for."""
         self._marathon = marathon
+        self._authorization = {"authorization": f"token={token}"}
 
     def all(self) -> list[Service]:
         """Return the services of all apps."""
@@ -84,6 +86,7 @@ class Services:
                 method=call.method,
                 body=call.body,
                 headers=call.headers,
+                authorization=self._authorization,
                 prefix=prefix,
             )
         except Unreachable:
@@ -95,6 +98,6 @@ class Services:
         if service is None or service.address is None:
             return None
         try:
-            return ask(service.address, path, timeout=_ASK_SECONDS)
+            return ask(service.address, path, headers=self._authorization, timeout=_ASK_SECONDS)
         except Unreachable:
             return None

@@ -9,6 +9,7 @@ is nobody to log in to as a service account, and no secret store but a folder of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.local.dcos.app_definition import App
@@ -21,6 +22,17 @@ _ACCOUNT = "DCOS_SERVICE_ACCOUNT_CREDENTIAL"
 _ACCOUNT_SECRET = variable_of(("service", "service_account_secret"))
 
 
+@dataclass(frozen=True)
+class Keys:
+    """What lets a service in, and others in to it."""
+
+    #: Who it is for the master, and the file with its secret; None where the master asks nobody.
+    principal: str
+    credential: Path | None
+    #: The file with the token of its own API.
+    api_token: Path
+
+
 def variables(
     app: App,
     master: str,
@@ -29,12 +41,14 @@ def variables(
     secrets: Path,
     *,
     own_python: str,
+    keys: Keys,
 ) -> dict[str, str]:
     """Return the variables.
 
     ``folder`` is where the service may keep its state, ``secrets`` the folder with a file for each
     secret. ``pythons`` are by version of TensorFlow, that of "" for whoever names none;
-    ``own_python`` is there in any case, for a command line, which may need no TensorFlow.
+    ``own_python`` is there in any case, for a command line, which may need no TensorFlow. ``keys``
+    are handed over as files: environments are shown by Mesos and Marathon.
     """
     found = {
         "DCOS_TENSORFLOW_MASTER": master,
@@ -42,7 +56,11 @@ def variables(
         "DCOS_TENSORFLOW_HOME": str(folder),
         "DCOS_TENSORFLOW_API_HOST": "127.0.0.1",
         "DCOS_TENSORFLOW_SECRETS_DIR": str(secrets),
+        "DCOS_TENSORFLOW_API_TOKEN_FILE": str(keys.api_token),
     }
+    if keys.credential is not None:
+        found["DCOS_TENSORFLOW_PRINCIPAL"] = keys.principal
+        found["DCOS_TENSORFLOW_SECRET_FILE"] = str(keys.credential)
     if _ACCOUNT in app.secret_env:
         found |= {_ACCOUNT: "", _ACCOUNT_SECRET: ""}
     if app.env.get(_PYTHON) == "":

@@ -9,13 +9,13 @@ complete (status 200) and it names the same id or none, delete the app.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.dcos.app_records import AppRecord
 from dcos_tensorflow.local.dcos.errors import CosmosError, MarathonError
 from dcos_tensorflow.local.dcos.marathon import Marathon
@@ -162,7 +162,7 @@ class Uninstaller:
         if answer is None or answer[0] != 200:
             return None
         try:
-            found = json.loads(answer[1])
+            found = read_json(answer[1])
         except ValueError:
             return None
         return set(map(str, found)) if isinstance(found, list) else None

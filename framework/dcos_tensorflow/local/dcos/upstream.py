@@ -7,11 +7,11 @@ the environment is ever used.
 from __future__ import annotations
 
 import http.client
-import json
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.dcos.http_calls import Answer
 
 #: Seconds until a server that says nothing counts as gone; event streams send signs of life.
@@ -62,13 +62,13 @@ def ask(
         connection.close()
 
 
-def ask_json(address: str, target: str) -> Any:
+def ask_json(address: str, target: str, *, headers: Mapping[str, str] | None = None) -> Any:
     """Return the JSON of a GET. Raises Unreachable, also for any other status than 200."""
-    status, body = ask(address, target)
+    status, body = ask(address, target, headers=headers)
     if status != 200:
         raise Unreachable(f"{address}{target}: HTTP status {status}")
     try:
-        return json.loads(body)
+        return read_json(body)
     except ValueError as error:
         raise Unreachable(f"{address}{target}: {error}") from error
 
@@ -80,14 +80,18 @@ def forward(
     method: str,
     body: bytes,
     headers: Mapping[str, str],
+    authorization: Mapping[str, str],
     prefix: str = "",
 ) -> Answer:
     """Return what another server answers, unchanged, as it comes.
 
-    ``prefix`` is put before the path of a redirection to the server itself. Raises Unreachable.
+    ``authorization`` is what the server asks for: the client's own was for us. ``prefix`` is put
+    before the path of a redirection to the server itself. Raises Unreachable.
     """
     connection = http.client.HTTPConnection(address, timeout=_TIMEOUT)
     passed = {k: v for k, v in headers.items() if k.lower() not in _OF_THE_CONNECTION}
+    passed.pop("authorization", None)
+    passed |= authorization
     # An answer that is packed would be unpacked by nobody here, and is small anyway.
     passed["accept-encoding"] = "identity"
     try:

@@ -133,6 +133,9 @@ def _slave(desk: Desk, agent: Agent) -> Json:
         found["reregistered_time"] = agent.reregistered_at
     if "domain" in agent.info:
         found["domain"] = agent.info["domain"]
+    if agent.restriction.drain is not None:
+        found["drain_info"] = agent.restriction.drain
+        found["estimated_drain_start_time_seconds"] = int(agent.restriction.drain_started_at)
     return found
 
 

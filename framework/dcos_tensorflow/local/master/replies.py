@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.master.schema import ConversionError
 
 TEXT = "text/plain; charset=utf-8"
@@ -45,9 +46,11 @@ def parse_json(body: bytes) -> object:
     """Return the JSON of a body. Raises ConversionError in the words of Mesos' parser."""
     text = body.decode("utf-8", "replace")
     try:
-        return json.loads(text)
+        return read_json(text)
     except json.JSONDecodeError as error:
         near = text[error.pos :].split("\n", 1)[0].strip().rstrip("}")
         raise ConversionError(
             f"Failed to parse body into JSON: syntax error at line {error.lineno} near: {near}"
         ) from error
+    except ValueError as error:
+        raise ConversionError(f"Failed to parse body into JSON: {error}") from error

@@ -13,6 +13,7 @@ import pwd
 import stat
 import threading
 import urllib.parse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +22,7 @@ from dcos_tensorflow.local.agent.agent import Agent
 from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.master.replies import TEXT
 from dcos_tensorflow.local.shared_views import version
-from dcos_tensorflow.local.wire.http_server import Handler, Server
+from dcos_tensorflow.local.wire.http_server import OPEN, Handler, Server
 
 #: Mesos reads 16 pages at most (src/files/files.cpp).
 _MAX_READ_BYTES = 16 * 4096
@@ -33,6 +34,7 @@ class AgentDoor(Protocol):
     lock: threading.RLock
     agents: list[Agent]
     interference: Interference
+    credentials: Mapping[str, str] | None
 
     @property
     def master(self) -> str:
@@ -56,6 +58,10 @@ class _AgentHandler(Handler):
             return
         parsed = urllib.parse.urlparse(self.path)
         path = parsed.path.removeprefix("/slave(1)")
+        credentials = self.door.credentials
+        if credentials is not None and path not in OPEN and not self.principal(credentials):
+            self.unauthorized("mesos-agent-readonly")
+            return
         query = {name: values[-1] for name, values in urllib.parse.parse_qs(parsed.query).items()}
         if path == "/state":
             with self.door.lock:

@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hmac
 import urllib.parse
 from collections.abc import Mapping
 from typing import BinaryIO, Protocol, cast
 
 from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.master.replies import TEXT, Reply, Request
-from dcos_tensorflow.local.wire.http_server import Handler, Server
+from dcos_tensorflow.local.wire.http_server import OPEN, Handler, Server
 from dcos_tensorflow.local.wire.streams import EventStream
 
 
@@ -46,7 +43,7 @@ class MasterDoor(Protocol):
 
 _SCHEDULER = "/api/v1/scheduler"
 _OPERATOR = "/api/v1"
-_OPEN = frozenset({"/health", "/version", "/redirect"})
+_OPEN = OPEN | {"/redirect"}
 _WRITERS = frozenset({"/teardown", "/machine/down", "/machine/up", "/quota", "/reserve"})
 
 
@@ -63,7 +60,7 @@ class _MasterHandler(Handler):
         # libprocess serves everything under the process' name, too.
         path = parsed.path.removeprefix("/master") or "/"
         body = self.body()
-        principal = self._principal()
+        principal = self.principal(self.door.credentials)
         if principal is None and self.door.credentials is not None and path not in _OPEN:
             self._unauthorized(path)
             return
@@ -115,26 +112,10 @@ class _MasterHandler(Handler):
         finally:
             self.door.stream_closed(stream.stream_id)
 
-    def _principal(self) -> str | None:
-        header = self.headers.get("Authorization", "")
-        credentials = self.door.credentials
-        if credentials is None or not header.startswith("Basic "):
-            return None
-        try:
-            given = base64.b64decode(header[len("Basic ") :], validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            return None
-        name, _, secret = given.partition(":")
-        known = credentials.get(name)
-        if known is not None and hmac.compare_digest(known.encode(), secret.encode()):
-            return name
-        return None
-
     def _unauthorized(self, path: str) -> None:
         realm = "mesos-master-readonly"
         if path == _SCHEDULER:
             realm = "mesos-master-scheduler"
         elif path.startswith(_OPERATOR) or path in _WRITERS:
             realm = "mesos-master-readwrite"
-        headers = {"WWW-Authenticate": f'Basic realm="{realm}"'}
-        self.answer(401, "401 Unauthorized.", TEXT, headers)
+        self.unauthorized(realm)

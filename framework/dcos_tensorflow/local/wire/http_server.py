@@ -5,14 +5,20 @@ Standard library only: byte-level faults need the bare socket.
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hmac
 import json
 import socket
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 #: Bodies larger than this are refused: nothing a scheduler says is near it.
 MAX_BODY_BYTES = 64 * 1024 * 1024
+#: What Mesos answers to everybody.
+OPEN = frozenset({"/health", "/version"})
 
 
 class Server(ThreadingHTTPServer):
@@ -107,6 +113,26 @@ class Handler(BaseHTTPRequestHandler):
             self.rfile.readline()
             if size == 0:
                 return found
+
+    def principal(self, credentials: Mapping[str, str] | None) -> str | None:
+        """Return who asks, by HTTP basic authentication; None for nobody who is known."""
+        header = self.headers.get("Authorization", "")
+        if credentials is None or not header.startswith("Basic "):
+            return None
+        try:
+            given = base64.b64decode(header[len("Basic ") :], validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return None
+        name, _, secret = given.partition(":")
+        known = credentials.get(name)
+        if known is not None and hmac.compare_digest(known.encode(), secret.encode()):
+            return name
+        return None
+
+    def unauthorized(self, realm: str) -> None:
+        """Write that only who is known may ask."""
+        headers = {"WWW-Authenticate": f'Basic realm="{realm}"'}
+        self.answer(401, "401 Unauthorized.", "text/plain; charset=utf-8", headers)
 
     def answer(
         self,

@@ -291,7 +291,7 @@ def _encode(document: Dict[str, Any]) -> bytes:
 def _decode(content: bytes, what: str) -> Mapping[str, Any]:
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DocumentError(f"{what} is not JSON: {error}") from None
     if not isinstance(document, dict) or "version" not in document:
         raise DocumentError(f"{what} is not a document of this store")

@@ -1,19 +1,27 @@
-"""Asking the master about a quota while a gang waits."""
+"""Asking the master about a quota, and about silent machines, while a gang waits."""
 
 from __future__ import annotations
 
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dcos_tensorflow.core.model.events import QuotaSeen
+from dcos_tensorflow.core.model.events import AgentsSeen, QuotaSeen
+from dcos_tensorflow.core.model.gang import Misfit, Placing
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.agent_files import AgentRefused
-from dcos_tensorflow.scheduler import quota_watch
-from dcos_tensorflow.scheduler.quota_watch import QuotaWatch, quota_in
+from dcos_tensorflow.scheduler import master_watch
+from dcos_tensorflow.scheduler.master_watch import (
+    AGENTS,
+    QUOTA,
+    MasterWatch,
+    Question,
+    quota_in,
+)
 from sample_states import a_spec, a_state, changed, with_job
 
 #: As a master of Mesos 1.12 answers, with a quota on a role and one without.
@@ -65,23 +73,29 @@ class AtOnce(Executor):
 
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quota_watch, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(master_watch, "LOOK_SECONDS", 0.0)
 
 
 class Watched:
     """A watch, the state that it looks at, and what it has told."""
 
-    def __init__(self, master: Master, phase: JobPhase = JobPhase.PLACING) -> None:
+    def __init__(
+        self,
+        master: Master,
+        phase: JobPhase = JobPhase.PLACING,
+        question: Question[Any] = QUOTA,
+    ) -> None:
         self.state = a_state(phase, spec=a_spec(mesos_role="team/vision"))
-        self.told: list[QuotaSeen] = []
-        self.watch = QuotaWatch(lambda: MASTER, master, self._take, AtOnce())
+        self.told: list[Any] = []
+        self.watch = MasterWatch(question, lambda: MASTER, master, self._take, AtOnce())
 
     def look(self) -> None:
         self.watch.look(self.state)
 
-    def _take(self, event: QuotaSeen) -> None:
+    def _take(self, event: Any) -> None:
         self.told.append(event)
-        self.state = changed(self.state, quota=event.quota)
+        found = {"quota": event.quota} if isinstance(event, QuotaSeen) else {"silent": event.silent}
+        self.state = changed(self.state, **found)
 
 
 @pytest.mark.parametrize("mesos_role", ["team", "team/vision", "team/vision/night"])
@@ -112,9 +126,8 @@ def test_the_master_is_not_asked_at_every_look() -> None:
     assert len(master.asked) == 1
 
 
-def test_what_is_known_already_is_not_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quota_watch, "ASK_SECONDS", 0.0)
-    watched = Watched(Master())
+def test_what_is_known_already_is_not_told_again() -> None:
+    watched = Watched(Master(), question=replace(QUOTA, every_seconds=0.0))
     watched.look()
     watched.look()
     assert watched.told == [QuotaSeen(FOUND)]
@@ -153,7 +166,59 @@ def test_a_master_that_does_not_tell_is_no_error(answer: Any) -> None:
 def test_a_gang_that_has_just_begun_to_wait_is_no_reason_to_ask(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(quota_watch, "LOOK_SECONDS", 60.0)
+    monkeypatch.setattr(master_watch, "LOOK_SECONDS", 60.0)
     master = Master()
     Watched(master).look()
     assert master.asked == []
+
+
+#: As a master of Mesos 1.12 answers, shortened: an agent that no job without GPUs is offered, one
+#: that does not answer, and one that has not come back.
+SLAVES = {
+    "slaves": [
+        {
+            "id": "S0",
+            "hostname": "gpu-1",
+            "resources": {"cpus": 4.0, "mem": 8192.0, "gpus": 1.0, "ports": "[31000-31999]"},
+            "used_resources": {"cpus": 0.0, "mem": 0.0, "gpus": 0.0},
+            "reserved_resources": {},
+            "active": True,
+            "deactivated": False,
+        },
+        {"id": "S1", "hostname": "h1", "resources": {}, "active": False, "deactivated": False},
+    ],
+    "recovered_slaves": [{"id": "S2", "hostname": "h2", "resources": {}}],
+}
+
+
+def test_while_a_gang_waits_the_master_is_asked_which_machines_make_no_offers() -> None:
+    master = Master(SLAVES)
+    watched = Watched(master, question=AGENTS)
+    watched.look()
+    (event,) = watched.told
+    assert isinstance(event, AgentsSeen)
+    assert master.asked == ["http://master.example.org:5050/slaves"]
+    assert [(one.hostnames, one.count) for one in event.silent] == [
+        (("gpu-1",), 1),
+        (("h1",), 1),
+        (("h2",), 1),
+    ]
+    watched.state = with_job(watched.state, phase=JobPhase.RUNNING)
+    watched.look()
+    assert watched.told[-1] == AgentsSeen(())
+
+
+def test_a_member_that_fits_nowhere_while_the_others_train_waits_too() -> None:
+    watched = Watched(Master(SLAVES), JobPhase.RUNNING, AGENTS)
+    waiting = Placing(misfits=(Misfit("worker-2", "no room"),))
+    gangs = {name: replace(g, placing=waiting) for name, g in watched.state.gangs.items()}
+    watched.state = replace(watched.state, gangs=gangs)
+    watched.look()
+    assert len(watched.told) == 1
+
+
+@pytest.mark.parametrize("answer", [{"slaves": [{}]}, {"slaves": 3}, {"other": 1}, []])
+def test_a_list_that_cannot_be_read_is_no_error(answer: Any) -> None:
+    watched = Watched(Master(answer), question=AGENTS)
+    watched.look()
+    assert watched.told == []

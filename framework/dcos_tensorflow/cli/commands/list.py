@@ -1,0 +1,143 @@
+"""``list``: all services of this machine, or of a ZooKeeper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+
+import click
+
+from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.flags import json_flag, work_dir_flag
+from dcos_tensorflow.cli.output import say, say_lines, show_json
+from dcos_tensorflow.cli.services import ending, registry
+from dcos_tensorflow.cli.wording import table
+from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+
+_ASKED_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """What is known of one service."""
+
+    service: str
+    #: The job's phase; empty when it is not known.
+    phase: str
+    #: How the job ended; empty while it has not, or when that is not known.
+    outcome: str
+    #: In words, what else there is to say.
+    why: str
+    #: Who serves it; empty when nobody does.
+    scheduler: str
+
+
+@click.command(name="list")
+@click.option(
+    "--state",
+    metavar="zk://HOST:PORT,...",
+    help="Show the services that keep their state in this ZooKeeper, wherever they are served.",
+)
+@work_dir_flag
+@json_flag
+def list(state: str | None, work: WorkDirectory, as_json: bool) -> int:
+    """Show all services of this machine, or of a ZooKeeper."""
+    found = _here(work) if state is None else _stored_in(state)
+    if as_json:
+        show_json([asdict(each) for each in found])
+    elif not found:
+        where = f"in {work.services}; start one with run" if state is None else "there"
+        say(f"There is no service {where}.")
+    else:
+        say_lines(table([(each.service, _words(each)) for each in found], indent=""))
+    return 0
+
+
+def _words(listed: _Listed) -> str:
+    """Return one line: where it stands, why, and who serves it."""
+    standing = listed.outcome or listed.phase
+    parts = [": ".join(part for part in (standing, listed.why) if part)]
+    if listed.scheduler:
+        parts.append(f"served by {listed.scheduler}")
+    return ", ".join(part for part in parts if part)
+
+
+def _here(work: WorkDirectory) -> Sequence[_Listed]:
+    with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="list") as pool:
+        names = registry.service_names(work)
+        return [*pool.map(lambda name: _of_this_machine(work.service(name), name), names)]
+
+
+def _of_this_machine(directory: ServiceDirectory, folder: str) -> _Listed:
+    from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway, connect
+
+    known = registry.read(directory)
+    name = known.service if known is not None else folder
+    try:
+        client = connect(directory, name)
+        job = client.get("/v1/job")
+    except NoScheduler:
+        return _unserved(directory, name, known.state if known is not None else "")
+    except SchedulerAway as away:
+        return _Listed(name, "", "", str(away).rstrip("."), "")
+    except CliError as error:
+        return _Listed(name, "", "", str(error).rstrip("."), "")
+    where = f"{client.api.url} (pid {known.pid})" if known is not None else client.api.url
+    return _Listed(name, job["phase"], _outcome(job.get("verdict")), job["why"], where)
+
+
+def _unserved(directory: ServiceDirectory, name: str, state_url: str) -> _Listed:
+    """Return what is known of a service that no process of this machine serves."""
+    last = ending.last(directory)
+    if last is not None:
+        summary = str(last.get("summary", ""))
+        return _Listed(name, "done", str(last.get("outcome") or ""), summary, "")
+    if not directory.database.exists():
+        kept = f"; its state is in {state_url}" if state_url.startswith("zk://") else ""
+        return _Listed(name, "", "", f"no scheduler of it runs on this machine{kept}", "")
+    return _by_its_state(directory.state_url, name, "no scheduler of it runs")
+
+
+def _by_its_state(url: str, name: str, why: str, scheduler: str = "") -> _Listed:
+    from dcos_tensorflow.cli.services.stored import stored_state
+
+    try:
+        state = stored_state(url, name)
+    except CliError as error:
+        return _Listed(name, "", "", str(error).rstrip("."), scheduler)
+    if state is None:
+        return _Listed(name, "", "", "its state is empty", scheduler)
+    verdict = state.job.verdict
+    outcome = str(verdict.outcome) if verdict is not None else ""
+    told = why or (verdict.summary if verdict is not None else state.job.why)
+    return _Listed(state.spec.name, str(state.job.phase), outcome, told, scheduler)
+
+
+def _stored_in(url: str) -> Sequence[_Listed]:
+    from dcos_tensorflow.cli.wording import sentence
+    from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
+    from dcos_tensorflow.state.errors import BadStateUrl, StateError
+    from dcos_tensorflow.state.urls import parse_state_url
+    from dcos_tensorflow.state.zookeeper_services import services_in
+
+    try:
+        place = parse_state_url(url)
+    except BadStateUrl as error:
+        raise UsageError(f"--state: {error}.") from error
+    if not isinstance(place, ZooKeeperAddress):
+        raise UsageError("--state: a ZooKeeper has services, zk://HOST:PORT,...; this is a file.")
+    try:
+        found = services_in(place)
+    except StateError as error:
+        raise CliError(f"The state store: {sentence(str(error))}", 8) from error
+    return [
+        _by_its_state(
+            url, each.folder, "" if each.leader else "nobody serves it", str(each.leader or "")
+        )
+        for each in found
+    ]
+
+
+def _outcome(verdict: Mapping[str, object] | None) -> str:
+    return str(verdict.get("outcome") or "") if verdict else ""

@@ -1,0 +1,180 @@
+"""Asks the master, while a gang waits, about what no offer says: a quota, and silent machines.
+
+Used by ``scheduler.Scheduler``. What is found becomes QuotaSeen and AgentsSeen; that is all that
+is done about it (``core.model.quota``, ``core.model.agents``). A master that does not let us look,
+does not answer, or answers with more than we read at once is asked again later.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from dcos_tensorflow.core.model.agents import KnownAgent, SilentAgents, silent_agents
+from dcos_tensorflow.core.model.events import AgentsSeen, Event, QuotaSeen
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.quota import Quota
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.mesos.address import Address
+from dcos_tensorflow.mesos.agent_files import AgentFilesError, HttpAccess
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: How long a gang has waited when the master is asked first.
+LOOK_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Question(Generic[T]):
+    """Something that a master can be asked."""
+
+    #: What it is about, for the log.
+    what: str
+    path: str
+    #: How often it is asked while the gang waits.
+    every_seconds: float
+    #: The answer out of the master's, as far as it concerns a service.
+    read: Callable[[Any, ServiceState], T]
+    #: What the state holds of it, and what it holds when nothing waits.
+    known: Callable[[ServiceState], T]
+    nothing: T
+    event: Callable[[T], Event]
+
+
+def quota_in(answer: Any, mesos_role: str) -> Quota | None:
+    """Return the quota in the body of ``/roles`` that holds for a role; None when there is none.
+
+    It is set on the role itself or on one above it: ``team`` for ``team/tensorflow``.
+    """
+    found = {str(one["name"]): one.get("quota") or {} for one in answer["roles"]}
+    parts = mesos_role.split("/")
+    for end in range(len(parts), 0, -1):
+        name = "/".join(parts[:end])
+        limits = _amounts(found.get(name, {}).get("limit"))
+        if limits:
+            return Quota(name, limits, _amounts(found[name].get("consumed")))
+    return None
+
+
+def _amounts(given: Mapping[str, Any] | None) -> dict[str, float]:
+    """Return the scalars of an object such as {"cpus": 1.0, "ports": "[31000-31001]"}."""
+    return {
+        name: float(amount)
+        for name, amount in (given or {}).items()
+        if isinstance(amount, int | float)
+    }
+
+
+def agents_in(answer: Any) -> Iterator[KnownAgent]:
+    """Yield the agents in the body of ``/slaves``."""
+    for one in answer["slaves"]:
+        yield _agent(one, recovered=False)
+    for one in answer.get("recovered_slaves", ()):
+        yield _agent(one, recovered=True)
+
+
+def _agent(one: Mapping[str, Any], *, recovered: bool) -> KnownAgent:
+    region = ((one.get("domain") or {}).get("fault_domain") or {}).get("region") or {}
+    return KnownAgent(
+        agent_id=str(one["id"]),
+        hostname=str(one["hostname"]),
+        recovered=recovered,
+        active=bool(one.get("active", True)),
+        deactivated=bool(one.get("deactivated", False)),
+        draining=str((one.get("drain_info") or {}).get("state", "")),
+        region=str(region.get("name", "")),
+        total=_amounts(one.get("resources")),
+        used=_amounts(one.get("used_resources")),
+        reserved={
+            str(role): _amounts(amounts)
+            for role, amounts in (one.get("reserved_resources") or {}).items()
+        },
+    )
+
+
+def _silent_in(answer: Any, state: ServiceState) -> tuple[SilentAgents, ...]:
+    return silent_agents(tuple(agents_in(answer)), state)
+
+
+QUOTA: Question[Quota | None] = Question(
+    what="the quota of our Mesos role",
+    path="/roles",
+    every_seconds=15.0,
+    read=lambda answer, state: quota_in(answer, state.spec.mesos_role),
+    known=lambda state: state.told.quota,
+    nothing=None,
+    event=QuotaSeen,
+)
+AGENTS: Question[tuple[SilentAgents, ...]] = Question(
+    what="which machines make no offers",
+    path="/slaves",
+    # On a large cluster the master has more to write here than for anything else.
+    every_seconds=60.0,
+    read=_silent_in,
+    known=lambda state: state.told.silent,
+    nothing=(),
+    event=AgentsSeen,
+)
+
+
+class MasterWatch(Generic[T]):
+    """Asks while it is worth it, on ``pool``: the event loop, which calls ``look``, never waits."""
+
+    def __init__(
+        self,
+        question: Question[T],
+        master: Callable[[], Address | None],
+        access: HttpAccess,
+        emit: Callable[[Event], None],
+        pool: Executor,
+    ) -> None:
+        self._question = question
+        self._master = master
+        self._access = access
+        self._emit = emit
+        self._pool = pool
+        self._ask_at: float | None = None
+        self._known: T = question.nothing
+        self._trouble = ""
+
+    def look(self, state: ServiceState) -> None:
+        """Ask when the gang waits and it is time; forget the answer when nothing waits."""
+        self._known = self._question.known(state)
+        if not (state.registered and _waits(state)):
+            self._ask_at = None
+            self._tell(self._question.nothing)
+            return
+        now = time.monotonic()
+        if self._ask_at is None:
+            self._ask_at = now + LOOK_SECONDS
+        master = self._master()
+        if master is not None and now >= self._ask_at:
+            self._ask_at = now + self._question.every_seconds
+            self._pool.submit(self._ask, master, state)
+
+    def _ask(self, master: Address, state: ServiceState) -> None:
+        try:
+            found = self._question.read(self._access.get(master, self._question.path), state)
+        except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError) as error:
+            if str(error) != self._trouble:
+                log.info("%s is not known: %s", self._question.what, error)
+            self._trouble = str(error)
+        else:
+            self._tell(found)
+
+    def _tell(self, found: T) -> None:
+        if found != self._known:
+            self._emit(self._question.event(found))
+
+
+def _waits(state: ServiceState) -> bool:
+    """Say whether somebody wants a place: a gang, or one of it that fits nowhere."""
+    return state.job.phase is JobPhase.PLACING or any(
+        gang.placing.misfits for gang in state.gangs.values()
+    )

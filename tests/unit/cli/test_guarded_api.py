@@ -1,0 +1,36 @@
+"""A scheduler's API asks for a token, wherever it listens."""
+
+from __future__ import annotations
+
+import pytest
+
+from dcos_tensorflow.cli.serving.served_job import with_guarded_api
+from dcos_tensorflow.cli.settings import collect
+
+MASTER = {"master": "127.0.0.1:5050"}
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("given", [{}, {"api_host": "127.0.0.1"}, {"artifacts": "file"}])
+def test_an_api_on_this_machine_asks_for_a_token_that_nobody_was_told(local, given):
+    settings = collect(None, {}, {**MASTER, **given})
+    tokens = [with_guarded_api(settings, local=local).secret("api_token") for _ in range(2)]
+    assert len(set(tokens)) == 2
+    assert all(len(token) >= 24 for token in tokens)
+
+
+def test_a_token_that_was_given_stays(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("mine\n")
+    settings = collect(None, {}, {**MASTER, "api_token_file": str(file)})
+    assert with_guarded_api(settings, local=True).secret("api_token") == "mine"
+
+
+def test_an_open_api_has_to_be_asked_for():
+    settings = collect(None, {}, {**MASTER, "api_open": True})
+    assert with_guarded_api(settings, local=False).secret("api_token") == ""
+
+
+def test_the_api_of_a_local_job_listens_on_this_machine_only():
+    settings = collect(None, {}, {"master": "198.51.100.1:5050"})
+    assert with_guarded_api(settings, local=True)["api_host"] == "127.0.0.1"
