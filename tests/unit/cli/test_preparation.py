@@ -180,6 +180,8 @@ def no_tensorflow_here(monkeypatch, tmp_path):
     monkeypatch.setattr(interpreters.importlib.util, "find_spec", lambda name: None)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
+    own = tmp_path / "checkout" / ".venv" / "bin" / "python"
+    monkeypatch.setattr(interpreters, "this_interpreter", lambda: own)
 
 
 def test_the_highest_version_beside_the_options_file_is_found(
@@ -190,6 +192,15 @@ def test_the_highest_version_beside_the_options_file_is_found(
     prepared = prepare(options(**function_job, python=""), directory, {}, local=True)
     assert prepared.spec.roles[0].python == str(tmp_path / ".venvs" / "tensorflow-2.15.1")
     assert any("tensorflow-2.15.1" in note for note in prepared.notes)
+
+
+def test_a_job_anywhere_finds_what_make_has_put_beside_the_program_s_own_environment(
+    options, directory, tmp_path, no_tensorflow_here, function_job
+):
+    environment = tmp_path / "checkout" / ".venvs" / "tensorflow-2.21.0"
+    environment_with_tensorflow(environment)
+    prepared = prepare(options(**function_job, python=""), directory, {}, local=True)
+    assert prepared.spec.roles[0].python == str(environment)
 
 
 def test_without_any_tensorflow_the_option_to_set_is_named(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _DISTRIBUTION = re.compile(r"(?:tensorflow|tensorflow_\w+)-\d")
@@ -22,23 +22,35 @@ def this_interpreter() -> Path:
 def find_tensorflow(places: Iterable[Path], version: str = "") -> Path | None:
     """Return a Python with TensorFlow: this one, or a virtual environment near ``places``.
 
-    ``version`` is the only one wanted, empty is any. Near are ``.venvs/tensorflow-*`` (the highest
-    version first) and ``.venv`` in each place and in the folders above it, nearest first.
+    ``version`` is the only one wanted, empty is any. Near is what ``folders_near`` gives: in each
+    folder ``.venvs/tensorflow-*``, the highest version first, and ``.venv``.
     """
     if importlib.util.find_spec("tensorflow") is not None:
         own = this_interpreter()
         if not version or has_tensorflow(own.parent.parent, version):
             return own
+    for folder in folders_near(places):
+        for environment in _environments(folder):
+            if has_tensorflow(environment, version):
+                return environment
+    return None
+
+
+def folders_near(places: Iterable[Path]) -> Iterator[Path]:
+    """Give each place and the folders above it, nearest first, each folder once.
+
+    The last one is where this program's own environment lies: ``make`` puts those of TensorFlow
+    beside it, and a job may be anywhere.
+    """
     seen: set[Path] = set()
     for place in places:
         for folder in (place.absolute(), *place.absolute().parents):
-            if folder in seen:
-                continue
-            seen.add(folder)
-            for environment in _environments(folder):
-                if has_tensorflow(environment, version):
-                    return environment
-    return None
+            if folder not in seen:
+                seen.add(folder)
+                yield folder
+    own = this_interpreter().parent.parent.parent
+    if own not in seen:
+        yield own
 
 
 def has_tensorflow(environment: Path, version: str = "") -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.cli.embedded import cluster as embedded
-from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow
+from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow, folders_near
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.output import say, say_lines, show_json
@@ -95,7 +95,7 @@ def _dcos_config(
 def _pythons(place: Path) -> dict[str, str]:
     """Return the Pythons with TensorFlow near a folder, by version; "" is any."""
     versions = {"": find_tensorflow([place])}
-    for folder in (place, *place.parents):
+    for folder in folders_near([place]):
         for environment in folder.glob(".venvs/tensorflow-*"):
             version = environment.name.removeprefix("tensorflow-")
             versions.setdefault(version, find_tensorflow([folder], version))

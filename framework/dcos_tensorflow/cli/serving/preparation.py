@@ -283,12 +283,14 @@ def _python(spec: ServiceSpec, options: Options, found: str) -> tuple[str, str]:
         raise UsageError(
             f"service.tensorflow_version: no Python with TensorFlow {version} was found: there is"
             f" no .venvs/tensorflow-{version} or .venv with it in the folder of the options file,"
-            " the current one, or above. Make one there, or name a Python in service.python."
+            " the current one, above these, or beside the environment of dcos-tensorflow. Make one"
+            " there, or name a Python in service.python."
         )
     raise UsageError(
-        "No Python with TensorFlow was found: neither is TensorFlow installed beside"
+        "No Python with TensorFlow was found: neither is TensorFlow installed with"
         " dcos-tensorflow, nor is there a .venvs/tensorflow-* or .venv with it in the folder of the"
-        " options file, the current one, or above. Name one in service.python."
+        " options file, the current one, above these, or beside the environment of dcos-tensorflow."
+        " Name one in service.python."
     )
 
 

@@ -62,7 +62,7 @@ _FIRST_SECONDS = 3.0
 class SchedulerSource:
     """The scheduler as the API sees it (``api.source.StateSource``), with the options it runs."""
 
-    def __init__(self, scheduler: Scheduler, as_given: Mapping[str, Any] | None) -> None:
+    def __init__(self, scheduler: Scheduler, as_given: Mapping[str, Any] | None = None) -> None:
         self.state = scheduler.state
         self.leader = scheduler.leader
         self.submit = scheduler.submit
