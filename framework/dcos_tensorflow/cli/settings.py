@@ -201,6 +201,12 @@ SETTINGS: tuple[Setting, ...] = (
         "rerun", _switch, "start a new job when the one before is done", False, of_uninstall=False
     ),
     Setting("exit_when_done", _switch, "end when the job is done, and leave the cluster", False),
+    Setting(
+        "exit_when_uninstalled",
+        _switch,
+        "end when the service is uninstalled, and go on with an uninstall that has begun",
+        False,
+    ),
 )
 
 #: Cosmos sets it, to any value, in the app of a service that is to be uninstalled (DC/OS SDK).
