@@ -14,6 +14,7 @@ from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,
     begun,
+    fail_process,
     lose_agent_of,
     recover,
     room_for_one_each,
@@ -229,3 +230,23 @@ def test_a_gang_that_waits_sees_all_offers_again_when_one_more_comes():
     cluster.bring_back("S0")
     scheduler.run(scheduler.state.spec.gang.hold_seconds)
     assert len(cluster.launch_history) == 5
+
+
+def test_who_has_finished_without_peers_is_not_run_again_when_the_others_find_no_place():
+    every = {"chief": 0, "ps": 0, "worker": 3, "outcome": OutcomePolicy.ALL_WORKERS}
+    scheduler = started(
+        training(Strategy.INDEPENDENT, gang=GANG, **every), room_for_one_each(agents=3)
+    )
+    cluster, (first, _, last) = scheduler.cluster, scheduler.state.tasks.values()
+    cluster.report(first.task_id, TaskState.FINISHED)
+    scheduler.run(1)
+    cluster.lose(first.agent_id)
+    fail_process(scheduler, "worker-1")
+    cluster.report(last.task_id, TaskState.FAILED, "Command terminated with signal Killed")
+    cluster.lose(last.agent_id)
+    scheduler.run(GANG.wait_seconds + 30)
+    assert "the whole gang waits" in scheduler.whys()
+    cluster.bring_back(last.agent_id)
+    recover(scheduler, 60)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert task_ids(scheduler)["worker-0"] == first.task_id

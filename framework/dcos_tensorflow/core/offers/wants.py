@@ -197,7 +197,8 @@ def _waited_too_long(gang: GangDraft, wanted: Sequence[str]) -> bool:
         return False
     gang.restart = replace(gang.restart, replacing=tuple(r.name for r in holding))
     why = f"no place for {names} within {view.spec.gang.wait_seconds:g} s: the whole gang waits"
-    restarts.stop(gang, view.roster.names, why, planned=False)
+    # Not those that have finished, where these need no peers: they are not run again.
+    restarts.stop(gang, [*(record.name for record in holding), *wanted], why, planned=False)
     return True
 
 
