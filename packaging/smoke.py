@@ -37,6 +37,8 @@ def check(scheduler: Path, plugin: Path, repository: Path, version: str) -> None
         # The app's own command, with an option that is wrong: the scheduler gets as far as that.
         variables = {name: value for name, value in app["env"].items() if isinstance(value, str)}
         variables |= {"OPTION__WORKER__COUNT": "many", "PORT_API": "0", "HOST": "127.0.0.1"}
+        # Whether there are options of before to go on with is in the state, and not in a ZooKeeper.
+        variables["DCOS_TENSORFLOW_STATE"] = f"sqlite:///{sandbox}/state.db"
         told = run(["/bin/sh", "-c", app["cmd"]], sandbox, {**variables, "HOME": str(sandbox)})
         _expect(told, 2, "worker.count: must be a whole number")
         _expect(run([sys.executable, "-I", str(plugin), "tensorflow", "--info"], sandbox), 0, "\n")

@@ -190,7 +190,9 @@ def update(state: ServiceState, spec: ServiceSpec, word: str = "update") -> Repl
     """
     identifier = configuration_id(spec)
     if identifier == configuration_id(state.spec):
-        return Reply(208, {"message": "this is the target already", "id": identifier})
+        # Who asks for what is in force asks no more for what was refused.
+        event = ConfigurationChanged(spec) if state.told.refused_configuration else None
+        return Reply(208, {"message": "this is the target already", "id": identifier}, event)
     refusal = requests.refusal(state, spec)
     if refusal:
         return Reply(417, {"message": f"the configuration is not changed: {refusal}"})

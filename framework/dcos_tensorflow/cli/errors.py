@@ -12,6 +12,8 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 #: Another process has the service: the DC/OS SDK's code for it.
 EXIT_LOCKED = 8
+#: The service was uninstalled, or is to be: the DC/OS SDK's code for it.
+EXIT_UNINSTALLED = 11
 #: Ctrl-C: 128 + SIGINT.
 EXIT_INTERRUPTED = 130
 #: 128 + SIGTERM.
@@ -29,7 +31,8 @@ EXIT_CODES: Mapping[int, str] = {
     EXIT_USAGE: "the options, flags or settings are wrong",
     EXIT_LOCKED: "another process has the service, or the state store fails",
     9: "the API that tasks fetch from could not be served",
-    11: "the service is being uninstalled, and its scheduler was started without --uninstall",
+    EXIT_UNINSTALLED: "the service is being uninstalled, and its scheduler was started without"
+    " --uninstall; or it was uninstalled while the scheduler ran",
     EXIT_SOFTWARE: "a mistake of dcos-tensorflow; the message says where the details are",
     78: "the job as given can never run, e.g. its module is not in the archive",
     EXIT_INTERRUPTED: "Ctrl-C; of a job: it was stopped",

@@ -160,7 +160,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("api_port", _port, "port that the HTTP API listens on", 0),
     Setting("api_token", _text, "token that the HTTP API asks for", secret=True),
     Setting("api_token_file", _file, "file that holds the API's token"),
-    Setting("api_open", _switch, "serve the API to the network without a token", False),
+    Setting("api_open", _switch, "serve the API without a token, to the network too", False),
     Setting("advertise", _text, "name or address under which agents reach the API"),
     Setting(
         "artifacts",
@@ -201,6 +201,12 @@ SETTINGS: tuple[Setting, ...] = (
         "rerun", _switch, "start a new job when the one before is done", False, of_uninstall=False
     ),
     Setting("exit_when_done", _switch, "end when the job is done, and leave the cluster", False),
+    Setting(
+        "exit_when_uninstalled",
+        _switch,
+        "end when the service is uninstalled, and go on with an uninstall that has begun",
+        False,
+    ),
 )
 
 #: Cosmos sets it, to any value, in the app of a service that is to be uninstalled (DC/OS SDK).

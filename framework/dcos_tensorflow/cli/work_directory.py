@@ -7,7 +7,9 @@ below these folders are ever removed by the command line.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -46,6 +48,18 @@ class ServiceDirectory:
         """Make the folders, readable by this user only. Raises CliError."""
         for folder in (self.path, self.checkpoints, self.artifacts):
             make_folder(folder)
+
+    def remove(self) -> None:
+        """Remove what a scheduler of an uninstalled service has left here, as far as it can be.
+
+        Checkpoints, logs and sandboxes are the user's, and stay.
+        """
+        shutil.rmtree(self.artifacts, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            for file in (self.registration, self.last_end):
+                file.unlink(missing_ok=True)
+            for folder in (self.checkpoints, self.path, self.path.parent):
+                folder.rmdir()
 
 
 class WorkDirectory:

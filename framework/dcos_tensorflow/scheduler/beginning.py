@@ -33,7 +33,10 @@ _UNINSTALL = "the scheduler was started to uninstall the service"
 
 
 class UninstallGoesOn(Exception):
-    """An uninstall of the service has begun, and this scheduler was not told to go on with it."""
+    """An uninstall of the service has begun, and this scheduler was not told to go on with it.
+
+    Or it is over, and the scheduler stood by meanwhile.
+    """
 
 
 class NothingInForce(Exception):
@@ -62,6 +65,7 @@ def begin(
     refused: str = "",
     fresh: bool = False,
     uninstall: bool = False,
+    finish_uninstall: bool = False,
     find_former_life: Callable[[], FormerLife] = lambda: NO_FORMER_LIFE,
 ) -> Beginning:
     """Return what to begin with. ``fresh`` replaces a job that is done by a new one.
@@ -71,16 +75,19 @@ def begin(
     told and takes it for the target. Where it cannot be had, the stored one stays in force, and the
     state says so from its first moment on: whoever asks how far the update is must not be told that
     it is complete. ``refused`` says why ``spec`` cannot be had whatever is stored; of options that
-    cannot be read it has the name alone. Raises UninstallGoesOn, NothingInForce, StateUnreadable,
-    StateError.
+    cannot be read it has the name alone. With ``finish_uninstall`` an uninstall that has begun is
+    gone on with as if ``uninstall`` were said. Raises UninstallGoesOn, NothingInForce,
+    StateUnreadable, StateError.
     """
     values, upgrade_writes = upgrade(store.load())
-    if is_uninstalling(values) and not uninstall:
+    begun = is_uninstalling(values)
+    if begun and not (uninstall or finish_uninstall):
         raise UninstallGoesOn(
             f"the service {spec.name} is being uninstalled, and that cannot be taken back; start"
             " its scheduler with --uninstall or SDK_UNINSTALL to go on with it, and the service"
             " again when it is over"
         )
+    uninstall = uninstall or begun
     if upgrade_writes:
         log.info("the state was written by an earlier release; it is brought to this one's format")
         store.commit(upgrade_writes)

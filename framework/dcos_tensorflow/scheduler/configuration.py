@@ -35,7 +35,8 @@ class SchedulerConfig:
     ``session_seconds`` is how long ZooKeeper keeps the leadership of a scheduler that vanished.
     ``secrets_dir`` holds a file for each path of the secret store that options name; without it
     Mesos is asked for them, unless it has no ``secret_store``.
-    ``fresh`` replaces a job that is done by a new one, ``uninstall`` ends the service for good.
+    ``fresh`` replaces a job that is done by a new one, ``uninstall`` ends the service for good,
+    ``finish_uninstall`` goes on with an uninstall that was begun before this process was.
     """
 
     master: str
@@ -60,4 +61,5 @@ class SchedulerConfig:
     secret_store: bool = True
     fresh: bool = False
     uninstall: bool = False
+    finish_uninstall: bool = False
     tick_seconds: float = 0.25

@@ -258,6 +258,13 @@ class Scheduler:
         )
         self._leader = ""
         log.info("leading the service %s", self.spec.name)
+        if self._leadership.after_erase and not config.uninstall:
+            # Whoever waited for the service must not bring it back to life.
+            self._store.erase()
+            raise UninstallGoesOn(
+                f"the service {self.spec.name} was uninstalled while this scheduler stood by; start"
+                " it again for a new service"
+            )
         self._start_api()
         self._gateway = gateway = MesosGateway(self._mesos_config(), self._from_mesos, steady_time)
         beginning = begin(
@@ -267,6 +274,7 @@ class Scheduler:
             refused=self._refused or self._secret_problems(self.spec),
             fresh=config.fresh,
             uninstall=config.uninstall,
+            finish_uninstall=config.finish_uninstall,
             find_former_life=lambda: former_life.find(
                 config.master, gateway.config.scheme == "https", gateway.access, self._labels()
             ),
@@ -274,7 +282,7 @@ class Scheduler:
         self._configurations, self._options = beginning.configurations, beginning.options
         if self._given and not self._refused:
             self._options.note(self.spec, self._given)
-        if not config.uninstall:
+        if not (config.uninstall or beginning.state.uninstall.asked):
             self._check_secrets(beginning.state)
         self._loop = EventLoop(
             beginning.state, self._store, self._perform, tick_seconds=config.tick_seconds

@@ -92,6 +92,9 @@ class Leadership:
         self._on_lost = on_lost
         self._guard = threading.Lock()
         self._held = True
+        #: The service was there when this process began to wait for it, and was erased meanwhile.
+        #: For the backends to set, before they hand it out.
+        self.after_erase = False
 
     @property
     def held(self) -> bool:

@@ -102,11 +102,14 @@ class SqliteStore:
             raise errors.StateError(f"this store already leads service {self.service!r}")
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         leader: Holder | None = None
+        was_led = False
         with self._translated():
             while not self._lock.try_acquire(holder := this_process(identity)):
                 now_leading = self._lock.read_holder()
                 if now_leading not in (leader, UNKNOWN_HOLDER):
                     on_waiting(leader := now_leading)
+                with contextlib.suppress(errors.StateUnavailable):
+                    was_led = was_led or self._is_led()
                 if deadline is not None and time.monotonic() >= deadline:
                     raise errors.LeadershipTaken(
                         self.service, self._lock.read_holder(), timeout_seconds or 0.0
@@ -114,11 +117,13 @@ class SqliteStore:
                 if self._closed.wait(LOCK_POLL_SECONDS):
                     raise errors.StateError("the state store was closed while waiting to lead")
         try:
+            erased = was_led and not self._is_led()
             self._take_over()
         except BaseException:
             self._lock.release()
             raise
         self._leadership = Leadership(holder, self._lock.release, on_lost)
+        self._leadership.after_erase = erased
         return self._leadership
 
     def confirm(self) -> None:
@@ -197,6 +202,12 @@ class SqliteStore:
         )
         if row is not None:
             paths.check_schema(row[0], f"{self.path}, service {self.service!r}")
+
+    def _is_led(self) -> bool:
+        """Say whether somebody leads the service, or did and has left it: an erase forgets that."""
+        with self._mutex, self._translated():
+            query = "SELECT 1 FROM leader WHERE service = ?"
+            return self._execute(query, self._folder).fetchone() is not None
 
     def _take_over(self) -> None:
         token = uuid.uuid4().hex

@@ -63,6 +63,9 @@ from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession
 #: How often a commit is planned, because nodes may turn out to be not as we know them.
 MAX_PLANS = 4
 
+#: Stands in the lock, where an erase has to leave it to those in line, until the next commit.
+_ERASED = b"erased"
+
 #: What the name of a service's folder begins with, as in the DC/OS SDK.
 SERVICE_PREFIX = "dcos-service-"
 
@@ -187,7 +190,7 @@ class ZooKeeperStore:
             leadership = Leadership(holder, line.leave, on_lost)
             try:
                 with self._mutex:
-                    self._take_over(fence, leadership)
+                    self._take_over(fence, leadership, waited=line.waited)
             except BaseException:
                 leadership.release()
                 raise
@@ -217,14 +220,15 @@ class ZooKeeperStore:
         if self._leadership is not None:
             self._leadership.lose(f"ZooKeeper ({self.place}) ended the session of this process")
 
-    def _take_over(self, fence: str, leadership: Leadership) -> None:
+    def _take_over(self, fence: str, leadership: Leadership, *, waited: bool) -> None:
         self._fence, self._tree, self._in_doubt = fence, None, None
         self._leadership = leadership
         # From here on a lost session is reported; it may have been lost just before.
         if self._session.call(lambda client: client.exists_async(fence)) is None:
             raise errors.StateUnavailable("the ZooKeeper session ended just as its turn came")
-        _data, stat = self._session.call(lambda client: client.get_async(self._lock))
+        data, stat = self._session.call(lambda client: client.get_async(self._lock))
         self._version = stat.version
+        leadership.after_erase = waited and data == _ERASED
         version = self._check_schema()
         self._is_older = version is not None and version < paths.CURRENT_SCHEMA
         if version is None:
@@ -333,7 +337,7 @@ class ZooKeeperStore:
             _position, failure = _first_failure(results)
             if failure is None or isinstance(failure, NoNodeError):
                 break
-            # Others stand in line: the lock is theirs now, and stays.
+            # Others stand in line: the lock is theirs now, and stays. It tells them why they lead.
             if not isinstance(failure, NotEmptyError):
                 raise self._refused(failure)
         self._tree = None
@@ -346,6 +350,8 @@ class ZooKeeperStore:
         if remove_lock:
             transaction.delete(self._lock)
             transaction.delete(self._root)
+        else:
+            transaction.set_data(self._lock, _ERASED)
         return transaction.commit_async()
 
     def _require_leadership(self) -> None:

@@ -52,6 +52,8 @@ class Contender:
         self._identity = identity
         self._on_waiting = on_waiting
         self._leader = UNKNOWN_HOLDER
+        #: Whether another process has led while this one stood in line.
+        self.waited = False
         # The name tells our node from others when the answer to its creation got lost.
         self._prefix = f"{uuid.uuid4().hex}-"
         self._wake = threading.Event()
@@ -105,6 +107,7 @@ class Contender:
             return self._look()
         if position == 0:
             return f"{self._lock_path}/{line[0]}"
+        self.waited = True
         if self._remove_if_dead(line[0]):
             return self._look()
         before = f"{self._lock_path}/{line[position - 1]}"

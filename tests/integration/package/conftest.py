@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from command_line import CommandLine
+from dcos_tensorflow.local import daemon
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import (
     Package,
@@ -125,27 +126,31 @@ def artifact(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Fetched:
 
 
 @pytest.fixture(scope="module")
-def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The master of an embedded cluster that lives as long as the module's tests."""
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """The command line of an embedded cluster that lives as long as the module's tests."""
     line = CommandLine(tmp_path_factory.mktemp("home"))
     size = ("--agents", "1", "--cpus", "2", "--mem", "2000", "--disk", "2000", "--gpus", "0")
     up = line("local", "up", *size, "--json")
     assert up.code == 0, up.out
-    yield json.loads(up.out)["master"]
+    yield line
     assert line("local", "down").code == 0
 
 
 @pytest.fixture
-def start(tmp_path: Path, master: str) -> Iterator[Callable[..., AppProcess]]:
+def start(tmp_path: Path, cluster: CommandLine) -> Iterator[Callable[..., AppProcess]]:
     """Start the app's command in a sandbox of its own, on the embedded cluster."""
     processes = []
+    running = daemon.status(cluster.home / "local")
+    assert running is not None
 
     def start_app(fetched: Fetched, options: Mapping[str, Any], **variables: str) -> AppProcess:
         sandbox = tmp_path / f"sandbox-{len(processes)}"
         sandbox.mkdir()
         (sandbox / "dcos-tensorflow").symlink_to(fetched.folder)
         elsewhere = {
-            "DCOS_TENSORFLOW_MASTER": master,
+            "DCOS_TENSORFLOW_MASTER": running.master,
+            "DCOS_TENSORFLOW_PRINCIPAL": running.credentials.principal,
+            "DCOS_TENSORFLOW_SECRET_FILE": str(daemon.credential_file(cluster.home / "local")),
             "DCOS_TENSORFLOW_STATE": f"sqlite:///{tmp_path}/state.db",
         }
         app = marathon_app(fetched.package, options)

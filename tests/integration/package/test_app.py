@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import urllib.request
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
 
+from command_line import CommandLine
 from waiting import eventually
 from zookeeper_server import ZooKeeperServer
 
@@ -103,7 +103,10 @@ def nodes(server: ZooKeeperServer) -> set[str]:
 @pytest.mark.zookeeper
 @pytest.mark.timeout(300)
 def test_an_uninstall_as_cosmos_does_it_leaves_nothing_in_zookeeper_and_mesos(
-    start: Callable[..., Any], checkout: Fetched, own_zookeeper: ZooKeeperServer, master: str
+    start: Callable[..., Any],
+    checkout: Fetched,
+    own_zookeeper: ZooKeeperServer,
+    cluster: CommandLine,
 ) -> None:
     options = with_options(service={"name": "team/gone", "job_cmd": "sleep 600"})
     state = {"DCOS_TENSORFLOW_STATE": own_zookeeper.url()}
@@ -118,7 +121,6 @@ def test_an_uninstall_as_cosmos_does_it_leaves_nothing_in_zookeeper_and_mesos(
     uninstalling.process.send_signal(signal.SIGTERM)
     assert uninstalling.process.wait(30) == 0
     assert nodes(own_zookeeper) == set()
-    with urllib.request.urlopen(f"http://{master}/state", timeout=10) as answer:
-        found = json.load(answer)
+    found = json.loads(cluster.mesos("/state"))
     assert "team/gone" not in [one["name"] for one in found["frameworks"]]
     assert [one["reserved_resources"] for one in found["slaves"]] == [{}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -126,6 +127,25 @@ def test_a_scheduler_started_to_uninstall_ends_the_job_that_another_left(
     assert (frameworks(cluster), values(tmp_path)) == ([], {})
 
 
+def test_a_standby_does_not_bring_back_what_is_uninstalled(
+    schedule, lasting, cluster, tmp_path, caplog
+):
+    caplog.set_level("INFO")
+    first = schedule(lasting)
+    wait_until(first, running)
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(schedule, lasting, standby=True)
+        eventually(lambda: "waiting: the service job is led by" in caplog.text)
+        first.submit(UninstallRequested("the test wants it"))
+        wait_until(first, lambda s: s.removal.erased)
+        with pytest.raises(
+            SchedulerError, match="uninstalled while this scheduler stood by"
+        ) as end:
+            waiting.result(30)
+    assert end.value.exit_code == EXIT_UNINSTALLING
+    assert (frameworks(cluster), values(tmp_path)) == ([], {})
+
+
 def test_an_uninstall_of_a_service_that_never_was_is_over_at_once(
     schedule, lasting, cluster, tmp_path
 ):
@@ -134,7 +154,7 @@ def test_an_uninstall_of_a_service_that_never_was_is_over_at_once(
     assert (frameworks(cluster), values(tmp_path)) == ([], {})
 
 
-def test_an_uninstall_that_was_interrupted_is_gone_on_with_by_its_own_kind_only(
+def test_an_uninstall_that_was_interrupted_is_gone_on_with_by_who_is_to_only(
     schedule, marks, tmp_path
 ):
     stubborn = command_job(
@@ -149,7 +169,7 @@ def test_an_uninstall_that_was_interrupted_is_gone_on_with_by_its_own_kind_only(
         schedule(stubborn)
     assert refused.value.exit_code == EXIT_UNINSTALLING == 11
     (marks / "finish").touch()
-    third = schedule(stubborn, uninstall=True)
+    third = schedule(stubborn, finish_uninstall=True)
     wait_until(third, lambda s: s.removal.erased)
     assert values(tmp_path) == {}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,11 +18,12 @@ from dcos_tensorflow.state.errors import (
     StateTooLarge,
     StateTooNew,
 )
-from dcos_tensorflow.state.leadership import Holder
+from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.paths import MAX_VALUE_BYTES
 
 if TYPE_CHECKING:
     from conftest import Backend
+    from dcos_tensorflow.state.store import StateStore
 
 
 def ignore(_why: str) -> None:
@@ -342,6 +345,34 @@ def test_a_contender_takes_over_a_service_that_is_erased(backend: Backend) -> No
     assert waiting.read() == "leads"
     assert waiting.ask("commit", {"Epoch": "2"}) == "committed"
     assert leader.load() == {"Epoch": b"2"}
+
+
+def waits_to_lead(backend: Backend) -> tuple[StateStore, Future[Leadership]]:
+    """Return a store whose process waits for the leadership of another."""
+    store, waits = backend.store(), threading.Event()
+    found: Future[Leadership] = Future()
+    lead = partial(store.lead, "waits", 60, ignore, lambda _: waits.set())
+    threading.Thread(target=lambda: found.set_result(lead())).start()
+    assert waits.wait(30)
+    return store, found
+
+
+def test_who_waited_is_told_that_the_service_was_erased_meanwhile(backend: Backend) -> None:
+    leader = backend.leader()
+    leader.commit([Write("Epoch", b"1")])
+    waiting, found = waits_to_lead(backend)
+    leader.erase()
+    assert found.result(30).after_erase
+    waiting.erase()
+    assert not waiting.lead("again", 5, ignore).after_erase
+
+
+def test_who_waited_for_a_leader_that_has_only_ended_is_not_told_so(backend: Backend) -> None:
+    leader = backend.leader()
+    leader.commit([Write("Epoch", b"1")])
+    _, found = waits_to_lead(backend)
+    leader.close()
+    assert not found.result(30).after_erase
 
 
 # Layouts of other releases

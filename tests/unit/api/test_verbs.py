@@ -238,6 +238,16 @@ class TestUpdate:
         assert answer.json()["id"] == configuration_id(target)
         assert source.events == [ConfigurationChanged(target)]
 
+    def test_who_asks_for_what_is_in_force_asks_no_more_for_what_was_refused(
+        self, order: Any, source: Any
+    ) -> None:
+        state = self.running()
+        told = replace(state.told, refused_configuration="worker.count: is too small")
+        answer = order("/v1/job/update", replace(state, told=told), OPTIONS)
+
+        assert answer.status_code == 208
+        assert source.events == [ConfigurationChanged(SPEC)]
+
     def test_the_answer_names_whose_containers_are_replaced(self, order: Any) -> None:
         state = self.running()
         for record in state.tasks.values():

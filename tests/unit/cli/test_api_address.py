@@ -85,6 +85,13 @@ def test_a_file_that_holds_no_token_is_refused(content: str, token_file: Path) -
     assert "two" not in str(refused.value)
 
 
+def test_a_file_in_the_home_folder_is_found_though_no_shell_has_seen_its_name(
+    token_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(token_file.parent))
+    assert named("https://node1", "~/token", in_clear=False).token == TOKEN
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere cannot be read: No such file"):
         named("https://node1", str(tmp_path / "nowhere"), in_clear=False)

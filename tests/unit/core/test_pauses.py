@@ -8,6 +8,9 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.plans.elements import Status
+from dcos_tensorflow.core.plans.plan import plans
+from sample_states import with_job
 from simulated_scheduler import (
     fail,
     fail_process,
@@ -35,6 +38,24 @@ def test_while_recovery_is_paused_no_process_starts_again(exit_class, code):
     scheduler.run(60)
     assert starts(scheduler)["worker-1"] == 1
     assert "recovery is paused" in scheduler.state.job.why
+
+
+@pytest.mark.parametrize("phase", ["", "worker"])
+def test_while_the_deployment_is_paused_no_process_starts_again(phase):
+    scheduler = a_gang()
+    # Its first member fails before all of them have run.
+    scheduler.state = with_job(scheduler.state, deployed=False)
+    scheduler.handle(events.PlanCommand("deploy", events.PlanVerb.PAUSE, phase))
+    fail_process(scheduler, "worker-1", "user_error", 1)
+    scheduler.run(60)
+    assert starts(scheduler)["worker-1"] == 1
+    assert "the deployment is paused" in scheduler.state.job.why
+    plan = plans(scheduler.state.view())["deploy"]
+    steps = {s.task: s.status for part in plan.phases for s in part.steps}
+    assert steps["worker-1"] is Status.WAITING
+    scheduler.handle(events.PlanCommand("deploy", events.PlanVerb.RESUME, phase))
+    scheduler.run(10)
+    assert starts(scheduler)["worker-1"] == 2
 
 
 def test_a_paused_recovery_holds_no_restart_back_that_somebody_asks_for():

@@ -130,6 +130,16 @@ def test_a_service_that_is_being_uninstalled_is_refused_to_others(store):
         begin(store, SPEC, SETTINGS)
 
 
+def test_a_scheduler_that_is_to_finish_uninstalls_goes_on_with_one(store):
+    stored(store, uninstalling=True)
+    beginning = begin(store, SPEC, SETTINGS, refused="wrong", finish_uninstall=True)
+    assert [type(event) for event in beginning.events] == [UninstallRequested]
+
+
+def test_a_scheduler_that_is_to_finish_uninstalls_begins_none(store):
+    assert begin(store, SPEC, SETTINGS, finish_uninstall=True).events == ()
+
+
 def test_an_uninstall_is_asked_of_the_core(store):
     stored(store, phase=JobPhase.RUNNING)
     beginning = begin(store, OTHER, SETTINGS, fresh=True, uninstall=True)

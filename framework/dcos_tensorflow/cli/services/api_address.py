@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.secret_file import private_secret_in
+from dcos_tensorflow.cli.work_directory import expanded
 
 API_VARIABLE = "DCOS_TENSORFLOW_API"
 TOKEN_FILE_VARIABLE = "DCOS_TENSORFLOW_API_TOKEN_FILE"
@@ -58,7 +59,11 @@ def named(url: str, token_file: str | None, *, in_clear: bool) -> ApiAddress:
             " the way. Name an https:// address, or one of a tunnel on 127.0.0.1; or say"
             f" --api-token-in-clear ({IN_CLEAR_VARIABLE}=true) where the network is yours."
         )
-    token = private_secret_in(token_file, f"--api-token-file ({TOKEN_FILE_VARIABLE})")
+    origin = f"--api-token-file ({TOKEN_FILE_VARIABLE})"
+    try:
+        token = private_secret_in(str(expanded(token_file)), origin)
+    except ValueError as error:
+        raise UsageError(f"{origin}: {error}.") from error
     if not (token.isascii() and token.isprintable()):
         raise UsageError(
             f"--api-token-file: {token_file} holds characters that no header of HTTP can carry."

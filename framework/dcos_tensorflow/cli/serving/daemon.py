@@ -2,7 +2,9 @@
 
 It serves one job and answers questions until it is told to end. A signal ends the process and
 nothing else: the tasks go on, and the next scheduler of the service takes them over. With
-``--uninstall`` it ends the job, removes everything of the service, and goes on answering.
+``--uninstall`` it ends the job, removes everything of the service, and goes on answering. With
+``--exit-when-uninstalled`` it ends then, whoever has asked for the uninstall, and so it does where
+another scheduler has uninstalled the service for which it stood by.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from types import FrameType
 
 from dcos_tensorflow.cli.embedded import cluster as embedded
 from dcos_tensorflow.cli.embedded.cluster import Cluster
-from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.errors import EXIT_UNINSTALLED, CliError, UsageError
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.serving.own_log import log_to_standard_error
 from dcos_tensorflow.cli.serving.preparation import (
@@ -47,6 +49,8 @@ from dcos_tensorflow.options import OptionsError
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.5
+#: How long it is answered that nothing is left: whoever asked for the uninstall looks again soon.
+_SEEN_SECONDS = 10.0
 
 
 class _Ended(BaseException):
@@ -107,6 +111,10 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
         except _Ended:
             log.info("ended before it became the leader")
             return 0
+        except CliError as error:
+            if error.exit_code == EXIT_UNINSTALLED and settings["exit_when_uninstalled"]:
+                directory.remove()
+            raise
 
 
 def read_options(
@@ -204,6 +212,11 @@ def _serve(
     code: int | None = None
     while not ended.wait(_LOOK_SECONDS):
         served.check()
+        if settings["exit_when_uninstalled"] and served.uninstalled():
+            log.info("nothing is left of the service: its scheduler ends, and is not needed again")
+            ended.wait(_SEEN_SECONDS)
+            served.directory.remove()
+            return EXIT_UNINSTALLED
         if not served.wait(0.0):
             continue
         served.check()

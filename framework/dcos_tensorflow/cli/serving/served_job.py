@@ -62,7 +62,7 @@ _FIRST_SECONDS = 3.0
 class SchedulerSource:
     """The scheduler as the API sees it (``api.source.StateSource``), with the options it runs."""
 
-    def __init__(self, scheduler: Scheduler, as_given: Mapping[str, Any] | None) -> None:
+    def __init__(self, scheduler: Scheduler, as_given: Mapping[str, Any] | None = None) -> None:
         self.state = scheduler.state
         self.leader = scheduler.leader
         self.submit = scheduler.submit
@@ -189,6 +189,11 @@ class ServedJob:
         found = sidecars.staying(state.view()) if state is not None else ()
         return tuple(f"{r.name} at http://{r.address}:{r.ports[0]}" for r in found)
 
+    def uninstalled(self) -> bool:
+        """Say whether nothing is left of the service."""
+        state = self.scheduler.state()
+        return state is not None and state.removal.erased
+
     def wait(self, seconds: float) -> bool:
         """Wait until the job is done or the scheduler has ended by itself; False on time out."""
         return self.scheduler.wait(seconds)
@@ -306,6 +311,7 @@ def scheduler_config(
         secret_store=not local,
         fresh=settings["rerun"],
         uninstall=settings["uninstall"],
+        finish_uninstall=settings["exit_when_uninstalled"],
     )
 
 

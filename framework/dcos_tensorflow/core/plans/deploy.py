@@ -32,6 +32,10 @@ from dcos_tensorflow.core.plans.standing import (
 _GANG = frozenset(str(role) for role in GANG_ROLES)
 
 
+#: Phases that a paused deployment is not left from.
+_HELD_PHASES = (JobPhase.PLACING, JobPhase.BACKING_OFF)
+
+
 def deploy_plan(view: GangView) -> Plan:
     """Return the plan of the first deployment: one phase per role, one step per task."""
     phases = tuple(
@@ -106,7 +110,7 @@ def _held_by(view: GangView, name: str) -> str | None:
     """Return which pause keeps a task from being launched; None when none does."""
     controls, job = view.controls, view.job
     role = str(split_task_name(name)[0])
-    waiting = job.phase is JobPhase.PLACING or (role not in _GANG and name not in view.tasks)
+    waiting = job.phase in _HELD_PHASES or (role not in _GANG and name not in view.tasks)
     if not waiting and not (role not in _GANG and view.tasks[name].terminal):
         return None
     if controls.holds(DEPLOY):

@@ -14,6 +14,7 @@ from dataclasses import replace
 from dcos_tensorflow.core.cluster.orders import grace_seconds
 from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
+from dcos_tensorflow.core.model.controls import DEPLOY, RECOVERY
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.report import checkpoint_step_of
 from dcos_tensorflow.core.model.service_state import GangView
@@ -71,8 +72,8 @@ def watch_stopping(gang: GangDraft) -> None:
     due_at = gang.restart.due_at
     if gang.now < due_at:
         gang.enter(JobPhase.BACKING_OFF, f"stopped; it starts again in {due_at - gang.now:.1f} s")
-    elif _is_held_back(gang):
-        gang.enter(JobPhase.BACKING_OFF, _HELD_BACK)
+    elif held := _held_back(gang):
+        gang.enter(JobPhase.BACKING_OFF, held)
     else:
         _go_on(gang)
 
@@ -128,20 +129,24 @@ def watch_backing_off(gang: GangDraft) -> None:
     """BACKING_OFF: go on when the time has come and nobody holds recovery back."""
     if gang.now < gang.restart.due_at:
         return
-    if not _is_held_back(gang):
+    held = _held_back(gang)
+    if not held:
         _go_on(gang)
-    elif gang.job.why != _HELD_BACK:
-        gang.explain(_HELD_BACK)
-        gang.say(_HELD_BACK)
+    elif gang.job.why != held:
+        gang.explain(held)
+        gang.say(held)
 
 
-_HELD_BACK = "recovery is paused: nothing starts again until it is resumed"
-
-
-def _is_held_back(gang: GangDraft) -> bool:
-    """Say whether an operator holds the restart after a failure back."""
-    recovers = gang.job.deployed and not gang.restart.planned
-    return recovers and gang.view.controls.holds("recovery")
+def _held_back(gang: GangDraft) -> str:
+    """Return what of an operator's holds the restart after a failure back; empty for nothing."""
+    if gang.restart.planned:
+        return ""
+    plan = RECOVERY if gang.job.deployed else DEPLOY
+    phases = ("",) if gang.job.deployed else tuple(map(str, GANG_ROLES))
+    if not any(gang.view.controls.holds(plan, phase) for phase in phases):
+        return ""
+    what = "recovery" if gang.job.deployed else "the deployment"
+    return f"{what} is paused: nothing starts again until it is resumed"
 
 
 def _go_on(gang: GangDraft) -> None:
