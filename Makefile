@@ -124,7 +124,8 @@ bench: $(VENV)/.checks $(TENSORFLOW_VENV)/.installed system-packages
 	$(BIN)/python benchmarks/bench.py
 
 # Everything that a cluster needs of the package lies in dist/package afterwards (docs/package.md).
-package: $(VENV)/.installed
+# Building reads requirements with a package that comes with those of the tests.
+package: $(VENV)/.checks
 	@test -n "$(ARTIFACT_URL)" \
 	  || { echo "Where will the files be served from? make package ARTIFACT_URL=https://..."; exit 1; }
 	$(BIN)/python packaging/build.py --artifact-url "$(ARTIFACT_URL)" $(PACKAGE_ARGUMENTS)
