@@ -39,7 +39,13 @@ $(VENV)/.installed: setup.cfg pyproject.toml vendor/http-parser/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed; set PYTHON=... ($(PYTHON) is older)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) install ./vendor/http-parser --editable '.[test]'
+	$(BIN)/python $(PIP) install ./vendor/http-parser --editable .
+	$(BIN)/python $(PIP) check
+	@touch $@
+
+# What tests and checks need beside that. It is most of the download: a first training waits for none of it.
+$(VENV)/.checks: $(VENV)/.installed
+	$(BIN)/python $(PIP) install --editable '.[test]'
 	$(BIN)/python $(PIP) check
 	@touch $@
 
@@ -62,7 +68,7 @@ demo: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed
 	@$(BIN)/dcos-tensorflow run examples/$(EXAMPLE)/options.json --yes \
 	  --set service.python=$(CURDIR)/$(TENSORFLOW_VENV)
 
-environments: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed .venvs/tensorboard/.installed system-packages
+environments: $(VENV)/.checks $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed .venvs/tensorboard/.installed system-packages
 	@# Else each of the many processes that begin at once compiles them anew.
 	@$(BIN)/python -m compileall -q framework
 
@@ -82,13 +88,13 @@ soak: export FIGHTS ?= 200
 soak: environments $(SOAK_TENSORFLOWS:%=.venvs/tensorflow-%/.installed)
 	$(PYTEST) $(BY_FILE) -m "" $(PYTEST_ARGUMENTS)
 
-unit: $(VENV)/.installed
+unit: $(VENV)/.checks
 	$(PYTEST) tests/unit $(PYTEST_ARGUMENTS)
 
-simulate: $(VENV)/.installed
+simulate: $(VENV)/.checks
 	$(BIN)/python tests/simulation/simulate.py $(SEEDS)
 
-lint: $(VENV)/.installed
+lint: $(VENV)/.checks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -99,7 +105,7 @@ lint: $(VENV)/.installed
 	$(BIN)/python -m dcos_tensorflow.api.openapi --check
 	$(BIN)/python tests/unit/core/golden/tf_config/generate.py --check
 
-format: $(VENV)/.installed
+format: $(VENV)/.checks
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/python -m dcos_tensorflow.options.schema
@@ -114,7 +120,7 @@ schemas: $(VENV)/.installed
 	$(BIN)/python -m dcos_tensorflow.api.openapi
 
 # 20 minutes. benchmarks/report.py writes what it finds into docs/performance.md.
-bench: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed system-packages
+bench: $(VENV)/.checks $(TENSORFLOW_VENV)/.installed system-packages
 	$(BIN)/python benchmarks/bench.py
 
 # Everything that a cluster needs of the package lies in dist/package afterwards (docs/package.md).

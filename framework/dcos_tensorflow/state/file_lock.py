@@ -14,7 +14,7 @@ from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder
 
 
 class FileLock:
-    """One attempt after another to lock ``path``; not for use by several threads at once."""
+    """One attempt after another to lock ``path``; ``still_ours`` may be asked by any thread."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,7 +42,8 @@ class FileLock:
 
     def still_ours(self) -> bool:
         """False when the file was removed or replaced under us: then others can lock it, too."""
-        return self._descriptor is not None and self._is_current(self._descriptor)
+        descriptor = self._descriptor
+        return descriptor is not None and self._is_current(descriptor)
 
     def read_holder(self) -> Holder:
         """Who holds the lock, as far as the file tells."""
@@ -53,19 +54,20 @@ class FileLock:
 
     def release(self, *, remove: bool = False) -> None:
         """Unlock; with ``remove`` the file goes, too, while it is still locked."""
-        if self._descriptor is None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
             return
-        if remove and self.still_ours():
+        if remove and self._is_current(descriptor):
             self.path.unlink()
         else:
-            os.ftruncate(self._descriptor, 0)
-        os.close(self._descriptor)
-        self._descriptor = None
+            os.ftruncate(descriptor, 0)
+        os.close(descriptor)
 
     def _is_current(self, descriptor: int) -> bool:
         try:
             there = self.path.stat()
+            ours = os.fstat(descriptor)
         except OSError:
+            # The file is gone, or another thread has just released the lock.
             return False
-        ours = os.fstat(descriptor)
         return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)

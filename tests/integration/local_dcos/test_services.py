@@ -61,12 +61,15 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT0"])), Handler
 
 
 @pytest.fixture(scope="module")
-def world(cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(
+    cluster: EmbeddedCluster, credential: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     """Return a local DC/OS with the service: what a test asks of it changes nothing."""
     folder = tmp_path_factory.mktemp("dcos")
     script = folder / "server.py"
     script.write_text(SERVER)
-    with LocalDcos(DcosConfig(folder=folder / "dcos", master=cluster.master)) as dcos:
+    config = DcosConfig(folder=folder / "dcos", master=cluster.master, credential=credential)
+    with LocalDcos(config) as dcos:
         yield served(World(dcos), script)
 
 

@@ -24,9 +24,12 @@ GROUPS = sorted({name.rpartition(".")[0] for name in OPTIONS} - {""})
 
 
 @pytest.fixture(scope="module")
-def world(cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(
+    cluster: EmbeddedCluster, credential: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
     folder: Path = tmp_path_factory.mktemp("dcos")
-    with LocalDcos(DcosConfig(folder=folder, master=cluster.master)) as dcos:
+    config = DcosConfig(folder=folder, master=cluster.master, credential=credential)
+    with LocalDcos(config) as dcos:
         found = World(dcos)
         uri = repository_of(package_in(folder), folder)
         found.cosmos("repository/add", {"name": "real", "uri": uri})

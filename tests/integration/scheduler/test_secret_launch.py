@@ -12,7 +12,8 @@ from dcos_tensorflow.core.model.container_spec import TaskSecret
 from dcos_tensorflow.core.model.events import PodCommand, PodVerb
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.options import OptionsError
-from dcos_tensorflow.scheduler.scheduler import Scheduler, SchedulerError
+from dcos_tensorflow.scheduler.beginning import NothingInForce
+from dcos_tensorflow.scheduler.scheduler import Scheduler
 from scheduled_jobs import command_job, done, running, wait_until
 
 Made = Callable[..., Scheduler]
@@ -47,7 +48,7 @@ def test_tasks_get_their_secret_and_the_store_does_not(
 
 
 def test_a_job_without_its_secret_is_not_begun(schedule: Made, tmp_path: Path) -> None:
-    with pytest.raises(SchedulerError, match=r"^worker\.secrets\.0: .*/none cannot be read"):
+    with pytest.raises(NothingInForce, match=r"^worker\.secrets\.0: .*/none cannot be read"):
         schedule(with_secret(command_job("true"), tmp_path / "none"))
 
 

@@ -21,7 +21,8 @@ from dcos_tensorflow.core.model.storage_spec import (
     StorageSpec,
 )
 from dcos_tensorflow.options import OptionsError
-from dcos_tensorflow.scheduler.scheduler import Scheduler, SchedulerError
+from dcos_tensorflow.scheduler.beginning import NothingInForce
+from dcos_tensorflow.scheduler.scheduler import Scheduler
 from s3_server import KEY_ID, SECRET_KEY, Fault, S3Server
 from scheduled_jobs import command_job, done, running, wait_until
 
@@ -108,7 +109,7 @@ def test_a_denied_bucket_stops_no_training_and_is_told_where_people_look(
 def test_a_job_without_its_keys_is_not_begun(
     schedule: Made, server: S3Server, tmp_path: Path
 ) -> None:
-    with pytest.raises(SchedulerError) as refused:
+    with pytest.raises(NothingInForce) as refused:
         schedule(in_s3(command_job("true"), server, tmp_path / "missing"))
     assert str(refused.value).startswith(f"s3.credentials: {tmp_path}/missing cannot be read")
 
