@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,8 @@ class CommandLine:
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        #: What the processes of ``start`` begin with: that which brings them to another machine.
+        self.before: Sequence[str] = ()
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("DCOS_TENSORFLOW_")},
             "DCOS_TENSORFLOW_HOME": str(home),
@@ -61,7 +64,7 @@ class CommandLine:
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "dcos_tensorflow", *map(str, arguments)],
+            [*self.before, sys.executable, "-m", "dcos_tensorflow", *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

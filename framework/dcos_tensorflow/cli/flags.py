@@ -76,10 +76,10 @@ def with_asked(function: F, *, required: bool = False) -> F:
 
 def service_flags(function: F) -> F:
     """Add ``--name``, ``--work-dir`` and where the API is, handed over as ``work`` and ``api``."""
-    return name_flag(_api_flags(work_dir_flag(function)))
+    return name_flag(api_flags(work_dir_flag(function)))
 
 
-def _api_flags(function: F) -> F:
+def api_flags(function: F) -> F:
     """Add ``--api`` and what belongs to it, handed over as ``api``: an ApiAddress, or None."""
 
     @functools.wraps(function)

@@ -63,7 +63,7 @@ def _complete_standard_streams() -> None:
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     # What a library logs outside a command's log is no message to a person.
-    logging.lastResort = None
+    logging.lastResort = logging.NullHandler()
     try:
         code = cli.main(list(arguments), prog_name=_PROGRAM, standalone_mode=False)
         sys.stdout.flush()

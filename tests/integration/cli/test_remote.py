@@ -22,6 +22,7 @@ from dcos_tensorflow.core.model.task import TaskState
 from sample_states import a_state, changed, failed, gang
 
 ASKED = (
+    "list",
     "status",
     "why",
     "cluster",
@@ -126,6 +127,7 @@ def test_a_token_that_is_missing_or_wrong_is_told_with_what_to_do(
     (tmp_path / "token").write_text("another")
     assert run_command_line(["plan", "list"]) == 1
     told = capsys.readouterr().err
+    assert told.startswith("Error: The scheduler at http://127.0.0.1:")
     assert "refuses this token" in told
     assert "another" not in told
     monkeypatch.delenv("DCOS_TENSORFLOW_API_TOKEN_FILE")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 import pytest
 
@@ -153,3 +154,10 @@ def test_help_names_every_command(capsys):
 def test_the_version_is_told(capsys):
     assert run_command_line(["--version"]) == 0
     assert "dcos-tensorflow" in capsys.readouterr().out
+
+
+def test_what_a_library_logs_is_no_message_to_a_person(monkeypatch, capsys):
+    monkeypatch.setattr(logging.Logger.manager, "emittedNoHandlerWarning", False)
+    assert run_command_line(["--version"]) == 0
+    logging.Logger("a library").warning("no server answers")
+    assert capsys.readouterr().err == ""

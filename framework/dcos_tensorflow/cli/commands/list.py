@@ -1,17 +1,19 @@
-"""``list``: all services of this machine, or of a ZooKeeper."""
+"""``list``: all services of this machine, or of a ZooKeeper, or the one that an API is of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import click
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.cli.flags import json_flag, work_dir_flag
+from dcos_tensorflow.cli.flags import api_flags, json_flag, work_dir_flag
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.services import ending, registry
+from dcos_tensorflow.cli.services.api_address import ApiAddress
 from dcos_tensorflow.cli.wording import table
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 
@@ -39,11 +41,17 @@ class _Listed:
     metavar="zk://HOST:PORT,...",
     help="Show the services that keep their state in this ZooKeeper, wherever they are served.",
 )
+@api_flags
 @work_dir_flag
 @json_flag
-def list(state: str | None, work: WorkDirectory, as_json: bool) -> int:
+def list(state: str | None, work: WorkDirectory, as_json: bool, api: ApiAddress | None) -> int:
     """Show all services of this machine, or of a ZooKeeper."""
-    found = _here(work) if state is None else _stored_in(state)
+    if state is not None:
+        found: Sequence[_Listed] = _stored_in(state)
+    elif api is not None:
+        found = [_at(api)]
+    else:
+        found = _here(work)
     if as_json:
         show_json([asdict(each) for each in found])
     elif not found:
@@ -61,6 +69,18 @@ def _words(listed: _Listed) -> str:
     if listed.scheduler:
         parts.append(f"served by {listed.scheduler}")
     return ", ".join(part for part in parts if part)
+
+
+def _at(api: ApiAddress) -> _Listed:
+    from dcos_tensorflow.cli.services.client import SchedulerClient
+
+    return _answered(SchedulerClient("", api).get("/v1/job"), api.url)
+
+
+def _answered(job: Mapping[str, Any], scheduler: str) -> _Listed:
+    return _Listed(
+        job["service"], job["phase"], _outcome(job.get("verdict")), job["why"], scheduler
+    )
 
 
 def _here(work: WorkDirectory) -> Sequence[_Listed]:
@@ -84,7 +104,7 @@ def _of_this_machine(directory: ServiceDirectory, folder: str) -> _Listed:
     except CliError as error:
         return _Listed(name, "", "", str(error).rstrip("."), "")
     where = f"{client.api.url} (pid {known.pid})" if known is not None else client.api.url
-    return _Listed(name, job["phase"], _outcome(job.get("verdict")), job["why"], where)
+    return replace(_answered(job, where), service=name)
 
 
 def _unserved(directory: ServiceDirectory, name: str, state_url: str) -> _Listed:

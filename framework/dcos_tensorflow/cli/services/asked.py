@@ -63,7 +63,7 @@ class Asked:
         if self.api is None:
             name, directory = registry.choose(self.work, self.name)
             return Service(name, directory, partial(connect, directory, name))
-        served = str(SchedulerClient(self.name or self.api.url, self.api).get("/v1/job")["service"])
+        served = str(SchedulerClient(self.name or "", self.api).get("/v1/job")["service"])
         if self.name is not None and not _same(self.name, served):
             raise UsageError(
                 f"The API at {self.api.url} (--api, {API_VARIABLE}) is that of {served}, not of"

@@ -77,20 +77,24 @@ class Answer:
         """
         if self.status >= 300:
             kind = SchedulerAway if self.status == _NOT_NOW else CliError
-            raise kind(f"The scheduler of {self.service} answered {self.status}: {self.message}.")
+            raise kind(f"{_scheduler_of(self.service)} answered {self.status}: {self.message}.")
         if not self.text:
             return None
         try:
             return read_json(self.text)
         except ValueError as error:
+            whom = f" for {self.service}" if self.service else ""
             raise CliError(
-                f"What answers for {self.service} is no scheduler of dcos-tensorflow: its answer is"
-                f" no JSON ({self.text[:60]!r})."
+                f"What answers{whom} is no scheduler of dcos-tensorflow: its answer is no JSON"
+                f" ({self.text[:60]!r})."
             ) from error
 
 
 class SchedulerClient:
-    """The API of one scheduler. ``registration`` is that of one of this machine."""
+    """The API of one scheduler. ``registration`` is that of one of this machine.
+
+    ``service`` is empty while it is not known whose API an address is.
+    """
 
     def __init__(
         self, service: str, api: ApiAddress, registration: Registration | None = None
@@ -139,7 +143,7 @@ class SchedulerClient:
                 " the file of the authority that signed it in SSL_CERT_FILE."
             ) from error
         except (OSError, http.client.HTTPException) as error:
-            told = f"The scheduler of {self.service} does not answer at {self.api.url}: {error}."
+            told = f"{_scheduler_of(self.service)} does not answer at {self.api.url}: {error}."
             # Of a process of this machine that nobody listens for any more the number is left.
             gone = self.registration is not None and isinstance(error, ConnectionRefusedError)
             raise (NoScheduler if gone else SchedulerAway)(told) from error
@@ -158,9 +162,13 @@ class SchedulerClient:
         if status == 401:
             what = "refuses this token" if self.api.token else "asks for its token"
             raise CliError(
-                f"The scheduler of {self.service} at {self.api.url} {what}: name the file that"
+                f"{_scheduler_of(self.service)} at {self.api.url} {what}: name the file that"
                 " holds it with --api and --api-token-file."
             )
+
+
+def _scheduler_of(service: str) -> str:
+    return f"The scheduler of {service}" if service else "The scheduler"
 
 
 def _connection(api: ApiAddress, seconds: float) -> HTTPConnection:
