@@ -39,13 +39,14 @@ $(VENV)/.installed: setup.cfg pyproject.toml vendor/http-parser/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed; set PYTHON=... ($(PYTHON) is older)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) install ./vendor/http-parser --editable .
+	@# An older pip, as Debian's, else records no files of what comes without a wheel: no package from these.
+	$(BIN)/python $(PIP) install --use-pep517 ./vendor/http-parser --editable .
 	$(BIN)/python $(PIP) check
 	@touch $@
 
 # What tests and checks need beside that. It is most of the download: a first training waits for none of it.
 $(VENV)/.checks: $(VENV)/.installed
-	$(BIN)/python $(PIP) install --editable '.[test]'
+	$(BIN)/python $(PIP) install --use-pep517 --editable '.[test]'
 	$(BIN)/python $(PIP) check
 	@touch $@
 

@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = "dcos-tensorflow"
 _DISTRIBUTION = "dcos-tensorflow"
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+#: Where the interpreter looks for packages outside a virtual environment; that of Debian elsewhere.
+_PACKAGES = "dist-packages" if "deb_system" in sysconfig.get_scheme_names() else "site-packages"
 
 #: Parts of the standard library that no daemon needs: other people's tests, editors, build tools.
 _LEFT_OUT_OF_LIBRARY = (
@@ -82,7 +84,7 @@ def build(folder: Path) -> dict[str, str]:
         raise BuildError("the scheduler's artifact is built on Linux x86-64, as it runs there")
     library = folder / "lib" / f"python{_VERSION}"
     _copy_library(library)
-    versions = _copy_distributions(library / "site-packages")
+    versions = _copy_distributions(library / _PACKAGES)
     interpreter = folder / "libexec" / f"python{_VERSION}"
     interpreter.parent.mkdir(parents=True)
     shutil.copyfile(Path(sys.executable).resolve(), interpreter)

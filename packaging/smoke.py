@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from dcos_tensorflow.local.machine.tar_archives import unpack
 
 _SECONDS = 120.0
 _JOB = {"service": {"job_url": "https://example.org/mnist.zip", "job_name": "mnist"}}
@@ -25,8 +26,7 @@ def check(scheduler: Path, plugin: Path, repository: Path, version: str) -> None
     """Run each artifact once. Raises SmokeError."""
     with tempfile.TemporaryDirectory(prefix="dcos-tensorflow-smoke-") as scratch:
         sandbox = Path(scratch)
-        with tarfile.open(scheduler) as archive:
-            archive.extractall(sandbox, filter="tar")
+        unpack(scheduler, str(sandbox), "tar")
         command = "./dcos-tensorflow/bin/dcos-tensorflow"
         _expect(run([command, "--version"], sandbox), 0, version)
         job = sandbox / "job.json"

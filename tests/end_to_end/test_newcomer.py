@@ -75,7 +75,7 @@ PLAYS = {
         last=("dcos-tensorflow status digits --follow",),
         prints={
             "make demo TENSORFLOW=": "has succeeded",
-            "dcos-tensorflow run examples/command": "has succeeded",
+            "dcos-tensorflow run examples/tf1_script": "has succeeded",
             "dcos-tensorflow local status": r"(?s)(agent .*){3}",
         },
     ),

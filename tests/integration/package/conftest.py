@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tarfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +20,7 @@ import pytest
 
 from command_line import CommandLine
 from dcos_tensorflow.local import daemon
+from dcos_tensorflow.local.machine.tar_archives import unpack
 from dcos_tensorflow.package.cosmos import marathon_app
 from dcos_tensorflow.package.definition import (
     Package,
@@ -119,8 +119,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def artifact(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Fetched:
     """The package that ``make package`` builds, and its artifact."""
     folder = tmp_path_factory.mktemp("artifact")
-    with tarfile.open(built / ARTIFACT) as archive:
-        archive.extractall(folder, filter="tar")
+    unpack(built / ARTIFACT, str(folder), "tar")
     (package,) = read_repository(built / "stub-universe-tensorflow.json")
     return Fetched(package, folder / "dcos-tensorflow")
 
