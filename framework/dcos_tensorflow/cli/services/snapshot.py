@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Json = Mapping[str, Any]
 
 #: How long the first report of a task runner is waited for before its process is said to run.
-_REPORT_SECONDS = 10.0
+_REPORT_SECONDS = 60.0
 
 _STARTING = frozenset({TaskState.LAUNCHING, TaskState.STAGING, TaskState.STARTING})
 
