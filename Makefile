@@ -9,7 +9,7 @@ SOAK_TENSORFLOWS ?= 2.12.1 2.15.1 2.16.2 2.19.1 2.21.0
 EXAMPLE ?= digits
 SEEDS ?= 10000
 # Most tests wait for processes: more of them at a time than there are cores keep these busy.
-TEST_PROCESSES ?= 3
+TEST_PROCESSES ?= 4
 PYTEST_ARGUMENTS ?=
 # What one of the test processes has compiled the others read: that is most of what collecting takes.
 unexport PYTHONDONTWRITEBYTECODE
