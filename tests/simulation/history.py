@@ -21,6 +21,8 @@ from history_jobs import Job, random_job, room_for
 from history_rules import RuleBroken, Rules
 from runner_network import RunnerNetwork
 
+from dcos_tensorflow.core.advance import KILL_RETRY_SECONDS
+from dcos_tensorflow.core.cluster.launch import KILL_MARGIN_SECONDS
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Action, EraseState, Exit
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
@@ -282,6 +284,12 @@ class History:
             raise RuleBroken(f"the job never ended: {job.phase}: {job.why}")
         self._check_outcome()
         for _ in range(20):
+            self.step()
+        # Who comes back after the end is killed when the KILL that found nobody is due again.
+        spec = self.scheduler.state.spec
+        again = spec.kill_grace_seconds + KILL_MARGIN_SECONDS + KILL_RETRY_SECONDS
+        until = self.cluster.now + again
+        while self.cluster.alive() and self.cluster.now < until:
             self.step()
         if self.cluster.alive():
             raise RuleBroken(f"left over: {self.cluster.alive()}")
