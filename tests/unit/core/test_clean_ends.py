@@ -16,8 +16,7 @@ from simulated_scheduler import Scheduler, fail_process, recover, started, start
 PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
 SESSIONS = Strategy.BETWEEN_GRAPH
 ENDED = "Command exited with status 0"
-#: No job of these tests takes longer to be told that its server's end was its own.
-GRACE = 10.0
+GRACE = 20.0
 
 
 def a_job(strategy: Strategy, **changes: object) -> Scheduler:

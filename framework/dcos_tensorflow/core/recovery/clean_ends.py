@@ -18,7 +18,6 @@ from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import Strategy, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.recovery import causes
 from dcos_tensorflow.core.recovery.gang_queries import knows_strategy, listed, strategy_of
 from dcos_tensorflow.core.recovery.outcome import deciders_of
 from dcos_tensorflow.core.recovery.restart_table import Part, ends_with, part_of
@@ -57,8 +56,8 @@ class EndedServer:
 
 
 def ended_by_itself(record: TaskRecord) -> bool:
-    """Say whether a task that has finished did so of its own accord."""
-    return not record.kill_reason and record.reason not in causes.UNCHARGED_REASONS
+    """Say whether a task that has finished did so of its own accord: we have not killed it."""
+    return not record.kill_reason
 
 
 def ended_servers(view: GangView) -> tuple[EndedServer, ...]:
@@ -83,8 +82,10 @@ def cause_of(view: GangView, effects: Collection[TaskRecord]) -> TaskRecord | No
     """
     finished = view.tasks.having(Fact.FINISHED) & view.roster.members
     for record in view.tasks.records_of(finished):
+        # One that is held was told to stop because of them: in the start before it ended.
+        began_at = record.launched_at if record.held else record.began_at
         if ended_by_itself(record) and any(
-            record.began_at <= effect.changed_at and _takes_along(view, record.name, effect.name)
+            began_at <= effect.changed_at and _takes_along(view, record.name, effect.name)
             for effect in effects
         ):
             return record

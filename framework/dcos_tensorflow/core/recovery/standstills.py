@@ -17,6 +17,10 @@ from dcos_tensorflow.core.recovery.incidents import Failure
 from dcos_tensorflow.core.recovery.restart_table import Loss
 from dcos_tensorflow.core.recovery.waits import is_a_failure, standstill
 
+#: An agent sends an update again after 10 s: so long the end of the job may be later told than that
+#: of a server which ended because of it.
+HEARD_SECONDS = 15.0
+
 
 def look(gang: GangDraft) -> None:
     """Open an incident for what has waited for nothing long enough, if anything has."""
@@ -38,7 +42,7 @@ def _is_waited_for(gang: GangDraft, server: EndedServer) -> bool:
     something (it evaluates, it exports) does not wait.
     """
     waited, since = gang.service.waited, server.record.changed_at
-    if waited(since) < gang.spec.outcome_grace_seconds:
+    if waited(since) < max(gang.spec.outcome_grace_seconds, HEARD_SECONDS):
         return False
     if server.waiting:
         return True
