@@ -54,6 +54,8 @@ def render(snapshot: Snapshot, now: float) -> RenderableType:
     parts: list[RenderableType] = [_heading(snapshot, now), _tasks(snapshot.tasks)]
     for problem in snapshot.storage_problems[:_MAX_ROWS]:
         parts.append(_text(f"{problem.task}: {problem.text}", style="yellow", overflow="fold"))
+    for _, told in snapshot.waits[:_MAX_ROWS]:
+        parts.append(_text(told, style="yellow", overflow="fold"))
     incidents = snapshot.job.get("incidents") or []
     if incidents:
         last = incidents[-1]["summary"]
