@@ -7,6 +7,7 @@ was read is ever refused.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import FrozenSet, Iterator, Tuple
 
@@ -15,6 +16,12 @@ from dcos_tensorflow.job_code.facts import Facts, Named
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import MULTI_WORKER, PARAMETER_SERVER
 
+#: From here on TensorFlow's Keras is Keras 3.
+FIRST_WITH_KERAS_3 = (2, 16)
+_CLASS_OF = {
+    PARAMETER_SERVER: "ParameterServerStrategy",
+    MULTI_WORKER: "MultiWorkerMirroredStrategy",
+}
 _NO_SERVERS = '"parameter_server": {"count": 0}'
 
 
@@ -47,6 +54,28 @@ def doubts(kind: str, facts: Facts, tasks: Tasks) -> Tuple[str, ...]:
     if not _is_sure(facts):
         found += [f"{why}; if so, {hint}." for why, hint in _conflicts(kind, facts, tasks)]
     return tuple(found)
+
+
+def keras_doubt(facts: Facts, tasks: Tasks, version: str) -> str:
+    """Return a sentence where Keras' own training cannot work in TensorFlow ``version``, or "".
+
+    Measured: from 2.16 on, with Keras 3, ``fit`` fails under both strategies for several machines.
+    Code that asks for Keras 2 itself is not doubted.
+    """
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    together = tasks.servers + tasks.chiefs + tasks.workers > 1 and not tasks.independent
+    strategies = facts.strategies & {PARAMETER_SERVER, MULTI_WORKER}
+    if facts.keras_fit is None or facts.legacy_keras or not (together and strategies):
+        return ""
+    if numbers < FIRST_WITH_KERAS_3:
+        return ""
+    minor = ".".join(map(str, numbers))
+    names = " or ".join(_CLASS_OF[strategy] for strategy in sorted(strategies))
+    return (
+        f"{facts.keras_fit.place} calls Keras' fit: under {names} that fails with the Keras 3 of"
+        f" TensorFlow {version}; install tf_keras=={minor}.* beside it and set service.legacy_keras"
+        " (TF_USE_LEGACY_KERAS=1), or write the training loop yourself."
+    )
 
 
 def _is_sure(facts: Facts) -> bool:
