@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import configurations, is_uninstalling, restore, upgrade
@@ -139,10 +140,11 @@ def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife
     state = ServiceState.of_one_gang(spec, str(uuid.uuid4()), settings)
     if not former.framework_id:
         return state
+    tasks = len(former.tasks)
     what = (
         f"the state of this service was lost; Mesos knew it as the framework"
-        f" {former.framework_id}, which goes on: {len(former.tasks)} tasks of it are ended, and the"
-        " job starts again from its last checkpoint"
+        f" {former.framework_id}, which goes on: {counted(tasks, 'task')} of it"
+        f" {agreeing(tasks, 'are')} ended, and the job starts again from its last checkpoint"
     )
     lost = Incident(spec.decider, "", steady_time(), "state lost", what, charged=False)
     gangs = {

@@ -11,6 +11,7 @@ from dcos_tensorflow.cli.wording import amounts, table
 from dcos_tensorflow.core.cluster.cluster_spec import rendered_strategy, server_definition
 from dcos_tensorflow.core.cluster.cluster_spec import tf_config as render_tf_config
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec
@@ -49,7 +50,9 @@ def lines(described: Mapping[str, Any]) -> list[str]:
     job = described["job"]
     code = job["name"] or job["command"]
     where = "on this machine" if described["local"] else "on Mesos"
-    found = [f"{described['service']} would run {len(described['tasks'])} tasks {where}:"]
+    found = [
+        f"{described['service']} would run {counted(len(described['tasks']), 'task')} {where}:"
+    ]
     found += table([(_title(role), _needs(role)) for role in described["roles"]])
     found.append("")
     total = amounts(**described["total"])
