@@ -67,6 +67,7 @@ def begin(
     fresh: bool = False,
     uninstall: bool = False,
     finish_uninstall: bool = False,
+    first_run: int = 1,
     find_former_life: Callable[[], FormerLife] = lambda: NO_FORMER_LIFE,
 ) -> Beginning:
     """Return what to begin with. ``fresh`` replaces a job that is done by a new one.
@@ -76,7 +77,8 @@ def begin(
     told and takes it for the target. Where it cannot be had, the stored one stays in force, and the
     state says so from its first moment on: whoever asks how far the update is must not be told that
     it is complete. ``refused`` says why ``spec`` cannot be had whatever is stored; of options that
-    cannot be read it has the name alone. With ``finish_uninstall`` an uninstall that has begun is
+    cannot be read it has the name alone. ``first_run`` is the
+    number of a new service's first run. With ``finish_uninstall`` an uninstall that has begun is
     gone on with as if ``uninstall`` were said. Raises UninstallGoesOn, NothingInForce,
     StateUnreadable, StateError.
     """
@@ -95,7 +97,7 @@ def begin(
     stored = restore(values, settings, steady_time())
     if refused and stored is None and not uninstall:
         raise NothingInForce(refused)
-    first = stored or _first_state(spec, settings, find_former_life())
+    first = stored or replace(_first_state(spec, settings, find_former_life()), run=first_run)
     if uninstall:
         return _uninstalling(first, known=stored is not None)
     if stored is None:
@@ -167,6 +169,7 @@ def _renewed(
     state = replace(
         ServiceState.of_one_gang(spec, str(uuid.uuid4()), stored.settings),
         framework_id=stored.framework_id,
+        run=stored.run + 1,
         # What has outlived the job before is ended.
         abandoned={record.task_id: record.agent_id for record in stored.live_tasks},
     )

@@ -16,6 +16,7 @@ from dcos_tensorflow.core.cluster import addresses
 from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.cluster.launch import launch_task
 from dcos_tensorflow.core.cluster.orders import must_agree
+from dcos_tensorflow.core.cluster.output_places import run_of
 from dcos_tensorflow.core.counted import counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Accept
@@ -204,7 +205,7 @@ def _accept(
                 state.framework_id,
                 r,
                 epoch,
-                instance=state.instance,
+                run=run_of(state),
             ),
             reservation=reservations.order(view, r),
         )
