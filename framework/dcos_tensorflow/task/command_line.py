@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Dict, List, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.task import wrapper
-from dcos_tensorflow.task.contracts import Found
 from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.spec import Cluster, RunnerSpec
 

@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task import environment, exit_file, lifecycle, strategy
+from dcos_tensorflow.job_code.facts import job_strategy, read_facts
+from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.task import environment, exit_file, lifecycle
 from dcos_tensorflow.task import lifecycle_events as events
-from dcos_tensorflow.task.contracts import Found
 from dcos_tensorflow.task.exit_analysis import ExitReport, human_line
 from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
 from dcos_tensorflow.task.logs import BoundedOutput
@@ -151,7 +152,8 @@ class Runner:
         """
         try:
             self._starts.prepare()
-            self._strategy = strategy.recognise(self._found, self._sandbox)
+            facts = read_facts(self._found, self._sandbox)
+            self._strategy = job_strategy(self._found, facts)
             self._feed(events.Prepared())
             while self._report is None:
                 self._next()

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Callable, List, Mapping, Optional, Set
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.task import environment, exit_file, out_of_memory, watchdog
-from dcos_tensorflow.task.contracts import Found, JobUnusable
 from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, Verdict
 from dcos_tensorflow.task.guarding import Guard
 from dcos_tensorflow.task.left_files import LeftFiles, Sandbox

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dcos_tensorflow.task.contracts import JobUnusable, find_contract, parse_context
+from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.task.contracts import find_contract, parse_context
 from dcos_tensorflow.task.spec import Job
 
 MAIN = "def main(server, log_dir, context):\n    pass\n"

@@ -23,6 +23,7 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory, expanded
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, Uri
+from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -35,7 +36,7 @@ from dcos_tensorflow.options import (
 from dcos_tensorflow.options.cross_checks import role_options
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
 from dcos_tensorflow.options.service_models import Service
-from dcos_tensorflow.task.contracts import JobUnusable, find_contract
+from dcos_tensorflow.task.contracts import find_contract
 from dcos_tensorflow.task.spec import Job
 
 if TYPE_CHECKING:

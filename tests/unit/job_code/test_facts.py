@@ -4,9 +4,10 @@ import textwrap
 
 import pytest
 
+from dcos_tensorflow.job_code.facts import job_strategy, read_facts
+from dcos_tensorflow.job_code.sources import MAX_FILE_BYTES, MAX_FILES
 from dcos_tensorflow.task.contracts import find_contract
 from dcos_tensorflow.task.spec import Job
-from dcos_tensorflow.task.strategy import MAX_FILE_BYTES, MAX_FILES, recognise
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def strategy_of(tmp_path):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(textwrap.dedent(text))
         found = find_contract(Job(**{"name": "job", **job}), str(tmp_path))
-        return recognise(found, str(tmp_path))
+        return job_strategy(found, read_facts(found, str(tmp_path)))
 
     return of
 
