@@ -96,6 +96,7 @@ def service_spec(options: Options) -> ServiceSpec:
         retry=RetrySpec(**retry.model_dump()),
         stall_seconds=service.stall_seconds,
         freeze_seconds=service.freeze_seconds,
+        idle_seconds=service.idle_seconds,
         replace_after_seconds=service.replace_after_seconds,
         maintenance_lead_seconds=service.maintenance_lead_seconds,
         update_strategy=UpdateStrategy(service.update_strategy),

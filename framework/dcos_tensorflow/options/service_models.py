@@ -231,6 +231,13 @@ class Service(Section):
         description="A task whose process is stopped (SIGSTOP), or has closed its gRPC port and "
         "still lives, for so long has failed. 0 is never.",
     )
+    idle_seconds: Seconds = Field(
+        1800.0,
+        title="Idle (seconds)",
+        description="A gang that trains together starts again, at the cost of a retry, when none "
+        "of its processes has made a step, printed a line or used CPU time for so long. "
+        "0 is never.",
+    )
     replace_after_seconds: Seconds = Field(
         0.0,
         title="Replace after (seconds)",

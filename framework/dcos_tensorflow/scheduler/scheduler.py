@@ -284,6 +284,7 @@ class Scheduler:
             fresh=config.fresh,
             uninstall=config.uninstall,
             finish_uninstall=config.finish_uninstall,
+            first_run=config.first_run,
             find_former_life=lambda: former_life.find(
                 config.master, gateway.config.scheme == "https", gateway.access, self._labels()
             ),
@@ -470,6 +471,7 @@ class Scheduler:
             runner=artifacts.uri_of(runner, url, extract=False),
             storage_runner=artifacts.uri_of(storage_runner, url, extract=False),
             job=job,
+            output_dir=self.config.output_dir,
         )
 
     def _api_url(self) -> str | None:

@@ -116,6 +116,7 @@ class RunnerSpec:
     log_dir: str = ""
     checkpoint_dir: str = ""
     shared_filesystem: str = ""
+    output_dir: str = ""
     cpus: float = 1.0
     gpus: int = 0
     grpc_port: int = 0

@@ -361,6 +361,7 @@ def test_the_rules_of_recovery_reach_the_core(build: Build) -> None:
             "service": {
                 "stall_seconds": 1,
                 "freeze_seconds": 2,
+                "idle_seconds": 10,
                 "replace_after_seconds": 3,
                 "maintenance_lead_seconds": 4,
                 "update_strategy": "canary",
@@ -375,6 +376,7 @@ def test_the_rules_of_recovery_reach_the_core(build: Build) -> None:
         }
     )
     assert (spec.stall_seconds, spec.freeze_seconds, spec.replace_after_seconds) == (1, 2, 3)
+    assert spec.idle_seconds == 10
     assert (spec.maintenance_lead_seconds, spec.uninstall_give_up_seconds) == (4, 5)
     assert spec.update_strategy is UpdateStrategy.CANARY
     assert spec.gang == GangSpec(wait_seconds=6, grow_seconds=7)

@@ -56,6 +56,7 @@ from dcos_tensorflow.cli.serving.unasked_tasks import (
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.local.daemon import PRINCIPAL
@@ -219,7 +220,7 @@ def _announce(
 ) -> None:
     spec = prepared.spec
     count = len(spec.task_names())
-    say(f"{spec.name}: {count} task{'s' * (count != 1)} on {where}", stream)
+    say(f"{spec.name}: {counted(count, 'task')} on {where}", stream)
     kept = directory.checkpoints
     if known is not None and known.job.phase is not JobPhase.DONE:
         say(f"The job of {spec.name} is still {known.job.phase}: it is taken up again.", stream)

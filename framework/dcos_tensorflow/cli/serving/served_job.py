@@ -315,6 +315,8 @@ def scheduler_config(
         fresh=settings["rerun"],
         uninstall=settings["uninstall"],
         finish_uninstall=settings["exit_when_uninstalled"],
+        output_dir=str(directory.output) if local else "",
+        first_run=directory.next_run() if local else 1,
     )
 
 

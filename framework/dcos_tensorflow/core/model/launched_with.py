@@ -40,7 +40,7 @@ DECLARED: Mapping[str, Fields] = {
         launch_if_set="network storage kill_grace_seconds stall_seconds freeze_seconds",
         # Of the roles, each has its own.
         never="name roles mesos_role principal outcome outcome_grace_seconds gang retry"
-        " replace_after_seconds maintenance_lead_seconds update_strategy"
+        " idle_seconds replace_after_seconds maintenance_lead_seconds update_strategy"
         " uninstall_give_up_seconds region failover_timeout_seconds",
     ),
     "RoleSpec": Fields(
