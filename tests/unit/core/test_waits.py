@@ -66,7 +66,7 @@ def test_who_waits_for_a_server_that_has_ended_waits_for_nothing_else():
     scheduler.cluster.runner("worker-0").wait_for(address, "command")
     scheduler.cluster.report(scheduler.cluster.id_of("ps-0"), TaskState.FINISHED)
     scheduler.run(50)
-    ended = next(w for w in told(scheduler) if "ended by itself" in w.why)
+    ended = next(w for w in told(scheduler) if "has ended by itself" in w.why)
     assert ended.waits_for == ("ps-0",)
     assert ended.since == scheduler.state.tasks["ps-0"].changed_at
     assert "does nothing for 120 s" in ended.ends
