@@ -21,6 +21,7 @@ from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.services.client import Answer
 from dcos_tensorflow.cli.settings import collect
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.local.master.replies import parse_json
 from dcos_tensorflow.local.master.schema import ConversionError
 from dcos_tensorflow.mesos import service_account
@@ -30,7 +31,7 @@ from dcos_tensorflow.plugin.main import run
 from dcos_tensorflow.scheduler import evidence, runner_request
 from dcos_tensorflow.scheduler.credentials import SecretError, _from_json
 from dcos_tensorflow.state.leadership import UNKNOWN_HOLDER, Holder
-from dcos_tensorflow.task.contracts import JobUnusable, parse_context
+from dcos_tensorflow.task.contracts import parse_context
 from dcos_tensorflow.task.server import RequestError, _grace_seconds
 from dcos_tensorflow.task.spec_fields import SpecError, json_object
 from dcos_tensorflow.task.storage.manifest import DocumentError, _decode

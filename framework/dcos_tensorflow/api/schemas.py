@@ -306,6 +306,8 @@ class Job(TypedDict):
     phase: str
     why: str
     deployed: bool
+    run: Count
+    output: str | None
     attempt: Count
     restarts: Count
     retry_limit: Count

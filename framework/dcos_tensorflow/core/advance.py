@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster.launch import KILL_MARGIN_SECONDS
+from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Kill
 from dcos_tensorflow.core.model.controls import DECOMMISSION
@@ -33,7 +34,7 @@ from dcos_tensorflow.core.recovery import (
     sidecars,
     standstills,
 )
-from dcos_tensorflow.core.recovery.gang_queries import down, is_quiet, listed, stays, still_running
+from dcos_tensorflow.core.recovery.gang_queries import down, is_quiet, stays, still_running
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
 KILL_RETRY_SECONDS = 10.0

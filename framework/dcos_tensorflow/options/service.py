@@ -123,9 +123,13 @@ def _network(options: Options) -> VirtualNetwork | None:
 def as_given(options: Options) -> dict[str, Any]:
     """Return the options that were given, and none of the defaults, as JSON; secrets as they are.
 
-    Loading it again gives the same options.
+    Loading it again gives the same options. A worker that came with no section of its own is named
+    in it: with others laid over it, it stays one.
     """
-    return options.model_dump(mode="json", exclude_unset=True)
+    given: dict[str, Any] = options.model_dump(mode="json", exclude_unset=True)
+    if options.worker.count:
+        given.setdefault("worker", {"count": options.worker.count})
+    return given
 
 
 def effective(options: Options) -> dict[str, Any]:
@@ -305,6 +309,7 @@ def _job_spec(options: Options) -> JobSpec:
         shared_filesystem=service.shared_filesystem,
         checkpoint_dir=shared_directory(options),
         extra_uris=tuple(_extra_uris(options)),
+        arguments=tuple(service.job_args),
     )
 
 

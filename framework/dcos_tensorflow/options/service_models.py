@@ -31,6 +31,7 @@ from dcos_tensorflow.options.values import (
     SecretText,
     ServiceName,
     TensorFlowVersion,
+    TextList,
     UriList,
 )
 
@@ -157,6 +158,12 @@ class Service(Section):
         title="Job Command",
         description="Command line to run in each training task, with TF_CONFIG in its "
         "environment. Exactly one of job_name and job_cmd is needed.",
+    )
+    job_args: TextList = Field(
+        default=[],
+        title="Job Arguments",
+        description="What the module of job_name finds in sys.argv behind its own name: a list of "
+        "texts.",
     )
     job_contract: Literal["auto", "function", "script", "command"] = Field(
         "auto",

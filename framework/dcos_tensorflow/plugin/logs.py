@@ -21,6 +21,7 @@ from dcos_tensorflow.plugin.client import Cluster
 from dcos_tensorflow.plugin.errors import CommandError, NotNow
 from dcos_tensorflow.plugin.log_lines import LineFormat
 from dcos_tensorflow.plugin.plain_text import escaped
+from dcos_tensorflow.plugin.progress_bars import settled
 
 #: Mesos' states that a task does not leave, as the scheduler's pod status names them.
 _ENDED = frozenset(
@@ -53,7 +54,8 @@ class _Printer:
         """Print one line of a task."""
         with self._lock:
             self.last = time.monotonic()
-            print(self._format.line(pod, text), flush=True)
+            for line in settled(text):
+                print(self._format.line(pod, line), flush=True)
 
 
 def logs(cluster: Cluster, given: argparse.Namespace) -> None:
@@ -71,7 +73,7 @@ def logs(cluster: Cluster, given: argparse.Namespace) -> None:
             told = f"{task.pod}: {given.file} cannot be read ({answer.status} {answer.reason})"
             print(escaped(told), file=sys.stderr)
             continue
-        for line in answer.text.splitlines():
+        for line in answer.text.rstrip("\n").split("\n") if answer.text else ():
             printer.line(task.pod, line)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Dict, List, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.task import wrapper
-from dcos_tensorflow.task.contracts import Found
 from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.spec import Cluster, RunnerSpec
 
@@ -35,13 +35,15 @@ def user_command(
     as_script = found.contract == contract.CONTRACT_SCRIPT
     if as_script and not spec.job.tf1_compat:
         package = found.module.is_package
-        return [*unbuffered, *(["-m", found.module.name] if package else [found.module.file])], {}
+        started = ["-m", found.module.name] if package else [found.module.file]
+        return [*unbuffered, *started, *spec.job.arguments], {}
     server = cluster.server
     call = wrapper.Call(
         module=found.module.name,
         file=found.module.file,
         root=found.module.root,
         as_script=as_script,
+        arguments=list(spec.job.arguments),
         log_dir=where.job_log_dir,
         cluster={k: list(v) for k, v in server.cluster.items()} if server else None,
         job_name=server.job_name if server else "",

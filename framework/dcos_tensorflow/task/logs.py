@@ -21,6 +21,8 @@ BEHIND_BYTES = 8 * COPY_BYTES
 #: A longer line is cut into pieces for the scan; the bytes passed on stay whole.
 MAX_LINE_BYTES = 64 * 1024
 _LINE_END = re.compile(rb"\r\n|[\r\n]")
+#: A state of a progress bar, as Keras and tqdm draw them: of how much.
+_BAR = re.compile(r"^[\s\x08]*(?:\x1b\[[0-9;]*m)*\s*(?:\d+/(\d+|Unknown)\b|.{0,80}\d%\|)")
 
 
 class BoundedOutput:
@@ -127,7 +129,10 @@ class LineScanner:
 
 
 class RecentLines:
-    """The last lines of both streams together, in the order in which they came."""
+    """The last lines of both streams together, in the order in which they came.
+
+    A state of a progress bar takes the place of the one before, which it was written over.
+    """
 
     def __init__(self, count: int, max_line: int = 2000) -> None:
         self._lines: Deque[str] = deque(maxlen=count)
@@ -136,7 +141,12 @@ class RecentLines:
 
     def add(self, line: str) -> None:
         """Remember ``line``."""
+        bar = _BAR.match(line)
         with self._lock:
+            if bar and self._lines:
+                before = _BAR.match(self._lines[-1])
+                if before and before.group(1) == bar.group(1):
+                    self._lines.pop()
             self._lines.append(line[: self._max_line])
 
     def lines(self) -> List[str]:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, List, Mapping, MutableMapping, Optional
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.task import exit_file, process, server
-from dcos_tensorflow.task.contracts import JobUnusable, find_contract
+from dcos_tensorflow.task.contracts import find_contract
 from dcos_tensorflow.task.exit_analysis import (
     ExitReport,
     human_line,

@@ -11,8 +11,8 @@ import time
 from typing import Any, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.task import memory, process_table, sockets, watchdog
-from dcos_tensorflow.task.contracts import Found
 from dcos_tensorflow.task.event_files import EventFiles, open_event_files
 from dcos_tensorflow.task.exit_analysis import Verdict
 from dcos_tensorflow.task.process import UserProcess

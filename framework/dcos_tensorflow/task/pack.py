@@ -58,18 +58,17 @@ def _write(archive: zipfile.ZipFile, contents: Mapping[str, Union[str, bytes]]) 
 
 
 def _contents() -> Dict[str, str]:
-    here = Path(__file__).resolve().parent
-    package = here.parent
+    package = Path(__file__).resolve().parents[1]
     contents = {
         "__main__.py": _MAIN,
         "dcos_tensorflow/__init__.py": "",
         "dcos_tensorflow/core/__init__.py": "",
         "dcos_tensorflow/core/contract.py": (package / "core" / "contract.py").read_text("utf-8"),
     }
-    for source in here.glob("*.py"):
-        if source.name in _NOT_PACKED:
-            continue
-        contents[f"dcos_tensorflow/task/{source.name}"] = source.read_text("utf-8")
+    for room in ("job_code", "task"):
+        for source in (package / room).glob("*.py"):
+            if source.name not in _NOT_PACKED:
+                contents[f"dcos_tensorflow/{room}/{source.name}"] = source.read_text("utf-8")
     return contents
 
 

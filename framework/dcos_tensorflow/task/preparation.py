@@ -14,8 +14,8 @@ from importlib import metadata
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.task import checkpoints, command_line, environment
-from dcos_tensorflow.task.contracts import Found
 from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.exit_analysis import (
     Ending,

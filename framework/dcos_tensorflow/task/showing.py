@@ -10,8 +10,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
+from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.task.checkpoints import Checkpoint
-from dcos_tensorflow.task.contracts import Found
 from dcos_tensorflow.task.exit_analysis import ExitReport
 from dcos_tensorflow.task.exit_file import failure_as_json
 from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase

@@ -12,10 +12,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 
+from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.task import environment
 from dcos_tensorflow.task import lifecycle_events as events
 from dcos_tensorflow.task.checkpoints import Checkpoint
-from dcos_tensorflow.task.contracts import JobUnusable
 from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict, storage_failed
 from dcos_tensorflow.task.exit_class import ExitClass

@@ -90,6 +90,16 @@ def test_the_recent_lines_forget_the_oldest():
     assert recent.lines() == ["two", "thr"]
 
 
+def test_the_recent_lines_have_one_state_of_each_progress_bar():
+    recent = RecentLines(10)
+    scanner = LineScanner()
+    for line in scanner.feed(
+        b"Epoch 1/2\n\r 1/45 a\x08\x08\r\x1b[1m 2/45\x1b[0m b\n1/9 c\r2/9 d\nend\n"
+    ):
+        recent.add(line)
+    assert recent.lines() == ["Epoch 1/2", "\x1b[1m 2/45\x1b[0m b", "2/9 d", "end"]
+
+
 def test_a_progress_file_is_read_on_from_where_it_was(tmp_path):
     path = tmp_path / "progress"
     file = ProgressFile(str(path))

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.task import memory, observer, process_table, sockets, watchdog
-from dcos_tensorflow.task.contracts import Found
 from dcos_tensorflow.task.observer import Observer, own_port
 from dcos_tensorflow.task.progress import Progress
 from dcos_tensorflow.task.spec import Cluster, ServerCluster

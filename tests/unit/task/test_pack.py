@@ -9,11 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow import task
+from dcos_tensorflow import job_code, task
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.pack import build_zipapp
 
-SOURCES = [*sorted(Path(task.__file__).parent.glob("*.py")), Path(contract.__file__)]
+SOURCES = [
+    *(
+        path
+        for room in (task, job_code)
+        for path in sorted(Path(room.__file__).parent.glob("*.py"))
+    ),
+    Path(contract.__file__),
+]
 
 
 def test_the_same_sources_give_the_same_bytes(tmp_path):
@@ -21,9 +28,10 @@ def test_the_same_sources_give_the_same_bytes(tmp_path):
     assert one.read_bytes() == two.read_bytes()
 
 
-def test_it_holds_the_task_room_and_the_shared_constants_alone(tmp_path):
+def test_it_holds_what_runs_and_reads_the_job_and_the_shared_constants_alone(tmp_path):
     with zipfile.ZipFile(build_zipapp(tmp_path / "runner.pyz")) as archive:
-        names = {name for name in archive.namelist() if "/task/" not in name}
+        rooms = ("dcos_tensorflow/task/", "dcos_tensorflow/job_code/")
+        names = {name for name in archive.namelist() if not name.startswith(rooms)}
     assert names == {
         "__main__.py",
         "dcos_tensorflow/__init__.py",

@@ -10,6 +10,7 @@ from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.views import storage
 from dcos_tensorflow.api.views.offers import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
+from dcos_tensorflow.core.cluster import output_places
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import Incident
@@ -40,12 +41,14 @@ _VERDICTS_SHOWN = 20
 
 def job(state: ServiceState) -> schemas.Job:
     """Return the job. Times are unix seconds; null where something has not happened."""
-    known, restart = state.job, state.job.restart
+    known, restart, run = state.job, state.job.restart, output_places.run_of(state)
     return {
         "service": state.spec.name,
         "phase": str(known.phase),
         "why": state.only_gang.why,
         "deployed": known.deployed,
+        "run": run.number,
+        "output": output_places.output_place(state.spec, run) or None,
         "attempt": state.attempt,
         "restarts": restart.count,
         "retry_limit": state.spec.retry.limit,

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
 from dcos_tensorflow.cli.wording import duration, short
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.plugin.plain_text import escaped
 
 _STYLES = {
@@ -73,7 +74,7 @@ def _heading(snapshot: Snapshot, now: float) -> Text:
         heading.append(f"  {duration((snapshot.job.get('finished_at') or now) - started)}")
     restarts = snapshot.job.get("restarts", 0)
     if restarts:
-        heading.append(f"  {restarts} restart{'s' * (restarts != 1)}", style="yellow")
+        heading.append(f"  {counted(restarts, 'restart')}", style="yellow")
     heading.append(f"\n{escaped(why)}", style="dim")
     return heading
 

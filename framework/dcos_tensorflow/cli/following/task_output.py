@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services.client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.plugin.progress_bars import settled
 
 _PART_BYTES = 64 * 1024
 #: Where an attempt ran, below the agents of an embedded cluster.
@@ -203,23 +204,33 @@ def _between(output: Output, attempt: Attempt, file: str, start: int, end: int) 
 
 
 class Lines:
-    """Cuts text that comes in pieces into lines. A line that gets too long is cut, too."""
+    """Cuts text that comes in pieces into lines. A line that gets too long is cut, too.
+
+    Of a progress bar that is one long line the last state is a line (``plugin.progress_bars``).
+    """
 
     def __init__(self) -> None:
         self._begun = ""
 
     def whole(self, text: str) -> list[str]:
         """Return the lines that are complete with ``text``."""
-        *found, self._begun = (self._begun + text).split("\n")
+        *whole, self._begun = (self._begun + text).split("\n")
+        found = [line for each in whole for line in settled(each)]
+        if len(self._begun) > _PART_BYTES:
+            # The newest whole state stays: what follows may be the next one of the same bar.
+            states, again, begun = self._begun.rpartition("\r")
+            *over, state = settled(states)
+            found += over
+            self._begun = f"{state}{again}{begun}"
         if len(self._begun) > _PART_BYTES:
             found.append(self._begun)
             self._begun = ""
-        return [line.rstrip("\r") for line in found]
+        return found
 
     def rest(self) -> list[str]:
         """Return the line that was begun and never ended, if there is one."""
         begun, self._begun = self._begun, ""
-        return [begun] if begun else []
+        return settled(begun) if begun else []
 
 
 def refuse_nonsense(file: str) -> None:

@@ -51,7 +51,8 @@ DECLARED: Mapping[str, Fields] = {
     ),
     "JobSpec": Fields(
         launch="uri path name command contract context tf1_compat legacy_keras shared_filesystem"
-        " checkpoint_dir extra_uris"
+        " checkpoint_dir extra_uris",
+        launch_if_set="arguments",
     ),
     "Uri": Fields(launch="value extract executable cache output_file"),
     "Resources": Fields(launch="cpus mem disk gpus"),

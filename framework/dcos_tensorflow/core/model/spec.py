@@ -206,8 +206,8 @@ class JobSpec:
     """The user's code and how it is called (docs/job-contract.md).
 
     ``uri`` is what the fetcher brings, ``path`` is put on PYTHONPATH below the sandbox, ``name``
-    is a module or ``command`` a command line. ``checkpoint_dir`` is a directory that all members
-    share, or empty: each task's own sandbox.
+    is a module, with ``arguments`` of its own, or ``command`` a command line. ``checkpoint_dir`` is
+    a directory that all members share, or empty: each task's own sandbox.
     """
 
     uri: str = ""
@@ -221,6 +221,7 @@ class JobSpec:
     shared_filesystem: str = ""
     checkpoint_dir: str = ""
     extra_uris: tuple[Uri, ...] = ()
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from dcos_tensorflow.core.cluster.cluster_spec import address_of, recovery_strategy
 from dcos_tensorflow.core.model.controls import DECOMMISSION
@@ -18,17 +18,6 @@ from dcos_tensorflow.core.model.spec import GANG_ROLES, Strategy, split_task_nam
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery.restart_table import Loss, restart_set
-
-#: How many names a sentence holds; of the others it says how many they are.
-NAMES_SAID = 8
-
-
-def listed(names: Collection[str]) -> str:
-    """Return names for a sentence: all of a few, the first ones of many."""
-    known = tuple(names)
-    if len(known) <= NAMES_SAID + 1:
-        return ", ".join(known)
-    return f"{', '.join(known[:NAMES_SAID])} and {len(known) - NAMES_SAID} more"
 
 
 def strategy_of(view: GangView) -> Strategy:

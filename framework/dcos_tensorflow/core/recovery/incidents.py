@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.counted import agreeing, counted, they
 from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.model.job import (
     COLLATERAL_NAMES,
@@ -44,7 +45,6 @@ from dcos_tensorflow.core.recovery.backoff import backoff_seconds
 from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON, Cause
 from dcos_tensorflow.core.recovery.gang_queries import (
     known_step,
-    listed,
     newest_checkpoint,
     restart_set_of,
     strategy_of,
@@ -467,7 +467,7 @@ def _exhausted(spec: ServiceSpec, job: JobState, incident: Incident, now: float)
 
 
 def _retries(limit: int) -> str:
-    return "1 retry is used up" if limit == 1 else f"{limit} retries are used up"
+    return f"{counted(limit, 'retry')} {agreeing(limit, 'are')} used up"
 
 
 def _count_against_agent(gang: GangDraft, failure: Failure) -> None:
@@ -495,7 +495,7 @@ def _begin_restart(
     chosen = restart_set_of(view, {**servers, **losses})
     names = view.roster.in_order((*chosen, *_full_parameter_servers(gang, chosen)))
     everybody = len(names) == len(view.roster)
-    who = "the gang starts again" if everybody else f"{listed(names)} start again"
+    who = "the gang starts again" if everybody else f"{they(names, 'start')} again"
     why = told.format(summary=summary, who=who, cost=cost)
     restarts.stop(gang, names, why, planned=False)
 

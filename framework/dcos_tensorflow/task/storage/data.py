@@ -10,28 +10,21 @@ long as this process lives.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import posixpath
-import shutil
 from dataclasses import dataclass
 from typing import List, Optional, Sequence, Tuple
 
+from dcos_tensorflow.task.shared_copies import Copies
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.errors import problem_error, storage_error
 from dcos_tensorflow.task.storage.location import Location, parse_uri
 from dcos_tensorflow.task.storage.manifest import safe_path
 from dcos_tensorflow.task.storage.object_store import ObjectStore
 from dcos_tensorflow.task.storage.objects import ObjectFetch, WantedObject
-from dcos_tensorflow.task.storage.retry import Gate
 from dcos_tensorflow.task.storage_spec import DataCache, DataItem
-
-_PARTIAL = ".partial"
-_LOCK = ".lock"
-#: How often a lock that another task holds is asked for again, seconds.
-_LOCK_INTERVAL = 0.2
 
 
 @dataclass(frozen=True)
@@ -135,55 +128,28 @@ def _linked(
 
     Return the descriptor of the shared lock that keeps it; None where nothing needs it any more.
     """
+
+    def bring(folder: str) -> None:
+        fetch.run(wanted, folder)
+        for one in wanted:
+            os.chmod(os.path.join(folder, one.path), 0o444)
+
     os.makedirs(cache.directory, exist_ok=True)
-    whole = os.path.join(cache.directory, name)
-    descriptor = _open_lock(cache, name)
+    copies = Copies(
+        cache.directory,
+        wait=connection.gate.wait,
+        log=lambda text: connection.log(f"data: {text}"),
+        max_bytes=cache.max_bytes,
+    )
+    copy = copies.take(name, bring, coming=sum(one.size for one in wanted))
     kept = False
     try:
-        while not kept:
-            if not _locked(descriptor, whole, connection.gate):
-                _evict(cache, sum(one.size for one in wanted), connection)
-                fetch.run(wanted, whole + _PARTIAL)
-                for one in wanted:
-                    os.chmod(os.path.join(whole + _PARTIAL, one.path), 0o444)
-                os.replace(whole + _PARTIAL, whole)
-                # Others may lock it, too, from now on. The lock is let go for a moment, in which
-                # the copy may be removed (flock(2)): hence the next look.
-                continue
-            os.utime(whole)
-            if not _link_tree(wanted, whole, target):
-                return None
-            kept = True
-        return descriptor
+        kept = _link_tree(wanted, copy.path, target)
+        return copy.lock if kept else None
     finally:
         if not kept:
-            # Closing lets the lock go; the file stays, or two tasks might lock two of one name.
-            os.close(descriptor)
-
-
-def _open_lock(cache: DataCache, name: str) -> int:
-    return os.open(os.path.join(cache.directory, name + _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
-
-
-def _locked(descriptor: int, whole: str, gate: Gate) -> bool:
-    """Wait for the lock of a copy; say whether the copy is there.
-
-    A copy that is there is locked together with all who use it; one that is to be made, alone.
-    """
-    while True:
-        there = os.path.isdir(whole)
-        if not _try_lock(descriptor, fcntl.LOCK_SH if there else fcntl.LOCK_EX):
-            gate.wait(_LOCK_INTERVAL)
-        elif os.path.isdir(whole) == there:
-            return there
-
-
-def _try_lock(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
-        return False
+            # Sandboxes keep their hard links.
+            copy.let_go()
 
 
 def _link_tree(wanted: Sequence[WantedObject], whole: str, target: str) -> bool:
@@ -203,45 +169,3 @@ def _link_tree(wanted: Sequence[WantedObject], whole: str, target: str) -> bool:
             os.symlink(source, path)
             symbolic = True
     return symbolic
-
-
-def _evict(cache: DataCache, coming: int, connection: Connection) -> None:
-    """Remove the copies that were not used for longest until ``coming`` bytes fit.
-
-    Sandboxes keep their hard links; a copy that another task is just making, or points to, is
-    locked and stays.
-    """
-    if cache.max_bytes <= 0:
-        return
-    copies = []
-    for name in os.listdir(cache.directory):
-        path = os.path.join(cache.directory, name)
-        if os.path.isdir(path):
-            copies.append((os.stat(path).st_mtime, _size_of(path), name))
-    total = sum(size for _, size, _ in copies) + coming
-    for _, size, name in sorted(copies):
-        if total <= cache.max_bytes:
-            return
-        if _remove_copy(cache, name):
-            total -= size
-            connection.log(f"data: {size / 1e6:.1f} MB of the cache were removed")
-
-
-def _remove_copy(cache: DataCache, name: str) -> bool:
-    stem = name[: -len(_PARTIAL)] if name.endswith(_PARTIAL) else name
-    descriptor = _open_lock(cache, stem)
-    try:
-        if not _try_lock(descriptor, fcntl.LOCK_EX):
-            return False
-        shutil.rmtree(os.path.join(cache.directory, name), ignore_errors=True)
-        return True
-    finally:
-        os.close(descriptor)
-
-
-def _size_of(folder: str) -> int:
-    return sum(
-        os.lstat(os.path.join(where, name)).st_size
-        for where, _, names in os.walk(folder)
-        for name in names
-    )

@@ -1,0 +1,192 @@
+"""What a job's code says of its training: the strategy, whether it knows of a cluster, Keras.
+
+``read_facts`` is the room's door. The task runner asks once before the first start: who must
+restart after a failure depends on the strategy. The command line asks before there is a task. What
+is not sure is not said.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Dict, FrozenSet, List, Optional
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.command_line import read_command
+from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.libraries import is_plain
+from dcos_tensorflow.job_code.names import (
+    BETWEEN_GRAPH,
+    ESTIMATOR,
+    INDEPENDENT,
+    MULTI_WORKER,
+    OWN_CLUSTER,
+    STRATEGIES,
+    Names,
+    names_in,
+    names_in_text,
+)
+from dcos_tensorflow.job_code.sources import Source, Sources
+
+
+@dataclass(frozen=True)
+class Named:
+    """A name in the code, and where it stands first. ``line`` 0 is the command line itself."""
+
+    name: str
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        """Return where it stands, e.g. ``train.py:12``."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the code of a job says, as far as it can be read.
+
+    ``code`` is what the job begins at. ``strategy``: one of the constants of ``names``, or empty
+    where it is not sure; ``named`` is what it was recognised by; ``strategies`` are all that are
+    named. ``cluster``: a name by which the code looks beyond its own process;
+    None where it names nothing of the kind. ``own_cluster``: it makes a cluster of its own.
+    ``evaluator``: by what it knows of an evaluator. ``keras_fit``: where Keras' ``fit`` is called;
+    ``legacy_keras``: it asks for Keras 2 itself. ``variables``: of the environment, which it asks
+    for and which may differ from task to task. ``hidden``: what may do more than can be read;
+    empty where all of the code was read.
+    """
+
+    code: str = ""
+    strategy: str = ""
+    strategies: FrozenSet[str] = frozenset()
+    named: Optional[Named] = None
+    cluster: Optional[Named] = None
+    own_cluster: bool = False
+    evaluator: Optional[Named] = None
+    keras_fit: Optional[Named] = None
+    legacy_keras: bool = False
+    variables: FrozenSet[str] = frozenset()
+    hidden: str = "nothing was read"
+
+    @property
+    def is_plain(self) -> bool:
+        """Say whether the code is sure to know of no other task, variables apart."""
+        return self.cluster is None and not self.hidden
+
+
+def read_facts(found: Found, sandbox: str) -> Facts:
+    """Return what the code of a job says that is started as ``found``, from ``sandbox``."""
+    if found.contract == contract.CONTRACT_TENSORBOARD:
+        return Facts()
+    gathered = _Gathered(sandbox)
+    code = "service.job_cmd"
+    if found.module is not None:
+        main = os.path.join(os.path.dirname(found.module.file), "__main__.py")
+        files = [found.module.file] + ([main] if found.module.is_package else [])
+        code = os.path.relpath(found.module.file, sandbox)
+    else:
+        line = read_command(found.command, (*found.python_path, sandbox))
+        files = list(line.files)
+        gathered.add(names_in_text(found.command), code)
+        if line.runs or not files:
+            gathered.hidden.append(f"{code} runs {line.runs or 'no Python file'}")
+    sources = Sources(found.python_path)
+    for source in sources.read(files):
+        gathered.read(source, sources)
+    if sources.is_too_much:
+        return Facts(code, hidden="there is too much code to read")
+    return gathered.facts(code)
+
+
+def job_strategy(found: Found, facts: Facts) -> str:
+    """Return the strategy that the job recovers by; empty where it is not sure.
+
+    A function is given a server for sessions, whatever its code names.
+    """
+    return BETWEEN_GRAPH if found.contract == contract.CONTRACT_FUNCTION else facts.strategy
+
+
+def judge(names: FrozenSet[str]) -> str:
+    """Return the strategy that these names of TensorFlow mean together.
+
+    Code that names both a parameter server's and a mirrored strategy chooses when it runs: empty.
+    """
+    kinds = {STRATEGIES[name] for name in names if name in STRATEGIES}
+    if "ClusterCoordinator" in names:
+        kinds.discard(BETWEEN_GRAPH)
+    elif ESTIMATOR in names and MULTI_WORKER not in kinds:
+        return BETWEEN_GRAPH
+    if kinds - {INDEPENDENT}:
+        # Beside a strategy for a cluster, one for a single machine is the fall-back.
+        kinds.discard(INDEPENDENT)
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+class _Gathered:
+    """What the files read so far name, each with its first place."""
+
+    def __init__(self, sandbox: str) -> None:
+        self.hidden: List[str] = []
+        self._sandbox = sandbox
+        self._strategies: Dict[str, Named] = {}
+        self._cluster: Dict[str, Named] = {}
+        self._evaluator: Dict[str, Named] = {}
+        self._variables: Dict[str, Named] = {}
+        self._fit: Optional[Named] = None
+        self._keras = False
+        self._legacy_keras = False
+
+    def read(self, source: Source, sources: Sources) -> None:
+        """Take what ``source`` names; what it imports of the job is read later."""
+        file = os.path.relpath(source.file, self._sandbox)
+        try:
+            names = names_in(source.tree) if source.tree is not None else None
+        except RecursionError:
+            names = None
+        if names is None:
+            self.hidden.append(f"{file} cannot be read as Python")
+            return
+        self.add(names, file)
+        for statement in names.imports:
+            for module in sources.follow(statement, source.file):
+                if not is_plain(module):
+                    what = f"imports {module}" if module else "imports what is not there"
+                    self.hidden.append(f"{file}:{statement.lineno} {what}")
+
+    def add(self, names: Names, file: str) -> None:
+        for into, found in (
+            (self._strategies, names.strategies),
+            (self._cluster, names.cluster),
+            (self._evaluator, names.evaluator),
+            (self._variables, names.variables),
+        ):
+            for name, line in found.items():
+                into.setdefault(name, Named(name, file, line))
+        for name, line in names.hides.items():
+            self.hidden.append(f"{Named(name, file, line).place} has {name}")
+        if names.fit is not None and self._fit is None:
+            self._fit = Named("fit", file, names.fit)
+        self._keras |= names.keras
+        self._legacy_keras |= names.legacy_keras
+
+    def facts(self, code: str) -> Facts:
+        strategy = judge(frozenset(self._strategies))
+        meant = [name for name in STRATEGIES if STRATEGIES[name] == strategy]
+        return Facts(
+            code=code,
+            strategy=strategy,
+            strategies=frozenset(STRATEGIES.get(name, BETWEEN_GRAPH) for name in self._strategies),
+            named=_first(self._strategies, [*meant, ESTIMATOR] if strategy else []),
+            cluster=_first(self._cluster, [*STRATEGIES, *self._cluster]),
+            own_cluster=not OWN_CLUSTER.isdisjoint(self._cluster),
+            evaluator=_first(self._evaluator, list(self._evaluator)),
+            keras_fit=self._fit if self._keras else None,
+            legacy_keras=self._legacy_keras,
+            variables=frozenset(self._variables),
+            hidden=self.hidden[0] if self.hidden else "",
+        )
+
+
+def _first(found: Dict[str, Named], names: List[str]) -> Optional[Named]:
+    return next((found[name] for name in names if name in found), None)

@@ -1,0 +1,18 @@
+"""How a job is started: what ``task.contracts`` has found out, and ``facts`` begins to read at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Tuple
+
+from dcos_tensorflow.job_code.modules import Module
+
+
+@dataclass(frozen=True)
+class Found:
+    """How the job is started: one of the contracts of ``core.contract``, never ``auto``."""
+
+    contract: str
+    python_path: Tuple[str, ...]
+    module: Optional[Module] = None
+    command: str = ""
