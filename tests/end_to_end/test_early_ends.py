@@ -48,6 +48,8 @@ def a_job(folder: Path, code: str, **sections: dict[str, object]) -> Path:
     return write_options(folder, service=service, **sections)
 
 
+# ``unit/core/test_clean_ends`` and the simulation have it without processes, and without the wait.
+@pytest.mark.soak
 @pytest.mark.timeout(120)
 def test_a_parameter_server_that_ends_while_a_worker_waits_for_it_ends_the_job(
     local_cluster: CommandLine, tmp_path: Path
@@ -66,8 +68,7 @@ def test_a_parameter_server_that_ends_while_a_worker_waits_for_it_ends_the_job(
     assert "join()" in ended.out
 
 
-# The core's part of it is in ``unit/core/test_clean_ends`` and in the simulation; TensorFlow's is
-# that the others end, and how, which takes it most of a minute.
+# They have this, too; TensorFlow's part is that the others end, and how, which takes a minute.
 @pytest.mark.soak
 @pytest.mark.tensorflow
 @pytest.mark.timeout(400)

@@ -83,20 +83,34 @@ class WaitingHistory(SingleIncident):
 
     def _a_server_is_waited_for(self) -> None:
         """It ended with 0, and others wait for its port, or can do nothing without it."""
-        decider = self.job.spec.decider
-        server = self._a_server()
-        if self.job.strategy is Strategy.BETWEEN_GRAPH and self.dice.random() < 0.5:
-            address = self.scheduler.state.epoch.addresses[server]
-            self.cluster.runner(decider).wait_for(address, "script")
-            limit = NOTICED_SECONDS
-        else:
-            self._let_rest(decider)
-            limit = NOTICED_SECONDS + SERVED_SECONDS
-        self.rules.note_error(self._task_id(server))
-        self._end(server)
+        decider, server = self.job.spec.decider, self._a_server()
+        address = self.scheduler.state.epoch.addresses[server]
+        waits_for_port = self.job.strategy is Strategy.BETWEEN_GRAPH and self.dice.random() < 0.5
+
+        def leave() -> None:
+            self.rules.note_error(self._task_id(server))
+            self._end(server)
+
+        def is_over() -> bool:
+            if self._is_failed():
+                return True
+            runner = self.cluster.runner(decider)
+            if waits_for_port and not runner.waiting_for:
+                runner.wait_for(address, "script")
+            elif not waits_for_port and runner.idle_since is None:
+                self._let_rest(decider)
+            task = self.cluster.tasks[self._task_id(server)]
+            if task.state is TaskState.RUNNING and task.runner.trains:
+                # A scheduler that heard late of its end took it for that of a failure: no charge.
+                self.rules.errors -= 1
+                leave()
+            return False
+
+        leave()
         ended_at = self.cluster.now
         self._verdict = f"{server} ended by itself"
-        self._until(self._is_failed, limit, f"nobody was told that {server} is waited for")
+        limit = 2 * NOTICED_SECONDS + (0 if waits_for_port else SERVED_SECONDS)
+        self._until(is_over, limit, f"nobody was told that {server} is waited for")
         if self.cluster.now < ended_at + self.job.spec.outcome_grace_seconds:
             raise RuleBroken(f"{server} was not given the time to end with the job")
 
@@ -251,6 +265,7 @@ class WaitingHistory(SingleIncident):
             # Whoever is killed has heard nobody meanwhile, and begins to wait anew.
             scheduler.faulty = self.cluster.now < end - seconds + NOTICED_SECONDS / 2
             self.step()
+            self._containers_start()
         scheduler.faulty = True
 
     def _for(self, seconds: float, broken: str = "") -> None:
