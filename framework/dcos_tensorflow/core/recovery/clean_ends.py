@@ -9,7 +9,7 @@ about the job may end a while after it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from dcos_tensorflow.core import contract
@@ -63,10 +63,11 @@ def ended_by_itself(record: TaskRecord) -> bool:
 
 def ended_servers(view: GangView) -> tuple[EndedServer, ...]:
     """Return the servers that have ended by themselves, of a job that is not over."""
-    finished = view.tasks.having(Fact.FINISHED) & view.roster.members
+    finished = view.tasks.having(Fact.FINISHED)
     if not finished or view.job.is_over:
         return ()
-    records = [r for r in view.tasks.records_of(finished) if _serves(view, r.name)]
+    names = [name for name in _servers(view) if name in finished and name in view.roster]
+    records = map(view.tasks.__getitem__, names)
     return tuple(_server(view, record) for record in records if ended_by_itself(record))
 
 
@@ -109,12 +110,17 @@ def told(record: TaskRecord, effect: TaskRecord) -> str:
     )
 
 
-def _serves(view: GangView, name: str) -> bool:
-    """Say whether a member has nothing to end for before the job does."""
-    if split_task_name(name)[0] is TaskRole.PS:
-        return True
-    serves = strategy_of(view) is Strategy.PARAMETER_SERVER and knows_strategy(view)
-    return serves and name not in deciders_of(view)
+def _servers(view: GangView) -> Iterator[str]:
+    """Yield the tasks that have nothing to end for before the job does.
+
+    Of many workers that have finished nobody asks each again and again.
+    """
+    roles = [TaskRole.PS]
+    if strategy_of(view) is Strategy.PARAMETER_SERVER and knows_strategy(view):
+        roles += [TaskRole.WORKER, TaskRole.GPU_WORKER]
+    deciders = () if roles == [TaskRole.PS] else deciders_of(view)
+    for role in filter(None, map(view.spec.role, roles)):
+        yield from (name for name in role.task_names() if name not in deciders)
 
 
 def _takes_along(view: GangView, lost: str, peer: str) -> bool:
