@@ -74,7 +74,7 @@ LEGACY_KERAS_VARIABLE = "TF_USE_LEGACY_KERAS"
 _FIT_ARGUMENTS = frozenset(
     {"epochs", "validation_data", "steps_per_epoch", "callbacks", "batch_size", "initial_epoch"}
 )
-_ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
+_ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
 _STARTS_PROGRAMS = re.compile(r"system|popen|exec\w+|spawn\w+|posix_spawn\w*|fork\w*|uname")
 _RUNS_TEXT = frozenset({"eval", "exec", "__import__"})
 _TENSORFLOW = frozenset({"tensorflow", "keras", "tf_keras"})
