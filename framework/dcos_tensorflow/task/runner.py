@@ -318,7 +318,8 @@ class Runner:
 
     def _finish(self, report: ExitReport) -> None:
         self._starts.progress.read_file(last=True)
-        self._report = replace(report, result=self._starts.progress.known.result)
+        result = self._starts.progress.known.result
+        self._report = replace(report, result=result, left=self._starts.left())
 
     def _close(self) -> None:
         if self._peers:

@@ -17,6 +17,7 @@ from dcos_tensorflow.core.cluster.cluster_spec import (
 from dcos_tensorflow.core.cluster.cluster_spec import tf_config as render_tf_config
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.contract import CONTRACT_FUNCTION
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, Strategy, TaskRole
@@ -62,8 +63,8 @@ def lines(described: Mapping[str, Any]) -> list[str]:
     job, roles = described["job"], described["roles"]
     code = job["name"] or job["command"]
     where = "on this machine" if described["local"] else "on Mesos"
-    count = len(described["tasks"])
-    found = [f"{described['service']} would run {count} task{'s' * (count != 1)} {where}:"]
+    tasks = counted(len(described["tasks"]), "task")
+    found = [f"{described['service']} would run {tasks} {where}:"]
     found += table([(_title(role), _needs(role)) for role in roles])
     found.append("")
     members = "; ".join(
