@@ -127,6 +127,7 @@ def test_a_mirrored_strategy_with_parameter_servers_is_refused(judged):
     [
         "\nimport ours",
         "\nresolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec)",
+        "\nimport os; os.environ['TF_CONFIG'] = with_a_chief(os.environ['TF_CONFIG'])",
     ],
 )
 def test_a_strategy_whose_cluster_may_be_another_is_doubted_and_not_refused(judged, more):
