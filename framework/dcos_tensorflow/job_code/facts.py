@@ -8,7 +8,7 @@ is not sure is not said.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, FrozenSet, List, Optional
 
 from dcos_tensorflow.core import contract
@@ -93,9 +93,10 @@ def read_facts(found: Found, sandbox: str) -> Facts:
     sources = Sources(found.python_path)
     for source in sources.read(files):
         gathered.read(source, sources)
+    facts = gathered.facts(code)
     if sources.is_too_much:
-        return Facts(code, hidden="there is too much code to read")
-    return gathered.facts(code)
+        return replace(facts, strategy="", named=None, hidden="there is too much of it")
+    return facts
 
 
 def job_strategy(found: Found, facts: Facts) -> str:
