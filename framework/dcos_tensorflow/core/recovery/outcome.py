@@ -11,10 +11,12 @@ from dcos_tensorflow.core.model.spec import (
     TRAINING_ROLES,
     OutcomePolicy,
     ServiceSpec,
+    Strategy,
     TaskRole,
     split_task_name,
 )
 from dcos_tensorflow.core.model.task_table import Fact
+from dcos_tensorflow.core.recovery.gang_queries import knows_strategy, strategy_of
 
 
 def deciding_tasks(spec: ServiceSpec) -> tuple[str, ...]:
@@ -39,6 +41,17 @@ def has_succeeded(view: GangView) -> bool:
     return finished.issuperset(deciders_of(view))
 
 
+def serves(view: GangView, name: str) -> bool:
+    """Say whether a member has nothing to end for before the job does: its process is a server.
+
+    So are parameter servers, and the workers of a ParameterServerStrategy.
+    """
+    if split_task_name(name)[0] is TaskRole.PS:
+        return True
+    server = strategy_of(view) is Strategy.PARAMETER_SERVER and knows_strategy(view)
+    return server and name in view.roster.members and name not in deciders_of(view)
+
+
 def still_ending(view: GangView) -> tuple[str, ...]:
     """Return the tasks that may be expected to end by themselves once the deciders have."""
     return tuple(
@@ -47,4 +60,5 @@ def still_ending(view: GangView) -> tuple[str, ...]:
         if record.role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
         and not record.held
         and not record.process_failed
+        and not serves(view, record.name)
     )
