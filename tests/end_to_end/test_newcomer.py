@@ -112,8 +112,8 @@ PLAYS = {
         follows=("dcos-tensorflow logs --follow",),
     ),
 }
-#: Examples that need more than this machine.
-EXAMPLES_ELSEWHERE = {"keras_data": "a bucket with a data set; test_keras_data.py has one"}
+#: Pages whose commands are typed one after the other, as they stand.
+RECIPES = ("keras", "strategies", "gpus")
 
 SECTIONS = blocks(README, "sh")
 
@@ -124,7 +124,6 @@ def test_every_section_of_readme_with_commands_is_played() -> None:
         known = {*play.prints, *play.follows, *play.needs}
         typed = [*commands(SECTIONS[title]), *play.last]
         assert [one for one in known if not any(each.startswith(one) for each in typed)] == []
-    assert {*EXAMPLES_ELSEWHERE} < {path.name for path in EXAMPLES.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -185,15 +184,19 @@ def test_a_section_of_readme_does_what_it_says(newcomer: Newcomer, title: str) -
 
 
 @pytest.mark.parametrize(
-    "example",
-    [
-        pytest.param(path.name, marks=slow)
-        for path in sorted(EXAMPLES.iterdir())
-        if path.name not in EXAMPLES_ELSEWHERE
-    ],
+    "example", [pytest.param(path.name, marks=slow) for path in sorted(EXAMPLES.iterdir())]
 )
 def test_an_example_runs_as_it_is(newcomer: Newcomer, example: str) -> None:
     terminal = newcomer.terminal(newcomer.clone)
     terminal.types(ACTIVATE)
     ended = terminal.types(f"dcos-tensorflow run examples/{example}/options.json")
     assert "has succeeded" in ended.out
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=slow) for page in RECIPES])
+def test_a_recipe_does_what_it_says(newcomer: Newcomer, page: str) -> None:
+    terminal = newcomer.terminal(newcomer.clone)
+    terminal.types(ACTIVATE)
+    for block in blocks(ROOT / "docs" / f"{page}.md", "sh").values():
+        for command in commands(block):
+            terminal.types(command)
