@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Tuple
 
+from dcos_tensorflow.core import contract
+
 PARAMETER_SERVER = "parameter_server"
 MULTI_WORKER = "multi_worker"
 BETWEEN_GRAPH = "between_graph"
@@ -61,14 +63,19 @@ _ONE_MACHINE = frozenset(
 )
 _EVALUATOR = frozenset({"SidecarEvaluator", "checkpoints_iterator", "EVALUATOR", ESTIMATOR})
 #: Variables that say which task a process is, and who the others are (docs/job-contract.md).
-_TASK = re.compile(
-    r"\b(TF_CONFIG|TF_EPOCH|TASK_NAME|TASK_INDEX|JOB_NAME|PS_HOSTS|WORKER_HOSTS"
-    r"|DATA_SHARD_INDEX|DATA_SHARD_COUNT|MESOS_TASK_ID|MESOS_CONTAINER_NAME|HOSTNAME)\b|(grpc)://"
+_TELLING = (
+    *(contract.TF_CONFIG, contract.TF_EPOCH, contract.TASK_NAME, contract.TASK_INDEX),
+    *(contract.JOB_NAME, contract.PS_HOSTS, contract.WORKER_HOSTS, contract.DATA_SHARD_INDEX),
+    *(contract.DATA_SHARD_COUNT, "MESOS_TASK_ID", "MESOS_CONTAINER_NAME", "HOSTNAME"),
 )
-#: Those that are the same for every task, or of no meaning to a training.
-_ALIKE = re.compile(
-    r"(LOG_DIR|CHECKPOINT_DIR|JOB_CONTEXT|SERVICE_NAME|PROGRESS_FILE|MESOS_SANDBOX"
-    r"|HOME|USER|PATH|PYTHONPATH|PWD|TMPDIR|LANG|(TF|KERAS|CUDA|XLA|OMP|MKL|AWS|S3|TFDS)_\w+)$"
+_TOLD = re.compile(rf"\b({'|'.join(_TELLING)})\b|(grpc)://")
+#: Those that every task is told, or its machine's: they tell none from another.
+_ALIKE = frozenset(
+    (
+        *(contract.LOG_DIR, contract.CHECKPOINT_DIR, contract.OUTPUT_DIR, contract.JOB_CONTEXT),
+        *(contract.SERVICE_NAME, contract.PROGRESS_FILE, "MESOS_SANDBOX", "CUDA_VISIBLE_DEVICES"),
+        *("HOME", "USER", "PATH", "PYTHONPATH", "PWD", "TMPDIR", "LANG"),
+    )
 )
 LEGACY_KERAS_VARIABLE = "TF_USE_LEGACY_KERAS"
 _FIT_ARGUMENTS = frozenset(
@@ -154,8 +161,11 @@ class _Reader(ast.NodeVisitor):
     def visit_Subscript(self, node: ast.Subscript) -> None:
         key = _text_of(getattr(node.slice, "value", node.slice), node.slice)
         if key is not None and _is_environment(node.value):
-            self.variable(key, node.lineno)
-            self.names.own_cluster |= key == "TF_CONFIG" and isinstance(node.ctx, ast.Store)
+            self.text(key, node.lineno)
+            if not isinstance(node.ctx, ast.Store):
+                self.variable(key, node.lineno)
+            elif key == contract.TF_CONFIG:
+                self.names.own_cluster = True
         else:
             self.generic_visit(node)
 
@@ -201,7 +211,7 @@ class _Reader(ast.NodeVisitor):
             self.visit(part)
 
     def text(self, text: str, line: int) -> None:
-        for found in _TASK.finditer(text):
+        for found in _TOLD.finditer(text):
             _add(self.names.cluster, found.group(1) or found.group(2), line)
         if text == "evaluator":
             _add(self.names.evaluator, text, line)
@@ -210,7 +220,7 @@ class _Reader(ast.NodeVisitor):
 
     def variable(self, name: str, line: int) -> None:
         self.text(name, line)
-        if not _TASK.fullmatch(name) and not _ALIKE.match(name):
+        if name not in _TELLING and name not in _ALIKE:
             _add(self.names.variables, name, line)
 
     def _asks_environment(self, node: ast.Call) -> bool:

@@ -323,6 +323,11 @@ def test_a_cluster_of_the_codes_own_is_told(facts_of):
     assert not facts_of("tf.distribute.cluster_resolver.TFConfigClusterResolver()").own_cluster
 
 
+def test_a_variable_that_the_code_sets_is_none_that_it_asks_for(facts_of):
+    assert facts_of("import os\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'").variables == frozenset()
+    assert facts_of("import os\nos.environ['TF_ROLE']").variables == {"TF_ROLE"}
+
+
 def test_variables_that_may_differ_from_task_to_task_are_told(facts_of):
     facts = facts_of(
         "import os\nos.environ['PART'], os.getenv('HOME'), os.environ.get('DATA', 'x')"
