@@ -42,6 +42,11 @@ def described(tmp_path, directory):
     return of
 
 
+def test_the_arguments_of_the_code_are_shown_as_they_would_be_typed(described):
+    told = lines(described(service={"job_args": ["--rate", "two words"]}))
+    assert any("train --rate 'two words' from ." in line for line in told)
+
+
 @pytest.mark.parametrize(
     ("source", "more", "strategy"),
     [

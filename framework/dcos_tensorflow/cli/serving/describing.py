@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,7 @@ def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
             "url": spec.job.uri,
             "name": spec.job.name,
             "command": spec.job.command,
+            "arguments": list(spec.job.arguments),
             "checkpoint_dir": spec.job.checkpoint_dir,
             "shared_filesystem": spec.job.shared_filesystem,
             "checkpoints": checkpoints_place(spec),
@@ -61,7 +63,7 @@ def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
 def lines(described: Mapping[str, Any]) -> list[str]:
     """Return the document as text for a person."""
     job, roles = described["job"], described["roles"]
-    code = job["name"] or job["command"]
+    code = shlex.join([job["name"], *job["arguments"]]) if job["name"] else job["command"]
     where = "on this machine" if described["local"] else "on Mesos"
     tasks = counted(len(described["tasks"]), "task")
     found = [f"{described['service']} would run {tasks} {where}:"]
