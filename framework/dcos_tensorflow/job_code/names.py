@@ -84,6 +84,10 @@ _FIT_ARGUMENTS = frozenset(
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
 _STARTS_PROGRAMS = re.compile(r"system|popen|exec\w+|spawn\w+|posix_spawn\w*|fork\w*|uname")
 _RUNS_TEXT = frozenset({"eval", "exec", "__import__"})
+#: Of ``importlib``: what is run then stands in no import.
+_IMPORTS = frozenset(
+    {"import_module", "reload", "spec_from_file_location", "module_from_spec", "entry_points"}
+)
 _TENSORFLOW = frozenset({"tensorflow", "keras", "tf_keras"})
 
 
@@ -144,6 +148,8 @@ class _Reader(ast.NodeVisitor):
                 _add(self.names.hides, f"{alias.name} by another name", node.lineno)
             if alias.name == "*" and module[0] in _TENSORFLOW:
                 _add(self.names.hides, f"from {node.module} import *", node.lineno)
+            if module[0] == "importlib" and alias.name in (*_IMPORTS, "*"):
+                _add(self.names.hides, alias.name, node.lineno)
             if module == ["os"] and _STARTS_PROGRAMS.fullmatch(alias.name):
                 _add(self.names.hides, f"os.{alias.name}", node.lineno)
             self._module(parts, node.lineno)
@@ -279,7 +285,9 @@ class _Reader(ast.NodeVisitor):
             names.own_cluster |= name in _OWN_CLUSTER
             if name in _EVALUATOR:
                 _add(names.evaluator, name, line)
-            if name in _ENVIRONMENT or (before == "os" and _STARTS_PROGRAMS.fullmatch(name)):
+            if name in _ENVIRONMENT | _IMPORTS or (
+                before == "os" and _STARTS_PROGRAMS.fullmatch(name)
+            ):
                 _add(names.hides, f"{before}.{name}", line)
         if "distribute" in parts:
             after = [p for p in parts[parts.index("distribute") + 1 :] if p != "experimental"]

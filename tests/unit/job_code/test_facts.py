@@ -209,6 +209,7 @@ KERAS = """
         "import sklearn.datasets, pandas, matplotlib.pyplot, tqdm",
         "import glob, pathlib, threading, multiprocessing, urllib.request, logging",
         "for name in sorted(globals()): print(name)",
+        "import importlib.util\nfound = importlib.util.find_spec('tf_keras')",
     ],
 )
 def test_code_that_looks_at_nothing_but_its_own_process_is_plain(facts_of, source):
@@ -251,7 +252,9 @@ def test_what_looks_beyond_its_own_process_is_named_with_its_line(facts_of, sour
         ("import horovod.tensorflow as hvd", "imports horovod"),
         ("from . import absent", "imports what is not there"),
         ("import subprocess", "imports subprocess"),
-        ("import importlib", "imports importlib"),
+        ("importlib.import_module(name)", "has importlib.import_module"),
+        ("from importlib import import_module", "has import_module"),
+        ("importlib.util.spec_from_file_location(a, b)", "has util.spec_from_file_location"),
         ("import socket", "imports socket"),
         ("try: import ours\nexcept ImportError: pass", "imports ours"),
         ("exec(text)", "has exec"),
