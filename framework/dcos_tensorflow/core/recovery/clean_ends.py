@@ -9,18 +9,18 @@ about the job may end a while after it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.model.report import Report, idle_since, waited_for
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import Strategy, TaskRole, split_task_name
+from dcos_tensorflow.core.model.spec import TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.recovery.gang_queries import knows_strategy, strategy_of
-from dcos_tensorflow.core.recovery.outcome import deciders_of
+from dcos_tensorflow.core.recovery.gang_queries import strategy_of
+from dcos_tensorflow.core.recovery.outcome import deciders_of, servers
 from dcos_tensorflow.core.recovery.restart_table import Part, ends_with, part_of
 
 #: A decider that does nothing for so long after a server's end waits for that server.
@@ -66,7 +66,7 @@ def ended_servers(view: GangView) -> tuple[EndedServer, ...]:
     finished = view.tasks.having(Fact.FINISHED)
     if not finished or view.job.is_over:
         return ()
-    names = [name for name in _servers(view) if name in finished and name in view.roster]
+    names = [name for name in servers(view) if name in finished and name in view.roster]
     records = map(view.tasks.__getitem__, names)
     return tuple(_server(view, record) for record in records if ended_by_itself(record))
 
@@ -108,19 +108,6 @@ def told(record: TaskRecord, effect: TaskRecord) -> str:
         f"{record.name} ended with exit code 0 while {effect.name} still needed it, and "
         f"{effect.name} failed of that: {mended}"
     )
-
-
-def _servers(view: GangView) -> Iterator[str]:
-    """Yield the tasks that have nothing to end for before the job does.
-
-    Of many workers that have finished nobody asks each again and again.
-    """
-    roles = [TaskRole.PS]
-    if strategy_of(view) is Strategy.PARAMETER_SERVER and knows_strategy(view):
-        roles += [TaskRole.WORKER, TaskRole.GPU_WORKER]
-    deciders = () if roles == [TaskRole.PS] else deciders_of(view)
-    for role in filter(None, map(view.spec.role, roles)):
-        yield from (name for name in role.task_names() if name not in deciders)
 
 
 def _takes_along(view: GangView, lost: str, peer: str) -> bool:
