@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.task.python_packages import Packages
 from dcos_tensorflow.task.spec_fields import Addresses, SpecError, checked, json_object, read
 from dcos_tensorflow.task.storage_spec import Storage
 
@@ -95,7 +96,8 @@ class RunnerSpec:
 
     ``held``: nothing is started before an order says so. ``hold_on_failure``: a start that fails
     leaves the container for another one. ``stall_seconds`` and ``freeze_seconds`` are the
-    watchdog's; 0 turns it off. ``storage`` is what is in S3.
+    watchdog's; 0 turns it off. ``storage`` is what is in S3. ``packages`` is what is installed
+    beside what the task's Python has.
     """
 
     service: str
@@ -120,6 +122,7 @@ class RunnerSpec:
     stall_seconds: float = 0.0
     freeze_seconds: float = 10.0
     storage: Storage = Storage()
+    packages: Packages = Packages()
 
     @property
     def first_order(self) -> Order:
