@@ -34,6 +34,7 @@ _FOR_UV = {
     "PIP_FIND_LINKS": "UV_FIND_LINKS",
     "PIP_NO_INDEX": "UV_NO_INDEX",
     "PIP_CERT": "SSL_CERT_FILE",
+    "PIP_PROXY": "ALL_PROXY",
 }
 #: Words of pip, uv and what they call by, for an index that was not reached. Looked for before all
 #: else: without an answer pip says in the end that there is no such package.

@@ -19,7 +19,12 @@ from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE, MULTI_WORKER, PARAMETER_SERVER
 from dcos_tensorflow.task.exit_analysis import ExitReport, job_unusable, storage_failed
 from dcos_tensorflow.task.package_installer import Installer, InstallFailed, Stopped
-from dcos_tensorflow.task.python_environments import is_ready, ready, shared_environments
+from dcos_tensorflow.task.python_environments import (
+    is_ready,
+    ready,
+    shared_environments,
+    users_directory,
+)
 from dcos_tensorflow.task.python_packages import (
     Base,
     Wanted,
@@ -36,8 +41,6 @@ Log = Callable[[str], None]
 _FIRST_WITH_KERAS_3 = (2, 16)
 #: In the sandbox: environments, where no folder is shared.
 OWN_DIRECTORY = ".environments"
-#: Of a folder that others share: what is this user's in it.
-_USERS_DIRECTORY = "environments-{user}"
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,7 @@ class PackageWork:
 
     def _made(self, copies: Copies, base: Base, wanted: Wanted) -> Base:
         began, once = time.monotonic(), ", once for this machine" if self._is_shared else ""
-        new = not is_ready(copies, base, wanted)
+        new = not is_ready(copies.directory, base, wanted)
         if new:
             self.doing = f"Makes an environment with {wanted.title}{once}"
             if wanted.alone:
@@ -175,7 +178,7 @@ class PackageWork:
     def _copies(self) -> Copies:
         directory = self._spec.packages.directory
         if directory:
-            place = os.path.join(directory, _USERS_DIRECTORY.format(user=os.geteuid()))
+            place = users_directory(directory)
         else:
             place = os.path.join(self._sandbox, OWN_DIRECTORY)
         return shared_environments(

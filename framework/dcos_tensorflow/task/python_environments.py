@@ -61,9 +61,14 @@ def shared_environments(directory: str, installer: Installer, log: Callable[[str
     )
 
 
-def is_ready(copies: Copies, base: Base, wanted: Wanted) -> bool:
-    """Say whether the environment is there."""
-    return copies.holds(key_of(base, wanted))
+def users_directory(directory: str) -> str:
+    """Return what is this user's of a folder in which all tasks of a machine share environments."""
+    return os.path.join(directory, f"environments-{os.geteuid()}")
+
+
+def is_ready(directory: str, base: Base, wanted: Wanted) -> bool:
+    """Say whether the environment is there, in the folder of one user or one task."""
+    return os.path.isfile(os.path.join(directory, key_of(base, wanted), _WHOLE))
 
 
 def ready(copies: Copies, base: Base, wanted: Wanted, installer: Installer) -> Tuple[Base, Taken]:

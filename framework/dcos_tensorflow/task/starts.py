@@ -20,6 +20,7 @@ from dcos_tensorflow.task import environment, exit_file, out_of_memory, watchdog
 from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, Verdict
 from dcos_tensorflow.task.guarding import Guard
 from dcos_tensorflow.task.lifecycle_events import ProcessEnded, StartProcess
+from dcos_tensorflow.task.linked_data import make_link
 from dcos_tensorflow.task.logs import BoundedOutput
 from dcos_tensorflow.task.observer import Observer, own_port
 from dcos_tensorflow.task.preparation import Preparation
@@ -105,6 +106,8 @@ class Starts:
                     f"The directory {path} cannot be made: {error.strerror}",
                     "it is for checkpoints and logs; choose one that the task's user may write",
                 ) from None
+        for link in self._spec.links:
+            make_link(link, self._where.sandbox)
         path = os.path.join(self._where.sandbox, environment.PROGRESS_FILE_NAME)
         try:
             os.unlink(path)

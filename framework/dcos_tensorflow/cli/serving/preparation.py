@@ -8,7 +8,6 @@ kept, and that no container is used. Whatever was settled is told in a note.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,12 +16,26 @@ from urllib.parse import unquote, urlsplit
 
 from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow, this_interpreter
 from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving.job_archive import is_archive, pack, unpack
+from dcos_tensorflow.cli.serving.job_archive import pack
+from dcos_tensorflow.cli.serving.local_data import LocalData, pack_data, with_local_data
+from dcos_tensorflow.cli.serving.requirements import (
+    environments_are_there,
+    named_tensorflow,
+    unpacked,
+)
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, expanded
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
-from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, Uri
+from dcos_tensorflow.core.model.spec import (
+    Addressing,
+    LinkedData,
+    PackagesSpec,
+    RoleSpec,
+    ServiceSpec,
+    TaskRole,
+    Uri,
+)
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.options import (
     OptionProblem,
@@ -45,21 +58,25 @@ if TYPE_CHECKING:
 #: Options that name what the embedded cluster does not have.
 _CONTAINER_OPTIONS = ("tf_image", "gpu_tf_image", "containerizer")
 
-#: The name of the packed local code among the files that tasks fetch.
+#: The names of the packed local code and data among the files that tasks fetch.
 _PACKED_JOB = "packed-job.zip"
+_PACKED_DATA = "packed-data.zip"
 
 
 @dataclass(frozen=True)
 class PreparedJob:
     """What a scheduler is to run. ``archive`` is the packed local code, None for a URL or none.
 
-    ``contract`` is how the code is called, as far as that can be seen from here.
+    ``contract`` is how the code is called, as far as that can be seen from here. ``data`` is
+    packed input data, None for none; ``local_data`` is what of it lies on this machine.
     """
 
     spec: ServiceSpec
     archive: Path | None
     contract: str
     notes: tuple[str, ...]
+    data: Path | None = None
+    local_data: tuple[LocalData, ...] = ()
 
 
 def prepare(
@@ -70,8 +87,12 @@ def prepare(
     directory.prepare()
     archive = None
     if source is not None:
-        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=directory.work)
-    return replace(found, archive=archive)
+        apart = (directory.work, *(one.source for one in found.local_data))
+        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=apart)
+    data = None
+    if found.local_data and not local:
+        data = pack_data(found.local_data, directory.artifacts / _PACKED_DATA)
+    return replace(found, archive=archive, data=data)
 
 
 def settled(
@@ -86,13 +107,29 @@ def settled(
     told = list(notes(options, shares_directory=local))
     source = local_source(spec, options.base_directory, local=local)
     found = check_job(spec, source) if source is not None else spec.job.contract
+    spec, data = with_local_data(spec, options, local=local)
+    named = _named_tensorflow(spec, options, source)
     if local:
-        spec, more = _for_this_machine(spec, options, directory, found)
+        spec, more = _for_this_machine(spec, options, directory, found, named)
         told += more
     else:
         _check_fetchable(spec, options)
         told += _unsaid_tensorflow(spec, found)
-    return PreparedJob(spec, None, found, tuple(told)), source
+    return PreparedJob(spec, None, found, tuple(told), local_data=data), source
+
+
+def _named_tensorflow(spec: ServiceSpec, options: Options, source: Path | None) -> str:
+    """Return the version that the options name, or the requirements; empty for none.
+
+    ``source`` holds code that can be called.
+    """
+    service = options.service
+    if source is None or not service.requirements:
+        return service.tensorflow_version
+    with unpacked(source) as root:
+        roots = find_contract(_job_of(spec), str(root)).python_path
+        named = named_tensorflow(service.requirements, roots)
+    return service.tensorflow_version or named
 
 
 def _unsaid_tensorflow(spec: ServiceSpec, found: str) -> list[str]:
@@ -111,8 +148,14 @@ def prepare_name(options: Options, directory: ServiceDirectory) -> PreparedJob:
     """Return what goes by the service's name alone: what an uninstall needs, and a scheduler whose
     options cannot be had. Code that was packed for those of before is still there."""
     directory.prepare()
-    archive = directory.artifacts / _PACKED_JOB
-    return PreparedJob(service_spec(options), archive if archive.is_file() else None, "", ())
+    archive, data = directory.artifacts / _PACKED_JOB, directory.artifacts / _PACKED_DATA
+    return PreparedJob(
+        service_spec(options),
+        archive if archive.is_file() else None,
+        "",
+        (),
+        data=data if data.is_file() else None,
+    )
 
 
 def respecified(
@@ -136,14 +179,25 @@ def respecified(
                 "service.job_url: code on the scheduler's machine is packed when it starts; start"
                 " the scheduler again with these options."
             )
+        spec, _ = with_local_data(spec, options, local=local)
+        if not local and _packed(spec) != _packed(running):
+            raise UsageError(
+                "data: what lies beside the options is packed when the scheduler starts; start it"
+                " again with these options."
+            )
         if local:
             found = spec.job.contract if source is None else check_job(spec, source)
-            spec, _ = _for_this_machine(spec, options, directory, found)
+            named = _named_tensorflow(spec, options, source)
+            spec, _ = _for_this_machine(spec, options, directory, found, named)
         else:
             _check_fetchable(spec, options)
     except UsageError as error:
         raise OptionsError([OptionProblem("", str(error))]) from error
     return replace(spec, principal=running.principal)
+
+
+def _packed(spec: ServiceSpec) -> tuple[LinkedData, ...]:
+    return tuple(link for link in spec.job.links if not link.source.startswith("/"))
 
 
 def with_principal(
@@ -187,31 +241,31 @@ def local_source(spec: ServiceSpec, base: Path | None, *, local: bool) -> Path |
 
 def check_job(spec: ServiceSpec, source: Path) -> str:
     """Return how the code in ``source`` is going to be called. Raises UsageError when it cannot."""
-    job = Job(
+    with unpacked(source) as root:
+        try:
+            return find_contract(_job_of(spec), str(root)).contract
+        except JobUnusable as error:
+            text = f"{error}; {error.hint}" if error.hint else str(error)
+            raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
+
+
+def _job_of(spec: ServiceSpec) -> Job:
+    return Job(
         contract=spec.job.contract,
         name=spec.job.name,
         path=spec.job.path,
         command=spec.job.command,
         context=spec.job.context,
     )
-    with tempfile.TemporaryDirectory(prefix="dcos-tensorflow-") as scratch:
-        root = source
-        if source.is_file():
-            root = Path(scratch)
-            if is_archive(source):
-                unpack(source, root)
-            else:
-                shutil.copy(source, root)
-        try:
-            return find_contract(job, str(root)).contract
-        except JobUnusable as error:
-            text = f"{error}; {error.hint}" if error.hint else str(error)
-            raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
 
 
 def _for_this_machine(
-    spec: ServiceSpec, options: Options, directory: ServiceDirectory, found: str
+    spec: ServiceSpec, options: Options, directory: ServiceDirectory, found: str, tensorflow: str
 ) -> tuple[ServiceSpec, list[str]]:
+    """Return the service as it runs here, and what to say of it.
+
+    ``tensorflow`` is the version that is named, empty for none.
+    """
     if spec.addressing is Addressing.DNS:
         raise UsageError(
             "cluster_spec.addressing: dns needs the names that DC/OS gives to tasks, and the"
@@ -237,7 +291,7 @@ def _for_this_machine(
             "service.shm_size: the embedded cluster cannot give tasks a /dev/shm of their own;"
             " leave it out, here and in the roles."
         )
-    python, note = _python(spec, options, found)
+    python, note = _python(spec, options, directory, found, tensorflow)
     if note:
         told.append(note)
     roles = tuple(
@@ -246,6 +300,7 @@ def _for_this_machine(
             container=None,
             user="",
             python=_own_python(role.python, options, _python_option(options, role)) or python,
+            packages=_packages_here(role, options, directory, tensorflow),
         )
         for role in spec.roles
     )
@@ -268,30 +323,47 @@ def _differs(options: Options, name: str) -> bool:
     return bool(getattr(options.service, name) != Service.model_fields[name].default)
 
 
-def _python(spec: ServiceSpec, options: Options, found: str) -> tuple[str, str]:
-    """Return the Python of the roles that name none, and what to say about it."""
+def _packages_here(
+    role: RoleSpec, options: Options, directory: ServiceDirectory, tensorflow: str
+) -> PackagesSpec:
+    """Return what is installed for a role on this machine, where no container has it."""
+    if role.role is TaskRole.TENSORBOARD and options.tensorboard.python:
+        return role.packages
+    return replace(role.packages, tensorflow=tensorflow, directory=str(directory.work))
+
+
+def _python(
+    spec: ServiceSpec, options: Options, directory: ServiceDirectory, found: str, version: str
+) -> tuple[str, str]:
+    """Return the Python of the roles that name none, and what to say about it.
+
+    Where there is none with the ``version`` that is named, theirs is made by the task runner.
+    """
     if all(role.python for role in spec.roles):
         return "", ""
     places = [place for place in (options.base_directory, Path.cwd()) if place is not None]
-    version = options.service.tensorflow_version
     python = find_tensorflow(places, version)
     if python is not None:
         return str(python), f"The tasks run with the TensorFlow of {python}."
+    if version:
+        gpus = [role.resources.gpus for role in spec.roles if not role.python]
+        if environments_are_there(directory.work, version, gpus):
+            told = f"The tasks run with TensorFlow {version}, which was installed for tasks before."
+        else:
+            told = (
+                f"No Python with TensorFlow {version} was found: the tasks make an environment"
+                " with it, once for this machine, which takes about a minute."
+            )
+        return str(this_interpreter()), told
     if found == contract.CONTRACT_COMMAND:
         own = this_interpreter()
         return str(own), f"No TensorFlow was found; the command finds {own} as its python."
-    if version:
-        raise UsageError(
-            f"service.tensorflow_version: no Python with TensorFlow {version} was found: there is"
-            f" no .venvs/tensorflow-{version} or .venv with it in the folder of the options file,"
-            " the current one, above these, or beside the environment of dcos-tensorflow. Make one"
-            " there, or name a Python in service.python."
-        )
     raise UsageError(
         "No Python with TensorFlow was found: neither is TensorFlow installed with"
         " dcos-tensorflow, nor is there a .venvs/tensorflow-* or .venv with it in the folder of the"
         " options file, the current one, above these, or beside the environment of dcos-tensorflow."
-        " Name one in service.python."
+        " Name one in service.python, or a version in service.tensorflow_version: then it is"
+        " installed for the tasks."
     )
 
 
