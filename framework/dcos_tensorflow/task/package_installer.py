@@ -21,6 +21,7 @@ from typing import Callable, Deque, Dict, List, Mapping, Optional, Sequence, Tup
 #: How much of what an installer has printed is told with its failure.
 TOLD_LINES = 20
 _MASKED = "(hidden)"
+_YES = ("1", "true", "yes", "on")
 _LONGEST = 400
 #: What belongs to another Python, or sends packages elsewhere than into the environment.
 _DROPPED = (
@@ -32,7 +33,6 @@ _FOR_UV = {
     "PIP_INDEX_URL": "UV_DEFAULT_INDEX",
     "PIP_EXTRA_INDEX_URL": "UV_EXTRA_INDEX_URL",
     "PIP_FIND_LINKS": "UV_FIND_LINKS",
-    "PIP_NO_INDEX": "UV_NO_INDEX",
     "PIP_CERT": "SSL_CERT_FILE",
     "PIP_PROXY": "ALL_PROXY",
 }
@@ -137,9 +137,12 @@ class Installer:
         cache = [] if home and os.access(home, os.W_OK) else [f"--no-cache{'' if uv else '-dir'}"]
         if uv:
             command = [uv, "pip", "install", "--no-progress", "--python", python]
+            if self._environment.get("PIP_NO_INDEX", "").lower() in _YES:
+                cache.append("--no-index")
         else:
             command = [*self._pip(python, folder), "install", "--no-input", "--progress-bar=off"]
-            cache += ["--disable-pip-version-check", "--no-warn-script-location"]
+            # With no retries at all pip does not say that an index has not answered.
+            cache += ["--disable-pip-version-check", "--no-warn-script-location", "--retries=3"]
         return self._run([*command, *cache, *arguments], folder)
 
     def _pip(self, python: str, folder: str) -> List[str]:
@@ -247,6 +250,9 @@ def _environment(inherited: Mapping[str, str]) -> Dict[str, str]:
             # A list of places is parted by blanks for pip, by commas for uv.
             value = found[name]
             found.setdefault(same, ",".join(value.split()) if "LINKS" in name else value)
+    # As pip: certificates of the machine count, too.
+    for name in ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS"):
+        found.setdefault(name, "true")
     # A pip.conf that says "user = true" would send packages out of the environment.
     found.update(PYTHONNOUSERSITE="1", PIP_USER="0")
     return found

@@ -63,7 +63,6 @@ _INHERITED = (
     "UV_EXTRA_INDEX_URL",
     "UV_FIND_LINKS",
     "UV_INDEX",
-    "UV_NO_INDEX",
 )
 
 
