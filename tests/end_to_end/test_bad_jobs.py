@@ -368,11 +368,11 @@ WISHES = {
     ),
     "more tasks than there is room": (
         {"worker": {"count": 14, "cpus": 1, "mem": 64, "disk": 10}},
-        "needs 1 cpus, best agent",
+        "needs 1 cpu, best agent",
     ),
     "gpus where there are none": (
         {"gpu_worker": {"count": 1, "gpus": 1, **SMALL}},
-        "gpu-worker-0: needs 1 gpus, best agent",
+        "gpu-worker-0: needs 1 gpu, best agent",
     ),
     "a rule that no agent fulfils": (
         {"worker": {"count": 1, "placement_constraint": "rack:IS:r1", **SMALL}},

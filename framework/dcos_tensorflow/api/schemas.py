@@ -306,6 +306,8 @@ class Job(TypedDict):
     phase: str
     why: str
     deployed: bool
+    run: Count
+    output: str | None
     attempt: Count
     restarts: Count
     retry_limit: Count
@@ -388,6 +390,17 @@ class SilentAgents(TypedDict):
     told: Annotated[str, Field(description="the same as a sentence")]
 
 
+class Wait(TypedDict):
+    """Tasks that wait longer than a start takes; ``ends`` is what ends it, ``told`` all of it."""
+
+    tasks: Names
+    waits_for: Names
+    since: Time
+    why: str
+    ends: str
+    told: str
+
+
 class Why(TypedDict):
     """Why the job is not further."""
 
@@ -397,6 +410,7 @@ class Why(TypedDict):
     registered: bool
     suppressed: bool | None
     tasks: dict[str, Waiting]
+    waits: list[Wait]
     storage: dict[str, list[StorageTrouble]]
     silent_agents: list[SilentAgents]
     offers: OffersOfLate

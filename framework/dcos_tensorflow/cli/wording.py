@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dcos_tensorflow.core.counted import counted
+
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.snapshot import TaskLine
 
@@ -49,8 +51,8 @@ def megabytes(value: float) -> str:
 
 def amounts(cpus: float, mem: float, disk: float, gpus: float) -> str:
     """Return what a task needs or a machine has, e.g. ``2 cpus, 4 GB memory, 10 GB disk``."""
-    text = f"{cpus:g} cpus, {megabytes(mem)} memory, {megabytes(disk)} disk"
-    return f"{text}, {gpus:g} gpu{'s' * (gpus != 1)}" if gpus else text
+    text = f"{counted(float(cpus), 'cpu')}, {megabytes(mem)} memory, {megabytes(disk)} disk"
+    return f"{text}, {counted(float(gpus), 'gpu')}" if gpus else text
 
 
 def words(name: str) -> str:

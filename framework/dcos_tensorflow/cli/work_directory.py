@@ -31,6 +31,8 @@ class ServiceDirectory:
         self.state_url = f"sqlite:///{self.database}"
         #: Where the tasks of a local job keep their checkpoints together.
         self.checkpoints = path / "checkpoints"
+        #: Where the tasks of a local job leave what it makes, in a folder for each run.
+        self.output = path / "output"
         #: Where the files lie that tasks fetch.
         self.artifacts = path / "artifacts"
         #: The folder of the embedded cluster that lives as long as one run.
@@ -49,16 +51,24 @@ class ServiceDirectory:
         for folder in (self.path, self.checkpoints, self.artifacts):
             make_folder(folder)
 
+    def next_run(self) -> int:
+        """Return a number that no run has which has left something here."""
+        try:
+            left = [int(each.name) for each in self.output.iterdir() if each.name.isdecimal()]
+        except OSError:
+            left = []
+        return max(left, default=0) + 1
+
     def remove(self) -> None:
         """Remove what a scheduler of an uninstalled service has left here, as far as it can be.
 
-        Checkpoints, logs and sandboxes are the user's, and stay.
+        Checkpoints, output, logs and sandboxes are the user's, and stay.
         """
         shutil.rmtree(self.artifacts, ignore_errors=True)
         with contextlib.suppress(OSError):
             for file in (self.registration, self.last_end):
                 file.unlink(missing_ok=True)
-            for folder in (self.checkpoints, self.path, self.path.parent):
+            for folder in (self.checkpoints, self.output, self.path, self.path.parent):
                 folder.rmdir()
 
 

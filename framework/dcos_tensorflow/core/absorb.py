@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import AcceptInverse, Acknowledge, Exit, Resubscribe
@@ -166,7 +167,7 @@ def _inverse_offers(draft: Draft, event: events.InverseOffersReceived) -> None:
     draft.state = replace(draft.state, inverse_offers=left)
     draft.act(
         AcceptInverse(tuple(o.inverse_offer_id for o in event.offers)),
-        f"agreed to leave {len(event.offers)} agents before their maintenance",
+        f"agreed to leave {counted(len(event.offers), 'agent')} before their maintenance",
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster.launch import KILL_MARGIN_SECONDS
+from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Kill
 from dcos_tensorflow.core.model.controls import DECOMMISSION
@@ -31,8 +32,9 @@ from dcos_tensorflow.core.recovery import (
     planned_changes,
     restarts,
     sidecars,
+    standstills,
 )
-from dcos_tensorflow.core.recovery.gang_queries import down, is_quiet, listed, stays, still_running
+from dcos_tensorflow.core.recovery.gang_queries import down, is_quiet, stays, still_running
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
 KILL_RETRY_SECONDS = 10.0
@@ -42,6 +44,9 @@ _MAX_MOVES = 12
 
 #: Phases in which members of the restart set may be down: that is why it restarts.
 _DOWN_IS_EXPECTED = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase.PLACING})
+
+#: Phases in which every member is wanted to run.
+_BEGUN_PHASES = frozenset({JobPhase.STARTING, JobPhase.RUNNING})
 
 
 def advance(draft: Draft) -> None:
@@ -66,6 +71,8 @@ def _advance(gang: GangDraft) -> None:
                 incidents.see_cause(gang)
             if gang.job.phase in RESTARTING_PHASES:
                 incidents.see_own_error(gang)
+            if gang.job.phase in _BEGUN_PHASES:
+                standstills.look(gang)
         if gang.job.phase is before:
             _MOVES[before](gang)
         if gang.job.phase is before:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any, Protocol
 
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.mesos.address import (
     Address,
     AddressError,
@@ -190,7 +191,7 @@ class Subscriber:
                     redirects += 1
                     if self._redirected(redirected, master) and redirects <= IMMEDIATE_REDIRECTS:
                         continue
-                    why = f"{redirected} ({redirects} redirects in a row)"
+                    why = f"{redirected} ({counted(redirects, 'redirect')} in a row)"
                     self._tell(None, f"{master}: {why}")
                 if why is None:
                     return

@@ -19,6 +19,7 @@ RESERVED_VARIABLES = {
     contract.TF_EPOCH: "it is the number of the ClusterSpec",
     contract.LOG_DIR: "it follows from service.shared_filesystem and checkpoints.uri",
     contract.CHECKPOINT_DIR: "it follows from checkpoints.uri",
+    contract.OUTPUT_DIR: "it lies where the checkpoints do",
     contract.JOB_CONTEXT: "it is service.job_context",
     contract.DATA_SHARD_INDEX: "it is the task's place among the workers",
     contract.DATA_SHARD_COUNT: "it is the number of workers",

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dcos_tensorflow.core.counted import counted
+
 #: Stands for a secret wherever options are shown.
 HIDDEN = "********"
 
@@ -77,6 +79,6 @@ class OptionsError(Exception):
     def __str__(self) -> str:
         """Return a listing: a heading, then one line for each problem."""
         count = len(self.problems)
-        heading = "1 problem" if count == 1 else f"{count} problems"
+        heading = counted(count, "problem")
         place = f"{heading} in {self.source}" if self.source else f"{heading} in the options"
         return "\n".join([f"{place}:", *(f"  {problem}" for problem in self.problems)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from dcos_tensorflow.core.cluster import kernel_limits
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.spec import GANG_ROLES, Addressing, ServiceSpec, TaskRole
 from dcos_tensorflow.options.errors import OptionProblem
 
@@ -32,7 +33,7 @@ def problems(
             f"the addresses of {members} members do not fit TF_CONFIG: Linux passes at most "
             f"{kernel_limits.VARIABLE_BYTES} bytes in one variable",
             str(largest.count),
-            f"at most {fitting} members in all"
+            f"at most {counted(fitting, 'member')} in all"
             + (", or a shorter service.name, which is in each" if by_name else ""),
         )
         return
@@ -41,6 +42,7 @@ def problems(
             continue
         parts = {
             "service.job_context": len(spec.job.context.encode()),
+            "service.job_args": sum(len(each.encode()) for each in spec.job.arguments),
             "service.job_cmd": len(spec.job.command.encode()),
             count: launch.addresses,
             **{variable(role.role, n): len(n) + len(v.encode()) for n, v in role.env.items()},

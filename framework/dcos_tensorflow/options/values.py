@@ -384,6 +384,12 @@ RequirementLines = Annotated[
     Field(json_schema_extra=_requirements_schema),
     Allowed("the path of a requirements file, a list of requirements, or JSON text of one"),
 ]
+TextList = Annotated[
+    list[str],
+    BeforeValidator(list_from_text),
+    Field(json_schema_extra=text_schema),
+    Allowed("a list of texts, or JSON text of one"),
+]
 Environment = Annotated[
     dict[str, str],
     BeforeValidator(_object_from_text),

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import configurations, is_uninstalling, restore, upgrade
@@ -66,6 +67,7 @@ def begin(
     fresh: bool = False,
     uninstall: bool = False,
     finish_uninstall: bool = False,
+    first_run: int = 1,
     find_former_life: Callable[[], FormerLife] = lambda: NO_FORMER_LIFE,
 ) -> Beginning:
     """Return what to begin with. ``fresh`` replaces a job that is done by a new one.
@@ -75,7 +77,8 @@ def begin(
     told and takes it for the target. Where it cannot be had, the stored one stays in force, and the
     state says so from its first moment on: whoever asks how far the update is must not be told that
     it is complete. ``refused`` says why ``spec`` cannot be had whatever is stored; of options that
-    cannot be read it has the name alone. With ``finish_uninstall`` an uninstall that has begun is
+    cannot be read it has the name alone. ``first_run`` is the
+    number of a new service's first run. With ``finish_uninstall`` an uninstall that has begun is
     gone on with as if ``uninstall`` were said. Raises UninstallGoesOn, NothingInForce,
     StateUnreadable, StateError.
     """
@@ -94,7 +97,7 @@ def begin(
     stored = restore(values, settings, steady_time())
     if refused and stored is None and not uninstall:
         raise NothingInForce(refused)
-    first = stored or _first_state(spec, settings, find_former_life())
+    first = stored or replace(_first_state(spec, settings, find_former_life()), run=first_run)
     if uninstall:
         return _uninstalling(first, known=stored is not None)
     if stored is None:
@@ -139,10 +142,11 @@ def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife
     state = ServiceState.of_one_gang(spec, str(uuid.uuid4()), settings)
     if not former.framework_id:
         return state
+    tasks = len(former.tasks)
     what = (
         f"the state of this service was lost; Mesos knew it as the framework"
-        f" {former.framework_id}, which goes on: {len(former.tasks)} tasks of it are ended, and the"
-        " job starts again from its last checkpoint"
+        f" {former.framework_id}, which goes on: {counted(tasks, 'task')} of it"
+        f" {agreeing(tasks, 'are')} ended, and the job starts again from its last checkpoint"
     )
     lost = Incident(spec.decider, "", steady_time(), "state lost", what, charged=False)
     gangs = {
@@ -165,6 +169,7 @@ def _renewed(
     state = replace(
         ServiceState.of_one_gang(spec, str(uuid.uuid4()), stored.settings),
         framework_id=stored.framework_id,
+        run=stored.run + 1,
         # What has outlived the job before is ended.
         abandoned={record.task_id: record.agent_id for record in stored.live_tasks},
     )

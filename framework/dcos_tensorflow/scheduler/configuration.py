@@ -37,6 +37,8 @@ class SchedulerConfig:
     Mesos is asked for them, unless it has no ``secret_store``.
     ``fresh`` replaces a job that is done by a new one, ``uninstall`` ends the service for good,
     ``finish_uninstall`` goes on with an uninstall that was begun before this process was.
+    ``output_dir`` is where tasks that are all on this machine leave what the job makes;
+    ``first_run`` is the number of a new service's first run.
     """
 
     master: str
@@ -62,4 +64,6 @@ class SchedulerConfig:
     fresh: bool = False
     uninstall: bool = False
     finish_uninstall: bool = False
+    output_dir: str = ""
+    first_run: int = 1
     tick_seconds: float = 0.25

@@ -43,6 +43,7 @@ from dcos_tensorflow.options import (
     task_environment,
     with_task_environment,
 )
+from dcos_tensorflow.options.asked import lost
 from dcos_tensorflow.scheduler import artifacts, former_life
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.clock import steady_time
@@ -105,6 +106,7 @@ class Scheduler:
     imported, because imports point downwards only. ``spec_of`` makes a ServiceSpec of changed
     options as that was made which is in force, and is given this one; it raises OptionsError.
     ``given`` are the options that ``spec`` was made of, to be shown: secrets are hidden in it.
+    With ``published_defaults`` changed options mean what they mean to the published package.
     """
 
     def __init__(
@@ -118,6 +120,7 @@ class Scheduler:
         serve_api: Callable[[Scheduler], Api] | None = None,
         spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
         given: Mapping[str, Any] | None = None,
+        published_defaults: bool = False,
     ) -> None:
         self.spec = spec
         self.config = config
@@ -131,6 +134,7 @@ class Scheduler:
         self._configurations: Mapping[str, ServiceSpec] = {}
         self._options = OptionsDocuments()
         self._given = given or {}
+        self._published_defaults = published_defaults
         self._artifacts: dict[str, Path] = {}
         self._watchers: list[Callable[[Decision], None]] = []
         self._store: StateStore | None = None
@@ -166,9 +170,14 @@ class Scheduler:
         """Return what the service would be with these options. Nothing changes yet.
 
         Whoever asks submits ``ConfigurationChanged`` with it; whether a job that runs can go over
-        to it is the core's to say (``refused_configuration``). Raises OptionsError.
+        to it is the core's to say (``refused_configuration``). Raises OptionsError, also where the
+        options would end tasks by not naming them.
         """
-        wanted, state = load(options), self.state()
+        wanted, state = load(options, published_defaults=self._published_defaults), self.state()
+        if state is not None and state.job.phase is not JobPhase.DONE:
+            unsaid = lost(wanted, state.spec)
+            if unsaid:
+                raise OptionsError(unsaid)
         spec = self._spec_of(wanted, self.spec if state is None else state.spec)
         problems = self._secrets.problems(spec)
         if problems:
@@ -278,6 +287,7 @@ class Scheduler:
             fresh=config.fresh,
             uninstall=config.uninstall,
             finish_uninstall=config.finish_uninstall,
+            first_run=config.first_run,
             find_former_life=lambda: former_life.find(
                 config.master, gateway.config.scheme == "https", gateway.access, self._labels()
             ),
@@ -464,6 +474,7 @@ class Scheduler:
         return LaunchSettings(
             runner=artifacts.uri_of(runner, url, extract=False),
             storage_runner=artifacts.uri_of(storage_runner, url, extract=False),
+            output_dir=self.config.output_dir,
             **archives,
         )
 

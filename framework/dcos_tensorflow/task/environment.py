@@ -45,11 +45,19 @@ class Directories:
     log_dir: str
     checkpoint_dir: str
     job_log_dir: str
+    output_dir: str
+
+    def watched(self) -> Tuple[str, ...]:
+        """Return the directories of this machine in which event files tell of steps."""
+        return _on_this_machine(self.log_dir, self.checkpoint_dir, self.job_log_dir)
 
     def local(self) -> Tuple[str, ...]:
         """Return the directories that the runner makes when they are missing."""
-        wanted = (self.log_dir, self.checkpoint_dir, self.job_log_dir)
-        return tuple(dict.fromkeys(path for path in wanted if not is_url(path)))
+        return _on_this_machine(*self.watched(), self.output_dir)
+
+
+def _on_this_machine(*paths: str) -> Tuple[str, ...]:
+    return tuple(dict.fromkeys(path for path in paths if not is_url(path)))
 
 
 def is_url(path: str) -> bool:
@@ -80,6 +88,7 @@ def directories(spec: RunnerSpec, sandbox: str) -> Directories:
         log_dir=place(spec.log_dir or shared or "logs"),
         checkpoint_dir=checkpoint_dir,
         job_log_dir=place(shared) if shared else checkpoint_dir,
+        output_dir=place(spec.output_dir or "job-output"),
     )
 
 
@@ -162,6 +171,7 @@ def _contract_variables(spec: RunnerSpec, cluster: Cluster, where: Directories) 
         contract.TF_EPOCH: str(cluster.epoch),
         contract.LOG_DIR: where.log_dir,
         contract.CHECKPOINT_DIR: where.checkpoint_dir,
+        contract.OUTPUT_DIR: where.output_dir,
         contract.JOB_CONTEXT: spec.job.context,
         contract.TASK_NAME: spec.task,
         contract.SERVICE_NAME: spec.service,

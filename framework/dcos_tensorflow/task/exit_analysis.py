@@ -14,6 +14,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.known_failures import Rule, first_match
+from dcos_tensorflow.task.left_files import LeftFiles
 from dcos_tensorflow.task.tracebacks import MAX_ERROR, Raised, failure_of, header_of, raised
 
 #: How many lines the report carries; more are looked at, because tracebacks are long.
@@ -79,7 +80,7 @@ class ExitReport:
 
     ``result`` is the last that the process reported as such (docs/job-contract.md). ``error`` is
     there where an exception of the user's code has ended the process, and nothing else is known
-    that has.
+    that has. ``left`` is what the task has left in its sandbox, known at its end only.
     """
 
     exit_code: int
@@ -90,6 +91,7 @@ class ExitReport:
     last_lines: Tuple[str, ...] = ()
     result: Optional[Mapping[str, Any]] = None
     error: Optional[OwnError] = None
+    left: Optional[LeftFiles] = None
 
     def as_json(self) -> Dict[str, Any]:
         """Return the document that goes to ``task-exit.json``."""
@@ -101,6 +103,7 @@ class ExitReport:
             "hint": self.hint,
             "error": self.error.as_json() if self.error else None,
             "result": dict(self.result or {}),
+            "left": self.left.as_json() if self.left else None,
             "last_lines": list(self.last_lines),
         }
 

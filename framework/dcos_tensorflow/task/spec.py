@@ -13,7 +13,14 @@ from typing import Any, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.python_packages import Packages
-from dcos_tensorflow.task.spec_fields import Addresses, SpecError, checked, json_object, read
+from dcos_tensorflow.task.spec_fields import (
+    Addresses,
+    SpecError,
+    Texts,
+    checked,
+    json_object,
+    read,
+)
 from dcos_tensorflow.task.storage_spec import Storage, is_below_the_sandbox
 
 #: The versions of the spec that are read: the first says every address out.
@@ -86,6 +93,7 @@ class Job:
     path: str = ""
     command: str = ""
     context: str = ""
+    arguments: Texts = ()
     tf1_compat: bool = False
     legacy_keras: bool = False
 
@@ -121,6 +129,7 @@ class RunnerSpec:
     log_dir: str = ""
     checkpoint_dir: str = ""
     shared_filesystem: str = ""
+    output_dir: str = ""
     cpus: float = 1.0
     gpus: int = 0
     grpc_port: int = 0

@@ -19,6 +19,7 @@ from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.task import environment, exit_file, out_of_memory, watchdog
 from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, Verdict
 from dcos_tensorflow.task.guarding import Guard
+from dcos_tensorflow.task.left_files import LeftFiles, Sandbox
 from dcos_tensorflow.task.lifecycle_events import ProcessEnded, StartProcess
 from dcos_tensorflow.task.linked_data import make_link
 from dcos_tensorflow.task.logs import BoundedOutput
@@ -80,6 +81,7 @@ class Starts:
         self._mark = uuid.uuid4().hex
         self._guard: Optional[Guard] = None
         self._children_due = 0.0
+        self._sandbox: Optional[Sandbox] = None
         self._kills_before: Optional[int] = None
         self.preparation = Preparation(
             spec,
@@ -117,6 +119,7 @@ class Starts:
         except OSError as error:
             self._log(f"{path} is in the way, so the job cannot report progress there: {error}")
         self.progress.follow(path)
+        self._sandbox = Sandbox(self._where.sandbox, self._told_elsewhere())
         mark = f"{environment.MARK_VARIABLE}={self._mark}"
         self._guard = Guard(self._self_command, mark, self._outside())
 
@@ -185,7 +188,7 @@ class Starts:
             port=own_port(self._found, cluster),
             in_shell=self._found.contract == contract.CONTRACT_COMMAND,
             # TensorBoard reads what others write: that is no progress of its own.
-            directories=() if shows else self._where.local(),
+            directories=() if shows else self._where.watched(),
         )
         return None
 
@@ -212,7 +215,7 @@ class Starts:
             return None
         if not self.progress.known.told:
             self.progress.read_event_step(self.observer.event_step())
-        return self.observer.look(self.progress.known)
+        return self.observer.look(self.progress.known, self.progress.count)
 
     def ended(self, end: End, condemned: Optional[Verdict], stop_reason: str) -> ProcessEnded:
         """Return what the end of the process means.
@@ -235,6 +238,16 @@ class Starts:
         report = replace(report, result=self.progress.known.result)
         asked = end.signalled and ending.condemned is None
         return ProcessEnded(end.process, report, asked, time.time())
+
+    def left(self) -> Optional[LeftFiles]:
+        """Return what the job has left in the sandbox; None where nothing was started."""
+        return self._sandbox.left() if self._sandbox else None
+
+    def _told_elsewhere(self) -> List[str]:
+        """Return the directories that are no leavings: for checkpoints and summaries, and data."""
+        data = [os.path.join(self._where.sandbox, item.path) for item in self._spec.storage.data]
+        kept = [self._where.output_dir] if self._spec.storage.output else []
+        return [*self._where.watched(), *data, *kept]
 
     def kill(self) -> None:
         """End what still runs: the user's process must not outlive us."""

@@ -80,8 +80,8 @@ class CheckpointPlace:
 
 
 @dataclass(frozen=True)
-class LogDirPlace:
-    """Where the task's log directory is copied to or from."""
+class DirectoryPlace:
+    """Where one of the task's directories is copied to or from."""
 
     uri: str = _uri(*S3_SCHEMES)
 
@@ -127,12 +127,13 @@ class Storage:
     """Everything that this task keeps in S3 or gets from there.
 
     ``summaries`` is where the task's log directory is copied to, ``shown`` where it is copied
-    from, for TensorBoard.
+    from, for TensorBoard; ``output`` is where its OUTPUT_DIR is copied to.
     """
 
     checkpoints: Optional[CheckpointPlace] = None
-    summaries: Optional[LogDirPlace] = None
-    shown: Optional[LogDirPlace] = None
+    summaries: Optional[DirectoryPlace] = None
+    shown: Optional[DirectoryPlace] = None
+    output: Optional[DirectoryPlace] = None
     data: Tuple[DataItem, ...] = ()
     data_cache: Optional[DataCache] = None
     logs: Optional[LogPlace] = None
@@ -141,7 +142,7 @@ class Storage:
     @property
     def keeps_state(self) -> bool:
         """Say whether anything but the task's output goes there or comes from there."""
-        return bool(self.checkpoints or self.summaries or self.shown or self.data)
+        return any((self.checkpoints, self.summaries, self.shown, self.output, self.data))
 
     @property
     def is_used(self) -> bool:

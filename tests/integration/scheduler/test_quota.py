@@ -54,7 +54,7 @@ def test_a_gang_that_waits_for_its_quota_says_so_and_starts_when_it_is_raised(sc
     wait_until(
         scheduler,
         lambda state: (
-            "the quota of the Mesos role team leaves 1 of 1 cpus, and 3 are needed"
+            "the quota of the Mesos role team leaves 1 of 1 cpu, and 3 are needed"
             in state.only_gang.why
         ),
     )

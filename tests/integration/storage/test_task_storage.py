@@ -13,7 +13,7 @@ from dcos_tensorflow.task.storage.location import LocationError
 from dcos_tensorflow.task.storage.task_storage import TaskStorage
 from dcos_tensorflow.task.storage_spec import (
     CheckpointPlace,
-    LogDirPlace,
+    DirectoryPlace,
     S3Access,
     Storage,
     Writer,
@@ -33,7 +33,9 @@ def storage(
     )
     return TaskStorage(
         Storage(checkpoints, s3=S3Access(s3.url, "us-east-1"), **kept),
-        Directories(str(sandbox), logs, str(sandbox / "checkpoints"), logs),
+        Directories(
+            str(sandbox), logs, str(sandbox / "checkpoints"), logs, str(sandbox / "output")
+        ),
         log=lambda text: None,
     )
 
@@ -105,7 +107,7 @@ def test_an_evaluator_does_not_put_back_what_it_was_brought(s3, tmp_path):
         tmp_path / "2",
         attempt=None,
         follow=True,
-        summaries=LogDirPlace("s3://bucket/logs"),
+        summaries=DirectoryPlace("s3://bucket/logs"),
         directory_of_logs=str(logs),
     )
     assert evaluator.fetch().step == 1
@@ -116,8 +118,31 @@ def test_an_evaluator_does_not_put_back_what_it_was_brought(s3, tmp_path):
     assert s3.list_keys("logs/") == ["logs/events.out.tfevents.1"]
 
 
+def test_what_a_task_leaves_in_its_output_is_kept_whatever_it_is(s3, tmp_path):
+    task = storage(s3, tmp_path, attempt=None, output=DirectoryPlace("s3://bucket/out/worker-1"))
+    task.fetch()
+    task.begin()
+    left = tmp_path / "output" / "model"
+    left.mkdir(parents=True)
+    for name in ("weights.index", "weights.data-00000-of-00001", "labels.csv"):
+        (left / name).write_text(name)
+    (left / "checkpoint").write_text('model_checkpoint_path: "weights"')
+    assert task.finish(10.0)
+    names = ("checkpoint", "labels.csv", "weights.data-00000-of-00001", "weights.index")
+    assert s3.list_keys("out/") == [f"out/worker-1/model/{name}" for name in names]
+
+
+def test_a_task_that_leaves_nothing_asks_s3_nothing_for_it(s3, tmp_path):
+    task = storage(s3, tmp_path, attempt=None, output=DirectoryPlace("s3://bucket/out/worker-1"))
+    task.fetch()
+    before = len(s3.requests)
+    task.begin()
+    assert task.finish(10.0)
+    assert len(s3.requests) == before
+
+
 def test_the_status_is_json(s3, tmp_path):
-    task = storage(s3, tmp_path, summaries=LogDirPlace("s3://bucket/logs"))
+    task = storage(s3, tmp_path, summaries=DirectoryPlace("s3://bucket/logs"))
     task.fetch()
     task.begin()
     try:
@@ -130,6 +155,6 @@ def test_a_uri_that_is_none_is_refused_at_once():
     with pytest.raises(LocationError, match="no S3 URI"):
         TaskStorage(
             Storage(CheckpointPlace("bucket/x")),
-            Directories("/x", "", "", ""),
+            Directories("/x", "", "", "", ""),
             log=lambda text: None,
         )

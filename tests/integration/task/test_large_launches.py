@@ -10,6 +10,7 @@ import pytest
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.cluster_spec import address_of
 from dcos_tensorflow.core.cluster.launch import launch_task
+from dcos_tensorflow.core.cluster.output_places import Run
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
@@ -51,7 +52,7 @@ def launch_of_last(spec):
         launched_at=0.0,
         changed_at=0.0,
     )
-    return launch_task(spec, LaunchSettings(), "F", record, cluster, instance="i")
+    return launch_task(spec, LaunchSettings(), "F", record, cluster, run=Run())
 
 
 @pytest.fixture(scope="module")

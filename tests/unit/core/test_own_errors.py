@@ -51,7 +51,7 @@ def test_the_same_error_twice_without_a_step_between_ends_the_job():
     scheduler = a_job(PSS)
     raise_in(scheduler, "chief-0")
     recover(scheduler, 20)
-    assert "chief-0 start again (retry 1 of 3)" in scheduler.whys()
+    assert "chief-0 starts again (retry 1 of 3)" in scheduler.whys()
     assert starts(scheduler)["chief-0"] == 2
     raise_in(scheduler, "chief-0")
     assert "2 times the same error at the same line" in verdict(scheduler)

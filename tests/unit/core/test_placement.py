@@ -407,7 +407,7 @@ class TestMisfits:
 
     def test_name_who_took_the_rest_of_the_best_agent(self) -> None:
         found = place([task("ps-0", cpus=3.5), task("worker-0", cpus=1)], [offer("a1")])
-        assert only_reason(found) == "worker-0: needs 1 cpus, best agent a1 offers 0.5 beside ps-0"
+        assert only_reason(found) == "worker-0: needs 1 cpu, best agent a1 offers 0.5 beside ps-0"
 
     def test_say_that_there_are_no_offers(self) -> None:
         assert only_reason(place(workers(1), [])) == "worker-0: no offers"

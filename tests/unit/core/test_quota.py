@@ -31,7 +31,7 @@ def test_what_is_left_of_a_quota_is_told_beside_what_is_needed():
 def test_every_limit_that_is_too_low_is_told():
     quota = Quota("team", {"cpus": 1.0, "mem": 512.0, "disk": 10.0})
     assert shortage(quota, TWO) == (
-        "team leaves 1 of 1 cpus, and 2 are needed, 512 of 512 MB mem, and 1024 are needed"
+        "team leaves 1 of 1 cpu, and 2 are needed, 512 of 512 MB mem, and 1024 are needed"
     )
 
 
@@ -50,13 +50,13 @@ def test_a_quota_that_is_enough_is_not_spoken_of(quota):
 
 def test_more_is_used_than_a_lowered_quota_allows():
     quota = Quota("team", {"cpus": 1.0}, {"cpus": 3.0})
-    assert shortage(quota, TWO) == "team leaves 0 of 1 cpus, and 2 are needed"
+    assert shortage(quota, TWO) == "team leaves 0 of 1 cpu, and 2 are needed"
 
 
 def test_the_newest_quota_takes_the_place_of_the_one_before():
     scheduler = waiting(Quota("team", {"cpus": 2.0}))
     scheduler.handle(events.QuotaSeen(Quota("team", {"cpus": 1.0})))
-    assert scheduler.state.only_gang.why.endswith("team leaves 1 of 1 cpus, and 3 are needed")
+    assert scheduler.state.only_gang.why.endswith("team leaves 1 of 1 cpu, and 3 are needed")
 
 
 def test_a_raised_quota_is_not_spoken_of_any_more():

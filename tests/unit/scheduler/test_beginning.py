@@ -116,6 +116,14 @@ def test_pauses_end_with_the_job_that_they_were_for(store):
     assert "Plans" not in store.values
 
 
+def test_runs_are_counted_one_after_the_other(store):
+    assert begin(store, SPEC, SETTINGS, first_run=4).state.run == 4
+    assert begin(store, SPEC, SETTINGS).state.run == 4
+    store.values[paths.job("main")] = codec.encode(JobState(phase=JobPhase.DONE))
+    assert begin(store, SPEC, SETTINGS, fresh=True).state.run == 5
+    assert begin(store, SPEC, SETTINGS).state.run == 5
+
+
 def test_every_stored_configuration_is_known(store):
     stored(store)
     store.values["Configurations/older"] = codec.encode(OTHER)

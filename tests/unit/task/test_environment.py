@@ -47,6 +47,7 @@ def test_the_contract_variables_are_set():
         "JOB_CONTEXT": '{"steps": 5}',
         "LOG_DIR": "/sandbox/logs",
         "CHECKPOINT_DIR": "/sandbox/checkpoints",
+        "OUTPUT_DIR": "/sandbox/job-output",
         "PROGRESS_FILE": "/sandbox/progress.jsonl",
         "PYTHONUNBUFFERED": "1",
     }
@@ -137,13 +138,14 @@ def test_a_search_path_that_has_the_interpreter_stays_in_its_order():
 def test_a_shared_file_system_takes_logs_checkpoints_and_the_jobs_log_dir():
     where = directories(spec(shared_filesystem="gs://bucket/run"), "/sandbox")
     assert {where.log_dir, where.checkpoint_dir, where.job_log_dir} == {"gs://bucket/run"}
-    assert where.local() == ()
+    assert where.watched() == ()
+    assert where.local() == ("/sandbox/job-output",)
 
 
 def test_without_one_the_jobs_log_dir_is_the_checkpoint_directory():
     where = directories(spec(checkpoint_dir="/mnt/ckpt", log_dir="$MESOS_SANDBOX/l"), "/sandbox")
     assert where.job_log_dir == "/mnt/ckpt"
-    assert where.local() == ("/sandbox/l", "/mnt/ckpt")
+    assert where.local() == ("/sandbox/l", "/mnt/ckpt", "/sandbox/job-output")
 
 
 LISTS = ("PS_HOSTS", "WORKER_HOSTS", "JOB_NAME", "TASK_INDEX")

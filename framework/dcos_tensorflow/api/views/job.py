@@ -10,6 +10,7 @@ from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.views import storage
 from dcos_tensorflow.api.views.offers import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
+from dcos_tensorflow.core.cluster import output_places
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import Incident
@@ -17,6 +18,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.recovery import outcome
+from dcos_tensorflow.core.recovery.waits import Wait, waits
 
 #: What is taken from a task runner's report (docs/task-runner.md); all else in it stays there.
 REPORTED = (
@@ -39,12 +41,14 @@ _VERDICTS_SHOWN = 20
 
 def job(state: ServiceState) -> schemas.Job:
     """Return the job. Times are unix seconds; null where something has not happened."""
-    known, restart = state.job, state.job.restart
+    known, restart, run = state.job, state.job.restart, output_places.run_of(state)
     return {
         "service": state.spec.name,
         "phase": str(known.phase),
         "why": state.only_gang.why,
         "deployed": known.deployed,
+        "run": run.number,
+        "output": output_places.output_place(state.spec, run) or None,
         "attempt": state.attempt,
         "restarts": restart.count,
         "retry_limit": state.spec.retry.limit,
@@ -100,12 +104,23 @@ def _task(state: ServiceState, name: str) -> schemas.TaskOfJob:
     }
 
 
+def _wait(wait: Wait, now: float) -> schemas.Wait:
+    return {
+        "tasks": list(wait.tasks),
+        "waits_for": list(wait.waits_for),
+        "since": wait.since,
+        "why": wait.why,
+        "ends": wait.ends,
+        "told": wait.told(now),
+    }
+
+
 def why(state: ServiceState) -> schemas.Why:
     """Return why the job is not further: in one sentence, per task and per offer.
 
-    ``tasks`` holds those whose step is not complete, ``storage`` those that cannot reach what they
-    keep in S3; ``offers.held`` those in hand, ``offers.handed_back`` the newest that did not help,
-    newest first.
+    ``tasks`` holds those whose step is not complete, ``waits`` those that wait though the job runs,
+    ``storage`` those that cannot reach what they keep in S3; ``offers.held`` those in hand,
+    ``offers.handed_back`` the newest that did not help, newest first.
     """
     waiting: dict[str, schemas.Waiting] = {}
     misfits = state.only_gang.placing.misfits
@@ -121,6 +136,7 @@ def why(state: ServiceState) -> schemas.Why:
                         "agents_by_reason": dict(counts.get(step.task, {})),
                     }
     silent = state.told.silent
+    now = state.subscription.stepped_at
     rejected = [v for v in reversed(state.desk.log.verdicts) if not v.passed]
     return {
         "phase": str(state.job.phase),
@@ -129,6 +145,7 @@ def why(state: ServiceState) -> schemas.Why:
         "registered": state.registered,
         "suppressed": state.desk.suppressed,
         "tasks": waiting,
+        "waits": [_wait(wait, now) for wait in waits(state.view(), now)],
         "storage": {
             name: [{**problem, "why": storage.sentence(problem)} for problem in found]
             for name, found in storage.problems_by_task(state).items()

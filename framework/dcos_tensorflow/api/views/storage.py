@@ -17,6 +17,7 @@ _PARTS = {
     "": "what it starts with",
     "checkpoints": "its checkpoints",
     "summaries": "its log directory",
+    "output": "its OUTPUT_DIR",
     "followed": "newer checkpoints",
     "shown": "the logs that it shows",
     "logs": "its output",

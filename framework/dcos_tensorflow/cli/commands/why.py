@@ -24,6 +24,8 @@ def why(asked: Asked) -> int:
     say(f"{service.name} is {found['phase']}: {found['why']}")
     if not found["registered"]:
         say("The scheduler is not registered with a Mesos master.")
+    for wait in found.get("waits", ()):
+        say(f"  {wait['told']}")
     say_lines(table([(task, str(each["why"])) for task, each in found["tasks"].items()]))
     say_lines(
         table([(task, p["why"]) for task, problems in found["storage"].items() for p in problems])

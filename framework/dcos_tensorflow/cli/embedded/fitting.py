@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.wording import megabytes
+from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import ServiceSpec
 
@@ -40,8 +41,8 @@ def check_fits(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> None:
     if short:
         flags = " and ".join(f"--{name}" for name in short)
         raise UsageError(
-            f"The job {spec.name} does not fit on this machine: its {len(spec.task_names())} tasks"
-            f" need {', '.join(short.values())} that there are. Ask for less in the options, or say"
+            f"The job {spec.name} does not fit on this machine: its {_tasks_need(spec)}"
+            f" {', '.join(short.values())} that there are. Ask for less in the options, or say"
             f" with {flags} how much the embedded cluster shall claim to have: it counts, it does"
             " not limit."
         )
@@ -64,11 +65,16 @@ def overcommitted(
     # Whatever is left of an agent that has taken a share holds one more task.
     sizes = {n: getattr(need, n) / count + (largest[n] if count > 1 else 0) for n in claimed}
     told = (
-        f"This machine is overcommitted: the {len(spec.task_names())} tasks need"
+        f"This machine is overcommitted: the {_tasks_need(spec)}"
         f" {', '.join(short[name] for name in claimed)} that there are, and share what there is;"
         " --strict refuses such a job."
     )
     return tuple(replace(agent, **sizes) for agent in cluster), told
+
+
+def _tasks_need(spec: ServiceSpec) -> str:
+    number = len(spec.task_names())
+    return f"{counted(number, 'task')} {agreeing(number, 'need')}"
 
 
 def _shortfalls(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> dict[str, str]:
@@ -79,10 +85,10 @@ def _shortfalls(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> dict[str
     if need.fits_in(there):
         return {}
     words = {
-        "cpus": f"{need.cpus:g} cpus of {there.cpus:g}",
+        "cpus": f"{counted(need.cpus, 'cpu')} of {there.cpus:g}",
         "mem": f"{megabytes(need.mem)} of memory of {megabytes(there.mem)}",
         "disk": f"{megabytes(need.disk)} of disk of {megabytes(there.disk)}",
-        "gpus": f"{need.gpus} gpus of {there.gpus}",
+        "gpus": f"{counted(need.gpus, 'gpu')} of {there.gpus}",
     }
     return {
         name: told for name, told in words.items() if getattr(need, name) > getattr(there, name)

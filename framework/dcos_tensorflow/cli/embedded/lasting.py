@@ -18,6 +18,7 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.wording import amounts, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.agent.agent_config import APPS_ROLE
 from dcos_tensorflow.local.cluster import AgentConfig
@@ -170,7 +171,7 @@ def _lines(status: ClusterStatus, work: WorkDirectory) -> list[str]:
             *([] if dcos is None else [("DC/OS", f"dcos cluster setup {dcos.url}")]),
             *((f"agent {agent.address}", _agent(agent)) for agent in status.agents),
             *(
-                (f"service {name}", f"{tasks} task{'s' * (tasks != 1)}")
+                (f"service {name}", counted(tasks, "task"))
                 for name, tasks in running_services(status).items()
             ),
             ("folder", str(work.local)),

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
 from dcos_tensorflow.cli.wording import duration, short
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.plugin.plain_text import escaped
 
 _STYLES = {
@@ -54,6 +55,8 @@ def render(snapshot: Snapshot, now: float) -> RenderableType:
     parts: list[RenderableType] = [_heading(snapshot, now), _tasks(snapshot.tasks)]
     for problem in snapshot.storage_problems[:_MAX_ROWS]:
         parts.append(_text(f"{problem.task}: {problem.text}", style="yellow", overflow="fold"))
+    for _, told in snapshot.waits[:_MAX_ROWS]:
+        parts.append(_text(told, style="yellow", overflow="fold"))
     incidents = snapshot.job.get("incidents") or []
     if incidents:
         last = incidents[-1]["summary"]
@@ -71,7 +74,7 @@ def _heading(snapshot: Snapshot, now: float) -> Text:
         heading.append(f"  {duration((snapshot.job.get('finished_at') or now) - started)}")
     restarts = snapshot.job.get("restarts", 0)
     if restarts:
-        heading.append(f"  {restarts} restart{'s' * (restarts != 1)}", style="yellow")
+        heading.append(f"  {counted(restarts, 'restart')}", style="yellow")
     heading.append(f"\n{escaped(why)}", style="dim")
     return heading
 

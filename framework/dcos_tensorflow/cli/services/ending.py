@@ -18,6 +18,7 @@ from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.services.registry import write_private
 from dcos_tensorflow.cli.wording import duration, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
 
@@ -143,7 +144,7 @@ def _verdict_line(ended: Mapping[str, Any]) -> str:
     started, finished = ended.get("started_at"), ended.get("finished_at")
     took = f" after {duration(finished - started)}" if started and finished else ""
     restarts = ended.get("restarts") or 0
-    again = f" and {restarts} restart{'s' * (restarts != 1)}" if restarts else ""
+    again = f" and {counted(restarts, 'restart')}" if restarts else ""
     return f"The job {ended['service']} {how}{took}{again}: {ended['summary']}"
 
 

@@ -11,7 +11,6 @@ import os
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TextIO
 
 import click
@@ -33,6 +32,7 @@ from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.services import ending, stored
 from dcos_tensorflow.cli.services.registry import only_run
 from dcos_tensorflow.cli.serving.background import detach
+from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.serving.own_log import log_to_file
 from dcos_tensorflow.cli.serving.preparation import (
     PreparedJob,
@@ -48,13 +48,19 @@ from dcos_tensorflow.cli.serving.served_job import (
     without_password,
 )
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
+from dcos_tensorflow.cli.serving.unasked_tasks import (
+    kept_note,
+    runs_as_published,
+    told_with_refusals,
+)
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.local.daemon import PRINCIPAL
-from dcos_tensorflow.options import as_given, effective, load
+from dcos_tensorflow.options import Options, as_given, effective
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,7 @@ class RunRequest:
     this machine has. ``update`` takes a job that has not ended over to these options.
     """
 
-    options: Path
-    overrides: tuple[str, ...]
+    given: GivenOptions
     settings: Settings
     wishes: AgentWishes
     work: WorkDirectory
@@ -90,15 +95,33 @@ class RunRequest:
 
 def run(request: RunRequest) -> int:
     """Run the job and return the exit code. Raises CliError and OptionsError."""
-    options = load(request.options, overrides=request.overrides)
+    given = request.given
+    options = given.load()
     directory = request.work.service(options.service.name)
+    known = stored.stored_state(state_of(request.settings, directory), options.service.name)
+    if given.is_script:
+        _check_same_script(options, known)
+    if runs_as_published(options, given.as_published().load, known):
+        say(f"note: {kept_note(options)}", request.stream)
+        request = replace(request, given=given.as_published())
+        options = request.given.load()
+    with told_with_refusals(options):
+        return _run(request, options, directory, known)
+
+
+def _run(
+    request: RunRequest,
+    options: Options,
+    directory: ServiceDirectory,
+    known: ServiceState | None,
+) -> int:
+    url = state_of(request.settings, directory)
     prepared = prepare(options, directory, os.environ, local=request.local)
     account = service_account(options, request.settings, os.environ, local=request.local)
     principal = PRINCIPAL if request.local else request.settings["principal"]
     prepared = with_principal(prepared, principal, account)
-    say_lines((f"note: {note}" for note in prepared.notes), request.stream)
-    url = state_of(request.settings, directory)
-    known = stored.stored_state(url, prepared.spec.name)
+    notes = (*request.given.notes, *prepared.notes)
+    say_lines((f"note: {note}" for note in notes), request.stream)
     if not request.update:
         stored.check_same(known, prepared.spec)
     if request.fresh:
@@ -112,8 +135,7 @@ def run(request: RunRequest) -> int:
             master = lasting.master
             _tell(lasting, request.stream)
         return detach(
-            request.options,
-            request.overrides,
+            request.given,
             request.settings,
             directory,
             request.work,
@@ -154,6 +176,7 @@ def run(request: RunRequest) -> int:
             effective(options),
             local=request.local,
             as_given=as_given(options),
+            published_defaults=request.given.published_defaults,
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 changed, directory, os.environ, running, local=request.local
@@ -172,6 +195,17 @@ def run(request: RunRequest) -> int:
         return _follow(request, served, cluster, signals)
 
 
+def _check_same_script(options: Options, known: ServiceState | None) -> None:
+    """Raise UsageError where another script of the name was run: its checkpoints are not ours."""
+    before, now = known.spec.job.uri if known is not None else "", options.service.job_url
+    if before.startswith("/") and before != now:
+        name = options.service.name
+        raise UsageError(
+            f"The service {name} runs what is in {before}, not in {now}: give this one a name of"
+            f" its own with --name, or end that one (dcos-tensorflow uninstall {name})."
+        )
+
+
 def _tell(cluster: Cluster, stream: TextIO) -> None:
     if cluster.note:
         say(f"note: {cluster.note}", stream)
@@ -186,7 +220,7 @@ def _announce(
 ) -> None:
     spec = prepared.spec
     count = len(spec.task_names())
-    say(f"{spec.name}: {count} task{'s' * (count != 1)} on {where}", stream)
+    say(f"{spec.name}: {counted(count, 'task')} on {where}", stream)
     kept = directory.checkpoints
     if known is not None and known.job.phase is not JobPhase.DONE:
         say(f"The job of {spec.name} is still {known.job.phase}: it is taken up again.", stream)

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow, this_interpreter
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving.job_archive import pack
-from dcos_tensorflow.cli.serving.local_data import LocalData, pack_data, with_local_data
-from dcos_tensorflow.cli.serving.requirements import (
-    environments_are_there,
-    named_tensorflow,
-    unpacked,
+from dcos_tensorflow.cli.embedded.interpreters import (
+    find_tensorflow,
+    tensorflow_version,
+    this_interpreter,
 )
-from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.serving.job_archive import is_archive, pack
+from dcos_tensorflow.cli.serving.local_data import LocalData, pack_data, with_local_data
+from dcos_tensorflow.cli.serving.requirements import environments_are_there
+from dcos_tensorflow.cli.serving.seen_code import SeenCode, keras_notes, look
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, expanded
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
@@ -36,7 +36,6 @@ from dcos_tensorflow.core.model.spec import (
     TaskRole,
     Uri,
 )
-from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -47,10 +46,9 @@ from dcos_tensorflow.options import (
     with_task_environment,
 )
 from dcos_tensorflow.options.cross_checks import role_options
+from dcos_tensorflow.options.images import version_of_image
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
 from dcos_tensorflow.options.service_models import Service
-from dcos_tensorflow.task.contracts import find_contract
-from dcos_tensorflow.task.spec import Job
 
 if TYPE_CHECKING:
     from dcos_tensorflow.mesos.service_account import ServiceAccount
@@ -67,14 +65,16 @@ _PACKED_DATA = "packed-data.zip"
 class PreparedJob:
     """What a scheduler is to run. ``archive`` is the packed local code, None for a URL or none.
 
-    ``contract`` is how the code is called, as far as that can be seen from here. ``data`` is
-    packed input data, None for none; ``local_data`` is what of it lies on this machine.
+    ``code`` is what can be seen of it from here; ``tensorflow`` is the version that each role runs
+    with, empty where that cannot be seen. ``data`` is packed input data, None for none;
+    ``local_data`` is what of it lies on this machine.
     """
 
     spec: ServiceSpec
     archive: Path | None
-    contract: str
+    code: SeenCode
     notes: tuple[str, ...]
+    tensorflow: Mapping[TaskRole, str] = field(default_factory=dict)
     data: Path | None = None
     local_data: tuple[LocalData, ...] = ()
 
@@ -106,30 +106,30 @@ def settled(
     spec = with_task_environment(service_spec(options), task_environment(environ))
     told = list(notes(options, shares_directory=local))
     source = local_source(spec, options.base_directory, local=local)
-    found = check_job(spec, source) if source is not None else spec.job.contract
+    code = look(spec, source)
     spec, data = with_local_data(spec, options, local=local)
-    named = _named_tensorflow(spec, options, source)
     if local:
-        spec, more = _for_this_machine(spec, options, directory, found, named)
+        spec, more = _for_this_machine(spec, options, directory, code)
         told += more
     else:
         _check_fetchable(spec, options)
-        told += _unsaid_tensorflow(spec, found)
-    return PreparedJob(spec, None, found, tuple(told), local_data=data), source
+        told += _unsaid_tensorflow(spec, code.contract)
+    told += code.notes
+    versions = _versions(spec, options, local=local)
+    told += keras_notes(spec, code, versions)
+    return PreparedJob(spec, None, code, tuple(told), versions, local_data=data), source
 
 
-def _named_tensorflow(spec: ServiceSpec, options: Options, source: Path | None) -> str:
-    """Return the version that the options name, or the requirements; empty for none.
-
-    ``source`` holds code that can be called.
-    """
-    service = options.service
-    if source is None or not service.requirements:
-        return service.tensorflow_version
-    with unpacked(source) as root:
-        roots = find_contract(_job_of(spec), str(root)).python_path
-        named = named_tensorflow(service.requirements, roots)
-    return service.tensorflow_version or named
+def _versions(spec: ServiceSpec, options: Options, *, local: bool) -> dict[TaskRole, str]:
+    """Return the TensorFlow that each role runs with: its image's, or that of its Python here."""
+    found = {}
+    for role in spec.roles:
+        image = role.container.image if role.container is not None else ""
+        version = version_of_image(image) or role.packages.tensorflow
+        if local and role.python and not version:
+            version = tensorflow_version(role.python)
+        found[role.role] = version or options.service.tensorflow_version
+    return found
 
 
 def _unsaid_tensorflow(spec: ServiceSpec, found: str) -> list[str]:
@@ -152,7 +152,7 @@ def prepare_name(options: Options, directory: ServiceDirectory) -> PreparedJob:
     return PreparedJob(
         service_spec(options),
         archive if archive.is_file() else None,
-        "",
+        SeenCode(""),
         (),
         data=data if data.is_file() else None,
     )
@@ -179,6 +179,10 @@ def respecified(
                 "service.job_url: code on the scheduler's machine is packed when it starts; start"
                 " the scheduler again with these options."
             )
+        packed = directory.artifacts / _PACKED_JOB
+        if source is not None and not is_archive(source) and packed.is_file():
+            source = packed
+        code = look(spec, source)
         spec, _ = with_local_data(spec, options, local=local)
         if not local and _packed(spec) != _packed(running):
             raise UsageError(
@@ -186,9 +190,7 @@ def respecified(
                 " again with these options."
             )
         if local:
-            found = spec.job.contract if source is None else check_job(spec, source)
-            named = _named_tensorflow(spec, options, source)
-            spec, _ = _for_this_machine(spec, options, directory, found, named)
+            spec, _ = _for_this_machine(spec, options, directory, code)
         else:
             _check_fetchable(spec, options)
     except UsageError as error:
@@ -239,33 +241,11 @@ def local_source(spec: ServiceSpec, base: Path | None, *, local: bool) -> Path |
     return path.resolve()
 
 
-def check_job(spec: ServiceSpec, source: Path) -> str:
-    """Return how the code in ``source`` is going to be called. Raises UsageError when it cannot."""
-    with unpacked(source) as root:
-        try:
-            return find_contract(_job_of(spec), str(root)).contract
-        except JobUnusable as error:
-            text = f"{error}; {error.hint}" if error.hint else str(error)
-            raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
-
-
-def _job_of(spec: ServiceSpec) -> Job:
-    return Job(
-        contract=spec.job.contract,
-        name=spec.job.name,
-        path=spec.job.path,
-        command=spec.job.command,
-        context=spec.job.context,
-    )
-
-
 def _for_this_machine(
-    spec: ServiceSpec, options: Options, directory: ServiceDirectory, found: str, tensorflow: str
+    spec: ServiceSpec, options: Options, directory: ServiceDirectory, code: SeenCode
 ) -> tuple[ServiceSpec, list[str]]:
-    """Return the service as it runs here, and what to say of it.
-
-    ``tensorflow`` is the version that is named, empty for none.
-    """
+    """Return the service as it runs here, and what to say of it."""
+    tensorflow = options.service.tensorflow_version or code.tensorflow
     if spec.addressing is Addressing.DNS:
         raise UsageError(
             "cluster_spec.addressing: dns needs the names that DC/OS gives to tasks, and the"
@@ -291,7 +271,7 @@ def _for_this_machine(
             "service.shm_size: the embedded cluster cannot give tasks a /dev/shm of their own;"
             " leave it out, here and in the roles."
         )
-    python, note = _python(spec, options, directory, found, tensorflow)
+    python, note = _python(spec, options, directory, code.contract, tensorflow)
     if note:
         told.append(note)
     roles = tuple(
@@ -344,7 +324,7 @@ def _python(
     places = [place for place in (options.base_directory, Path.cwd()) if place is not None]
     python = find_tensorflow(places, version)
     if python is not None:
-        return str(python), f"The tasks run with the TensorFlow of {python}."
+        return str(python), found_here(str(python))
     if version:
         gpus = [role.resources.gpus for role in spec.roles if not role.python]
         if environments_are_there(directory.work, version, gpus):
@@ -365,6 +345,11 @@ def _python(
         " Name one in service.python, or a version in service.tensorflow_version: then it is"
         " installed for the tasks."
     )
+
+
+def found_here(python: str) -> str:
+    """Return what to say of a Python with TensorFlow that was found for the tasks."""
+    return f"The tasks run with the TensorFlow of {python}."
 
 
 def _python_option(options: Options, role: RoleSpec) -> str:

@@ -1,20 +1,15 @@
-"""What a job's requirements come to, where its code lies on this machine. Used by ``preparation``.
+"""What a job's requirements come to, before the start. Used by ``seen_code`` and ``preparation``.
 
-The task runner installs them; what it would refuse is better refused before the start.
+The task runner installs them; what it would refuse is better refused here.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving.job_archive import is_archive, unpack
-from dcos_tensorflow.cli.wording import sentence
-from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.task.python_environments import is_ready, users_directory
 from dcos_tensorflow.task.python_packages import (
     Base,
@@ -25,33 +20,16 @@ from dcos_tensorflow.task.python_packages import (
 )
 
 
-@contextmanager
-def unpacked(source: Path) -> Iterator[Path]:
-    """Give the folder that the code in ``source`` becomes: an archive is unpacked for a while."""
-    if source.is_dir():
-        yield source
-        return
-    with tempfile.TemporaryDirectory(prefix="dcos-tensorflow-") as scratch:
-        if is_archive(source):
-            unpack(source, Path(scratch))
-        else:
-            shutil.copy(source, scratch)
-        yield Path(scratch)
-
-
-def named_tensorflow(lines: Sequence[str], roots: Sequence[str]) -> str:
+def named_tensorflow(spec: ServiceSpec, found: Found, root: str) -> str:
     """Return the version of TensorFlow that requirements name exactly; empty for none.
 
-    ``roots`` are the folders of the code, the sandbox last. Raises UsageError for requirements
+    The code that is started as ``found`` lies below ``root``. Raises JobUnusable for requirements
     that no task could install.
     """
+    lines = next((r.packages.requirements for r in spec.roles if r.packages.requirements), ())
     if not lines:
         return ""
-    try:
-        wanted = requirements_wanted(lines, Base("", ()), roots, roots[-1])
-    except JobUnusable as error:
-        text = f"{error}; {error.hint}" if error.hint else str(error)
-        raise UsageError(sentence(text)) from error
+    wanted = requirements_wanted(lines, Base("", ()), found.python_path, root)
     return pinned_tensorflow(wanted.content)
 
 

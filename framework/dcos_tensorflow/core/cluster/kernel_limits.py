@@ -21,6 +21,7 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import addresses
 from dcos_tensorflow.core.cluster.cluster_spec import address_of, tf_config
 from dcos_tensorflow.core.cluster.launch import launch_task
+from dcos_tensorflow.core.cluster.output_places import Run
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
 from dcos_tensorflow.core.model.spec import (
@@ -80,6 +81,10 @@ def members_that_fit(spec: ServiceSpec) -> int | None:
     return fitting
 
 
+#: What its name adds to a launch is no more than that of the folder of a run on one machine.
+_LONGEST_RUN = Run(number=10**6, instance="0" * 36, home="/" * 1000)
+
+
 def launches(spec: ServiceSpec) -> Iterator[tuple[RoleSpec, Launch]]:
     """Yield what the launch of the last task of each role would ask for."""
     cluster = _sample(spec)
@@ -89,7 +94,7 @@ def launches(spec: ServiceSpec) -> Iterator[tuple[RoleSpec, Launch]]:
 
 def _launch(spec: ServiceSpec, role: RoleSpec, cluster: ClusterSpec) -> Launch:
     name = max(cluster.names_by_role.get(role.role, (f"{role.role}-0",)), key=len)
-    made = launch_task(spec, LaunchSettings(), "", _record(role, name), cluster, instance="0" * 36)
+    made = launch_task(spec, LaunchSettings(), "", _record(role, name), cluster, run=_LONGEST_RUN)
     sizes = {name: len(value.encode()) + len(name) + 2 for name, value in made.env.items()}
     variable = max(sizes, key=lambda name: sizes[name])
     by_docker = role.container is not None and role.container.containerizer is Containerizer.DOCKER

@@ -17,6 +17,7 @@ from typing import Any
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import addresses, cluster_spec, storage_sections
+from dcos_tensorflow.core.cluster.output_places import Run, output_dir
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
@@ -72,12 +73,11 @@ def runner_spec(
     role: RoleSpec,
     record: TaskRecord,
     rendered: Mapping[str, Any],
-    lineage: str,
+    run: Run,
 ) -> str:
     """Return the JSON text that tells the runner what to run (docs/task-runner.md).
 
-    ``rendered`` is what ``cluster_spec.launched_cluster`` says for this task, ``lineage`` the
-    service's instance: attempts are counted anew in another.
+    ``rendered`` is what ``cluster_spec.launched_cluster`` says for this task.
     """
     job = spec.job
     return json.dumps(
@@ -95,12 +95,14 @@ def runner_spec(
                 "path": job.path,
                 "command": job.command,
                 "context": job.context,
+                "arguments": job.arguments,
                 "tf1_compat": job.tf1_compat,
                 "legacy_keras": job.legacy_keras,
             },
             **_brought(spec, role),
             **storage_sections.directories(spec, record.role),
-            **storage_sections.sections(spec, record, lineage),
+            "output_dir": output_dir(spec, role, record.name, run),
+            **storage_sections.sections(spec, record, run),
             "cpus": role.resources.cpus,
             "gpus": role.resources.gpus,
             "grpc_port": record.ports[0],
@@ -133,7 +135,7 @@ def _brought(spec: ServiceSpec, role: RoleSpec) -> dict[str, Any]:
 
 
 def _environment(
-    spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec, lineage: str
+    spec: ServiceSpec, role: RoleSpec, record: TaskRecord, cluster: ClusterSpec, run: Run
 ) -> dict[str, str]:
     shard_index, shard_count = cluster_spec.data_shard(cluster, record.name)
     rendered, table = cluster_spec.launched_cluster(spec, cluster, record.name)
@@ -147,7 +149,7 @@ def _environment(
         contract.TF_EPOCH: str(cluster.epoch),
         contract.DATA_SHARD_INDEX: str(shard_index),
         contract.DATA_SHARD_COUNT: str(shard_count),
-        contract.RUNNER_SPEC_VARIABLE: runner_spec(spec, role, record, rendered, lineage),
+        contract.RUNNER_SPEC_VARIABLE: runner_spec(spec, role, record, rendered, run),
         contract.RUNNER_PORT_VARIABLE: str(record.ports[-1]),
     }
     if table:
@@ -182,7 +184,7 @@ def launch_task(
     record: TaskRecord,
     cluster: ClusterSpec,
     *,
-    instance: str,
+    run: Run,
 ) -> LaunchTask:
     """Return the launch of ``record``: everything but the wire format, and S3 credentials."""
     role = spec.role(record.role)
@@ -196,7 +198,7 @@ def launch_task(
         resources=role.resources,
         ports=record.ports,
         command=launch_command(role.python, _sandbox_environment(spec, role)),
-        env=_environment(spec, role, record, cluster, instance),
+        env=_environment(spec, role, record, cluster, run),
         secret_env={contract.RUNNER_TOKEN_VARIABLE: token},
         credentials=storage_sections.credentials(spec, record.role),
         secrets=(*role.secrets, *storage_sections.secrets(spec, record.role)),

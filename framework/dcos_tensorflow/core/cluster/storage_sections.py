@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dcos_tensorflow.core.cluster.cluster_spec import rendered_strategy
+from dcos_tensorflow.core.cluster.output_places import Run, output_uri
 from dcos_tensorflow.core.model.container_spec import TaskSecret
 from dcos_tensorflow.core.model.spec import (
     TRAINING_ROLES,
@@ -62,11 +63,10 @@ def directories(spec: ServiceSpec, role: TaskRole) -> dict[str, str]:
     }
 
 
-def sections(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[str, Any]:
-    """Return ``checkpoints``, ``summaries``, ``shown``, ``data``, ``data_cache``, ``logs``, ``s3``.
+def sections(spec: ServiceSpec, record: TaskRecord, run: Run) -> dict[str, Any]:
+    """Return ``checkpoints``, ``summaries``, ``output`` and so on, each as its runner is told.
 
-    What a task has no part in is null or empty. ``lineage`` tells the writers of this job from
-    those of any other.
+    What a task has no part in is null or empty.
     """
     storage = spec.storage
     s3 = asdict(storage.s3)
@@ -75,8 +75,9 @@ def sections(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[str, A
     reads = reads_data(record.role)
     caches = reads and storage.data and storage.data_cache.directory
     return {
-        "checkpoints": _checkpoints(spec, record, lineage),
+        "checkpoints": _checkpoints(spec, record, run.instance),
         "summaries": _summaries(spec, record),
+        "output": _output(spec, record, run),
         "shown": _shown(spec, record),
         "data": [asdict(each) for each in storage.data if reads],
         "data_cache": asdict(storage.data_cache) if caches else None,
@@ -127,6 +128,7 @@ def _credentials(spec: ServiceSpec, role: TaskRole) -> CredentialsReference | No
 def _checkpoints(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[str, Any] | None:
     """Return the section of a task that restores, null for one that does not.
 
+    Attempts are counted anew in another ``lineage``, which is the run's instance.
     Parameter servers get their values from the chief, and so do its workers. In a gang without
     parameter servers each member restores, and the same.
     """
@@ -147,6 +149,11 @@ def _summaries(spec: ServiceSpec, record: TaskRecord) -> dict[str, Any] | None:
     uri = spec.storage.summaries_uri
     writes = record.role is TaskRole.EVALUATOR or record.name == spec.decider
     return {"uri": uri} if uri and writes else None
+
+
+def _output(spec: ServiceSpec, record: TaskRecord, run: Run) -> dict[str, Any] | None:
+    uri = output_uri(spec, record.role, record.name, run)
+    return {"uri": uri} if uri else None
 
 
 def _shown(spec: ServiceSpec, record: TaskRecord) -> dict[str, Any] | None:

@@ -25,7 +25,9 @@ def configuration_id(spec: ServiceSpec) -> str:
 def _worked_out(spec: ServiceSpec) -> str:
     stored = codec.decode(ServiceSpec, codec.encode(spec))
     plain = codec.to_plain(stored)
+    # What came later: what was stored before keeps its id.
     if stored.retry.same_failure_limit == RetrySpec().same_failure_limit:
-        # It came later: what was stored before keeps its id.
         del plain["retry"]["same_failure_limit"]
+    if not stored.job.arguments:
+        del plain["job"]["arguments"]
     return str(uuid.uuid5(uuid.NAMESPACE_OID, codec.encode(plain).decode()))

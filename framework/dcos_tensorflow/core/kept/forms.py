@@ -41,6 +41,7 @@ class KeptService:
     maintenance: Maintenance = Maintenance()
     agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     uninstall: Uninstall = Uninstall()
+    run: int = 1
 
     @classmethod
     def of(cls, state: ServiceState) -> KeptService:
@@ -51,4 +52,5 @@ class KeptService:
             state.maintenance,
             state.agent_failures,
             state.uninstall,
+            state.run,
         )

@@ -126,6 +126,7 @@ def restore(
             for agent, times in service.agent_failures.items()
         },
         uninstall=service.uninstall,
+        run=service.run,
     )
 
 

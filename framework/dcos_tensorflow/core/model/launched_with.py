@@ -40,7 +40,7 @@ DECLARED: Mapping[str, Fields] = {
         launch_if_set="network storage kill_grace_seconds stall_seconds freeze_seconds",
         # Of the roles, each has its own.
         never="name roles mesos_role principal outcome outcome_grace_seconds gang retry"
-        " replace_after_seconds maintenance_lead_seconds update_strategy"
+        " idle_seconds replace_after_seconds maintenance_lead_seconds update_strategy"
         " uninstall_give_up_seconds region failover_timeout_seconds",
     ),
     "RoleSpec": Fields(
@@ -52,7 +52,7 @@ DECLARED: Mapping[str, Fields] = {
     "JobSpec": Fields(
         launch="uri path name command contract context tf1_compat legacy_keras shared_filesystem"
         " checkpoint_dir extra_uris",
-        launch_if_set="links",
+        launch_if_set="arguments links",
     ),
     # Where it is kept makes no other packages.
     "PackagesSpec": Fields(launch="requirements tensorflow", never="directory"),

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dcos_tensorflow.core.counted import amount
 from dcos_tensorflow.core.model.resources import EPSILON, Resources
 
-_FORMS = {"cpus": "{:g} cpus", "mem": "{:g} MB mem", "disk": "{:g} MB disk", "gpus": "{:g} gpus"}
+#: What is counted, by Mesos' name of the scalar.
+_UNITS = {"cpus": "cpu", "mem": "MB mem", "disk": "MB disk", "gpus": "gpu"}
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,12 @@ def shortage(quota: Quota | None, wanted: Iterable[Resources]) -> str:
         return ""
     total = sum(wanted, Resources())
     parts = []
-    for name, form in _FORMS.items():
+    for name, unit in _UNITS.items():
         limit = quota.limits.get(name)
         needed = float(getattr(total, name))
         if limit is None or not needed:
             continue
         left = max(0.0, round(limit - quota.consumed.get(name, 0.0), 3))
         if needed > left + EPSILON:
-            parts.append(f"{left:g} of {form.format(limit)}, and {needed:g} are needed")
+            parts.append(f"{left:g} of {amount(limit, unit)}, and {needed:g} are needed")
     return f"{quota.mesos_role} leaves {', '.join(parts)}" if parts else ""

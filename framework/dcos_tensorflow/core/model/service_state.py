@@ -44,6 +44,8 @@ class LaunchSettings:
     data: Uri | None = None
     #: Hexadecimal; a task's token is derived from it and from its task id.
     token_key: str = ""
+    #: Where all tasks are on one machine: its folder for what the runs of the job make.
+    output_dir: str = ""
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,8 @@ class ServiceState:
     settings: LaunchSettings = LaunchSettings()
     framework_id: str = ""
     gangs: Mapping[str, Gang] = field(default_factory=dict)
+    #: Counts the jobs of the service, one after the other.
+    run: int = 1
     #: Numbers the launches of any task of the service, upwards only, so that no Mesos task id is
     #: ever used twice.
     attempt: int = 0

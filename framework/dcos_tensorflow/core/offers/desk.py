@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from dcos_tensorflow.core.counted import agreeing, counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Revive, Suppress
 from dcos_tensorflow.core.model.gang import Placing
@@ -28,7 +29,6 @@ from dcos_tensorflow.core.placement.constraints import depends_on_counts
 from dcos_tensorflow.core.placement.place import Placement, place
 from dcos_tensorflow.core.recovery import avoidance, sidecars
 from dcos_tensorflow.core.recovery.backoff import spread
-from dcos_tensorflow.core.recovery.gang_queries import listed
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
 
 #: Seconds. Nothing is wanted / this offer cannot help.
@@ -242,7 +242,9 @@ def _keep_waiting(
     """Hold what helps, hand back what does not, and remember why."""
     draft = gang.service
     first = result.misfits[0].reason if result.misfits else "no offer fits"
-    more = f" (and {len(result.misfits) - 1} more tasks wait)" if len(result.misfits) > 1 else ""
+    others = len(result.misfits) - 1
+    waiting = f"{counted(others, 'more task')} {agreeing(others, 'wait')}"
+    more = f" (and {waiting})" if others > 0 else ""
     gang.explain(first + more)
     gang.placing = replace(gang.placing, misfits=result.misfits)
     gang.say(first + more)

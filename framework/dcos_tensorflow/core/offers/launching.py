@@ -16,6 +16,8 @@ from dcos_tensorflow.core.cluster import addresses
 from dcos_tensorflow.core.cluster.fingerprint import fingerprint
 from dcos_tensorflow.core.cluster.launch import launch_task
 from dcos_tensorflow.core.cluster.orders import must_agree
+from dcos_tensorflow.core.cluster.output_places import run_of
+from dcos_tensorflow.core.counted import counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Accept
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
@@ -27,7 +29,6 @@ from dcos_tensorflow.core.offers import reservations, volume_places
 from dcos_tensorflow.core.offers.returning import note_offers
 from dcos_tensorflow.core.placement.place import Assignment, Placement
 from dcos_tensorflow.core.recovery import sidecar_ends
-from dcos_tensorflow.core.recovery.gang_queries import listed
 from dcos_tensorflow.core.recovery.launch_options import options_of
 from dcos_tensorflow.core.recovery.membership import who_must_know
 from dcos_tensorflow.core.recovery.restarts import renew_epoch
@@ -109,11 +110,12 @@ def _enter(
     before = dict(gang.epoch.addresses) if gang.epoch is not None else {}
     epoch = renew_epoch(gang)
     hosts = len({by_task[name].agent_id for name in members})
-    where = f"placed on {hosts} agents (epoch {epoch.epoch})"
+    where = f"placed on {counted(hosts, 'agent')} (epoch {epoch.epoch})"
     gang.placing = replace(gang.placing, rounds=0)
     if not held:
         gang.restart = replace(gang.restart, members=())
-        gang.enter(JobPhase.STARTING, f"all {len(members)} tasks of the gang {where}")
+        who = f"all {len(members)} tasks" if len(members) > 1 else "the only task"
+        gang.enter(JobPhase.STARTING, f"{who} of the gang {where}")
         return
     told = who_must_know(gang.view, before, epoch.addresses)
     concerned = gang.roster.in_order({*gang.restart.members, *members, *told})
@@ -203,7 +205,7 @@ def _accept(
                 state.framework_id,
                 r,
                 epoch,
-                instance=state.instance,
+                run=run_of(state),
             ),
             reservation=reservations.order(view, r),
         )

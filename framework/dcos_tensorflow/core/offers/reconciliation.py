@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Reconcile
 from dcos_tensorflow.core.model.events import TaskUpdate
@@ -139,7 +140,7 @@ def _ask(draft: Draft) -> None:
     asked = sorted(pair for pair in known.items() if pair[0] in owed.waiting)
     for start in range(0, len(asked), CHUNK):
         chunk = tuple(asked[start : start + CHUNK])
-        draft.act(Reconcile(chunk), f"asking the master about {len(chunk)} tasks")
+        draft.act(Reconcile(chunk), f"asking the master about {counted(len(chunk), 'task')}")
     wait = min(FIRST_WAIT_SECONDS * 2**owed.round, MAX_WAIT_SECONDS)
     _set(
         draft,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.model.actions import Decline
 from dcos_tensorflow.core.model.service_state import OfferLog, OfferVerdict
@@ -21,7 +22,7 @@ def decline(draft: Draft, offer_ids: tuple[str, ...], seconds: float, why: str) 
         return
     draft.act(
         Decline(offer_ids, round(seconds, 3)),
-        f"declining {len(offer_ids)} offers for {seconds:.0f} s: {why}",
+        f"declining {counted(len(offer_ids), 'offer')} for {seconds:.0f} s: {why}",
     )
     note_offers(draft, offer_ids, False, why, {})
     draft.drop_offers(offer_ids)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dcos_tensorflow.core.cluster import addresses
+from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.model.controls import DEPLOY, RECOVERY, UPDATE
 from dcos_tensorflow.core.model.gang import Placing
@@ -34,7 +35,6 @@ from dcos_tensorflow.core.recovery.gang_queries import (
     is_idle,
     is_quiet,
     leaving,
-    listed,
     may_return,
     missing,
     stays,

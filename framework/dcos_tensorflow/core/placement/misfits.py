@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dcos_tensorflow.core.counted import amount, counted
 from dcos_tensorflow.core.placement.agent_table import CPUS, DISK, GPUS, MEM, OFFERS, PORTS
 from dcos_tensorflow.core.placement.constraints import BoolArray, IntArray
 from dcos_tensorflow.core.placement.packing import Kind, Packing
@@ -19,10 +20,10 @@ AVOIDED = "avoided"
 ELSEWHERE = "not where its volume is"
 #: Refusals that mean "too little of it": the resource, its divisor and how amounts are written.
 _RESOURCES = {
-    "gpus": (GPUS, 1, "{} gpus"),
-    "cpus": (CPUS, 1000, "{} cpus"),
-    "mem": (MEM, 1000, "{} MB mem"),
-    "disk": (DISK, 1000, "{} MB disk"),
+    "gpus": (GPUS, 1, "gpu"),
+    "cpus": (CPUS, 1000, "cpu"),
+    "mem": (MEM, 1000, "MB mem"),
+    "disk": (DISK, 1000, "MB disk"),
 }
 
 
@@ -53,7 +54,7 @@ def explain(packing: Packing, kind: Kind, avoid: Mapping[str, str]) -> tuple[str
     short = np.array([label in _RESOURCES for label in (*labels, "")])[failed]
     parts = [_nearest(packing, kind, short)] if short.any() else []
     for number, text in sorted(others, key=lambda other: -other[0]):
-        parts.append(f"{number} offer{'s' * (number != 1)} {text}")
+        parts.append(f"{counted(number, 'offer')} {text}")
     return "; ".join(parts), counts
 
 
@@ -106,7 +107,7 @@ def _avoided(packing: Packing, rows: BoolArray, avoid: Mapping[str, str]) -> str
     """Name the reasons for which agents are avoided, three at most."""
     agents = packing.problem.table.agents
     reasons = sorted({avoid[agents[row].key[0]] for row in np.flatnonzero(rows)})
-    more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
+    more = f" and {counted(len(reasons) - 3, 'more reason')}" if len(reasons) > 3 else ""
     return f"{AVOIDED}: {', '.join(reasons[:3])}{more}"
 
 
@@ -119,10 +120,10 @@ def _nearest(packing: Packing, kind: Kind, rows: BoolArray) -> str:
     )
     row = int(candidates[int(np.argmin(lacking))])
     needs, offered = [], []
-    for resource, divisor, form in _RESOURCES.values():
+    for resource, divisor, unit in _RESOURCES.values():
         free = int(packing.free[resource][row])
         if free < kind.need[resource]:
-            needs.append(form.format(_amount(kind.need[resource], divisor)))
+            needs.append(amount(_amount(kind.need[resource], divisor), unit))
             offered.append(_amount(free, divisor))
     beside = packing.on_row.get(row, [])
     agent = packing.problem.table.agents[row].key[0]

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
 from dcos_tensorflow.core.placement.agent_table import (
     CPUS,
@@ -281,7 +282,7 @@ class Packing:
             label = f"port {kind.required_port} is not free"
             yield label, self._port_open[kind.required_port][rows]
         if kind.need[PORTS]:
-            label = f"fewer than {kind.need[PORTS]} free ports"
+            label = f"fewer than {counted(int(kind.need[PORTS]), 'free port')}"
             yield label, self.free[PORTS][rows] >= kind.need[PORTS]
         if self._has_gpus and not kind.need[GPUS] and any(kind.need[:PORTS]):
             yield "the rest is headroom for free gpus", self._gpus_stay_usable(kind, rows)

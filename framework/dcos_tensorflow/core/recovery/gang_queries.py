@@ -7,7 +7,7 @@ is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from dcos_tensorflow.core.cluster.cluster_spec import address_of, recovery_strategy
 from dcos_tensorflow.core.model.controls import DECOMMISSION
@@ -19,21 +19,15 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery.restart_table import Loss, restart_set
 
-#: How many names a sentence holds; of the others it says how many they are.
-NAMES_SAID = 8
-
-
-def listed(names: Collection[str]) -> str:
-    """Return names for a sentence: all of a few, the first ones of many."""
-    known = tuple(names)
-    if len(known) <= NAMES_SAID + 1:
-        return ", ".join(known)
-    return f"{', '.join(known[:NAMES_SAID])} and {len(known) - NAMES_SAID} more"
-
 
 def strategy_of(view: GangView) -> Strategy:
     """Return the strategy that the job is recovered by."""
     return recovery_strategy(view.spec, view.job.strategy_seen)
+
+
+def knows_strategy(view: GangView) -> bool:
+    """Say whether the strategy is named in the options or was seen in the code: no guess."""
+    return view.spec.strategy is not Strategy.AUTO or bool(view.job.strategy_seen)
 
 
 def restart_set_of(view: GangView, losses: dict[str, Loss]) -> tuple[str, ...]:

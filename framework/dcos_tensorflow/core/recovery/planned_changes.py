@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from dcos_tensorflow.core.counted import they
 from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import UPDATE
@@ -18,7 +19,7 @@ from dcos_tensorflow.core.model.job import STOPPED_PHASES, JobPhase, Membership,
 from dcos_tensorflow.core.model.spec import split_task_name
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery import avoidance, restarts, update_order
-from dcos_tensorflow.core.recovery.gang_queries import contained, listed, paused, restart_set_of
+from dcos_tensorflow.core.recovery.gang_queries import contained, paused, restart_set_of
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
 from dcos_tensorflow.core.recovery.membership import who_must_know
 from dcos_tensorflow.core.recovery.restart_table import Loss
@@ -54,7 +55,7 @@ def restart_on_request(gang: GangDraft, names: Iterable[str], *, in_new_containe
         for record in records:
             avoidance.avoid(gang.service, record.agent_id)
     what = "placed anew" if in_new_container else "started again"
-    _restart(gang, [r.name for r in records], f"{listed(wanted)} are {what} on request")
+    _restart(gang, [r.name for r in records], f"{they(wanted, 'are')} {what} on request")
 
 
 def take_along(gang: GangDraft) -> None:
@@ -99,9 +100,9 @@ def _leave_agents(gang: GangDraft) -> None:
     if not going:
         return
     names = [r.name for r in going]
-    hosts = listed(sorted({r.hostname for r in going}))
+    hosts = sorted({r.hostname for r in going})
     _replace(gang, names)
-    _restart(gang, names, f"{hosts} is to be taken down: {listed(names)} move")
+    _restart(gang, names, f"{they(hosts, 'are')} to be taken down: {they(names, 'move')}")
 
 
 def _change_members(gang: GangDraft) -> None:
@@ -114,14 +115,14 @@ def _change_members(gang: GangDraft) -> None:
         # The members go on training until there is a place for a new one: there may never be.
         known = gang.job.membership
         gang.set_membership(Membership(_with(known.absent, added), _with(known.joining, added)))
-        gang.say(f"{listed(added)} join when there is room")
+        gang.say(f"{they(added, 'join')} when there is room")
     controls = gang.view.controls
     if not removed or any(controls.holds(UPDATE, str(split_task_name(n)[0])) for n in removed):
         return
     before = epoch.addresses
     after = {n: before[n] for n in roster.names if n in before}
     chosen = who_must_know(gang.view, before, after)
-    what = f"{listed(removed)} leave"
+    what = they(removed, "leave")
     if chosen:
         restarts.stop(gang, chosen, what, planned=True)
     else:
@@ -144,7 +145,7 @@ def _pause_or_resume(gang: GangDraft) -> None:
     ):
         if concerned & there:
             names = view.roster.in_order(concerned)
-            restarts.stop(gang, names, f"{listed(names)} are {what}", planned=True)
+            restarts.stop(gang, names, f"{they(names, 'are')} {what}", planned=True)
             return
 
 
@@ -157,4 +158,9 @@ def _update(gang: GangDraft) -> None:
     _replace(gang, names)
     updating = _with(gang.job.update.updating, names)
     gang.job = replace(gang.job, update=Update(canary=target, updating=updating))
-    _restart(gang, names, f"{listed(names)} go over to configuration {target}")
+    chosen = restart_set_of(gang.view, dict.fromkeys(names, Loss.PROCESS))
+    others = [n for n in gang.roster.in_order(chosen) if n not in names]
+    along = f"; {they(others, 'start')} again with {'it' if len(names) == 1 else 'them'}"
+    told = f"{they(names, 'get')} {'a new container' if len(names) == 1 else 'new containers'}"
+    why = f"{told} for the changed options{along if others else ''}"
+    restarts.stop(gang, chosen, why, planned=True)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster.orders import grace_seconds
+from dcos_tensorflow.core.counted import counted, listed, they
 from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import DEPLOY, RECOVERY
@@ -27,7 +28,6 @@ from dcos_tensorflow.core.recovery.gang_queries import (
     contained,
     is_quiet,
     leaving,
-    listed,
     missing,
     paused,
     scope,
@@ -157,14 +157,14 @@ def _go_on(gang: GangDraft) -> None:
         return
     running = set(scope(view)) - view.tasks.having(Fact.STOPPED)
     if running:
-        back = listed(gang.roster.in_order(running))
-        gang.enter(JobPhase.STOPPING, f"{back} are stopped before anybody starts")
+        back = they(gang.roster.in_order(running), "are")
+        gang.enter(JobPhase.STOPPING, f"{back} stopped before anybody starts")
     elif not _waits_for_old_peers(gang):
         begin(gang)
 
 
 def _place(gang: GangDraft, lost: tuple[str, ...]) -> None:
-    gang.enter(JobPhase.PLACING, f"{listed(lost)} wait for offers")
+    gang.enter(JobPhase.PLACING, f"{they(lost, 'wait')} for offers")
     gang.service.ask_anew()
     gang.look_again()
 
@@ -199,8 +199,9 @@ def _stop_rest_or_begin(gang: GangDraft) -> None:
     concerned = set(scope(view))
     rest = (view.tasks.having(Fact.CONTAINED) & concerned) - view.tasks.having(Fact.HELD)
     if rest:
-        names = listed(gang.roster.in_order(rest))
-        gang.enter(JobPhase.STOPPING, f"{names} must know the new cluster and are stopped for it")
+        names = gang.roster.in_order(rest)
+        told = f"{they(names, 'are')} stopped, to be told the new cluster"
+        gang.enter(JobPhase.STOPPING, told)
     elif concerned <= view.tasks.having(Fact.STOPPED) and not _waits_for_old_peers(gang):
         begin(gang)
 
@@ -240,7 +241,7 @@ def begin(gang: GangDraft) -> None:
     at = f" from step {restored}" if known else ""
     number = view.epoch.epoch if view.epoch is not None else 0
     gang.restart = replace(gang.restart, restore_step=restored, planned=False, replacing=())
-    gang.enter(JobPhase.STARTING, f"{listed(starting) or 'nobody'} start{at} (epoch {number})")
+    gang.enter(JobPhase.STARTING, f"{they(starting or ['nobody'], 'start')}{at} (epoch {number})")
 
 
 def _checkpoint_step(view: GangView) -> int | None:
@@ -258,13 +259,13 @@ def renew_epoch(gang: GangDraft) -> ClusterSpec:
     number = epoch.epoch + 1 if epoch is not None else 1
     renewed = ClusterSpec(epoch=number, addresses=addresses)
     gang.epoch = renewed
-    gang.say(f"epoch {number}: {len(addresses)} members")
+    gang.say(f"epoch {number}: {counted(len(addresses), 'member')}")
     return renewed
 
 
 def all_run(count: int) -> str:
     """Return why a job is RUNNING whose gang has so many tasks."""
-    return f"all {count} tasks of the gang run"
+    return f"all {count} tasks of the gang run" if count > 1 else "the gang's only task runs"
 
 
 def late(gang: GangDraft) -> tuple[TaskRecord, ...]:

@@ -1,9 +1,10 @@
-"""Keeps a copy of a log directory in S3: event files as they grow, finished models.
+"""Keeps a copy of a directory in S3: event files as they grow, finished models.
 
-For ``shared_filesystem: s3://...``; the runners of chief and evaluator each make one. S3 has no
-append, so a grown file is put again whole, at most once an interval. Files keep their names, so
-TensorBoard and everybody else can read them; nothing in the bucket is ever deleted. Checkpoints are
-not its business: their parts must not become visible one by one (see ``publisher``).
+For ``shared_filesystem: s3://...`` the runners of chief and evaluator each make one of their log
+directory; that of each task that trains makes one of its OUTPUT_DIR. S3 has no append, so a grown
+file is put again whole, at most once an interval. Files keep their names, so TensorBoard and
+everybody else can read them; nothing in the bucket is ever deleted. Checkpoints in a log directory
+are not its business: their parts must not become visible one by one (see ``publisher``).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Mirror(Uploading):
 
     A file is put again ``interval_seconds`` after it was put at the soonest; files other than event
     files when they have been quiet for ``quiet_seconds``. ``others`` returns the files that are not
-    this task's own: whoever wrote them copies them.
+    this task's own: whoever wrote them copies them. ``what`` is what a person calls the directory;
+    with ``checkpoints`` those in it are copied like all else.
     """
 
     def __init__(
@@ -42,10 +44,14 @@ class Mirror(Uploading):
         connection: Connection,
         others: Callable[[], FrozenSet[str]] = frozenset,
         *,
+        what: str = "log directory",
+        checkpoints: bool = False,
         interval_seconds: float = 15.0,
         quiet_seconds: float = 2.0,
     ) -> None:
         super().__init__("mirror", interval_seconds, connection)
+        self._what = what
+        self._checkpoints = checkpoints
         self._directory = directory
         self._place = place
         self._quiet_seconds = quiet_seconds
@@ -71,7 +77,7 @@ class Mirror(Uploading):
             if self._board.read().problem is None:
                 self._board.failed(cancelled.problem)
         except Exception as error:  # Training must go on whatever this was.
-            self._went_wrong(error, "copy the log directory", "logs", "training goes on")
+            self._went_wrong(error, f"copy the {self._what}", self._what, "training goes on")
         return len(copied)
 
     _round = copy_once
@@ -94,6 +100,8 @@ class Mirror(Uploading):
     def _belongs(self, path: str, checkpoints: Set[str]) -> bool:
         if layout.is_event_file(path):
             return True
+        if self._checkpoints:
+            return not layout.is_passing(path)
         in_checkpoint = posixpath.dirname(path) in checkpoints and layout.is_checkpoint_part(path)
         return not layout.is_passing(path) and not in_checkpoint
 

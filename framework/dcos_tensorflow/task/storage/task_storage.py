@@ -7,10 +7,11 @@ checkpoints cannot be kept trains on. ``storage_work`` calls it, on a thread of 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from dcos_tensorflow.task.environment import Directories
+from dcos_tensorflow.task.environment import Directories, is_url
 from dcos_tensorflow.task.storage import layout, snapshot, status
 from dcos_tensorflow.task.storage.checkpoint_store import OwnedPointer, read_pointer
 from dcos_tensorflow.task.storage.connection import Connection
@@ -34,7 +35,7 @@ from dcos_tensorflow.task.storage.restorer import Restored, Restorer, local_stat
 from dcos_tensorflow.task.storage.retry import Gate
 from dcos_tensorflow.task.storage_spec import CheckpointPlace, Storage
 
-#: What the last checkpoint may take of the time at the end, where summaries are copied as well.
+#: What the last checkpoint may take of the time at the end, where directories are copied as well.
 _CHECKPOINT_SHARE = 0.8
 
 
@@ -63,6 +64,7 @@ class TaskStorage:
         self._checkpoints = kept.checkpoints or CheckpointPlace("")
         self._summaries = parse_uri(kept.summaries.uri) if kept.summaries else None
         self._shown = parse_uri(kept.shown.uri) if kept.shown else None
+        self._output = parse_uri(kept.output.uri) if kept.output else None
         for item in kept.data:
             parse_uri(item.uri)
         self._board = status.StatusBoard()
@@ -71,6 +73,7 @@ class TaskStorage:
         self._published: Tuple[Published, ...] = ()
         self._publisher: Optional[Publisher] = None
         self._mirror: Optional[Mirror] = None
+        self._output_copy: Optional[Mirror] = None
         self._follower: Optional[CheckpointFollower] = None
         self._copy: Optional[LogCopy] = None
         self._restored: Optional[Restored] = None
@@ -125,7 +128,7 @@ class TaskStorage:
         return self._restored
 
     def begin(self) -> None:
-        """Begin to publish checkpoints and to copy summaries, on threads of their own.
+        """Begin to publish checkpoints and to copy summaries and output, on threads of their own.
 
         Or to bring them, for the tasks that read what others make while they run.
         """
@@ -152,6 +155,15 @@ class TaskStorage:
             others = self._follower.brought if self._follower is not None else frozenset
             self._mirror = Mirror(where.log_dir, self._summaries, self._own_connection(), others)
             self._mirror.start()
+        if self._output is not None and not is_url(where.output_dir):
+            self._output_copy = Mirror(
+                where.output_dir,
+                self._output,
+                self._own_connection(),
+                what="OUTPUT_DIR",
+                checkpoints=True,
+            )
+            self._output_copy.start()
 
     def publish_soon(self) -> None:
         """Look for a complete checkpoint at once: the process is about to end."""
@@ -162,31 +174,37 @@ class TaskStorage:
         """Publish and copy what the ended process left, within ``seconds``; then stop.
 
         Say whether all of it is in S3. Checkpoints go first: they are what cannot be had again.
+        Then what the job made, and its summaries.
         """
         self._stop_bringing()
-        complete = True
-        share = _CHECKPOINT_SHARE if self._mirror is not None else 1.0
+        complete, until = True, time.monotonic() + seconds
         if self._publisher is not None:
+            share = _CHECKPOINT_SHARE if self._copies else 1.0
             complete = self._publisher.finish(seconds * share)
-        if self._mirror is not None:
-            share = 1.0 - _CHECKPOINT_SHARE if self._publisher is not None else 1.0
-            complete = self._mirror.finish(seconds * share) and complete
+        for waiting, copy in zip(range(len(self._copies), 0, -1), self._copies):
+            left = max(0.0, until - time.monotonic())
+            complete = copy.finish(left / waiting) and complete
         return complete
 
     def hurry(self, seconds: float) -> None:
         """Leave a ``finish`` that another thread is in no more than ``seconds`` from now on."""
         if self._publisher is not None:
-            self._publisher.limit(seconds * (_CHECKPOINT_SHARE if self._mirror else 1.0))
-        if self._mirror is not None:
-            self._mirror.limit(seconds)
+            self._publisher.limit(seconds * (_CHECKPOINT_SHARE if self._copies else 1.0))
+        for copy in self._copies:
+            copy.limit(seconds)
 
     def stop(self) -> None:
         """Stop at once; also a ``fetch`` that another thread is in."""
         self._fetching.close()
         self._stop_bringing()
-        for engine in (self._publisher, self._mirror):
+        for engine in (self._publisher, *self._copies):
             if engine is not None:
                 engine.stop()
+
+    @property
+    def _copies(self) -> Tuple[Mirror, ...]:
+        """Return what copies directories, in the order in which they are finished."""
+        return tuple(each for each in (self._output_copy, self._mirror) if each is not None)
 
     def _stop_bringing(self) -> None:
         for engine in (self._follower, self._copy):
@@ -219,6 +237,7 @@ class TaskStorage:
             "problem": fetching.problem.as_json() if fetching.problem else None,
             "checkpoints": self._publisher.status().as_json() if self._publisher else None,
             "summaries": self._mirror.status().as_json() if self._mirror else None,
+            "output": self._output_copy.status().as_json() if self._output_copy else None,
             "followed": self._follower.status().as_json() if self._follower else None,
             "shown": self._copy.status().as_json() if self._copy else None,
             "restored": restored.as_json() if restored else None,
