@@ -12,7 +12,7 @@ from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec
 
 ARGUMENTS = ("--epochs", "3", "two words", "$HOME", "")
-HERE = Directories(*("/sandbox",) * 4)
+HERE = Directories(*("/sandbox",) * 5)
 
 
 def started(file: str, contract: str = "script", **job: object) -> tuple[list[str], list[str]]:

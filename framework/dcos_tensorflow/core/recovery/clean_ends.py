@@ -13,12 +13,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.model.report import Report, idle_since, waited_for
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import Strategy, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.recovery.gang_queries import knows_strategy, listed, strategy_of
+from dcos_tensorflow.core.recovery.gang_queries import knows_strategy, strategy_of
 from dcos_tensorflow.core.recovery.outcome import deciders_of
 from dcos_tensorflow.core.recovery.restart_table import Part, ends_with, part_of
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.launch import COMMAND_WAIT_SECONDS, WAIT_SECONDS
+from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.report import idle_since, waited_for
 from dcos_tensorflow.core.model.service_state import GangView
@@ -19,7 +20,7 @@ from dcos_tensorflow.core.model.spec import GANG_ROLES, Strategy
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery.clean_ends import IDLE_SECONDS, EndedServer, ended_servers
-from dcos_tensorflow.core.recovery.gang_queries import knows_strategy, listed, strategy_of
+from dcos_tensorflow.core.recovery.gang_queries import knows_strategy, strategy_of
 
 #: No start takes longer: importing TensorFlow and reaching the peers does not (measured, seconds).
 START_SECONDS = 30.0
