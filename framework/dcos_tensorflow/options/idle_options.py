@@ -104,7 +104,11 @@ def _of_storage(options: Options) -> Iterator[_Row]:
         why = ": checkpoints are not kept in S3"
         yield f"checkpoints.{name}", not spec.checkpoints.uri, why
     shares = bool(spec.data or options.service.requirements or options.service.tensorflow_version)
-    yield "data_cache.directory", not shares, " without data or requirements"
+    yield (
+        "data_cache.directory",
+        not shares,
+        " without data in S3, service.requirements or service.tensorflow_version",
+    )
     yield "data_cache.max_bytes", not cache.directory, " without data_cache.directory"
     for name in ("interval_seconds", "roll_bytes"):
         yield f"logs.{name}", not logs.uri, " without logs.uri"

@@ -475,7 +475,8 @@ class Scheduler:
             runner=artifacts.uri_of(runner, url, extract=False),
             storage_runner=artifacts.uri_of(storage_runner, url, extract=False),
             output_dir=self.config.output_dir,
-            **archives,
+            job=archives.get("job"),
+            data=archives.get("data"),
         )
 
     def _api_url(self) -> str | None:

@@ -24,6 +24,7 @@ from dcos_tensorflow.cli.serving.job_archive import is_archive, pack
 from dcos_tensorflow.cli.serving.local_data import LocalData, pack_data, with_local_data
 from dcos_tensorflow.cli.serving.requirements import environments_are_there
 from dcos_tensorflow.cli.serving.seen_code import SeenCode, keras_notes, look
+from dcos_tensorflow.cli.serving.unseen_paths import unseen_paths
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, expanded
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
@@ -117,6 +118,8 @@ def settled(
     told += code.notes
     versions = _versions(spec, options, local=local)
     told += keras_notes(spec, code, versions)
+    base = options.base_directory or Path.cwd()
+    told += unseen_paths(code.facts.paths, spec, source, base, local=local)
     return PreparedJob(spec, None, code, tuple(told), versions, local_data=data), source
 
 
