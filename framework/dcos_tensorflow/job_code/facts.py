@@ -53,8 +53,8 @@ class Facts:
     None where it names nothing of the kind. ``own_cluster``: it makes a cluster of its own.
     ``evaluator``: by what it knows of an evaluator. ``keras_fit``: where Keras' ``fit`` is called;
     ``legacy_keras``: it asks for Keras 2 itself. ``variables``: of the environment, which it asks
-    for and which may differ from task to task. ``paths``: texts that may be a path. ``hidden``: what may do more than can be read;
-    empty where all of the code was read.
+    for and which may differ from task to task. ``paths``: texts that may be a path. ``hidden``:
+    what may do more than can be read; empty where all of the code was read.
     """
 
     code: str = ""
