@@ -25,7 +25,7 @@ PIP := -m pip --disable-pip-version-check --quiet
 
 help:
 	@echo "make demo      a real distributed training on this machine, from nothing to its end;"
-	@echo "               EXAMPLE=command, digits, multi_worker, parameter_server or tf1_script"
+	@echo "               EXAMPLE=command, digits, keras, multi_worker, parameter_server ..."
 	@echo "make test      everything set up, and the tests that a change must pass"
 	@echo "make unit      the tests that need neither TensorFlow nor ZooKeeper"
 	@echo "make soak      hours: all tests, with all cases and the full numbers"
@@ -56,6 +56,10 @@ $(VENV)/.checks: $(VENV)/.installed
 	@mkdir -p .venvs
 	$(PYTHON) -m venv .venvs/tensorflow-$*
 	.venvs/tensorflow-$*/bin/python $(PIP) install 'tensorflow-cpu==$*' tensorboard scikit-learn
+	@# Keras 2, for model.fit on several tasks: up to 2.15 it is TensorFlow's own. What tf_keras
+	@# requires is left out: a whole TensorFlow, which would be installed over this one.
+	case $* in 2.1[2-5].*) ;; *) \
+	  .venvs/tensorflow-$*/bin/python $(PIP) install --no-deps 'tf_keras==$(basename $*).*';; esac
 	@touch $@
 
 # TensorBoard without TensorFlow: it reads the tasks' summaries, and must not need their environment.

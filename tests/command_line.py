@@ -29,8 +29,11 @@ OLD = "2.15.1"
 SUPPORTED = ("2.12.1", OLD, "2.16.2", "2.19.1", NEWEST)
 
 #: Of a service: without Keras, which trainers that do not need it would import all the same, a new
-#: TensorFlow is there in two thirds of the time.
-NO_KERAS = {"legacy_keras": True}
+#: TensorFlow is there in two thirds of the time. It looks for ``tf_keras``, and finds none.
+NO_KERAS = {
+    "legacy_keras": True,
+    "env": json.dumps({"PYTHONPATH": str(ROOT / "tests" / "no_keras")}),
+}
 #: A job's command: run until the test touches ``finish`` among the checkpoints.
 UNTIL_FINISH = "until test -e $CHECKPOINT_DIR/finish; do sleep 0.1; done"
 

@@ -1,8 +1,8 @@
 """Real training through the command line: each way to bring code, both TensorFlow versions.
 
-Each example is trained once here or in a test that trains it anyway: the digits in
-``test_shared_filesystem_in_s3``. The command, and each with all of its workers and with every
-version, only ``make soak`` trains.
+Here ``make test`` trains TensorFlow 1's script; the other examples in tests that train them anyway:
+the digits in ``test_shared_filesystem_in_s3``, Keras, under two strategies, in ``test_keras``. The
+rest, each with all of its workers, and with every version, only ``make soak`` trains.
 """
 
 from __future__ import annotations
@@ -29,27 +29,18 @@ def run_arguments(example: str, name: str, python: str, *more: str) -> tuple[obj
     )
 
 
-@pytest.mark.parametrize(
-    ("example", "version", "settings"),
-    [
-        # Its workers never end by themselves.
-        ("parameter_server", NEWEST, ("worker.count=1", "service.outcome_grace_seconds=1")),
-        ("multi_worker", NEWEST, ALL_END),
-        ("tf1_script", OLD, ("worker.count=1", *ALL_END)),
-    ],
-)
-def test_an_example_trains_to_its_end(local_cluster, tensorflow, example, version, settings):
-    name = f"{example}-{version}".replace("_", "-").replace(".", "-")
-    more = [word for setting in settings for word in ("--set", setting)]
-    arguments = run_arguments(example, name, tensorflow(version), *more)
-    ended = local_cluster.ask(*arguments)
+def test_a_tensorflow_1_script_trains_to_its_end(local_cluster, tensorflow):
+    arguments = run_arguments("tf1_script", "script", tensorflow(OLD), "--set", "worker.count=1")
+    ended = local_cluster.ask(*arguments, "--set", *ALL_END)
     assert ended.code == 0, ended.out[-4000:]
     assert accuracy_in(ended.out) > 0.9
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("version", SUPPORTED)
-@pytest.mark.parametrize("example", ["digits", "tf1_script", "parameter_server", "multi_worker"])
+@pytest.mark.parametrize(
+    "example", ["digits", "keras", "tf1_script", "parameter_server", "multi_worker"]
+)
 def test_an_example_trains_with_every_supported_version(
     local_cluster, tensorflow, example, version
 ):

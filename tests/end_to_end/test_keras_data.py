@@ -9,13 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from command_line import EXAMPLES, NEWEST, CommandLine
+from command_line import NEWEST, ROOT, CommandLine
+from document_commands import blocks
 from s3_server import S3Server
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(300)]
 
 #: What the files of Fashion-MNIST are called, and how many images are in them here.
 SIZES = {"train": 600, "t10k": 200}
+LOADS = """
+import keras
+(images, _), _ = keras.datasets.fashion_mnist.load_data()
+print(f"{len(images)} images to train with")
+"""
 
 
 def idx_files(prefix: str, size: int) -> dict[str, bytes]:
@@ -37,12 +43,10 @@ def test_keras_finds_the_data_set_that_was_brought_for_it(
         for name, content in idx_files(prefix, size).items():
             key = f"keras/datasets/fashion-mnist/{name}"
             s3.client.put_object(Bucket="bucket", Key=key, Body=content)
-    options = json.loads((EXAMPLES / "keras_data" / "options.json").read_text())
-    options["service"] |= {
-        "job_url": str(EXAMPLES / "keras_data"),
-        "job_context": '{"dataset": "fashion_mnist", "epochs": 8}',
-        "python": tensorflow(NEWEST),
-    }
+    (tmp_path / "loads.py").write_text(LOADS)
+    options = json.loads(blocks(ROOT / "docs" / "keras.md", "json")["Data sets of Keras"])
+    options["service"] |= {"job_url": "loads.py", "job_name": "loads", "python": tensorflow(NEWEST)}
+    options["worker"] = {"count": 1, "cpus": 0.5, "mem": 1024, "disk": 100}
     file = tmp_path / "options.json"
     file.write_text(json.dumps({**options, "s3": s3.options(tmp_path)}))
     ended = local_cluster("run", file, "--yes", timeout=240)

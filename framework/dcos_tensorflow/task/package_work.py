@@ -167,7 +167,7 @@ class PackageWork:
         if new:
             self.doing = f"Makes an environment with {wanted.title}{once}"
             if wanted.alone:
-                self.doing += ": about a minute"
+                self.doing += ": a minute or a few"
             self._log(self.doing)
             self._look()
         base, taken = ready(copies, base, wanted, self._installer)

@@ -335,7 +335,7 @@ def _python(
         else:
             told = (
                 f"No Python with TensorFlow {version} was found: the tasks make an environment"
-                " with it, once for this machine, which takes about a minute."
+                " with it, once for this machine, which takes a minute or a few."
             )
         return str(this_interpreter()), told
     if found == contract.CONTRACT_COMMAND:
