@@ -261,9 +261,10 @@ def _requirement(value: str) -> str:
     single_line(value)
     if not value.strip():
         raise problem("is blank")
-    if re.search(r"://[^/@\s]*@", value):
+    # In https://x@host the one word may be a token; git@host of ssh is none.
+    if re.search(r"https?://[^/@\s]+@|://[^/@\s:]*:[^/@\s]+@", value):
         raise problem(
-            "holds a user name or a password, which would be stored and shown to everyone; "
+            "holds a password or a token, which would be stored and shown to everyone; "
             "service.secrets can set PIP_INDEX_URL"
         )
     return value.strip()
