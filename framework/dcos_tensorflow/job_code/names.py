@@ -81,6 +81,9 @@ LEGACY_KERAS_VARIABLE = "TF_USE_LEGACY_KERAS"
 _FIT_ARGUMENTS = frozenset(
     {"epochs", "validation_data", "steps_per_epoch", "callbacks", "batch_size", "initial_epoch"}
 )
+#: A text that may be the path of a file or folder; whether there is one, who asks can see.
+_PATH = re.compile(r"(?:~|\.{0,2}/|[\w.-]+/)[^\n\0:]{1,300}|\.\./?|[\w-]{1,100}\.\w{1,10}")
+_MOST_PATHS = 500
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
 _STARTS_PROGRAMS = re.compile(r"system|popen|exec\w+|spawn\w+|posix_spawn\w*|fork\w*|uname")
 _RUNS_TEXT = frozenset({"eval", "exec", "__import__"})
@@ -97,7 +100,7 @@ class Names:
 
     ``hides``: by what more may go on than can be read. ``variables``: of the environment, those
     that may be set for one role and not for another. ``own_cluster``: the code makes a cluster, or
-    changes the one that it is told.
+    changes the one that it is told. ``paths``: texts that may be one.
     """
 
     strategies: Dict[str, int] = field(default_factory=dict)
@@ -109,6 +112,7 @@ class Names:
     keras: bool = False
     legacy_keras: bool = False
     own_cluster: bool = False
+    paths: Dict[str, int] = field(default_factory=dict)
     imports: List[ast.stmt] = field(default_factory=list)
 
 
@@ -223,6 +227,8 @@ class _Reader(ast.NodeVisitor):
             _add(self.names.evaluator, text, line)
         if LEGACY_KERAS_VARIABLE in text:
             self.names.legacy_keras = True
+        if _PATH.fullmatch(text) and len(self.names.paths) < _MOST_PATHS:
+            _add(self.names.paths, text, line)
 
     def variable(self, name: str, line: int) -> None:
         self.text(name, line)
