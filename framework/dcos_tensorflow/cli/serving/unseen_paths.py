@@ -58,8 +58,11 @@ def _unseen(named: Named, spec: ServiceSpec, source: Path, base: Path, *, local:
 
 
 def _brought(spec: ServiceSpec) -> Iterator[str]:
-    for data in (*spec.job.links, *spec.storage.data):
-        yield os.path.normpath(data.path)
+    for path in (
+        *(each.path for each in spec.job.links),
+        *(each.path for each in spec.storage.data),
+    ):
+        yield os.path.normpath(path)
 
 
 def _of_this_machine(named: Named, text: str, spec: ServiceSpec) -> str:
