@@ -137,15 +137,16 @@ def why(state: ServiceState) -> schemas.Why:
                     }
     silent = state.told.silent
     now = state.subscription.stepped_at
+    found = waits(state.view(), now)
     rejected = [v for v in reversed(state.desk.log.verdicts) if not v.passed]
     return {
         "phase": str(state.job.phase),
-        "why": state.only_gang.why,
+        "why": f"{state.only_gang.why}{', but not all get on' if found else ''}",
         "not_updated": state.told.why_not_updated or None,
         "registered": state.registered,
         "suppressed": state.desk.suppressed,
         "tasks": waiting,
-        "waits": [_wait(wait, now) for wait in waits(state.view(), now)],
+        "waits": [_wait(wait, now) for wait in found],
         "storage": {
             name: [{**problem, "why": storage.sentence(problem)} for problem in found]
             for name, found in storage.problems_by_task(state).items()
