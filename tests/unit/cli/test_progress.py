@@ -76,6 +76,22 @@ def test_a_job_is_said_to_run_once_its_processes_do(said):
     assert "running:" in lines[-1]
 
 
+def test_what_a_task_is_prepared_with_is_told_when_it_changes():
+    known = running()
+    progress = PlainProgress()
+
+    def told(summary, at):
+        report = {"state": "preparing", "summary": summary}
+        reports = {known.tasks["worker-0"].task_id: report}
+        state = a_state(JobPhase.RUNNING, known.tasks.values(), reports=reports)
+        lines = text(progress.lines(snapshot_of(state), at))
+        return "worker-0 preparing: " + summary in lines
+
+    assert told("Makes an environment with TensorFlow 2.15.1", NOW)
+    assert not told("Makes an environment with TensorFlow 2.15.1", NOW + 60)
+    assert told("Makes an environment with service.requirements", NOW + 70)
+
+
 def test_a_first_report_is_waited_for_but_not_for_ever():
     known = with_reports(ps_0="running", worker_0="running")
     asked_at = known.job["tasks"]["worker-1"]["changed_at"]

@@ -86,7 +86,7 @@ class PlainProgress:
             self._told.pop(task.name, None)
         if task.doing == "not started":
             return []
-        if task.doing in ("placing", "waiting"):
+        if task.doing in ("placing", "waiting", "preparing"):
             # What holds for the whole job was told with its phase.
             told = why in (task.detail, f"{task.name}: {task.detail}")
             return [] if told else self._waiting(task, now)

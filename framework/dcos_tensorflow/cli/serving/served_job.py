@@ -131,6 +131,7 @@ class ServedJob:
             config,
             refused=one_sentence(problem) if problem is not None else "",
             job=prepared.archive,
+            data=prepared.data,
             serve_api=self._serve_api,
             spec_of=spec_of,
             given=configuration,
