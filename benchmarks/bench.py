@@ -2,7 +2,8 @@
 
 Called by ``make bench``; at most 20 minutes on two cores. Each script runs by itself and writes its
 figures with ``--json``; here it gets the arguments that keep it short. The measured recovery
-(``benchmarks/recovery``) is not among them: it takes 48 minutes.
+(``benchmarks/recovery``) is not among them: it takes 48 minutes. Nor are the strategies' own costs
+(``benchmarks/strategies``), which say nothing of us.
 
     python benchmarks/bench.py [--only NAME ...] [--json build/bench.json]
 

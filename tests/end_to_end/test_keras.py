@@ -71,6 +71,44 @@ def test_a_training_that_is_killed_in_an_epoch_goes_on_from_the_one_before(
     assert accuracy_in(out) > 0.9
 
 
+# Each has a directory of its own then, and BackupAndRestore reads that: what is published counts.
+@pytest.mark.soak
+@pytest.mark.parametrize("version", [OLD, NEWEST])
+def test_with_checkpoints_in_s3_all_workers_go_on_from_the_same_epoch(
+    local_cluster, s3, tmp_path, *, tensorflow, version
+):
+    name, epochs, mirrored = f"keras-s3-{version}".replace(".", "-"), 8, ("worker-0", "worker-1")
+    options = json.loads((EXAMPLES / "keras" / "options.json").read_text())
+    options["service"] |= {"name": name, "job_url": str(EXAMPLES / "keras")}
+    options["service"] |= {"python": tensorflow(version), "job_args": arguments_of(epochs)}
+    options["worker"]["count"] = len(mirrored)
+    options["checkpoints"] = {"uri": "s3://bucket/keras", "interval_seconds": 1}
+    file = tmp_path / "options.json"
+    file.write_text(json.dumps({**options, "s3": s3.options(tmp_path)}))
+    run = local_cluster.start("run", file, "--yes")
+    try:
+        eventually(
+            lambda: (
+                "keras/latest.json" in s3.list_keys("keras/")
+                and any("/backup/chief/ckpt-" in key for key in s3.list_keys("keras/data/"))
+            ),
+            seconds=DEADLINE,
+            what="a published checkpoint",
+        )
+        os.kill(process_of(name, "worker-1"), signal.SIGKILL)
+        out, _ = run.communicate(timeout=DEADLINE)
+    finally:
+        run.kill()
+    assert run.returncode == 0, out[-4000:]
+    begun, others = (epochs_begun(local_cluster, name, member) for member in mirrored)
+    first = next(i for i, epoch in enumerate(begun) if i and epoch <= begun[i - 1])
+    again = begun[first:]
+    assert again[0] > 1
+    assert begun == [*range(1, first + 1), *range(again[0], epochs + 1)]
+    assert others[-len(again) :] == again
+    assert result_of(local_cluster, name, "worker-0")["steps"] == epochs * STEPS
+
+
 # The chief goes on with the other worker meanwhile: nothing is repeated.
 @pytest.mark.soak
 @pytest.mark.parametrize("version", [OLD, NEWEST])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from command_line import NEWEST, NO_KERAS, CommandLine
+from command_line import EXAMPLES, NEWEST, NO_KERAS, CommandLine
 from s3_server import S3Server
 from waiting import eventually
 
@@ -106,6 +106,10 @@ class Job:
             "job_context": json.dumps({"go": str(self._go)}),
         }
 
+    def by_keras(self) -> dict[str, object]:
+        code = {"job_url": str(EXAMPLES / "keras"), "job_name": "train"}
+        return {"strategy": "parameter_server", **code, "legacy_keras": False, "env": {}}
+
     def published(self) -> list[str]:
         """Return the data files of the newest checkpoint in S3."""
         if not self.s3.list_keys("job/latest.json"):
@@ -141,6 +145,12 @@ def test_the_chiefs_whole_device_saves_on_the_chief_and_nothing_else_does(job):
 def test_a_device_that_names_the_job_alone_ends_with_what_to_do(job):
     job.start(**job.by_strategy("job"))
     job.fails("read or written on a device that does not exist", CHIEF)
+
+
+@pytest.mark.soak
+def test_a_backup_of_keras_which_takes_no_device_ends_with_what_to_do(job):
+    job.start(**job.by_keras())
+    job.fails(IN_PARTS, "service.shared_filesystem")
 
 
 def test_a_session_saves_on_the_chief_unless_it_has_a_sharded_saver(job):

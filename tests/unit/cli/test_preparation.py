@@ -319,6 +319,7 @@ SERVERS = "import keras, tensorflow as tf\ns = tf.distribute.ParameterServerStra
             r"ParameterServerStrategy \(train\.py:2\) needs a chief: .*.chief.: {.count.: 1}",
         ),
     ],
+    ids=["a plain script", "a strategy without a chief"],
 )
 def test_code_that_can_only_wait_in_its_tasks_is_refused(directory, tmp_path, source, why, local):
     asked = with_servers(tmp_path, script(tmp_path, source))
