@@ -267,6 +267,7 @@ class TaskOfJob(TypedDict):
     hostname: NotRequired[str]
     address: NotRequired[str]
     ports: NotRequired[list[int]]
+    asked_port: NotRequired[int | None]
     launched_at: NotRequired[Time]
     changed_at: NotRequired[Time]
     reason: NotRequired[str]

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
-from dcos_tensorflow.cli.wording import duration, short
+from dcos_tensorflow.cli.wording import duration, short, untold
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.plugin.plain_text import escaped
 
@@ -66,6 +66,7 @@ def _heading(snapshot: Snapshot, now: float) -> Text:
     heading = Text(overflow="fold")
     heading.append(escaped(snapshot.service), style="bold")
     phase, why = snapshot.standing(now)
+    heading.append(f"  run {snapshot.run}", style="dim")
     heading.append(f"  {phase}", style="bold cyan")
     started = snapshot.job.get("started_at")
     if started:
@@ -73,7 +74,8 @@ def _heading(snapshot: Snapshot, now: float) -> Text:
     restarts = snapshot.job.get("restarts", 0)
     if restarts:
         heading.append(f"  {counted(restarts, 'restart')}", style="yellow")
-    heading.append(f"\n{escaped(why)}", style="dim")
+    told = [str(i["summary"]) for i in (snapshot.job.get("incidents") or [])[-1:]]
+    heading.append(f"\n{escaped(untold(why, told))}", style="dim")
     return heading
 
 

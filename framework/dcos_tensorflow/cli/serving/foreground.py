@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -167,7 +168,7 @@ def run(request: RunRequest) -> int:
                 # A full disk or a locked database now: its tasks run on for the next try.
                 ends.pop_all()
             raise
-        _announce(prepared, directory, where, known, request.stream)
+        _announce(prepared, directory, where, known, request.stream, run=served.snapshot().run)
         if request.update and (refused := served.refused_update()):
             say(f"The job goes on with the options it has: {refused}.", request.stream)
         return _follow(request, served, cluster, signals)
@@ -184,10 +185,12 @@ def _announce(
     where: str,
     known: ServiceState | None,
     stream: TextIO,
+    *,
+    run: int,
 ) -> None:
     spec = prepared.spec
     count = len(spec.task_names())
-    say(f"{spec.name}: {counted(count, 'task')} on {where}", stream)
+    say(f"{spec.name}: run {run}, {counted(count, 'task')} on {where}", stream)
     kept = directory.checkpoints
     if known is not None and known.job.phase is not JobPhase.DONE:
         say(f"The job of {spec.name} is still {known.job.phase}: it is taken up again.", stream)
@@ -217,7 +220,8 @@ def _follow(
             request.stream,
         )
         return 128 + left.signal
-    ended = served.ended(cluster.directory if cluster is not None else None)
+    folder = cluster.directory if cluster is not None else None
+    ended = served.ended(folder, _again(sys.argv))
     if not served.staying():
         served.leave_cluster()
     if request.json:
@@ -229,6 +233,12 @@ def _follow(
         wait_for_the_end(served, signals)
         served.leave_cluster()
     return int(ended["exit_code"])
+
+
+def _again(argv: Sequence[str]) -> list[str]:
+    """Return the command line of this run as it is for the next one."""
+    once = ("--fresh", "--update", "--yes", "-y")
+    return ["dcos-tensorflow", *(each for each in argv[1:] if each not in once)]
 
 
 def _remove_checkpoints(
