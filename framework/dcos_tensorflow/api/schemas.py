@@ -464,6 +464,9 @@ class Changed(Unchanged):
     """The new target, and the running tasks whose containers are replaced for it."""
 
     restarts: list[str]
+    along: list[str]
+    joining: list[str]
+    leaving: list[str]
 
 
 class Reason(TypedDict, total=False):

@@ -8,6 +8,7 @@ for this run is ended with it.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -31,7 +32,7 @@ from dcos_tensorflow.cli.following.job import (
     wait_for_the_end,
 )
 from dcos_tensorflow.cli.output import say, say_lines, show_json
-from dcos_tensorflow.cli.services import ending, stored
+from dcos_tensorflow.cli.services import ending, registry, stored
 from dcos_tensorflow.cli.services.registry import only_run
 from dcos_tensorflow.cli.serving.background import detach
 from dcos_tensorflow.cli.serving.own_log import log_to_file
@@ -101,8 +102,15 @@ def run(request: RunRequest) -> int:
     say_lines((f"note: {note}" for note in prepared.notes), request.stream)
     url = state_of(request.settings, directory)
     known = stored.stored_state(url, prepared.spec.name)
-    if not request.update:
-        stored.check_same(known, prepared.spec)
+    served_by = registry.read(directory)
+    is_served = served_by is not None and served_by.process_lives()
+    if is_served or not request.update:
+        stored.check_same(
+            known,
+            prepared.spec,
+            served=is_served,
+            update=_update_command(request, prepared.spec.name),
+        )
     if request.fresh:
         _remove_checkpoints(request, prepared, directory, url)
     if request.detach:
@@ -233,6 +241,14 @@ def _follow(
         wait_for_the_end(served, signals)
         served.leave_cluster()
     return int(ended["exit_code"])
+
+
+def _update_command(request: RunRequest, service: str) -> str:
+    """Return the command that takes a job that is served over to the options of this run."""
+    given = [f"--options={request.options}", *(f"--set={each}" for each in request.overrides)]
+    return shlex.join(
+        ["dcos-tensorflow", "update", "start", *given, "--replace", f"--name={service}"]
+    )
 
 
 def _again(argv: Sequence[str]) -> list[str]:
