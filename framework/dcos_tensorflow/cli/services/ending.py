@@ -20,6 +20,7 @@ from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.services.registry import write_private
 from dcos_tensorflow.cli.wording import duration, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
@@ -39,6 +40,9 @@ _SEARCHED_LINES = 400
 #: So many tasks are asked what they left in their sandboxes, and so many files of each are named.
 _ASKED_FOR_FILES = 20
 _NAMED_FILES = 6
+#: What trains, takes longer.
+_IDLE_SECONDS = 60.0
+_IDLE = "It told no step and left nothing: look whether the code that trains is called."
 
 
 def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
@@ -127,8 +131,29 @@ def document(
         "tasks": {name: _task(task) for name, task in job["tasks"].items()},
         "places": dict(places),
         "left": {name: dict(files) for name, files in (left or {}).items()},
+        "idle": not left and "output" not in places and _is_idle(snapshot, places),
         "next": dict(steps or {}),
     }
+
+
+def _is_idle(snapshot: Snapshot, places: Mapping[str, str]) -> bool:
+    """Say whether the job's own code succeeded at once with nothing to show for it.
+
+    Such is a module that defines its training and calls it nowhere.
+    """
+    job = snapshot.job
+    started, finished = job.get("started_at") or 0.0, job.get("finished_at") or 0.0
+    if (snapshot.verdict or {}).get("outcome") != Outcome.SUCCEEDED or snapshot.result():
+        return False
+    if finished - started > _IDLE_SECONDS or any(task.has_progress for task in snapshot.tasks):
+        return False
+    reports = [task.get("report") or {} for task in job["tasks"].values()]
+    if {report.get("contract") for report in reports} - {None} != {CONTRACT_SCRIPT}:
+        return False
+    checkpoints = Path(places.get("checkpoints", ""))
+    return not checkpoints.is_absolute() or not any(
+        entry.stat().st_mtime > started for entry in checkpoints.glob("*")
+    )
 
 
 def keep(directory: ServiceDirectory, ended: Mapping[str, Any]) -> None:
@@ -163,6 +188,7 @@ def lines(ended: Mapping[str, Any]) -> list[str]:
     # What the code did comes before where things lie, and that before what may be done next.
     return [
         _verdict_line(ended),
+        *([_IDLE] if ended.get("idle") else ()),
         *([*why, ""] if why else ()),
         *where,
         *(["", *steps] if steps else ()),
