@@ -15,7 +15,7 @@ from typing import Any
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.actions import LaunchTask
 
-TRAINING = (contract.RUNNER_RUNNING, contract.RUNNER_STOPPING)
+TRAINING = (contract.RUNNER_WAITING, contract.RUNNER_RUNNING, contract.RUNNER_STOPPING)
 
 
 @dataclass
@@ -36,6 +36,11 @@ class Runner:
     strategy: str = ""
     memory_bytes: int | None = None
     exit: Mapping[str, Any] | None = None
+    #: What it waits for before the process begins, and how the job is brought.
+    waiting_for: tuple[str, ...] = ()
+    contract: str = ""
+    #: Since when its process does nothing.
+    idle_since: float | None = None
     #: Starts of the process: (start, epoch, restore_step).
     starts: tuple[tuple[int, int, int | None], ...] = ()
     #: The grace of each order that stopped a process.
@@ -74,6 +79,9 @@ class Runner:
             "memory_bytes": self.memory_bytes,
             "checkpoint": {"step": self.checkpoint} if self.checkpoint is not None else None,
             "progress": {"step": self.step},
+            "waiting_for": list(self.waiting_for),
+            "contract": self.contract,
+            "idle_since": self.idle_since,
         }
 
     def take(self, order: Mapping[str, Any]) -> None:
@@ -100,6 +108,10 @@ class Runner:
             self._stopping_left -= seconds
             self._settle()
 
+    def wait_for(self, address: str, how: str) -> None:
+        """Let the start wait for a peer's port, in a job that is brought in this way."""
+        self.state, self.waiting_for, self.contract = contract.RUNNER_WAITING, (address,), how
+
     def fail(
         self, exit_class: str, code: int | None, summary: str, error: tuple[str, int] | None = None
     ) -> None:
@@ -116,7 +128,7 @@ class Runner:
 
     def _stop(self, order: Mapping[str, Any]) -> None:
         grace = order.get("grace_seconds", 10.0)
-        if self.state == contract.RUNNER_RUNNING:
+        if self.state in (contract.RUNNER_WAITING, contract.RUNNER_RUNNING):
             self.state = contract.RUNNER_STOPPING
             self._stopping_left = self.stop_seconds
             self.graces = (*self.graces, grace)
@@ -135,5 +147,6 @@ class Runner:
                 self._go()
 
     def _go(self) -> None:
+        self.waiting_for, self.idle_since = (), None
         self.state = contract.RUNNER_RUNNING
         self.starts = (*self.starts, (self.start, self.epoch, self.expected))

@@ -1,9 +1,10 @@
 """Many seeds at once, on all cores: ``make simulate SEEDS=10000``.
 
 Every seed is a history, every fourth one a single incident as well, another fourth a history with
-persistent volumes, and a third one with an evaluator that is lost often. Those that break a rule
-are named; ``history.py SEED``, ``single_incident.py SEED``, ``volume_history.py SEED`` or
-``evaluator_history.py SEED`` tells their story.
+persistent volumes, a third one with an evaluator that is lost often, and the rest one in which
+somebody waits. Those that break a rule are named; ``history.py SEED``, ``single_incident.py SEED``,
+``volume_history.py SEED``, ``evaluator_history.py SEED`` or ``waiting_history.py SEED`` tells their
+story.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from history import History
 from history_rules import RuleBroken
 from single_incident import SingleIncident
 from volume_history import VolumeHistory
+from waiting_history import WaitingHistory
 
 #: One of so many seeds is a single incident, too, and others are histories of the other kinds.
 _EVERY = 4
@@ -31,6 +33,7 @@ KINDS: dict[str, type[History]] = {
     "single incident": SingleIncident,
     "volumes": VolumeHistory,
     "evaluator": EvaluatorHistory,
+    "waiting": WaitingHistory,
 }
 
 

@@ -19,13 +19,23 @@ from history import FaultyScheduler, History
 from simulate import broken_rule
 from single_incident import SingleIncident
 from volume_history import VolumeHistory
+from waiting_history import WaitingHistory
 
 from dcos_tensorflow.core import absorb, advance, contract
 from dcos_tensorflow.core.model import task_table
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.offers import desk, reservations
-from dcos_tensorflow.core.recovery import causes, gang_queries, incidents, own_errors, restarts
+from dcos_tensorflow.core.recovery import (
+    causes,
+    clean_ends,
+    gang_queries,
+    incidents,
+    own_errors,
+    restarts,
+    standstills,
+    waits,
+)
 from simulated_mesos import Cluster
 
 SEEDS = 1000
@@ -161,3 +171,47 @@ def test_charging_for_peers_that_died_of_a_failure_is_found(monkeypatch):
 def test_starting_before_those_who_leave_have_ended_is_found(monkeypatch):
     monkeypatch.setattr(restarts, "_waits_for_old_peers", lambda gang: False)
     assert broken_seed(known=30) is not None
+
+
+def test_taking_a_peers_clean_end_for_no_cause_is_found(monkeypatch):
+    monkeypatch.setattr(clean_ends, "cause_of", lambda view, effects: None)
+    assert broken_seed(WaitingHistory) is not None
+
+
+def test_waiting_for_a_server_that_has_left_is_found(monkeypatch):
+    monkeypatch.setattr(standstills, "_is_waited_for", lambda gang, server: False)
+    assert broken_seed(WaitingHistory) is not None
+
+
+def test_ending_a_job_that_goes_on_without_its_server_is_found(monkeypatch):
+    monkeypatch.setattr(standstills, "_is_waited_for", lambda gang, server: True)
+    assert broken_seed(WaitingHistory, known=14) is not None
+
+
+def test_leaving_a_server_away_that_left_after_the_chief_is_found(monkeypatch):
+    monkeypatch.setattr(incidents, "add_server", lambda gang, server: False)
+    monkeypatch.setattr(clean_ends, "finished_servers", lambda view: ())
+    assert broken_seed(WaitingHistory, known=14) is not None
+
+
+def test_silence_of_a_gang_that_does_nothing_is_found(monkeypatch):
+    monkeypatch.setattr(standstills, "_look_for_a_standstill", lambda gang: None)
+    assert broken_seed(WaitingHistory) is not None
+
+
+def test_ending_a_gang_of_which_somebody_computes_is_found(monkeypatch):
+    original = standstills.standstill
+
+    def of_any(view):
+        idle = view.tasks.having(task_table.Fact.IDLE)
+        since = {n: view.report_of(view.tasks[n])["idle_since"] for n in idle}
+        found = waits.Standstill(tuple(since), max(since.values())) if since else None
+        return original(view) or found
+
+    monkeypatch.setattr(standstills, "standstill", of_any)
+    assert broken_seed(WaitingHistory, known=176) is not None
+
+
+def test_silence_of_who_waits_for_a_port_is_found(monkeypatch):
+    monkeypatch.setattr(waits, "_for_peers", lambda view, now, told: ())
+    assert broken_seed(WaitingHistory) is not None

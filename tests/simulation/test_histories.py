@@ -14,6 +14,7 @@ from history import History, story
 from simulate import KINDS, broken_rule, play_many
 from single_incident import SingleIncident
 from volume_history import VolumeHistory
+from waiting_history import WaitingHistory
 
 #: ``make soak`` and ``make simulate`` play 10,000.
 SEEDS = int(os.environ.get("SEEDS", "100"))
@@ -32,6 +33,12 @@ def test_one_failure_restarts_exactly_whom_it_must_and_costs_what_it_should(firs
     for seed in range(first, first + 20):
         broken = broken_rule(SingleIncident, seed)
         assert not broken, f"seed {seed}: {broken}\n{story(SingleIncident, seed)}"
+
+
+def test_whoever_waits_in_vain_is_told_of_and_nobody_is_ended_who_does_something():
+    for seed in range(40):
+        broken = broken_rule(WaitingHistory, seed)
+        assert not broken, f"seed {seed}: {broken}\n{story(WaitingHistory, seed)}"
 
 
 def test_volumes_are_given_back_in_histories_with_volumes():

@@ -391,6 +391,17 @@ class SilentAgents(TypedDict):
     told: Annotated[str, Field(description="the same as a sentence")]
 
 
+class Wait(TypedDict):
+    """Tasks that wait longer than a start takes; ``ends`` is what ends it, ``told`` all of it."""
+
+    tasks: Names
+    waits_for: Names
+    since: Time
+    why: str
+    ends: str
+    told: str
+
+
 class Why(TypedDict):
     """Why the job is not further."""
 
@@ -400,6 +411,7 @@ class Why(TypedDict):
     registered: bool
     suppressed: bool | None
     tasks: dict[str, Waiting]
+    waits: list[Wait]
     storage: dict[str, list[StorageTrouble]]
     silent_agents: list[SilentAgents]
     offers: OffersOfLate

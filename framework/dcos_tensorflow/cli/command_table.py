@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "debug": "Look inside the scheduler; everything is JSON in any case.",
     "describe": "Show the options in force sorted by name, as JSON in any case.",
     "endpoints": "Show the names of the endpoints, or where the tasks of one listen.",
+    "init": "Write a first options file for a script, with the options that matter and why.",
     "list": "Show all services of this machine, or of a ZooKeeper.",
     "local": "Keep an embedded cluster running on this machine.",
     "logs": "Show what tasks print: the named ones, those of a role, or all of them interleaved.",

@@ -29,6 +29,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 OPTIONS_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 #: Where a group leaves the service that it was given, for its commands.
 _NAME = "dcos_tensorflow.service"
+#: Where a command leaves what stood behind ``--``.
+_ARGUMENTS = "dcos_tensorflow.arguments"
 
 
 def asks(function: F) -> F:
@@ -205,6 +207,57 @@ def overrides_flag(function: F) -> F:
     )(function)
 
 
+class ScriptCommand(click.Command):
+    """A command that takes a script and, behind ``--``, the script's own arguments."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what stands in front of ``--``."""
+        own = args[: args.index("--")] if "--" in args else args
+        if "--" in args:
+            ctx.meta[_ARGUMENTS] = tuple(args[len(own) + 1 :])
+        script = next((one for one in own if one.endswith(".py")), None)
+        try:
+            return super().parse_args(ctx, own)
+        except click.NoSuchOption as error:
+            if script is None:
+                raise
+            near = " or ".join(error.possibilities or ())
+            raise UsageError(
+                f"There is no flag {error.option_name}{f' (did you mean {near}?)' if near else ''};"
+                f" arguments of {script} stand behind --: dcos-tensorflow {ctx.info_name} {script}"
+                f" -- {error.option_name} ..."
+            ) from error
+
+
+def script_arguments() -> tuple[str, ...] | None:
+    """Return what stood behind ``--``; None where nothing did."""
+    found: tuple[str, ...] | None = click.get_current_context().meta.get(_ARGUMENTS)
+    return found
+
+
+def script_flags(function: F) -> F:
+    """Add what can be said beside a script, but for ``--gpus``."""
+    flags = (
+        click.option(
+            "--workers", type=click.IntRange(1), metavar="N", help="Workers of a script. [1]"
+        ),
+        click.option(
+            "--ps", type=click.IntRange(0), metavar="N", help="Parameter servers of a script. [0]"
+        ),
+        click.option("--tensorflow", metavar="VERSION", help="TensorFlow of a script, as 2.21.0."),
+        click.option("--name", metavar="NAME", help="Name of the service; else the script's."),
+    )
+    for add in reversed(flags):
+        function = add(function)
+    return function
+
+
+def gpus_flag(function: F) -> F:
+    """Add ``--gpus`` of a script, for commands that start no embedded cluster."""
+    text = "GPUs of each worker of a script. [0]"
+    return click.option("--gpus", type=click.IntRange(0), metavar="N", help=text)(function)
+
+
 def agent_flags(function: F) -> F:
     """Add the flags that say how large an embedded cluster is."""
     flags = (
@@ -212,7 +265,9 @@ def agent_flags(function: F) -> F:
         click.option("--cpus", type=click.FloatRange(min=0, min_open=True), help="CPUs each."),
         click.option("--mem", type=click.FloatRange(min=1), help="Memory of each, in MB."),
         click.option("--disk", type=click.FloatRange(min=0), help="Disk of each, in MB."),
-        click.option("--gpus", type=click.IntRange(min=0), help="GPUs of each."),
+        click.option(
+            "--gpus", type=click.IntRange(min=0), help="GPUs of each; of a script: of each worker."
+        ),
         click.option(
             "--attributes",
             default="",

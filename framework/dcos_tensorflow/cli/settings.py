@@ -144,6 +144,13 @@ class Setting:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("options", _path, "the options file, when no argument names it"),
+    Setting(
+        "published_defaults",
+        _switch,
+        "run 2 parameter servers and 3 workers where the options do not name them",
+        False,
+        of_uninstall=False,
+    ),
     Setting("work_dir", _path, "folder of this user's services"),
     Setting("local", _switch, "use the embedded cluster that 'local up' left running", False),
     Setting("master", _masters, "Mesos masters: host:port, a list of them, or zk://.../mesos"),

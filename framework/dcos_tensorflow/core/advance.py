@@ -32,6 +32,7 @@ from dcos_tensorflow.core.recovery import (
     planned_changes,
     restarts,
     sidecars,
+    standstills,
 )
 from dcos_tensorflow.core.recovery.gang_queries import down, is_quiet, stays, still_running
 
@@ -43,6 +44,9 @@ _MAX_MOVES = 12
 
 #: Phases in which members of the restart set may be down: that is why it restarts.
 _DOWN_IS_EXPECTED = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase.PLACING})
+
+#: Phases in which every member is wanted to run.
+_BEGUN_PHASES = frozenset({JobPhase.STARTING, JobPhase.RUNNING})
 
 
 def advance(draft: Draft) -> None:
@@ -67,6 +71,8 @@ def _advance(gang: GangDraft) -> None:
                 incidents.see_cause(gang)
             if gang.job.phase in RESTARTING_PHASES:
                 incidents.see_own_error(gang)
+            if gang.job.phase in _BEGUN_PHASES:
+                standstills.look(gang)
         if gang.job.phase is before:
             _MOVES[before](gang)
         if gang.job.phase is before:

@@ -12,13 +12,14 @@ import shlex
 from dataclasses import dataclass
 from typing import Iterator, List, Tuple
 
-from dcos_tensorflow.job_code.libraries import is_plain
 from dcos_tensorflow.job_code.sources import files_below
 
 #: Commands that train nothing.
 _PLAIN = frozenset({"cd", "echo", "export", "mkdir", "pip", "pip3", "set", "sleep", "tee", "true"})
 _BEFORE = frozenset({"exec", "nohup", "time"})
 _PYTHON = re.compile(r"(.*/)?python[\d.]*")
+#: What stands behind it is a file.
+_REDIRECTION = re.compile(r"&?[<>]+[|&]?")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -62,20 +63,24 @@ def _files(words: List[str], roots: Tuple[str, ...]) -> Iterator[str]:
 def _simple_commands(words: List[str]) -> Iterator[List[str]]:
     """Yield the words of each simple command, without what stands before its name."""
     simple: List[str] = []
+    before = ""
     for word in [*words, ";"]:
-        if word and not set(word) - set("();<>|&"):
-            # What a redirection names is no command; it is taken for one and is not sure.
+        operator = not set(word) - set("();<>|&")
+        if operator and not _REDIRECTION.fullmatch(word):
             if simple:
                 yield simple
             simple = []
-        elif simple or not (_ASSIGNMENT.match(word) or word in _BEFORE):
+        elif not (operator or _REDIRECTION.fullmatch(before)) and (
+            simple or not (_ASSIGNMENT.match(word) or word in _BEFORE)
+        ):
             simple.append(word)
+        before = word
 
 
 def _more_than_files(simple: List[str], files: List[str]) -> str:
     """Return what a simple command runs besides ``files``; empty where nothing."""
     name = simple[0]
-    if name in _PLAIN or not set(name) - set("0123456789"):
+    if name in _PLAIN:
         return ""
     if not _PYTHON.fullmatch(name):
         return name
@@ -84,9 +89,11 @@ def _more_than_files(simple: List[str], files: List[str]) -> str:
         return name
     if arguments[0] == "-m" and len(arguments) > 1:
         module = arguments[1]
+        if module == "pip":
+            return ""
         here = any(
             file.endswith((f"/{module.replace('.', '/')}.py", "/__main__.py")) for file in files
         )
-        return "" if here or is_plain(module.split(".")[0]) else f"python -m {module}"
+        return "" if here else f"python -m {module}"
     is_here = any(file.endswith(f"/{os.path.normpath(arguments[0])}") for file in files)
     return "" if is_here else " ".join(simple[:2])

@@ -21,7 +21,6 @@ from dcos_tensorflow.job_code.names import (
     INDEPENDENT,
     MULTI_WORKER,
     OWN_CLUSTER,
-    PARAMETER_SERVER,
     STRATEGIES,
     Names,
     names_in,
@@ -48,8 +47,9 @@ class Named:
 class Facts:
     """What the code of a job says, as far as it can be read.
 
-    ``strategy``: one of the constants of ``names``, or empty where it is not sure; ``named`` is
-    what it was recognised by. ``cluster``: a name by which the code looks beyond its own process;
+    ``code`` is what the job begins at. ``strategy``: one of the constants of ``names``, or empty
+    where it is not sure; ``named`` is what it was recognised by; ``strategies`` are all that are
+    named. ``cluster``: a name by which the code looks beyond its own process;
     None where it names nothing of the kind. ``own_cluster``: it makes a cluster of its own.
     ``evaluator``: by what it knows of an evaluator. ``keras_fit``: where Keras' ``fit`` is called;
     ``legacy_keras``: it asks for Keras 2 itself. ``variables``: of the environment, which it asks
@@ -57,7 +57,9 @@ class Facts:
     empty where all of the code was read.
     """
 
+    code: str = ""
     strategy: str = ""
+    strategies: FrozenSet[str] = frozenset()
     named: Optional[Named] = None
     cluster: Optional[Named] = None
     own_cluster: bool = False
@@ -72,32 +74,29 @@ class Facts:
         """Say whether the code is sure to know of no other task, variables apart."""
         return self.cluster is None and not self.hidden
 
-    @property
-    def needs_chief(self) -> bool:
-        """Say whether the job has a chief beside its workers."""
-        return self.strategy == PARAMETER_SERVER
-
 
 def read_facts(found: Found, sandbox: str) -> Facts:
     """Return what the code of a job says that is started as ``found``, from ``sandbox``."""
     if found.contract == contract.CONTRACT_TENSORBOARD:
         return Facts()
     gathered = _Gathered(sandbox)
+    code = "service.job_cmd"
     if found.module is not None:
         main = os.path.join(os.path.dirname(found.module.file), "__main__.py")
         files = [found.module.file] + ([main] if found.module.is_package else [])
+        code = os.path.relpath(found.module.file, sandbox)
     else:
         line = read_command(found.command, (*found.python_path, sandbox))
         files = list(line.files)
-        gathered.add(names_in_text(found.command), "service.job_cmd")
+        gathered.add(names_in_text(found.command), code)
         if line.runs or not files:
-            gathered.hidden.append(f"service.job_cmd runs {line.runs or 'no Python file'}")
+            gathered.hidden.append(f"{code} runs {line.runs or 'no Python file'}")
     sources = Sources(found.python_path)
     for source in sources.read(files):
         gathered.read(source, sources)
     if sources.is_too_much:
-        return Facts(hidden="there is too much code to read")
-    return gathered.facts()
+        return Facts(code, hidden="there is too much code to read")
+    return gathered.facts(code)
 
 
 def job_strategy(found: Found, facts: Facts) -> str:
@@ -171,11 +170,13 @@ class _Gathered:
         self._keras |= names.keras
         self._legacy_keras |= names.legacy_keras
 
-    def facts(self) -> Facts:
+    def facts(self, code: str) -> Facts:
         strategy = judge(frozenset(self._strategies))
         meant = [name for name in STRATEGIES if STRATEGIES[name] == strategy]
         return Facts(
+            code=code,
             strategy=strategy,
+            strategies=frozenset(STRATEGIES.get(name, BETWEEN_GRAPH) for name in self._strategies),
             named=_first(self._strategies, [*meant, ESTIMATOR] if strategy else []),
             cluster=_first(self._cluster, [*STRATEGIES, *self._cluster]),
             own_cluster=not OWN_CLUSTER.isdisjoint(self._cluster),

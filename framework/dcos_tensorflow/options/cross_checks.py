@@ -127,6 +127,13 @@ def _job(options: Options) -> Iterator[Finding]:
             "auto or command with service.job_cmd",
             (name, command, chosen),
         )
+    if service.job_args and service.job_cmd:
+        yield Finding(
+            "service.job_args",
+            "are those of a module in service.job_name, and the job is service.job_cmd",
+            "none; the arguments of a command stand in it",
+            ("service.job_args", name, command),
+        )
     if service.tf1_compat and service.job_cmd and not service.job_name:
         yield Finding(
             "service.tf1_compat",

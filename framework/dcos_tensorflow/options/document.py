@@ -21,6 +21,10 @@ MAX_BYTES = 4_000_000
 _SHOWN_CHARACTERS = 80
 
 
+#: A key that begins so is a comment, whatever its value is.
+COMMENT = "//"
+
+
 class JsonObject(dict[str, Any]):
     """A JSON object that remembers which of its keys stood in it more than once."""
 
@@ -147,7 +151,7 @@ def _syntax_hint(text: str, error: json.JSONDecodeError) -> str:
     if text[error.pos : error.pos + 1] == "'":
         return '; JSON wants double quotes (")'
     if text[error.pos : error.pos + 1] in ("#", "/"):
-        return "; JSON has no comments"
+        return '; a comment is an entry whose name begins with //, such as "// why": "..."'
     if "\n" not in text and text.strip().endswith(".json"):
         return "; a file's name must be given as a path"
     return ""

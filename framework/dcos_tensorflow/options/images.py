@@ -50,6 +50,12 @@ def tensorflow_image(service: Service, *, gpu: bool) -> str:
     return own.cpu or (official.cpu if service.tensorflow_version else "")
 
 
+def version_of_image(image: str) -> str:
+    """Return the version that an image of TensorFlow's own says in its name; empty for others."""
+    found = re.match(r"(?:.*/)?tensorflow/tensorflow:(\d+\.\d+[\w.]*)", image)
+    return found.group(1) if found else ""
+
+
 def is_too_old(image: str) -> bool:
     """Say whether an image is known to have a Python that no task runner runs on."""
     return _TOO_OLD.match(image) is not None

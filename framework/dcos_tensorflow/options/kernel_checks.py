@@ -42,6 +42,7 @@ def problems(
             continue
         parts = {
             "service.job_context": len(spec.job.context.encode()),
+            "service.job_args": sum(len(each.encode()) for each in spec.job.arguments),
             "service.job_cmd": len(spec.job.command.encode()),
             count: launch.addresses,
             **{variable(role.role, n): len(n) + len(v.encode()) for n, v in role.env.items()},

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from dcos_tensorflow.core.model.spec import TaskRole
-from dcos_tensorflow.options import catalogue, document, kernel_checks
+from dcos_tensorflow.options import asked, catalogue, document, kernel_checks
 from dcos_tensorflow.options.cross_checks import findings, role_options
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError, is_secret
 from dcos_tensorflow.options.models import Options
@@ -33,14 +33,22 @@ _MISSING = object()
 _MOST_PROBLEMS = 200
 
 
-def load(source: Path | Mapping[str, Any] | str, *, overrides: Sequence[str] = ()) -> Options:
+def load(
+    source: Path | Mapping[str, Any] | str,
+    *,
+    overrides: Sequence[str] = (),
+    published_defaults: bool = False,
+    folder: Path | None = None,
+) -> Options:
     """Return the validated options of a file, a mapping or JSON text.
 
     ``overrides`` are texts ``path=value`` that win over ``source``: the value is read as JSON where
-    it is JSON and the option is not text, else taken as it is. Raises OptionsError with every
+    it is JSON and the option is not text, else taken as it is. With ``published_defaults`` tasks
+    come of sections that are not named, too, as in the published package (``asked``). ``folder``
+    is where relative paths start, in place of the file's own. Raises OptionsError with every
     problem, in the order of the file.
     """
-    values, problems, name, base_directory = _given_values(source, overrides)
+    values, problems, name, base_directory = _given_values(source, overrides, published_defaults)
     options, found = _validate(values)
     problems += found
     if options is None or problems:
@@ -48,23 +56,28 @@ def load(source: Path | Mapping[str, Any] | str, *, overrides: Sequence[str] = (
     too_large = tuple(_too_large(options))
     if too_large:
         raise OptionsError(too_large, name)
-    options._base_directory = base_directory
+    options._base_directory = folder or base_directory
     return options
 
 
-def given_part(source: Path | Mapping[str, Any] | str, overrides: Sequence[str]) -> dict[str, Any]:
+def given_part(
+    source: Path | Mapping[str, Any] | str,
+    overrides: Sequence[str],
+    *,
+    published_defaults: bool = False,
+) -> dict[str, Any]:
     """Return a part of options as it is given, to be laid over others; it is not checked by itself.
 
-    ``overrides`` are as in ``load``. Raises OptionsError for what is no options document at all.
+    The rest is as in ``load``. Raises OptionsError for what is no options document at all.
     """
-    values, problems, name, _ = _given_values(source, overrides)
+    values, problems, name, _ = _given_values(source, overrides, published_defaults)
     if problems:
         raise OptionsError(_in_order(problems, values), name)
     return values
 
 
 def _given_values(
-    source: Path | Mapping[str, Any] | str, overrides: Sequence[str]
+    source: Path | Mapping[str, Any] | str, overrides: Sequence[str], published_defaults: bool
 ) -> tuple[dict[str, Any], list[OptionProblem], str, Path | None]:
     """Return the values, what is wrong with how they are given, and where a file of them lies."""
     name, base_directory = "", None
@@ -76,7 +89,10 @@ def _given_values(
     else:
         given = source
     values = _plain(given)
-    return values, [*_duplicates(given), *_override(values, overrides)], name, base_directory
+    problems = [*_duplicates(given), *_override(values, overrides)]
+    if published_defaults:
+        values = asked.with_published_defaults(values)
+    return values, problems, name, base_directory
 
 
 def _too_large(options: Options) -> Iterator[OptionProblem]:
@@ -91,9 +107,13 @@ def _too_large(options: Options) -> Iterator[OptionProblem]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a copy in plain dicts and lists, which the overrides may change."""
+    """Return a copy in plain dicts and lists, which the overrides may change, without comments."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {
+            str(key): _plain(part)
+            for key, part in value.items()
+            if not str(key).startswith(document.COMMENT)
+        }
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
     return deepcopy(value)
@@ -105,6 +125,7 @@ def _duplicates(given: Any, below: _Path = ()) -> list[OptionProblem]:
         for path, value in document.walk(given, below)
         if isinstance(value, document.JsonObject)
         for key in value.duplicates
+        if not key.startswith(document.COMMENT)
     ]
 
 
@@ -173,6 +194,7 @@ def _validate(values: Mapping[str, Any]) -> tuple[Options | None, list[OptionPro
     except ValidationError as error:
         details = error.errors(include_url=False)
     else:
+        options = asked.only_asked(options)
         return options, problems + _cross_problems(options, values, wrong)
     problems += [_problem(detail) for detail in _first(details, values)]
     found = [tuple(str(part) for part in detail["loc"]) for detail in details]
@@ -182,6 +204,7 @@ def _validate(values: Mapping[str, Any]) -> tuple[Options | None, list[OptionPro
         options = Options.model_validate(rest)
     except ValidationError:
         return None, problems
+    options = asked.only_asked(options)
     return options, problems + _cross_problems(options, values, wrong + found)
 
 
@@ -242,6 +265,8 @@ def _given(path: _Path, values: Mapping[str, Any]) -> str:
         return document.shown(value) if option is None else _shown(value, path, option)
     if option is None or "default" not in option.schema:
         return "nothing"
+    if path[0] in asked.PUBLISHED_COUNTS and path[1:] == ("count",):
+        return asked.given_count(path[0], values)
     return f"{document.shown(option.schema['default'])}, the default"
 
 

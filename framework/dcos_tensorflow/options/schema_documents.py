@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dcos_tensorflow.options import catalogue
+from dcos_tensorflow.options.document import COMMENT
 from dcos_tensorflow.options.reference import with_tables
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -26,6 +27,10 @@ _UNIVERSE_REQUIRED = {
 
 #: Where the package says more than the models: it brings images, so it can choose one of them.
 _UNIVERSE_DEFAULTS = {("service", "tensorflow_version"): "2.21.0"}
+
+
+#: In each group, comments beside the options.
+_COMMENTS: Mapping[str, Any] = {"patternProperties": {f"^{COMMENT}": {}}}
 
 
 def json_schema() -> dict[str, Any]:
@@ -69,6 +74,7 @@ def _plain_group(schema: Mapping[str, Any]) -> dict[str, Any]:
         "type": "object",
         **({"description": schema["description"]} if "description" in schema else {}),
         "properties": {name: _plain_group(below) for name, below in schema["properties"].items()},
+        **_COMMENTS,
         "additionalProperties": False,
     }
 
@@ -85,6 +91,7 @@ def _universe_group(schema: Mapping[str, Any], path: catalogue.Path) -> dict[str
     }
     if path in _UNIVERSE_REQUIRED:
         group["required"] = list(_UNIVERSE_REQUIRED[path])
+    group.update(_COMMENTS)
     group["additionalProperties"] = False
     return group
 

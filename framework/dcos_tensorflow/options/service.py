@@ -96,6 +96,7 @@ def service_spec(options: Options) -> ServiceSpec:
         retry=RetrySpec(**retry.model_dump()),
         stall_seconds=service.stall_seconds,
         freeze_seconds=service.freeze_seconds,
+        idle_seconds=service.idle_seconds,
         replace_after_seconds=service.replace_after_seconds,
         maintenance_lead_seconds=service.maintenance_lead_seconds,
         update_strategy=UpdateStrategy(service.update_strategy),
@@ -122,9 +123,13 @@ def _network(options: Options) -> VirtualNetwork | None:
 def as_given(options: Options) -> dict[str, Any]:
     """Return the options that were given, and none of the defaults, as JSON; secrets as they are.
 
-    Loading it again gives the same options.
+    Loading it again gives the same options. A worker that came with no section of its own is named
+    in it: with others laid over it, it stays one.
     """
-    return options.model_dump(mode="json", exclude_unset=True)
+    given: dict[str, Any] = options.model_dump(mode="json", exclude_unset=True)
+    if options.worker.count:
+        given.setdefault("worker", {"count": options.worker.count})
+    return given
 
 
 def effective(options: Options) -> dict[str, Any]:
@@ -304,6 +309,7 @@ def _job_spec(options: Options) -> JobSpec:
         shared_filesystem=service.shared_filesystem,
         checkpoint_dir=shared_directory(options),
         extra_uris=tuple(_extra_uris(options)),
+        arguments=tuple(service.job_args),
     )
 
 

@@ -31,6 +31,7 @@ from dcos_tensorflow.options.values import (
     SecretText,
     ServiceName,
     TensorFlowVersion,
+    TextList,
     UriList,
 )
 
@@ -158,6 +159,12 @@ class Service(Section):
         description="Command line to run in each training task, with TF_CONFIG in its "
         "environment. Exactly one of job_name and job_cmd is needed.",
     )
+    job_args: TextList = Field(
+        default=[],
+        title="Job Arguments",
+        description="What the module of job_name finds in sys.argv behind its own name: a list of "
+        "texts.",
+    )
     job_contract: Literal["auto", "function", "script", "command"] = Field(
         "auto",
         title="Job Contract",
@@ -223,6 +230,13 @@ class Service(Section):
         title="Freeze (seconds)",
         description="A task whose process is stopped (SIGSTOP), or has closed its gRPC port and "
         "still lives, for so long has failed. 0 is never.",
+    )
+    idle_seconds: Seconds = Field(
+        1800.0,
+        title="Idle (seconds)",
+        description="A gang that trains together starts again, at the cost of a retry, when none "
+        "of its processes has made a step, printed a line or used CPU time for so long. "
+        "0 is never.",
     )
     replace_after_seconds: Seconds = Field(
         0.0,

@@ -352,6 +352,12 @@ UriList = Annotated[
     Field(json_schema_extra=text_schema),
     Allowed("a list of URIs, or JSON text of one"),
 ]
+TextList = Annotated[
+    list[str],
+    BeforeValidator(list_from_text),
+    Field(json_schema_extra=text_schema),
+    Allowed("a list of texts, or JSON text of one"),
+]
 Environment = Annotated[
     dict[str, str],
     BeforeValidator(_object_from_text),

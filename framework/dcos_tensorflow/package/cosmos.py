@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema
 
 from dcos_tensorflow.options import OptionProblem, OptionsError
-from dcos_tensorflow.options.document import shown
+from dcos_tensorflow.options.document import COMMENT, shown
 from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.package.mustache import TemplateError, render
 from dcos_tensorflow.plugin.update_check import defaults, merge
@@ -121,7 +121,7 @@ def _violations(error: jsonschema.ValidationError) -> Iterator[Violation]:
     if rule == "additionalProperties":
         known = error.schema.get("properties", {})
         for name in error.instance:
-            if name not in known:
+            if name not in known and not name.startswith(COMMENT):
                 near = _nearest(path, name, known)
                 yield Violation(
                     (*path, name), rule, rule_path, "there is no such option", suggestion=near

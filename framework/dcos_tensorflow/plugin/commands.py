@@ -126,6 +126,8 @@ def why(cluster: Cluster, given: argparse.Namespace) -> None:
     _print([f"{cluster.service} is {found['phase']}: {found['why']}"])
     for task, each in found.get("tasks", {}).items():
         _print([f"  {task}: {each.get('why', '')}"])
+    for wait in found.get("waits", ()):
+        _print([f"  {wait.get('told', '')}"])
     for silent in found.get("silent_agents", ()):
         _print([f"  {silent.get('told', '')}"])
 

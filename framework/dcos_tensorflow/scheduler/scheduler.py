@@ -43,6 +43,7 @@ from dcos_tensorflow.options import (
     task_environment,
     with_task_environment,
 )
+from dcos_tensorflow.options.asked import lost
 from dcos_tensorflow.scheduler import artifacts, former_life
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.clock import steady_time
@@ -104,6 +105,7 @@ class Scheduler:
     imported, because imports point downwards only. ``spec_of`` makes a ServiceSpec of changed
     options as that was made which is in force, and is given this one; it raises OptionsError.
     ``given`` are the options that ``spec`` was made of, to be shown: secrets are hidden in it.
+    With ``published_defaults`` changed options mean what they mean to the published package.
     """
 
     def __init__(
@@ -116,6 +118,7 @@ class Scheduler:
         serve_api: Callable[[Scheduler], Api] | None = None,
         spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
         given: Mapping[str, Any] | None = None,
+        published_defaults: bool = False,
     ) -> None:
         self.spec = spec
         self.config = config
@@ -128,6 +131,7 @@ class Scheduler:
         self._configurations: Mapping[str, ServiceSpec] = {}
         self._options = OptionsDocuments()
         self._given = given or {}
+        self._published_defaults = published_defaults
         self._artifacts: dict[str, Path] = {}
         self._watchers: list[Callable[[Decision], None]] = []
         self._store: StateStore | None = None
@@ -163,9 +167,14 @@ class Scheduler:
         """Return what the service would be with these options. Nothing changes yet.
 
         Whoever asks submits ``ConfigurationChanged`` with it; whether a job that runs can go over
-        to it is the core's to say (``refused_configuration``). Raises OptionsError.
+        to it is the core's to say (``refused_configuration``). Raises OptionsError, also where the
+        options would end tasks by not naming them.
         """
-        wanted, state = load(options), self.state()
+        wanted, state = load(options, published_defaults=self._published_defaults), self.state()
+        if state is not None and state.job.phase is not JobPhase.DONE:
+            unsaid = lost(wanted, state.spec)
+            if unsaid:
+                raise OptionsError(unsaid)
         spec = self._spec_of(wanted, self.spec if state is None else state.spec)
         problems = self._secrets.problems(spec)
         if problems:

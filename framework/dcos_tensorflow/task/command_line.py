@@ -35,13 +35,15 @@ def user_command(
     as_script = found.contract == contract.CONTRACT_SCRIPT
     if as_script and not spec.job.tf1_compat:
         package = found.module.is_package
-        return [*unbuffered, *(["-m", found.module.name] if package else [found.module.file])], {}
+        started = ["-m", found.module.name] if package else [found.module.file]
+        return [*unbuffered, *started, *spec.job.arguments], {}
     server = cluster.server
     call = wrapper.Call(
         module=found.module.name,
         file=found.module.file,
         root=found.module.root,
         as_script=as_script,
+        arguments=list(spec.job.arguments),
         log_dir=where.job_log_dir,
         cluster={k: list(v) for k, v in server.cluster.items()} if server else None,
         job_name=server.job_name if server else "",

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Iterable, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.agreement import Tasks
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.main_function import main_takes_three
 from dcos_tensorflow.job_code.modules import JobUnusable, find_module, offer, subdirectories
-from dcos_tensorflow.task.spec import Job
+from dcos_tensorflow.task.spec import Job, RunnerSpec
 
 #: The role that is a member of no cluster (``core.model.spec.TaskRole.EVALUATOR``).
 EVALUATOR = "evaluator"
@@ -67,6 +68,21 @@ def parse_context(text: str) -> Dict[str, Any]:
     if not isinstance(context, dict):
         raise JobUnusable('service.job_context must be a JSON object such as {"steps": 100}')
     return context
+
+
+def tasks_of(spec: RunnerSpec, variables: Iterable[str]) -> Tasks:
+    """Return the tasks that run the code, as far as the one of ``spec`` is told of the others.
+
+    Any of ``variables``, its environment, may be another one's elsewhere.
+    """
+    jobs = (spec.cluster.tf_config or {}).get("cluster", {})
+    return Tasks(
+        servers=len(jobs.get("ps", ())),
+        chiefs=len(jobs.get("chief", ())),
+        workers=len(jobs.get("worker", ())),
+        evaluators=int(spec.role == EVALUATOR),
+        variables=frozenset(variables),
+    )
 
 
 def _python_path(job: Job, sandbox: str) -> Tuple[str, ...]:

@@ -23,6 +23,10 @@ from dcos_tensorflow.task.spec import Cluster
 TABLE_SECONDS = 1.0
 #: How often the event files are: TensorFlow flushes them every few seconds or minutes.
 EVENTS_SECONDS = 3.0
+#: How often its activity is: nobody is called idle for what is shorter.
+ACTIVITY_SECONDS = 10.0
+#: After a longer pause the runner itself did not run: what happened meanwhile is not known.
+ACTIVITY_PAUSE_SECONDS = 3 * ACTIVITY_SECONDS
 #: How often the memory is: the kernel walks the pages of each process for it.
 MEMORY_SECONDS = 10.0
 
@@ -56,6 +60,10 @@ class Observer:
         self._table_due = 0.0
         self._events = EventFiles()
         self._events_due = self._looked_at + TABLE_SECONDS
+        self._activity = watchdog.Activity()
+        self._activity_at = self._looked_at
+        #: Since when the process does nothing, in unix seconds; None while it does something.
+        self.idle_since: Optional[float] = None
         self._memory: Optional[int] = None
         self._memory_due = 0.0
         self._memory_lock = threading.Lock()
@@ -65,12 +73,13 @@ class Observer:
         """Return for how long the process has been stopped."""
         return self._watch.frozen_seconds
 
-    def look(self, known: Progress) -> Optional[Verdict]:
+    def look(self, known: Progress, lines: int = 0) -> Optional[Verdict]:
         """Look once; return why the process is to be given up, if it is.
 
-        ``known`` is how far the job is as it has said.
+        ``known`` is how far the job is as it has said, ``lines`` how many lines it has printed.
         """
         now = time.monotonic()
+        self._look_at_activity((known.start_step, known.at, lines), now)
         # A port that was closed just then may be open again, or its process be gone, at once.
         if now >= self._table_due or self._port_open is False:
             self._table_due = now + TABLE_SECONDS
@@ -108,6 +117,20 @@ class Observer:
                 pids = [process.pid for process in self._process.members()]
                 self._memory = memory.resident_bytes(pids)
             return self._memory
+
+    def _look_at_activity(self, told: object, now: float) -> None:
+        elapsed = now - self._activity_at
+        if elapsed < ACTIVITY_SECONDS:
+            return
+        self._activity_at = now
+        if elapsed > ACTIVITY_PAUSE_SECONDS:
+            self._activity = watchdog.Activity()
+        cpu = sum(map(process_table.cpu_seconds_wanted, self._process.members()))
+        self._activity = watchdog.rest(self._activity, cpu, told, elapsed)
+        if self._activity.idle < watchdog.IDLE_SECONDS:
+            self.idle_since = None
+        elif self.idle_since is None:
+            self.idle_since = time.time() - self._activity.idle
 
     def _look_at_tables(self) -> None:
         if self._in_shell:

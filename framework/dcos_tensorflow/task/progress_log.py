@@ -23,6 +23,8 @@ class ProgressLog:
         self._known = progress.Progress()
         self._lock = threading.Lock()
         self._file: Optional[ProgressFile] = None
+        #: How many lines the job has printed, over all its starts.
+        self.count = 0
 
     @property
     def known(self) -> progress.Progress:
@@ -46,6 +48,7 @@ class ProgressLog:
     def read_line(self, line: str) -> None:
         """Take one line of the job's output."""
         self._recent.add(line)
+        self.count += 1
         with self._lock:
             self._known = progress.read_line(self._known, line, time.time())
 

@@ -14,10 +14,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.facts import job_strategy, read_facts
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.task import environment, exit_file, lifecycle
 from dcos_tensorflow.task import lifecycle_events as events
+from dcos_tensorflow.task.contracts import tasks_of
 from dcos_tensorflow.task.exit_analysis import ExitReport, human_line
 from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
 from dcos_tensorflow.task.logs import BoundedOutput
@@ -72,6 +74,7 @@ class Runner:
         self._spec = spec
         self._found = found
         self._sandbox = sandbox
+        self._inherited = inherited
         self._stderr = stderr
         self._shows = found.contract == contract.CONTRACT_TENSORBOARD
         where = environment.directories(spec, sandbox)
@@ -148,18 +151,27 @@ class Runner:
     def run(self) -> ExitReport:
         """Run the task to its end and return the verdict. Call it in the main thread.
 
-        Raises JobUnusable when a directory of the task cannot be made.
+        Raises JobUnusable when a directory of the task cannot be made, and when the code cannot
+        train in the tasks of its cluster.
         """
         try:
             self._starts.prepare()
-            facts = read_facts(self._found, self._sandbox)
-            self._strategy = job_strategy(self._found, facts)
+            self._read_code()
             self._feed(events.Prepared())
             while self._report is None:
                 self._next()
             return self._report
         finally:
             self._close()
+
+    def _read_code(self) -> None:
+        """See in the code how it trains. Raises JobUnusable where it cannot do so in its tasks."""
+        kind, facts = self._found.contract, read_facts(self._found, self._sandbox)
+        tasks = tasks_of(self._spec, self._inherited)
+        agreement.check(kind, facts, tasks)
+        for doubt in agreement.doubts(kind, facts, tasks):
+            self.log(doubt)
+        self._strategy = job_strategy(self._found, facts)
 
     def _next(self) -> None:
         """Take one event, or the time that has passed: whatever comes in, deadlines are kept."""

@@ -125,6 +125,7 @@ class Showing:
             "checkpoint": checkpoint.as_json() if checkpoint else None,
             "memory_bytes": now.observer.memory_bytes() if now.observer else None,
             "frozen_seconds": round(now.observer.frozen_seconds, 1) if now.observer else 0.0,
+            "idle_since": now.observer.idle_since if now.observer else None,
             "dropped_log_bytes": self._dropped_log_bytes(),
             "storage": self._kept_in_s3(),
             "revision": revision,

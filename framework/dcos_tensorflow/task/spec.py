@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.task.spec_fields import Addresses, SpecError, checked, json_object, read
+from dcos_tensorflow.task.spec_fields import (
+    Addresses,
+    SpecError,
+    Texts,
+    checked,
+    json_object,
+    read,
+)
 from dcos_tensorflow.task.storage_spec import Storage
 
 #: The versions of the spec that are read: the first says every address out.
@@ -85,6 +92,7 @@ class Job:
     path: str = ""
     command: str = ""
     context: str = ""
+    arguments: Texts = ()
     tf1_compat: bool = False
     legacy_keras: bool = False
 

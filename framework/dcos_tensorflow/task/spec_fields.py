@@ -15,6 +15,7 @@ from typing import (
     Dict,
     Mapping,
     Optional,
+    Sequence,
     Tuple,
     Type,
     TypeVar,
@@ -27,8 +28,9 @@ from typing import (
 #: No time or amount is larger; beyond that, numbers stop being ones that can be counted with.
 MAX_NUMBER = 1e9
 
-#: A list of ``host:port``.
+#: A list of ``host:port``; a list of any texts is a ``Texts``.
 Addresses = Tuple[str, ...]
+Texts = Sequence[str]
 Value = TypeVar("Value")
 
 
@@ -82,6 +84,10 @@ def _value(kind: Any, value: Any, path: str) -> Any:
         return _value(inner[0], value, path)
     if kind == Addresses:
         return _addresses(value, path)
+    if kind == Texts:
+        if not isinstance(value, list):
+            raise _wrong(path, "a list of texts", value)
+        return tuple(_value(str, item, f"{path}.{i}") for i, item in enumerate(value))
     if origin is tuple:
         if not isinstance(value, list):
             raise _wrong(path, "a list of objects", value)

@@ -194,7 +194,7 @@ class Starts:
             return None
         if not self.progress.known.told:
             self.progress.read_event_step(self.observer.event_step())
-        return self.observer.look(self.progress.known)
+        return self.observer.look(self.progress.known, self.progress.count)
 
     def ended(self, end: End, condemned: Optional[Verdict], stop_reason: str) -> ProcessEnded:
         """Return what the end of the process means.

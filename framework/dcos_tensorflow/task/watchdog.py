@@ -18,6 +18,11 @@ GAPS = 10
 #: No look stands for more time than this: where the runner itself did not run (a machine that
 #: slept, a container that was frozen as a whole), nobody could have made progress.
 MAX_LOOK_SECONDS = 2.0
+#: A process that uses less of one CPU than this does nothing: TensorFlow's own threads that wait
+#: for a peer use less (measured), anything that computes, reads or sends uses more.
+IDLE_SHARE = 0.03
+#: So long it must do nothing before anybody is told, in seconds.
+IDLE_SECONDS = 60.0
 _ALIVE = "another start of it goes on from the newest checkpoint"
 
 
@@ -55,6 +60,29 @@ class Watch:
     step: Optional[int] = None
     still_seconds: float = 0.0
     longest_gap: float = 0.0
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What a process was seen to do, and for how long nothing. Times are seconds.
+
+    ``cpu`` is the CPU time that it and all that it has started have used or waited for, None before
+    the first look; ``told`` stands for all that it has said: another value is something new.
+    """
+
+    cpu: Optional[float] = None
+    told: Optional[object] = None
+    idle: float = 0.0
+
+
+def rest(before: Activity, cpu: float, told: object, elapsed: float) -> Activity:
+    """Return what is known of a process' activity ``elapsed`` seconds after the last look.
+
+    A process that has fewer than before has ended some: it did something.
+    """
+    used = None if before.cpu is None else cpu - before.cpu
+    idles = used is not None and 0 <= used < IDLE_SHARE * elapsed and told == before.told
+    return Activity(cpu, told, before.idle + elapsed if idles else 0.0)
 
 
 def look(

@@ -20,7 +20,7 @@ import os
 import runpy
 import sys
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Optional
 
 from dcos_tensorflow.core import contract
@@ -45,6 +45,7 @@ class Call:
     file: str
     as_script: bool
     root: str
+    arguments: List[str] = field(default_factory=list)
     log_dir: str = ""
     cluster: Optional[Dict[str, List[str]]] = None
     job_name: str = ""
@@ -91,7 +92,7 @@ def _is_package(call: Call) -> bool:
 
 def _take_the_place_of_a_script(call: Call) -> None:
     """Make ``sys.argv`` and ``sys.path`` what they would be had Python been started on the file."""
-    sys.argv = [call.file]
+    sys.argv = [call.file, *call.arguments]
     # The first entry is the runner's own archive, which is none of the user's business.
     alone = call.as_script and not _is_package(call)
     sys.path[0] = os.path.dirname(call.file) if alone else call.root

@@ -86,7 +86,10 @@ def test_other_options_are_checked_first_and_those_that_were_the_target_are_know
     scheduler = schedule(lasting)
     with pytest.raises(OptionsError, match="cout"):
         scheduler.change_configuration({"service": {"job_cmd": "true"}, "worker": {"cout": 1}})
-    assert scheduler.change_configuration({"service": {"job_cmd": "true"}}).job.command == "true"
+    with pytest.raises(OptionsError, match="do not name worker, and 2 workers run"):
+        scheduler.change_configuration({"service": {"job_cmd": "true"}})
+    other = {"service": {"job_cmd": "true"}, "worker": {"count": 1}}
+    assert scheduler.change_configuration(other).job.command == "true"
     assert is_target(lasting)(wait_until(scheduler, running))
     changed = greeting(lasting, "hello")
     scheduler.submit(ConfigurationChanged(changed))

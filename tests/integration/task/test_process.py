@@ -259,3 +259,18 @@ def test_it_runs_under_python_3_8(start):
     assert task.request("POST", "/v1/stop")[0] == 202
     assert task.wait() == 143
     assert task.text().splitlines()[0] == "(3, 8) worker-0"
+
+
+def test_a_plain_script_with_parameter_servers_ends_with_a_sentence_before_it_runs(start):
+    config = {"cluster": {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]}}
+    config["task"] = {"type": "ps", "index": 0}
+    task = start(
+        "print('ran')",
+        cluster={"epoch": 1, "distribute": {"tf_config": config, "wait_for": []}},
+        role="ps",
+    )
+    assert (task.wait(), task.text()) == (78, "")
+    report = task.report()
+    assert report["class"] == "job_unusable"
+    assert report["summary"].startswith("job.py names no cluster, strategy or Server")
+    assert '"parameter_server": {"count": 0}' in report["hint"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.api.views.cluster import FULL_UP_TO
@@ -12,6 +13,7 @@ from dcos_tensorflow.core.model.service_state import Evidence
 from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
 from sample_states import (
+    NOW,
     a_record,
     a_role,
     a_spec,
@@ -126,6 +128,18 @@ class TestWhy:
         assert waiting
         assert any("best agent a1 offers" in body["tasks"][name]["why"] for name in waiting)
         assert any(body["tasks"][name]["agents_by_reason"] for name in waiting)
+
+    def test_who_waits_though_the_job_runs_is_told_of(self, ask: Any) -> None:
+        ps, worker = a_record("ps-0"), a_record("worker-0")
+        report = {"state": "waiting", "waiting_for": [f"{ps.address}:{ps.ports[0]}"]}
+        records = [ps, worker, a_record("worker-1")]
+        state = a_state(JobPhase.RUNNING, records, reports={worker.task_id: report})
+        later = replace(state.subscription, stepped_at=NOW + 40)
+        (wait,) = ask("/v1/why", replace(state, subscription=later)).json()["waits"]
+
+        assert (wait["tasks"], wait["waits_for"], wait["since"]) == (["worker-0"], ["ps-0"], NOW)
+        assert "worker-0 waits for ps-0" in wait["told"]
+        assert "for 40 s; it starts without after 300 s" in wait["told"]
 
     def test_offers_in_hand_are_shown(self, ask: Any) -> None:
         body = ask("/v1/why", played(registered(), offered(1))).json()

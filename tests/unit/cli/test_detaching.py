@@ -11,6 +11,7 @@ import pytest
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.serving import background
+from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.settings import collect
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 
@@ -35,10 +36,10 @@ def detach(
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(python))
-    options = work.path / "options.json"
+    given = GivenOptions(work.path / "options.json")
     settings = collect(None, {}, {})
     return background.detach(
-        options, (), settings, directory, work, master="", service="job", as_json=False
+        given, settings, directory, work, master="", service="job", as_json=False
     )
 
 

@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-import dcos_tensorflow.options
 from dcos_tensorflow.cli.command_table import COMMANDS
 from dcos_tensorflow.cli.main import run_command_line
+from dcos_tensorflow.cli.serving.given_options import GivenOptions
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,23 @@ def test_good_options_are_shown_as_what_would_run(options, capsys):
     assert run_command_line(["validate", options(**COMMAND)]) == 0
     out = capsys.readouterr().out
     assert "2 worker" in out
-    assert "ps: ps-0, ps-1" in out
+    assert "ps-0" not in out
+
+
+def test_the_published_defaults_are_a_flag(options, capsys):
+    file = options(**COMMAND)
+    assert run_command_line(["validate", file, "--published-defaults"]) == 0
+    assert "ps: ps-0, ps-1" in capsys.readouterr().out
+    command = ["validate", file, "--published-defaults", "--set", "service.strategy=multi_worker"]
+    assert run_command_line(command) == 2
+    assert "2 parameter servers come by the published default" in capsys.readouterr().err
+
+
+def test_a_refusal_counts_who_comes_by_default(options, capsys):
+    file = options(**COMMAND, parameter_server={"cpus": 0.5})
+    assert run_command_line(["validate", file, "--set", "service.python=/nowhere/python"]) == 2
+    told = capsys.readouterr().err
+    assert "there is no /nowhere/python on this machine. 2 parameter servers come by the" in told
 
 
 def test_what_would_run_is_shown_for_this_machine_or_for_mesos(options, home, capsys):
@@ -65,12 +81,12 @@ def test_where_nothing_says_which_tensorflow_it_is_said_before_anything_starts(o
     file = options(service={"job_url": "https://example.org/job.zip", "job_name": "train"})
     assert run_command_line(["validate", file, "--master", "m:5050"]) == 0
     told = capsys.readouterr().out
-    assert "note: Nothing says which TensorFlow: ps, worker run with the python3" in told
+    assert "note: Nothing says which TensorFlow: worker run with the python3" in told
 
 
 def test_overrides_count(options, capsys):
     run_command_line(["validate", options(**COMMAND), "--set", "worker.count=5", "--json"])
-    assert len(json.loads(capsys.readouterr().out)["tasks"]) == 7
+    assert len(json.loads(capsys.readouterr().out)["tasks"]) == 5
 
 
 def test_all_problems_are_told_on_standard_error(options, capsys):
@@ -136,7 +152,7 @@ def test_a_crash_of_ours_goes_to_a_file_and_the_message_says_where(
     def broken(*_, **__):
         raise ZeroDivisionError("a mistake")
 
-    monkeypatch.setattr(dcos_tensorflow.options, "load", broken)
+    monkeypatch.setattr(GivenOptions, "load", broken)
     assert run_command_line(["validate", options(**COMMAND)]) == 70
     told = capsys.readouterr().err
     assert str(home / "crash.log") in told

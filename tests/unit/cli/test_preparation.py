@@ -10,9 +10,9 @@ import pytest
 from dcos_tensorflow.cli.embedded import interpreters
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving import preparation
-from dcos_tensorflow.cli.serving.preparation import prepare
+from dcos_tensorflow.cli.serving.preparation import prepare, respecified
 from dcos_tensorflow.cli.work_directory import WorkDirectory
-from dcos_tensorflow.options import effective, load
+from dcos_tensorflow.options import OptionsError, effective, load
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_code_beside_the_options_file_is_packed(options, directory, function_job
 
 
 def test_how_the_code_is_called_is_seen_from_it(options, directory, function_job):
-    assert prepare(options(**function_job), directory, {}, local=True).contract == "function"
+    assert prepare(options(**function_job), directory, {}, local=True).code.contract == "function"
 
 
 def test_a_url_is_left_to_the_fetcher(options, directory):
@@ -103,7 +103,7 @@ def test_a_module_in_a_zip_is_looked_for_too(options, directory, function_job, t
     packed = prepare(options(**function_job), directory, {}, local=True).archive
     assert packed is not None
     asked = options(job_url=str(packed), job_name="mnist", job_contract="function")
-    assert prepare(asked, directory, {}, local=True).contract == "function"
+    assert prepare(asked, directory, {}, local=True).code.contract == "function"
 
 
 def test_dns_names_are_refused_where_nobody_gives_them(tmp_path, directory):
@@ -237,3 +237,121 @@ def test_a_version_that_is_nowhere_is_refused_by_name(
     job = {**function_job, "python": "", "tensorflow_version": "2.15.1"}
     with pytest.raises(UsageError, match=r"service\.tensorflow_version: .*TensorFlow 2\.15\.1"):
         prepare(options(**job), directory, {}, local=True)
+
+
+def script(tmp_path, text):
+    (tmp_path / "code").mkdir(exist_ok=True)
+    (tmp_path / "code" / "train.py").write_text(text)
+    return {"job_url": "code", "job_name": "train"}
+
+
+def with_servers(tmp_path, service, **more):
+    document = {
+        "service": {"name": "job", "python": sys.executable, **service},
+        "parameter_server": {"count": 1},
+        "worker": {"count": 1},
+        **more,
+    }
+    (tmp_path / "options.json").write_text(json.dumps(document))
+    return load(tmp_path / "options.json")
+
+
+PLAIN = "import tensorflow as tf\nmodel.fit(x, epochs=2)\n"
+SERVERS = "import keras, tensorflow as tf\ns = tf.distribute.ParameterServerStrategy(r)\n"
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (
+            PLAIN,
+            r"train\.py names no cluster, strategy or Server: .*parameter_server.: {.count.: 0}",
+        ),
+        (
+            SERVERS,
+            r"ParameterServerStrategy \(train\.py:2\) needs a chief: .*.chief.: {.count.: 1}",
+        ),
+    ],
+)
+def test_code_that_can_only_wait_in_its_tasks_is_refused(directory, tmp_path, source, why, local):
+    asked = with_servers(tmp_path, script(tmp_path, source))
+    with pytest.raises(UsageError, match=why):
+        prepare(asked, directory, {}, local=local)
+
+
+def test_a_variable_of_one_role_may_tell_the_code_what_it_is(directory, tmp_path):
+    code = script(tmp_path, "import os\nROLE = os.environ['ROLE']\n")
+    with pytest.raises(UsageError, match="names no cluster"):
+        prepare(with_servers(tmp_path, {**code, "env": {"ROLE": "x"}}), directory, {}, local=True)
+    told = with_servers(tmp_path, code, parameter_server={"count": 1, "env": {"ROLE": "ps"}})
+    assert prepare(told, directory, {}, local=True).code.contract == "script"
+
+
+def test_options_that_would_bring_parameter_servers_to_a_plain_script_are_refused_while_it_runs(
+    directory, tmp_path
+):
+    code = script(tmp_path, PLAIN)
+    alone = with_servers(tmp_path, code, parameter_server={"count": 0})
+    running = prepare(alone, directory, {}, local=True).spec
+    with pytest.raises(OptionsError, match="names no cluster, strategy or Server"):
+        respecified(with_servers(tmp_path, code), directory, {}, running, local=True)
+
+
+def test_an_update_goes_by_the_code_that_was_packed(directory, tmp_path):
+    code = script(tmp_path, PLAIN)
+    alone = with_servers(tmp_path, code, parameter_server={"count": 0})
+    running = prepare(alone, directory, {}, local=True).spec
+    script(tmp_path, "def half(edited\n")
+    assert respecified(alone, directory, {}, running, local=True).roles == running.roles
+
+
+def test_several_tasks_that_do_the_same_are_told(options, directory, tmp_path):
+    prepared = prepare(options(**script(tmp_path, PLAIN)), directory, {}, local=True)
+    assert any("each of the 2 tasks does all of the work" in note for note in prepared.notes)
+    said = options(**script(tmp_path, PLAIN), strategy="independent")
+    assert not any(
+        "all of the work" in note for note in prepare(said, directory, {}, local=True).notes
+    )
+
+
+FITS = SERVERS + "model.fit(data, epochs=3)\n"
+
+
+@pytest.mark.parametrize(
+    ("service", "env", "told"),
+    [
+        ({"tensorflow_version": "2.16.1"}, {}, True),
+        ({"tf_image": "tensorflow/tensorflow:2.21.0"}, {}, True),
+        ({"tensorflow_version": "2.15.1"}, {}, False),
+        ({"tf_image": "ours:1"}, {}, False),
+        ({"tensorflow_version": "2.21.0", "legacy_keras": True}, {}, False),
+        ({"tensorflow_version": "2.21.0"}, {"TF_USE_LEGACY_KERAS": "1"}, False),
+    ],
+)
+def test_a_fit_that_keras_3_cannot_do_is_told_with_what_helps(
+    directory, tmp_path, service, env, told
+):
+    code = script(tmp_path, FITS)
+    service = {**code, "python": "", "env": env, **service}
+    asked = with_servers(tmp_path, service, chief={"count": 1})
+    notes = prepare(asked, directory, {}, local=False).notes
+    (found,) = [n for n in notes if "Keras' fit" in n] or [""]
+    assert bool(found) is told
+    if told:
+        assert found.startswith("train.py:3 calls Keras' fit: under ParameterServerStrategy")
+        assert "set service.legacy_keras (TF_USE_LEGACY_KERAS=1)" in found
+
+
+def test_the_keras_of_the_tensorflow_that_is_found_here_counts(
+    directory, tmp_path, no_tensorflow_here
+):
+    folder = tmp_path / ".venvs" / "tensorflow-2.21.0"
+    environment_with_tensorflow(folder)
+    packages = folder / "lib" / "python3.11" / "site-packages"
+    (packages / "tensorflow_cpu-2.21.0.dist-info").mkdir()
+    (packages / "tensorflow_estimator-2.15.0.dist-info").mkdir()
+    asked = with_servers(tmp_path, {**script(tmp_path, FITS), "python": ""}, chief={"count": 1})
+    prepared = prepare(asked, directory, {}, local=True)
+    assert set(prepared.tensorflow.values()) == {"2.21.0"}
+    assert any("tf_keras==2.21.*" in note for note in prepared.notes)

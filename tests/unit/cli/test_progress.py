@@ -299,3 +299,30 @@ def test_the_live_view_writes_controls_out():
     view = shown(hostile(), width=200)
     assert r"\x1b]0;x\x07\x1b[2J\r\ud800" in view
     assert not {"\x1b", "\x07", "\r", "\ud800"} & set(view)
+
+
+def who_waits(seconds):
+    """A running job whose worker-0 waits for a parameter server that listens no more."""
+    state = running()
+    ps, worker = state.tasks["ps-0"], state.tasks["worker-0"]
+    report = {"state": "waiting", "waiting_for": [f"{ps.address}:{ps.ports[0]}"]}
+    reports = {r.task_id: {"state": "running"} for r in state.tasks.values()}
+    state = a_state(
+        JobPhase.RUNNING, state.tasks.values(), reports={**reports, worker.task_id: report}
+    )
+    looked = replace(state.subscription, stepped_at=NOW + seconds)
+    return snapshot_of(replace(state, subscription=looked))
+
+
+def test_who_waits_for_longer_than_a_start_takes_is_told_once_with_what_ends_it():
+    progress = PlainProgress()
+    assert "to listen" not in text(progress.lines(who_waits(10), NOW + 10))
+    lines = text(progress.lines(who_waits(40), NOW + 40))
+    assert "worker-0 waits for ps-0" in lines
+    assert "it starts without after 300 s" in lines
+    assert "to listen" not in text(progress.lines(who_waits(50), NOW + 50))
+    assert "worker-0 waits no more" in text(progress.lines(training(1), NOW + 60))
+
+
+def test_the_live_view_tells_who_waits():
+    assert "it starts without after 300 s" in shown(who_waits(40), width=200)

@@ -25,7 +25,7 @@ def test_a_gang_that_does_not_fit_launches_nothing_and_says_why():
     cluster = Cluster(agents=1, resources=Resources(cpus=2, mem=8192, disk=10000))
     scheduler = begun(small_job(), cluster, seconds=30)
     assert cluster.launch_history == []
-    assert "cpus" in scheduler.state.job.why
+    assert " 1 cpu, " in scheduler.state.job.why
 
 
 def test_offers_are_not_held_longer_than_the_gang_may_hold_them():

@@ -1,24 +1,27 @@
-"""How a job is distributed, read from its code."""
-
-import textwrap
+"""What a job's code says of its training, read without running it."""
 
 import pytest
 
 from dcos_tensorflow.job_code.facts import job_strategy, read_facts
 from dcos_tensorflow.job_code.sources import MAX_FILE_BYTES, MAX_FILES
-from dcos_tensorflow.task.contracts import find_contract
-from dcos_tensorflow.task.spec import Job
 
 
 @pytest.fixture
-def strategy_of(tmp_path):
+def facts_of(found_in, tmp_path):
+    """Return a function that says the facts of a job made of ``files``."""
+
+    def of(source="", files=None, **job):
+        return read_facts(found_in(source, files, **job), str(tmp_path))
+
+    return of
+
+
+@pytest.fixture
+def strategy_of(found_in, tmp_path):
     """Return a function that says the strategy of a job made of ``files``."""
 
     def of(source="", files=None, **job):
-        for name, text in {"job.py": source, **(files or {})}.items():
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(textwrap.dedent(text))
-        found = find_contract(Job(**{"name": "job", **job}), str(tmp_path))
+        found = found_in(source, files, **job)
         return job_strategy(found, read_facts(found, str(tmp_path)))
 
     return of
@@ -168,3 +171,247 @@ def test_a_huge_file_is_not_judged(strategy_of):
 def test_modules_of_a_directory_beside_the_job_are_not_read(strategy_of, tmp_path):
     (tmp_path.parent / "outside.py").write_text(MULTI_WORKER)
     assert strategy_of("from .. import outside\nimport outside") == ""
+
+
+KERAS = """
+    '''Trains alone: neither TF_CONFIG nor a Server.'''
+    import argparse, json, os, sys
+    import numpy as np
+    import tensorflow as tf
+    from tensorflow import keras
+
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+    os.environ.update({"KERAS_BACKEND": "tensorflow"})
+    directory = os.environ.get("CHECKPOINT_DIR") or os.getenv("LOG_DIR", "/tmp")
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        print(os.environ.pop("CUDA_VISIBLE_DEVICES", None))
+    optimizer = getattr(keras.optimizers, "Adam")()
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile(optimizer=optimizer, loss="mse")
+    model.fit(np.zeros((8, 1)), np.zeros((8, 1)), epochs=2)
+    model.save(os.path.join(directory, "model.keras"))
+"""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        KERAS,
+        "import tensorflow as tf",
+        "s = tf.distribute.MirroredStrategy()",
+        "from tensorflow.distribute import MirroredStrategy",
+        "s = tf.distribute.get_strategy()",
+        "s = tf.distribute.experimental.CentralStorageStrategy()",
+        "isinstance(s, tf.distribute.ParameterServerStrategy)",
+        "def f(s: tf.distribute.ParameterServerStrategy): pass",
+        "import sklearn.datasets, pandas, matplotlib.pyplot, tqdm",
+        "import glob, pathlib, threading, multiprocessing, urllib.request, logging",
+        "for name in sorted(globals()): print(name)",
+    ],
+)
+def test_code_that_looks_at_nothing_but_its_own_process_is_plain(facts_of, source):
+    facts = facts_of(source)
+    assert facts.hidden == ""
+    assert facts.is_plain
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("os.environ['TF_CONFIG']", "TF_CONFIG"),
+        ("json.loads(os.environ.get('TF_CONFIG', '{}'))", "TF_CONFIG"),
+        ("if 'TF_CONFIG' in os.environ: pass", "TF_CONFIG"),
+        ("environ['TASK_NAME']", "TASK_NAME"),
+        ("KEY = 'TF_' 'CONFIG'", "TF_CONFIG"),
+        ("print(f'{os.environ[\"DATA_SHARD_INDEX\"]}')", "DATA_SHARD_INDEX"),
+        ("os.getenv('JOB_NAME')", "JOB_NAME"),
+        ("tf.compat.v1.Session('grpc://a:1')", "grpc"),
+        ("tf.distribute.cluster_resolver.TFConfigClusterResolver()", "TFConfigClusterResolver"),
+        ("s = tf.distribute.Server(spec)", "Server"),
+        ("tf.train.ClusterSpec({})", "ClusterSpec"),
+        ("tf.estimator.Estimator(f)", "estimator"),
+        ("s = tf.distribute.TPUStrategy(r)", "TPUStrategy"),
+        ("s = tf.distribute.MultiWorkerMirroredStrategy()", "MultiWorkerMirroredStrategy"),
+        ("keras.distribution.initialize()", "distribution"),
+        ("tf.data.experimental.service.DispatchServer()", "DispatchServer"),
+        ("tf.config.experimental_connect_to_host('a')", "experimental_connect_to_host"),
+    ],
+)
+def test_what_looks_beyond_its_own_process_is_named_with_its_line(facts_of, source, name):
+    facts = facts_of("import json, os\nfrom os import environ\n" + source)
+    assert not facts.is_plain
+    assert (facts.cluster.name, facts.cluster.place) == (name, "job.py:3")
+
+
+@pytest.mark.parametrize(
+    ("source", "hidden"),
+    [
+        ("import horovod.tensorflow as hvd", "imports horovod"),
+        ("from . import absent", "imports what is not there"),
+        ("import subprocess", "imports subprocess"),
+        ("import importlib", "imports importlib"),
+        ("import socket", "imports socket"),
+        ("try: import ours\nexcept ImportError: pass", "imports ours"),
+        ("exec(text)", "has exec"),
+        ("__import__(name)", "has __import__"),
+        ("os.system('python other.py')", "has os.system"),
+        ("from os import execv", "has os.execv"),
+        ("from os import environ as e", "has environ by another name"),
+        ("role = os.environ[key]", "has os.environ"),
+        ("child(env=dict(os.environ))", "has os.environ"),
+        ("ask = os.getenv", "has os.getenv"),
+        ("os.getenv(key)", "has os.getenv"),
+        ("os.environ.get(key)", "has os.environ"),
+        ("s = getattr(tf.distribute, name)()", "has tf.distribute"),
+        ("s = getattr(tf, name)", "has getattr(tf, ...)"),
+        ("from tensorflow import distribute as d", "has tf.distribute"),
+        ("from tensorflow import *", "has from tensorflow import *"),
+    ],
+)
+def test_what_may_do_more_than_can_be_read_makes_nothing_sure(facts_of, source, hidden):
+    facts = facts_of(source)
+    assert facts.hidden == f"job.py:1 {hidden}"
+    assert not facts.is_plain
+
+
+@pytest.mark.parametrize(
+    "text", ["%matplotlib inline\n!pip install x\n", b"x = '\xe9'\n", "def (", b"\0"]
+)
+def test_a_file_that_is_no_python_makes_nothing_sure(facts_of, text):
+    assert (
+        facts_of("import other", {"other.py": text}).hidden == "other.py cannot be read as Python"
+    )
+
+
+def test_modules_that_import_each_other_are_read_once(facts_of):
+    files = {"a.py": "import b, job", "b.py": "from a import x"}
+    assert facts_of("import a", files).is_plain
+
+
+def test_relative_imports_are_the_jobs_own(facts_of):
+    files = {
+        "pack/__init__.py": "",
+        "pack/train.py": "from . import data\nfrom .model import build\nfrom ..pack import data",
+        "pack/data.py": "",
+        "pack/model.py": "",
+    }
+    assert facts_of(files=files, name="pack.train").is_plain
+
+
+def test_a_strategy_is_told_with_its_file_and_line(facts_of):
+    files = {"pack/__init__.py": "", "pack/part.py": MULTI_WORKER}
+    named = facts_of("from pack import part", files).named
+    assert (named.name, named.place) == ("MultiWorkerMirroredStrategy", "pack/part.py:2")
+
+
+def test_the_strategy_itself_is_told_rather_than_what_goes_with_it(facts_of):
+    source = """\
+        c = tf.distribute.coordinator.ClusterCoordinator(
+            tf.distribute.ParameterServerStrategy(r))
+    """
+    facts = facts_of(source)
+    assert (facts.named.name, facts.named.place) == ("ParameterServerStrategy", "job.py:2")
+
+
+def test_a_cluster_of_the_codes_own_is_told(facts_of):
+    source = "r = tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec(c))"
+    assert facts_of(source).own_cluster
+    assert not facts_of("tf.distribute.cluster_resolver.TFConfigClusterResolver()").own_cluster
+
+
+def test_variables_that_may_differ_from_task_to_task_are_told(facts_of):
+    facts = facts_of(
+        "import os\nos.environ['PART'], os.getenv('HOME'), os.environ.get('DATA', 'x')"
+    )
+    assert facts.is_plain
+    assert facts.variables == {"PART", "DATA"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python3 train/run.py --steps 3",
+        "cd train && exec python3 -u run.py",
+        "python -m train.run",
+        "pip install -r requirements.txt && X=1 python train/run.py | tee log.txt",
+        "export A=1; mkdir -p out; python3.11 train/run.py",
+        "python -m pip install x; python train/run.py < /dev/null > log.txt 2>&1 --steps 3",
+    ],
+)
+def test_a_command_of_plain_files_is_plain(facts_of, command):
+    facts = facts_of(files={"train/run.py": "print(1)"}, command=command)
+    assert facts.hidden == ""
+    assert facts.is_plain
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./train.sh",
+        "true",
+        "horovodrun -np 2 python train/run.py",
+        "python train/run.py; ./evaluate",
+        "python train/run.py $(cat arguments)",
+        "python train/run.py `cat arguments`",
+        "python -c 'import other'",
+        "python elsewhere/run.py",
+        "python -m other.run",
+        "python train/run.py < <(./arguments)",
+        "python -m unittest train.run",
+        "echo it's; python3 train/run.py",
+        "jupyter nbconvert --execute train.ipynb",
+        "python",
+    ],
+)
+def test_a_command_that_may_run_more_is_not_sure(facts_of, command):
+    facts = facts_of(files={"train/run.py": "print(1)"}, command=command)
+    assert facts.hidden.startswith("service.job_cmd runs")
+
+
+def test_what_a_command_passes_on_of_the_cluster_is_told(facts_of):
+    command = "python train/run.py --job_name=$JOB_NAME --part ${PART:-0}"
+    facts = facts_of(files={"train/run.py": "print(1)"}, command=command)
+    assert (facts.cluster.name, facts.cluster.place) == ("JOB_NAME", "service.job_cmd")
+    assert facts.variables == {"PART"}
+
+
+@pytest.mark.parametrize(
+    ("source", "fits"),
+    [
+        (KERAS, True),
+        ("import keras\nmodel.fit(x)", True),
+        ("from tensorflow.keras import Model\nself.network.fit(data, epochs=3)", True),
+        ("import keras\nscaler.fit(x)", False),
+        ("import sklearn.svm\nmodel.fit(x)", False),
+        ("import tensorflow as tf", False),
+    ],
+)
+def test_a_fit_of_keras_is_told(facts_of, source, fits):
+    facts = facts_of(source)
+    assert (facts.keras_fit is not None) is fits
+    assert not facts.legacy_keras
+
+
+@pytest.mark.parametrize(
+    "source", ["import tf_keras as keras", "os.environ['TF_USE_LEGACY_KERAS'] = '1'"]
+)
+def test_code_that_asks_for_keras_2_itself_is_told(facts_of, source):
+    assert facts_of(f"import os\n{source}\nkeras.Model().fit(x, epochs=1)").legacy_keras
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("if task['type'] == 'evaluator': pass", "evaluator"),
+        ("tf.keras.utils.SidecarEvaluator(m)", "SidecarEvaluator"),
+        ("for path in tf.train.checkpoints_iterator(d): pass", "checkpoints_iterator"),
+        ("'''This is no evaluator.'''", None),
+    ],
+)
+def test_what_knows_of_an_evaluator_is_told(facts_of, source, name):
+    evaluator = facts_of(source).evaluator
+    assert (evaluator.name if evaluator else None) == name
+
+
+def test_a_tensorboard_has_no_code(facts_of):
+    assert not facts_of(contract="tensorboard").is_plain

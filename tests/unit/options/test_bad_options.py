@@ -329,7 +329,7 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         "all 0 (given: 0; allowed: at least 1 in one of them)",
     ),
     "parameter_server needs a chief": (
-        {"service": {"strategy": "parameter_server"}},
+        {"service": {"strategy": "parameter_server"}, "parameter_server": {"count": 1}},
         "chief.count: service.strategy parameter_server needs a chief (given: 0, the default; "
         "allowed: 1)",
     ),
@@ -337,32 +337,39 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         {
             "service": {"strategy": "parameter_server"},
             "chief": {"count": 1},
-            "parameter_server": {"count": 0},
+            "worker": {"count": 1},
         },
         "parameter_server.count: service.strategy parameter_server needs parameter servers "
-        "(given: 0; allowed: at least 1)",
+        "(given: nothing; allowed: at least 1)",
     ),
     "parameter_server needs workers": (
         {
             "service": {"strategy": "parameter_server"},
             "chief": {"count": 1},
-            "worker": {"count": 0},
+            "parameter_server": {"count": 1},
         },
         "worker.count: service.strategy parameter_server needs workers beside the chief (given: "
-        "0; allowed: at least 1, here or in gpu_worker.count)",
+        "nothing; allowed: at least 1, here or in gpu_worker.count)",
     ),
     "parameter_server has no outcome of all workers": (
         {
             "service": {"strategy": "parameter_server", "outcome": "all_workers"},
+            "parameter_server": {"count": 1},
             "chief": {"count": 1},
+            "worker": {"count": 1},
         },
         "service.outcome: with service.strategy parameter_server workers never end by themselves "
         '(given: "all_workers"; allowed: chief)',
     ),
     "multi_worker has no parameter servers": (
-        {"service": {"strategy": "multi_worker"}},
+        {"service": {"strategy": "multi_worker"}, "parameter_server": {"count": 1}},
         "parameter_server.count: service.strategy multi_worker has no parameter servers (given: "
-        "2, the default; allowed: 0)",
+        "1; allowed: 0)",
+    ),
+    "who comes by default is counted": (
+        {"service": {"strategy": "multi_worker"}, "parameter_server": {"cpus": 2}},
+        "parameter_server.count: service.strategy multi_worker has no parameter servers (given: "
+        "nothing: 2 parameter servers come by the published default; allowed: 0)",
     ),
     "no more workers are needed than are wanted": (
         {"worker": {"count": 2, "min_count": 3}},
@@ -379,7 +386,7 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         "done without (given: 0; allowed: at least 1)",
     ),
     "a parameter server strategy keeps a worker": (
-        {"chief": {"count": 1}, "worker": {"min_count": 0}},
+        {"parameter_server": {}, "chief": {"count": 1}, "worker": {"min_count": 0}},
         "worker.min_count: a ParameterServerStrategy cannot do without any worker beside the chief "
         "(given: 0; allowed: at least 1)",
     ),
@@ -515,7 +522,8 @@ def test_all_problems_of_a_file_are_told_at_once_and_in_its_order() -> None:
               "worker": {"cout": 1, "cpus": 0, "port": 0},
               "cluster_spec": {"addressing": "dns"},
               "service": {"strategy": "parameter_server", "user": 7}
-            }"""
+            }""",
+            published_defaults=True,
         )
     assert [problem.path for problem in refused.value.problems] == [
         "worker.cout",
@@ -531,7 +539,8 @@ def test_all_problems_of_a_file_are_told_at_once_and_in_its_order() -> None:
 def test_a_rule_is_not_told_about_an_option_that_is_wrong_in_itself(
     problems: Callable[..., list[str]],
 ) -> None:
-    options = {"service": {"strategy": "parameter_server"}, "chief": {"count": "1"}}
+    strategy = {"service": {"strategy": "parameter_server"}, "parameter_server": {}}
+    options = {**strategy, "chief": {"count": "1"}}
     (line,) = problems(options)
     assert line.startswith("chief.count: must be a whole number, not text")
 

@@ -68,12 +68,13 @@ def test_a_roles_own_limit_wins_over_the_services_of_the_same_name(build: Build)
 
 
 def test_shared_memory_is_the_roles_or_else_the_services(build: Build) -> None:
-    spec = build({"service": {"shm_size": 64}, "worker": {"shm_size": 0}})
+    spec = build({"service": {"shm_size": 64}, "parameter_server": {}, "worker": {"shm_size": 0}})
     assert (worker(spec).shm_size, spec.roles[0].shm_size) == (0, 64)
 
 
 def test_a_role_has_a_user_of_its_own(build: Build) -> None:
-    spec = build({"service": {"user": "nobody"}, "worker": {"user": "tf"}})
+    service = {"user": "nobody"}
+    spec = build({"service": service, "parameter_server": {}, "worker": {"user": "tf"}})
     assert (worker(spec).user, spec.roles[0].user, spec.user) == ("tf", "", "nobody")
 
 

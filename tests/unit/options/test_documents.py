@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dcos_tensorflow.options import OptionsError, load
+from dcos_tensorflow.options import OptionsError, as_given, load
 
 
 def refusal(source: Path | str) -> str:
@@ -79,7 +79,10 @@ def test_a_syntax_error_names_line_and_column(tmp_path: Path) -> None:
     ("text", "hint"),
     [
         ("{'worker': {}}", '; JSON wants double quotes (")'),
-        ('{\n# workers\n"worker": {}}', "; JSON has no comments"),
+        (
+            '{\n# workers\n"worker": {}}',
+            '; a comment is an entry whose name begins with //, such as "// why": "..."',
+        ),
         ("options.json", "; a file's name must be given as a path"),
     ],
 )
@@ -134,3 +137,18 @@ def test_the_directory_of_the_file_is_remembered(tmp_path: Path) -> None:
 
 def test_options_that_are_no_file_have_no_directory() -> None:
     assert load('{"service": {"job_name": "train"}}').base_directory is None
+
+
+def test_entries_whose_names_begin_with_two_slashes_are_comments() -> None:
+    text = """{
+      "//": "all of it", "//": "twice", "// also": {"any": ["thing"]},
+      "service": {"// name": "what it is called", "name": "mnist", "job_name": "train"},
+      "data": [{"// uri": "images", "uri": "s3://bucket/a", "path": "a"}]
+    }"""
+    options = load(text)
+    assert options.service.name == "mnist"
+    assert as_given(options) == {
+        "service": {"name": "mnist", "job_name": "train"},
+        "worker": {"count": 1},
+        "data": [{"uri": "s3://bucket/a", "path": "a"}],
+    }

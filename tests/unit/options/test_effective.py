@@ -34,7 +34,8 @@ def test_what_is_shown_can_be_loaded_again(given: dict[str, object]) -> None:
 
 def test_defaults_are_shown() -> None:
     shown = effective(load({"service": {"job_name": "train"}}))
-    assert shown["worker"]["count"] == 3
+    assert shown["worker"]["count"] == 1
+    assert shown["parameter_server"]["count"] == 0
     assert shown["gang"]["hold_seconds"] == 10.0
 
 

@@ -15,7 +15,8 @@ TABLE = {
 
 
 def images(table: dict[str, TensorFlowImages], **service: Any) -> dict[str, str]:
-    options = load({"service": {"job_name": "train", **service}, "gpu_worker": {"count": 1}})
+    given = {"service": {"job_name": "train", **service}, "gpu_worker": {"count": 1}}
+    options = load(given, published_defaults=True)
     spec = service_spec(with_images(options, table))
     return {r.role: r.container.image if r.container else "" for r in spec.roles}
 

@@ -30,7 +30,7 @@ def refused(given):
 
 
 def test_too_many_members_are_refused_with_how_many_fit():
-    problem = refused(options(worker={"count": 6000}))
+    problem = refused(options(parameter_server={"count": 2}, worker={"count": 6000}))
     assert problem.path == "worker.count"
     assert problem.given == "6000"
     assert "the addresses of 6002 members do not fit TF_CONFIG" in problem.message
@@ -72,5 +72,7 @@ def test_what_is_too_long_is_named(path, given):
 def test_the_schedulers_own_variables_count_too():
     spec = service_spec(load(options(service={"env": {"HALF": "x" * 60_000}})))
     environments = task_environment({"TASKCFG_ALL_OTHER": "x" * 61_000})
-    with pytest.raises(OptionsError, match=r"TASKCFG_\*_OTHER: environment and command of a ps"):
+    with pytest.raises(
+        OptionsError, match=r"TASKCFG_\*_OTHER: environment and command of a worker"
+    ):
         with_task_environment(spec, environments)

@@ -166,4 +166,5 @@ def test_the_published_defaults_written_out_are_accepted(published: dict[str, An
     spec = service_spec(load(options))
     assert spec.role(TaskRole.PS) is not None
     images = {name: options["service"][name] for name in ("tf_image", "gpu_tf_image")}
-    assert spec == service_spec(load({"service": {"job_name": "default", **images}}))
+    least = {"service": {"job_name": "default", **images}}
+    assert spec == service_spec(load(least, published_defaults=True))

@@ -25,13 +25,24 @@ from dcos_tensorflow.core.model.spec import (
     Uri,
 )
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
-from dcos_tensorflow.options import OptionsError, effective, load, notes, service_spec
+from dcos_tensorflow.options import (
+    OptionsError,
+    as_given,
+    effective,
+    load,
+    notes,
+    service_spec,
+)
+from dcos_tensorflow.options.asked import came_by_default
+from dcos_tensorflow.plugin.update_check import merge
 
 VERSION = "2.15.1"
 IMAGE = f"tensorflow/tensorflow:{VERSION}"
 IN_IMAGES = {"service": {"tensorflow_version": VERSION}}
 EVERY_ROLE = {
     "service": {"use_tensorboard": True},
+    "parameter_server": {"count": 1},
+    "worker": {"count": 1},
     "chief": {"count": 1},
     "gpu_worker": {"count": 1},
     "evaluator": {"count": 1},
@@ -59,8 +70,54 @@ def test_the_defaults_are_those_of_the_core(build: Build) -> None:
     assert differing == {"roles", "job", "user"}
 
 
+PUBLISHED = ("ps-0", "ps-1", "worker-0", "worker-1", "worker-2")
+
+
 def test_the_published_defaults_are_two_ps_and_three_workers(build: Build) -> None:
-    assert build({}).task_names() == ("ps-0", "ps-1", "worker-0", "worker-1", "worker-2")
+    least = {"service": {"job_name": "train"}}
+    assert service_spec(load(least, published_defaults=True)).task_names() == PUBLISHED
+    assert build({"parameter_server": {}, "worker": {"cpus": 2}}).task_names() == PUBLISHED
+
+
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [
+        ({}, ("worker-0",)),
+        ({"worker": {"count": 1}}, ("worker-0",)),
+        ({"gpu_worker": {"count": 1}}, ("gpu-worker-0",)),
+        ({"chief": {"count": 1}}, ("chief-0",)),
+        ({"parameter_server": {"count": 1}}, ("ps-0", "worker-0")),
+        ({"parameter_server": {}, "worker": {"count": 1}}, ("ps-0", "ps-1", "worker-0")),
+    ],
+)
+def test_nobody_comes_unasked(
+    build: Build, options: dict[str, Any], tasks: tuple[str, ...]
+) -> None:
+    assert build(options).task_names() == tasks
+
+
+def test_the_only_worker_stays_the_only_one_when_its_options_change(build: Build) -> None:
+    given = as_given(load({"service": {"job_name": "train"}}))
+    assert build(merge(given, {"worker": {"cpus": 2}})).task_names() == ("worker-0",)
+
+
+def test_a_section_that_was_not_named_is_not_named_by_reading_it(build: Build) -> None:
+    given = as_given(load({"service": {"job_name": "train"}}))
+    assert "parameter_server" not in given
+    named = merge(given, {"parameter_server": {"cpus": 2}})
+    assert build(named).task_names() == ("ps-0", "ps-1", "worker-0")
+
+
+def test_who_comes_by_the_published_default_is_counted() -> None:
+    def told(options: dict[str, Any], *, published: bool = False) -> str:
+        given = {"service": {"job_name": "train"}, **options}
+        return came_by_default(load(given, published_defaults=published))
+
+    assert told({}, published=True).startswith("2 parameter servers and 3 workers come by the pub")
+    assert told({"parameter_server": {}, "worker": {"count": 1}}).startswith(
+        "2 parameter servers c"
+    )
+    assert told({}) == told({"parameter_server": {"count": 2}}) == ""
 
 
 def test_roles_come_in_a_fixed_order(build: Build) -> None:
@@ -179,7 +236,7 @@ def test_a_python_of_the_service_means_no_container(build: Build) -> None:
 
 
 def test_a_python_of_a_role_wins_and_means_no_container_for_it(build: Build) -> None:
-    spec = build({**IN_IMAGES, "worker": {"python": "/opt/tf2"}})
+    spec = build({**IN_IMAGES, "parameter_server": {}, "worker": {"python": "/opt/tf2"}})
     worker, ps = role_of(spec, TaskRole.WORKER), role_of(spec, TaskRole.PS)
     assert (worker.python, worker.container) == ("/opt/tf2", None)
     assert (ps.python, ps.container) == ("", Container(IMAGE))
@@ -191,7 +248,7 @@ def test_where_nothing_names_an_image_there_is_no_container(build: Build) -> Non
 
 def test_the_docker_containerizer_can_be_chosen(build: Build) -> None:
     spec = build({"service": {"containerizer": "docker", "tf_image": IMAGE}})
-    assert role_of(spec, TaskRole.PS).container == Container(IMAGE, Containerizer.DOCKER)
+    assert role_of(spec, TaskRole.WORKER).container == Container(IMAGE, Containerizer.DOCKER)
 
 
 def test_gpus_without_a_container_do_not_mind_the_docker_containerizer(build: Build) -> None:
@@ -203,7 +260,8 @@ def test_gpus_without_a_container_do_not_mind_the_docker_containerizer(build: Bu
 
 
 def test_the_environment_of_a_role_wins_over_that_of_the_service(build: Build) -> None:
-    spec = build({"service": {"env": {"A": "1", "B": "1"}}, "worker": {"env": {"B": "2"}}})
+    service = {"env": {"A": "1", "B": "1"}}
+    spec = build({"service": service, "parameter_server": {}, "worker": {"env": {"B": "2"}}})
     assert role_of(spec, TaskRole.WORKER).env == {"A": "1", "B": "2"}
     assert role_of(spec, TaskRole.PS).env == {"A": "1", "B": "1"}
 
@@ -278,7 +336,9 @@ def test_the_rules_of_a_service_reach_the_core(build: Build) -> None:
                 "outcome_grace_seconds": 4,
                 "region": "eu",
             },
+            "parameter_server": {"count": 1},
             "chief": {"count": 1},
+            "worker": {"count": 1},
             "gang": {"hold_seconds": 1, "retry_seconds": 2, "max_retry_seconds": 3},
             "retry": {"limit": 0},
             "cluster_spec": {"addressing": "dns", "dns_domain": "example.org"},
@@ -301,6 +361,7 @@ def test_the_rules_of_recovery_reach_the_core(build: Build) -> None:
             "service": {
                 "stall_seconds": 1,
                 "freeze_seconds": 2,
+                "idle_seconds": 10,
                 "replace_after_seconds": 3,
                 "maintenance_lead_seconds": 4,
                 "update_strategy": "canary",
@@ -315,6 +376,7 @@ def test_the_rules_of_recovery_reach_the_core(build: Build) -> None:
         }
     )
     assert (spec.stall_seconds, spec.freeze_seconds, spec.replace_after_seconds) == (1, 2, 3)
+    assert spec.idle_seconds == 10
     assert (spec.maintenance_lead_seconds, spec.uninstall_give_up_seconds) == (4, 5)
     assert spec.update_strategy is UpdateStrategy.CANARY
     assert spec.gang == GangSpec(wait_seconds=6, grow_seconds=7)
@@ -438,7 +500,12 @@ def test_kerberos_settings_are_in_the_environment_of_every_task(build: Build) ->
             "cluster_spec.dns_domain: has no effect unless cluster_spec.addressing is dns.",
         ),
         (
-            {"service": {"outcome": "all_workers"}, "chief": {"count": 1}},
+            {
+                "service": {"outcome": "all_workers"},
+                "parameter_server": {},
+                "chief": {"count": 1},
+                "worker": {"count": 1},
+            },
             "service.outcome: with a ParameterServerStrategy",
         ),
         ({"worker": {"mem": 256}}, "worker.mem: 256 MB is little"),

@@ -118,6 +118,7 @@ def test_containers_of_tasks_that_read_data_see_the_agents_cache(build: Build) -
     spec = build(
         {
             "service": {"tf_image": "tf:1"},
+            "parameter_server": {},
             "data": [{"uri": "s3://bucket/a", "path": "a"}],
             "data_cache": {"directory": "/var/cache/data"},
         }
@@ -139,7 +140,8 @@ def test_containers_of_all_tasks_see_the_directory_that_all_machines_share(
     build: Build, options: dict[str, Any]
 ) -> None:
     service = {"use_tensorboard": True, "tf_image": "tf:1", **options.get("service", {})}
-    spec = build({**options, "service": service, "evaluator": {"count": 1}})
+    servers = {"parameter_server": {"count": 1}, "evaluator": {"count": 1}}
+    spec = build({**options, "service": service, **servers})
     seen = {role.role: role.container.host_directories for role in spec.roles if role.container}
     roles = (TaskRole.PS, TaskRole.WORKER, TaskRole.EVALUATOR, TaskRole.TENSORBOARD)
     assert seen == dict.fromkeys(roles, ("/mnt/run 1",))
@@ -353,7 +355,7 @@ def test_a_mistake_is_refused_with_one_line_that_says_it_all(
         (
             {
                 "service": {"strategy": "independent"},
-                "parameter_server": {"count": 0},
+                "worker": {"count": 2},
                 "checkpoints": {"uri": "s3://bucket"},
             },
             "checkpoints.uri: with service.strategy independent only the checkpoints of the first "

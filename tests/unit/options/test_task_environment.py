@@ -69,7 +69,8 @@ def test_a_variable_that_the_service_sets_is_an_error() -> None:
 
 
 def test_it_is_laid_over_the_environment_of_the_options() -> None:
-    spec = service_spec(load({"service": {"job_name": "train", "env": {"A": "1", "B": "1"}}}))
+    service = {"job_name": "train", "env": {"A": "1", "B": "1"}}
+    spec = service_spec(load({"service": service, "parameter_server": {}}))
     spec = with_task_environment(spec, task_environment({"TASKCFG_WORKER_A": "2"}))
     worker, ps = spec.role(TaskRole.WORKER), spec.role(TaskRole.PS)
     assert worker is not None

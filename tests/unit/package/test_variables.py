@@ -75,7 +75,7 @@ def valid_options(draw: st.DrawFn) -> Options:
             del into[option.path[-1]]
             if before is not None:
                 into[option.path[-1]] = before
-    return load(document)
+    return load(document, published_defaults=True)
 
 
 def arrived(package: Package, wanted: Options) -> Options:
@@ -106,7 +106,8 @@ def test_a_variable_of_the_wrong_type_is_refused_with_its_path() -> None:
 
 
 def test_an_emptied_number_is_its_default() -> None:
-    found = load(options_in({"OPTION__WORKER__COUNT": "", "OPTION__SERVICE__JOB_NAME": "t"}))
+    given = options_in({"OPTION__WORKER__COUNT": "", "OPTION__SERVICE__JOB_NAME": "t"})
+    found = load(given, published_defaults=True)
     assert found.worker.count == 3
 
 

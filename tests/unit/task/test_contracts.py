@@ -2,9 +2,10 @@
 
 import pytest
 
+from dcos_tensorflow.job_code.agreement import Tasks
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.task.contracts import find_contract, parse_context
-from dcos_tensorflow.task.spec import Job
+from dcos_tensorflow.task.contracts import find_contract, parse_context, tasks_of
+from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec
 
 MAIN = "def main(server, log_dir, context):\n    pass\n"
 
@@ -147,3 +148,24 @@ def test_an_empty_context_is_an_empty_object():
 
 def test_tensorboard_needs_no_job(sandbox):
     assert find_contract(Job(contract="tensorboard"), sandbox()).contract == "tensorboard"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "tasks"),
+    [
+        (None, Tasks(variables=frozenset({"SEED"}))),
+        (
+            {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]},
+            Tasks(servers=1, chiefs=1, workers=2, variables=frozenset({"SEED"})),
+        ),
+    ],
+)
+def test_the_tasks_of_a_job_are_those_of_its_cluster(cluster, tasks):
+    config = None if cluster is None else {"cluster": cluster, "task": {"type": "ps", "index": 0}}
+    spec = RunnerSpec("mnist", "ps-0", Cluster(1, tf_config=config), Job(), role="ps")
+    assert tasks_of(spec, {"SEED": "1"}) == tasks
+
+
+def test_an_evaluator_is_one_of_the_tasks_that_run_the_code():
+    spec = RunnerSpec("mnist", "evaluator-0", Cluster(1), Job(), role="evaluator")
+    assert tasks_of(spec, ()).evaluators == 1

@@ -23,6 +23,16 @@ def test_an_exception_is_told_by_its_line_and_its_place():
     assert (report.exit_class, report.summary) == (ExitClass.USER_ERROR, told)
 
 
+def test_where_in_a_graph_an_operation_is_is_left_out():
+    error = (
+        "tensorflow.python.framework.errors_impl.InvalidArgumentError: {{function_node"
+        " __wrapped____MklMatMul_device_/job:localhost/replica:0/task:0/device:CPU:0}} Matrix"
+        " size-incompatible: In[0]: [8,5], In[1]: [4,2] [Op:MatMul] name: "
+    )
+    told = "InvalidArgumentError: Matrix size-incompatible: In[0]: [8,5], In[1]: [4,2] [Op:MatMul]"
+    assert verdict(1, *TRACEBACK, error).summary == f"{told} (job.py, line 3)"
+
+
 def test_an_exit_code_without_any_text_is_told_as_such():
     assert verdict(3).summary == "The process ended with exit code 3 by itself"
     told = 'The process ended with exit code 3 by itself; the last that it said: "no data"'

@@ -1,20 +1,23 @@
 """What can be seen of a process from outside: its port, its memory, its server's address."""
 
+import itertools
 import os
 import socket
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.task import memory, observer, process_table, sockets
+from dcos_tensorflow.task import memory, observer, process_table, sockets, watchdog
 from dcos_tensorflow.task.observer import Observer, own_port
 from dcos_tensorflow.task.progress import Progress
 from dcos_tensorflow.task.spec import Cluster, ServerCluster
 from dcos_tensorflow.task.watchdog import Limits
 from free_ports import free_port
+from waiting import eventually
 
 SERVER = ServerCluster({"ps": ("h:1",), "worker": ("h:2", "[::1]:3")}, "worker", 1)
 
@@ -106,3 +109,43 @@ def test_the_memory_of_several_processes_is_added_up():
 
 def test_processes_that_are_gone_have_no_memory():
     assert memory.resident_bytes([2**22 + 1]) is None
+
+
+class Child:
+    """A process as if it were the user's."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def members(self):
+        return [process_table.read_process(self.pid)]
+
+
+def test_a_process_that_sleeps_is_idle_and_one_that_computes_or_prints_is_not(monkeypatch):
+    monkeypatch.setattr(observer, "ACTIVITY_SECONDS", 0.2)
+    monkeypatch.setattr(watchdog, "IDLE_SECONDS", 0.5)
+    codes = ["input()", "input()", "while True: pass"]
+    pipe = subprocess.PIPE
+    children = [subprocess.Popen([sys.executable, "-S", "-c", c], stdin=pipe) for c in codes]
+    try:
+        seen = [
+            Observer(Child(child.pid), Limits(), port=0, in_shell=False, directories=())
+            for child in children
+        ]
+        lines = itertools.count(1)
+
+        def look(sleeper_printed):
+            for each, printed in zip(seen, (sleeper_printed, next(lines), 0), strict=True):
+                each.look(Progress(), printed)
+            return seen[0].idle_since
+
+        since = eventually(lambda: look(0), what="the sleeper is known to be idle")
+        assert since <= time.time() - 0.5
+        assert [each.idle_since for each in seen[1:]] == [None, None]
+        # What waits for a CPU is not idle, however little it gets.
+        assert process_table.cpu_seconds_wanted(process_table.read_process(children[2].pid)) > 0.3
+        eventually(lambda: look(1) is None, what="the sleeper has printed something")
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()

@@ -47,6 +47,12 @@ def test_a_complete_spec_is_read():
     assert spec.job.tf1_compat
 
 
+def test_the_arguments_of_a_module_are_any_texts():
+    arguments = ["--epochs", "3", "two words", ""]
+    spec = parse_spec(document(job={"name": "train", "arguments": arguments}))
+    assert spec.job.arguments == tuple(arguments)
+
+
 def test_a_single_task_has_neither_tf_config_nor_server():
     cluster = {"epoch": 1, "distribute": {"tf_config": None, "wait_for": []}, "server": None}
     spec = parse_spec(document(cluster=cluster))

@@ -3,7 +3,15 @@
 import pytest
 
 from dcos_tensorflow.task.exit_class import ExitClass
-from dcos_tensorflow.task.watchdog import MAX_LOOK_SECONDS, Limits, Sight, Watch, look
+from dcos_tensorflow.task.watchdog import (
+    MAX_LOOK_SECONDS,
+    Activity,
+    Limits,
+    Sight,
+    Watch,
+    look,
+    rest,
+)
 
 LOOK = 0.25
 
@@ -97,3 +105,27 @@ def test_the_verdict_tells_the_last_step():
     watch = Watch(step=7, still_seconds=9, longest_gap=0.5)
     _, verdict = look(watch, Sight(step=7, steps=2), STALL, LOOK)
     assert "No step after step 7 for 9 s" in verdict.summary
+
+
+def rested(*looks, seconds=10.0):
+    """Return for how long a process does nothing after looks that saw (CPU time, what it told)."""
+    known = Activity()
+    for cpu, told in looks:
+        known = rest(known, cpu, told, seconds)
+    return known.idle
+
+
+def test_a_process_that_uses_no_cpu_and_says_nothing_does_nothing():
+    assert rested((5.0, 1), (5.0, 1), (5.1, 1), (5.3, 1)) == 30.0
+
+
+@pytest.mark.parametrize(
+    "last", [(6.0, 1), (5.0, 2), (4.0, 1)], ids=["cpu", "a line or a step", "a process ended"]
+)
+def test_a_process_that_does_anything_has_to_rest_anew(last):
+    assert rested((5.0, 1), (5.0, 1), last) == 0.0
+    assert rested((5.0, 1), last, last) == 10.0
+
+
+def test_the_first_look_says_nothing_of_what_was_before():
+    assert rested((5.0, 1)) == 0.0

@@ -19,6 +19,7 @@ from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.recovery import outcome
+from dcos_tensorflow.core.recovery.waits import Wait, waits
 
 #: What is taken from a task runner's report (docs/task-runner.md); all else in it stays there.
 REPORTED = (
@@ -112,12 +113,23 @@ def _asked_port(state: ServiceState, record: TaskRecord) -> int | None:
     return asked if asked and record.ports and record.ports[0] != asked else None
 
 
+def _wait(wait: Wait, now: float) -> schemas.Wait:
+    return {
+        "tasks": list(wait.tasks),
+        "waits_for": list(wait.waits_for),
+        "since": wait.since,
+        "why": wait.why,
+        "ends": wait.ends,
+        "told": wait.told(now),
+    }
+
+
 def why(state: ServiceState) -> schemas.Why:
     """Return why the job is not further: in one sentence, per task and per offer.
 
-    ``tasks`` holds those whose step is not complete, ``storage`` those that cannot reach what they
-    keep in S3; ``offers.held`` those in hand, ``offers.handed_back`` the newest that did not help,
-    newest first.
+    ``tasks`` holds those whose step is not complete, ``waits`` those that wait though the job runs,
+    ``storage`` those that cannot reach what they keep in S3; ``offers.held`` those in hand,
+    ``offers.handed_back`` the newest that did not help, newest first.
     """
     waiting: dict[str, schemas.Waiting] = {}
     misfits = state.only_gang.placing.misfits
@@ -133,6 +145,7 @@ def why(state: ServiceState) -> schemas.Why:
                         "agents_by_reason": dict(counts.get(step.task, {})),
                     }
     silent = state.told.silent
+    now = state.subscription.stepped_at
     rejected = [v for v in reversed(state.desk.log.verdicts) if not v.passed]
     return {
         "phase": str(state.job.phase),
@@ -141,6 +154,7 @@ def why(state: ServiceState) -> schemas.Why:
         "registered": state.registered,
         "suppressed": state.desk.suppressed,
         "tasks": waiting,
+        "waits": [_wait(wait, now) for wait in waits(state.view(), now)],
         "storage": {
             name: [{**problem, "why": storage.sentence(problem)} for problem in found]
             for name, found in storage.problems_by_task(state).items()

@@ -79,7 +79,8 @@ def render(
     from dcos_tensorflow.package.definition import PackageError
     from dcos_tensorflow.package.variables import as_package_options, images_in, options_in
 
-    options = load(options_file, overrides=overrides)
+    # The app carries every option, and its counts are those of the package.
+    options = load(options_file, overrides=overrides, published_defaults=True)
     _refuse_local_code(options)
     try:
         found = _package(artifact_url, repository)

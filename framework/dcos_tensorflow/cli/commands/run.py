@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import click
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.flags import (
-    OPTIONS_FILE,
+    ScriptCommand,
     agent_flags,
     json_flag,
     overrides_flag,
+    script_arguments,
+    script_flags,
     work_dir_flag,
 )
 from dcos_tensorflow.cli.settings import SETTINGS, collect, setting_flags
@@ -23,14 +26,15 @@ from dcos_tensorflow.cli.work_directory import WorkDirectory
 _SETTINGS = (
     *("master", "state", "principal", "secret_file", "ca_file", "client_cert", "client_key"),
     *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
-    "service_account_file",
+    *("service_account_file", "published_defaults"),
 )
 _VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in _SETTINGS or s.secret)
 _AGENTS = ("agents", "cpus", "mem", "disk", "gpus", "attributes")
 
 
-@click.command()
-@click.argument("options_file", metavar="OPTIONS.json", type=OPTIONS_FILE)
+@click.command(cls=ScriptCommand)
+@click.argument("job", metavar="SCRIPT.py|OPTIONS.json", type=click.Path(path_type=Path))
+@script_flags
 @click.option("--local", is_flag=True, help="Run on the embedded cluster, the default.")
 @click.option("--follow/--detach", default=True, help="Show progress to the end, or go on alone.")
 @overrides_flag
@@ -39,12 +43,18 @@ _AGENTS = ("agents", "cpus", "mem", "disk", "gpus", "attributes")
 @work_dir_flag
 @click.option("--fresh", is_flag=True, help="Remove the checkpoints of earlier runs first.")
 @click.option("--strict", is_flag=True, help="Refuse a job that is larger than this machine.")
-@click.option("--update", is_flag=True, help="Let a job that has not ended go over to OPTIONS.")
+@click.option(
+    "--update", is_flag=True, help="Let a job that has not ended go over to these options."
+)
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: Ctrl-C stops, --fresh removes.")
 @json_flag
 def run(
-    options_file: Path,
+    job: Path,
     *,
+    workers: int | None,
+    ps: int | None,
+    tensorflow: str | None,
+    name: str | None,
     local: bool,
     follow: bool,
     overrides: tuple[str, ...],
@@ -56,10 +66,19 @@ def run(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Deploy a job, follow it to its end, and exit as it did."""
+    """Deploy a job, follow it to its end, and exit as it did.
+
+    SCRIPT.py is run as it is, by one worker unless --workers says how many; what stands behind --
+    are its arguments. OPTIONS.json says everything else that there is to say.
+    """
     from dcos_tensorflow.cli.embedded.machine import AgentWishes
     from dcos_tensorflow.cli.serving.foreground import RunRequest, run
+    from dcos_tensorflow.cli.serving.script_job import ScriptFlags, given_options
 
+    said = ScriptFlags(workers, ps, None, tensorflow, name, script_arguments())
+    if job.suffix == ".py":
+        # Of a script's job they are the workers', not the embedded cluster's.
+        said, given = replace(said, gpus=given["gpus"]), {**given, "gpus": None}
     settings = {name: value for name, value in given.items() if name not in _AGENTS}
     if local and settings["master"] is not None:
         raise UsageError("--local and --master exclude each other.")
@@ -75,8 +94,12 @@ def run(
         )
     return run(
         RunRequest(
-            options=options_file,
-            overrides=overrides,
+            given=given_options(
+                job,
+                said,
+                overrides,
+                published_defaults=collected["published_defaults"],
+            ),
             settings=collected,
             wishes=wishes,
             work=work,
@@ -86,5 +109,6 @@ def run(
             strict=strict,
             yes=yes,
             json=as_json,
+            typed=tuple(click.get_current_context().obj or ()),
         )
     )

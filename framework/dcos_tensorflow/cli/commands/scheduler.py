@@ -20,10 +20,16 @@ from dcos_tensorflow.cli.settings import SETTINGS, collect, setting_flags, with_
     metavar="FILE",
     help="JSON file of settings; the environment wins over it, flags win over both.",
 )
+@click.option("--options-folder", type=click.Path(path_type=Path), hidden=True)
 @overrides_flag
 @setting_flags([s.name for s in SETTINGS if s.name != "options"])
 def scheduler(
-    options_file: Path | None, config: Path | None, overrides: tuple[str, ...], **settings: Any
+    *,
+    options_file: Path | None,
+    config: Path | None,
+    options_folder: Path | None,
+    overrides: tuple[str, ...],
+    **settings: Any,
 ) -> int:
     """Serve a job as a daemon.
 
@@ -33,4 +39,4 @@ def scheduler(
     from dcos_tensorflow.cli.serving.daemon import serve
 
     flags = with_cosmos_wish(settings, os.environ)
-    return serve(options_file, overrides, collect(config, os.environ, flags))
+    return serve(options_file, overrides, collect(config, os.environ, flags), options_folder)

@@ -40,9 +40,19 @@ def update() -> None:
 )
 @overrides_flag
 @click.option("--replace", is_flag=True, help="Forget the options in force: FILE has all of them.")
+@click.option(
+    "--published-defaults",
+    is_flag=True,
+    help="Run 2 parameter servers and 3 workers where FILE does not name them.",
+)
 @asks_about()
 def update_start(
-    asked: Asked, options_file: Path | None, overrides: tuple[str, ...], replace: bool
+    asked: Asked,
+    *,
+    options_file: Path | None,
+    overrides: tuple[str, ...],
+    replace: bool,
+    published_defaults: bool,
 ) -> int:
     """Make other options the target: what differs is restarted."""
     from dcos_tensorflow.options import as_given, given_part, load
@@ -54,10 +64,11 @@ def update_start(
         source = sys.stdin.read()
     path = "/v1/job/update"
     if replace:
-        options = as_given(load(source, overrides=overrides))
+        read = load(source, overrides=overrides, published_defaults=published_defaults)
+        options = as_given(read)
     else:
         # What is right beside those in force the scheduler says.
-        options = given_part(source, overrides)
+        options = given_part(source, overrides, published_defaults=published_defaults)
         path += "?merge=true"
     answer = asked.client().ask("POST", path, json.dumps(options))
     if answer.status == 400:

@@ -3,47 +3,72 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from dcos_tensorflow.cli.errors import EXIT_USAGE, UsageError
-from dcos_tensorflow.cli.flags import OPTIONS_FILE, json_flag, overrides_flag, work_dir_flag
+from dcos_tensorflow.cli.flags import (
+    ScriptCommand,
+    gpus_flag,
+    json_flag,
+    overrides_flag,
+    script_arguments,
+    script_flags,
+    work_dir_flag,
+)
 from dcos_tensorflow.cli.output import say_lines, show_json
 from dcos_tensorflow.cli.settings import collect, setting_flags
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 
 _MASTER_VARIABLE = "DCOS_TENSORFLOW_MASTER"
+_VARIABLES = (_MASTER_VARIABLE, "DCOS_TENSORFLOW_PUBLISHED_DEFAULTS")
 
 
-@click.command()
-@click.argument("options_file", metavar="OPTIONS.json", type=OPTIONS_FILE)
+@click.command(cls=ScriptCommand)
+@click.argument("job", metavar="SCRIPT.py|OPTIONS.json", type=click.Path(path_type=Path))
+@script_flags
+@gpus_flag
 @click.option("--local", is_flag=True, help="As run on the embedded cluster, the default.")
 @overrides_flag
-@setting_flags(("master",))
+@setting_flags(("master", "published_defaults"))
 @work_dir_flag
 @json_flag
 def validate(
-    options_file: Path,
+    job: Path,
     *,
+    workers: int | None,
+    ps: int | None,
+    gpus: int | None,
+    tensorflow: str | None,
+    name: str | None,
     local: bool,
     overrides: tuple[str, ...],
     master: str | None,
+    published_defaults: bool | None,
     work: WorkDirectory,
     as_json: bool,
 ) -> int:
     """Show what a job would run, or everything that is wrong with its options."""
     from dcos_tensorflow.cli.serving import describing
     from dcos_tensorflow.cli.serving.preparation import PreparedJob, settled
+    from dcos_tensorflow.cli.serving.script_job import ScriptFlags, given_options
+    from dcos_tensorflow.cli.serving.unasked_tasks import told_with_refusals
     from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix
-    from dcos_tensorflow.options import load
 
     if local and master is not None:
         raise UsageError("--local and --master exclude each other.")
-    environ = {k: v for k, v in os.environ.items() if k == _MASTER_VARIABLE and not local}
-    settings = collect(None, environ, {"master": master})
+    environ = {k: v for k, v in os.environ.items() if k in _VARIABLES}
+    if local:
+        environ.pop(_MASTER_VARIABLE, None)
+    flags = {"master": master, "published_defaults": published_defaults}
+    settings = collect(None, environ, flags)
     here = not settings["master"]
-    options = load(options_file, overrides=overrides)
+    said = ScriptFlags(workers, ps, gpus, tensorflow, name, script_arguments())
+    published = settings["published_defaults"]
+    given = given_options(job, said, overrides, published_defaults=published)
+    options = given.load()
 
     def prepared() -> PreparedJob:
         directory = work.service(options.service.name)
@@ -51,10 +76,11 @@ def validate(
         wrong = illegal_mix(found.spec)
         if wrong:
             raise UsageError(f"This cannot run: {wrong}.")
-        return found
+        return replace(found, notes=(*given.notes, *found.notes))
 
     try:
-        described = describing.document(prepared(), local=here)
+        with told_with_refusals(options):
+            described = describing.document(prepared(), local=here)
     except UsageError as error:
         if not as_json:
             raise

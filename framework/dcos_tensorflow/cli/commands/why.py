@@ -24,6 +24,8 @@ def why(asked: Asked) -> int:
     say(f"{service.name} is {found['phase']}: {found['why']}")
     if not found["registered"]:
         say("The scheduler is not registered with a Mesos master.")
+    for wait in found.get("waits", ()):
+        say(f"  {wait['told']}")
     waits = [
         (task, untold(str(each["why"]), [found["why"]])) for task, each in found["tasks"].items()
     ]

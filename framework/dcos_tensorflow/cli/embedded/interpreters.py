@@ -65,6 +65,20 @@ def has_tensorflow(environment: Path, version: str = "") -> bool:
     return False
 
 
+def tensorflow_version(python: str) -> str:
+    """Return the version of TensorFlow in a virtual environment, or in that of an interpreter.
+
+    Empty where it cannot be told: a Python of the system has its libraries anywhere.
+    """
+    place = Path(python)
+    environment = place if place.is_dir() else place.parent.parent
+    for packages in environment.glob("lib/python3*/site-packages"):
+        for found in sorted(packages.glob("tensorflow*-*.dist-info")):
+            if re.fullmatch(r"tensorflow(_cpu|_gpu)?-.*", found.name):
+                return found.name.removesuffix(".dist-info").partition("-")[2]
+    return ""
+
+
 def _environments(folder: Path) -> list[Path]:
     try:
         numbered = sorted(folder.glob(".venvs/tensorflow-*"), key=_version, reverse=True)

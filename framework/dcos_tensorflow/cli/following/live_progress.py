@@ -55,6 +55,8 @@ def render(snapshot: Snapshot, now: float) -> RenderableType:
     parts: list[RenderableType] = [_heading(snapshot, now), _tasks(snapshot, now)]
     for problem in snapshot.storage_problems[:_MAX_ROWS]:
         parts.append(_text(f"{problem.task}: {problem.text}", style="yellow", overflow="fold"))
+    for _, told in snapshot.waits[:_MAX_ROWS]:
+        parts.append(_text(told, style="yellow", overflow="fold"))
     for failure in _last_failure(snapshot):
         parts.append(_text(f"last failure: {failure}", style="red", overflow="fold"))
     return Group(*parts)

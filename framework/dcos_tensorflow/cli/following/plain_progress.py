@@ -29,6 +29,7 @@ class PlainProgress:
         self._incidents: dict[tuple[str, float], str] = {}
         self._standing: dict[str, tuple[str, int]] = {}
         self._told: dict[str, tuple[str, float]] = {}
+        self._waits: dict[str, tuple[str, ...]] = {}
         self._storage: frozenset[tuple[str, tuple[str, str]]] = frozenset()
 
     def lines(self, snapshot: Snapshot, now: float) -> list[str]:
@@ -40,7 +41,7 @@ class PlainProgress:
         # A job runs and is done after the last of its tasks; all else they do because it does.
         last = phase in (JobPhase.RUNNING, JobPhase.DONE)
         found = [*failures, *tasks, *job] if last else [*failures, *job, *tasks]
-        found += self._problems(snapshot)
+        found += [*self._waits_in(snapshot), *self._problems(snapshot)]
         stamp = datetime.fromtimestamp(now).strftime("%H:%M:%S")
         return [f"{stamp} {line}" for line in found]
 
@@ -73,6 +74,15 @@ class PlainProgress:
             return []
         self._phase = (phase, why)
         return [f"{phase}: {why}" if why else phase]
+
+    def _waits_in(self, snapshot: Snapshot) -> list[str]:
+        """Tell who waits, once, and when that is over."""
+        before, self._waits = self._waits, {told: tasks for tasks, told in snapshot.waits}
+        found = [told for told in self._waits if told not in before]
+        waiting = {name for tasks in self._waits.values() for name in tasks}
+        over = {name for told in before.keys() - self._waits.keys() for name in before[told]}
+        ended = sorted(over - waiting) if snapshot.phase == JobPhase.RUNNING else []
+        return [*found, *(f"{name} waits no more" for name in ended)]
 
     def _problems(self, snapshot: Snapshot) -> list[str]:
         """Tell what keeps tasks from S3, once, and when that is over."""

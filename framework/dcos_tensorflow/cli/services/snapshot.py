@@ -121,6 +121,12 @@ class Snapshot:
             for p in problems
         )
 
+    @property
+    def waits(self) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """Return who waits though the job runs, and the sentence that tells it."""
+        found = self.why.get("waits") or ()
+        return tuple((tuple(w["tasks"]), f"{w['why']} ({w['ends']})") for w in found)
+
     def result(self) -> Json:
         """Return what the job called its result: the deciding task's, else the first there is."""
         tasks = self.job["tasks"]

@@ -16,16 +16,22 @@ from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.kept.restore import StateUnreadable, restore
+from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, upgrade
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.store import StateStore, open_store
+from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
 
 
 def stored_state(url: str, service: str) -> ServiceState | None:
-    """Return what is stored of the service; None when it is new. Raises CliError."""
+    """Return what is stored of the service; None when it is new. Raises CliError.
+
+    To look makes no database where there is none.
+    """
+    if _is_missing(url):
+        return None
     with _opened(url, service) as store:
         return _restored(store)
 
@@ -75,6 +81,15 @@ def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDire
             checkpoints.mkdir(mode=0o700)
 
 
+def _is_missing(url: str) -> bool:
+    try:
+        where = parse_state_url(url)
+    except StateError:
+        # Whoever opens it tells.
+        return False
+    return isinstance(where, SqliteUrl) and not where.path.exists()
+
+
 @contextmanager
 def _opened(url: str, service: str) -> Iterator[StateStore]:
     try:
@@ -86,6 +101,7 @@ def _opened(url: str, service: str) -> Iterator[StateStore]:
 
 def _restored(store: StateStore) -> ServiceState | None:
     try:
-        return restore(store.load(), LaunchSettings(), time.time())
+        values, _ = upgrade(store.load())
+        return restore(values, LaunchSettings(), time.time())
     except StateUnreadable as error:
         raise CliError(f"The state of {store.service} cannot be read: {error}.", 8) from error

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.output import say, show_json
 from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.services.client import client_of
+from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.settings import OTHER_VARIABLES, PREFIX, SETTINGS, Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 
@@ -27,8 +27,7 @@ _LOG_LINES = 20
 
 
 def detach(
-    options: Path,
-    overrides: Sequence[str],
+    given: GivenOptions,
     settings: Settings,
     directory: ServiceDirectory,
     work: WorkDirectory,
@@ -43,9 +42,12 @@ def detach(
     with what the scheduler said when it ends at once.
     """
     command = [
-        *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(options.absolute())),
-        *(f"--set={override}" for override in overrides),
+        *(sys.executable, "-m", "dcos_tensorflow", "scheduler"),
+        str(given.file(directory).absolute()),
+        *(f"--set={override}" for override in given.overrides),
+        *([f"--options-folder={given.folder}"] if given.folder is not None else []),
         *(f"--work-dir={work.path}", "--rerun", "--exit-when-done", "--no-wait-for-leadership"),
+        *(["--published-defaults"] if given.published_defaults else []),
         *_flags(settings, local=bool(master)),
     ]
     start = directory.log.stat().st_size if directory.log.exists() else 0
@@ -81,7 +83,10 @@ def detach(
 
 def _flags(settings: Settings, *, local: bool) -> list[str]:
     """Return the settings that were given, as flags of ``scheduler``."""
-    decided = {"options", "work_dir", "local", "rerun", "exit_when_done", "wait_for_leadership"}
+    decided = {
+        *("options", "published_defaults", "work_dir", "local"),
+        *("rerun", "exit_when_done", "wait_for_leadership"),
+    }
     flags = ["--local"] if local else []
     for setting in SETTINGS:
         if setting.secret or setting.name in decided or not settings.given(setting.name):

@@ -14,7 +14,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from dcos_tensorflow.cli.embedded import cluster as embedded
 from dcos_tensorflow.cli.embedded.cluster import Cluster
 from dcos_tensorflow.cli.errors import EXIT_UNINSTALLED, CliError, UsageError
 from dcos_tensorflow.cli.services import ending
+from dcos_tensorflow.cli.services.stored import stored_state
 from dcos_tensorflow.cli.serving.own_log import log_to_standard_error
 from dcos_tensorflow.cli.serving.preparation import (
     PreparedJob,
@@ -32,11 +33,18 @@ from dcos_tensorflow.cli.serving.preparation import (
     respecified,
     with_principal,
 )
-from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config, with_guarded_api
+from dcos_tensorflow.cli.serving.served_job import (
+    ServedJob,
+    scheduler_config,
+    state_of,
+    with_guarded_api,
+)
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
+from dcos_tensorflow.cli.serving.unasked_tasks import kept_note, runs_as_published
 from dcos_tensorflow.cli.serving.wanted_service import (
     WantedService,
     of_package,
+    published_defaults,
     to_serve,
     to_uninstall,
 )
@@ -45,6 +53,7 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, 
 from dcos_tensorflow.local.daemon import PRINCIPAL
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import OptionsError
+from dcos_tensorflow.options.asked import unnamed
 
 log = logging.getLogger(__name__)
 
@@ -57,13 +66,24 @@ class _Ended(BaseException):
     """A signal while the scheduler starts: it may be waiting for the leadership for days."""
 
 
-def serve(options_file: Path | None, overrides: Sequence[str], settings: Settings) -> int:
+def serve(
+    options_file: Path | None,
+    overrides: Sequence[str],
+    settings: Settings,
+    folder: Path | None = None,
+) -> int:
     """Serve the job until a signal comes; return the exit code. Raises CliError, OptionsError.
+
+    ``folder`` is where relative paths in the options start, in place of the file's own.
 
     Options that cannot be used end nothing of a service that exists: it goes on with those of
     before, and says why in its plan ``deploy``. An uninstall does not read them.
     """
-    wanted = read_options(options_file, overrides, settings, os.environ)
+
+    def read(known: Settings) -> WantedService:
+        return read_options(options_file, overrides, known, os.environ, folder)
+
+    wanted = read(settings)
     given = Path(settings["work_dir"]) if settings["work_dir"] else None
     work = work_directory(given, os.environ)
     directory = work.service(wanted.options.service.name)
@@ -75,6 +95,8 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
         except CliError as unknown:
             # What is wrong with the options is told first: it may be why nothing else was given.
             raise wanted.problem or unknown from None
+        if not settings["uninstall"]:
+            wanted = _as_it_runs(wanted, read, settings, state_of(settings, directory))
         wanted, account = _with_account(wanted, settings, local=local)
         settings = with_clusters_authority(settings, account, os.environ)
         prepared, problem = prepared_for(
@@ -97,6 +119,7 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
             problem=problem,
             local=local,
             as_given=wanted.as_given,
+            published_defaults=published_defaults(settings, os.environ),
             check_cluster=embedded.check_of(folder, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 of_package(changed, os.environ), directory, os.environ, running, local=local
@@ -118,11 +141,36 @@ def serve(options_file: Path | None, overrides: Sequence[str], settings: Setting
 
 
 def read_options(
-    file: Path | None, overrides: Sequence[str], settings: Settings, environ: Mapping[str, str]
+    file: Path | None,
+    overrides: Sequence[str],
+    settings: Settings,
+    environ: Mapping[str, str],
+    folder: Path | None = None,
 ) -> WantedService:
     """Return what to serve; for an uninstall by the name alone. Raises UsageError, OptionsError."""
-    read = to_uninstall if settings["uninstall"] else to_serve
-    return read(file, overrides, settings, environ)
+    if settings["uninstall"]:
+        return to_uninstall(file, overrides, settings, environ)
+    return to_serve(file, overrides, settings, environ, folder)
+
+
+def _as_it_runs(
+    wanted: WantedService,
+    read: Callable[[Settings], WantedService],
+    settings: Settings,
+    url: str,
+) -> WantedService:
+    """Return what to serve of a service whose job may run with tasks that came unasked."""
+    if wanted.problem is not None or not unnamed(wanted.options):
+        return wanted
+    known = stored_state(url, wanted.options.service.name)
+    published = settings.with_value("published_defaults", True, "the job that runs")
+    try:
+        if runs_as_published(wanted.options, lambda: read(published).options, known):
+            log.info("%s", kept_note(wanted.options))
+            return read(published)
+    except OptionsError as problem:
+        return replace(wanted, problem=problem, as_given=None)
+    return wanted
 
 
 def prepared_for(

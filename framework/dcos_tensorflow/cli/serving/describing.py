@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.cli.embedded.fitting import wanted
-from dcos_tensorflow.cli.serving.preparation import PreparedJob
+from dcos_tensorflow.cli.serving.preparation import PreparedJob, found_here
 from dcos_tensorflow.cli.wording import amounts, table
-from dcos_tensorflow.core.cluster.cluster_spec import rendered_strategy, server_definition
+from dcos_tensorflow.core.cluster.cluster_spec import (
+    recovery_strategy,
+    rendered_strategy,
+    server_definition,
+)
 from dcos_tensorflow.core.cluster.cluster_spec import tf_config as render_tf_config
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.contract import CONTRACT_FUNCTION
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec
+from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, Strategy, TaskRole
 from dcos_tensorflow.core.recovery import outcome
+from dcos_tensorflow.task.checkpoints import restorable
 
 
 def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
     """Return what would run, as JSON; ``local`` is on the embedded cluster."""
     spec = prepared.spec
+    strategy, strategy_from = _strategy(prepared)
+    pythons = {role.python for role in spec.roles}
     return {
         "service": spec.name,
         "local": local,
-        "contract": prepared.contract,
-        "strategy": str(rendered_strategy(spec)),
+        "contract": prepared.code.contract,
+        "strategy": strategy,
+        "strategy_from": strategy_from,
         "outcome": str(spec.outcome),
         "deciding_tasks": list(outcome.deciding_tasks(spec)),
         "job": {
@@ -35,43 +45,105 @@ def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
             "checkpoint_dir": spec.job.checkpoint_dir,
             "shared_filesystem": spec.job.shared_filesystem,
             "checkpoints": checkpoints_place(spec),
+            "goes_on_from": _newest_checkpoint(spec) if local else "",
             "volume": next((r.volume.path for r in spec.roles if r.volume is not None), ""),
+            "data": [{"uri": data.uri, "path": data.path} for data in spec.storage.data],
         },
-        "roles": [_role(role) for role in spec.roles],
+        "roles": [_role(role, prepared.tensorflow.get(role.role, "")) for role in spec.roles],
         "tasks": list(spec.task_names()),
         "total": _resources(wanted(spec)),
         "cluster_spec": _members(spec),
-        "notes": list(prepared.notes),
+        # Which TensorFlow was found is said of the roles.
+        "notes": [n for n in prepared.notes if n not in map(found_here, pythons)],
     }
 
 
 def lines(described: Mapping[str, Any]) -> list[str]:
     """Return the document as text for a person."""
-    job = described["job"]
+    job, roles = described["job"], described["roles"]
     code = job["name"] or job["command"]
     where = "on this machine" if described["local"] else "on Mesos"
-    found = [
-        f"{described['service']} would run {counted(len(described['tasks']), 'task')} {where}:"
-    ]
-    found += table([(_title(role), _needs(role)) for role in described["roles"]])
+    tasks = counted(len(described["tasks"]), "task")
+    found = [f"{described['service']} would run {tasks} {where}:"]
+    found += table([(_title(role), _needs(role)) for role in roles])
     found.append("")
-    total = amounts(**described["total"])
     members = "; ".join(
         f"{kind}: {', '.join(names)}" for kind, names in described["cluster_spec"].items()
     )
-    found += table(
-        [
-            ("together", total),
-            ("job", f"{code} from {job['url']}" if job["url"] else code),
-            ("contract", _contract(described["contract"])),
-            ("strategy", described["strategy"]),
-            ("ClusterSpec", members or "none: each task trains by itself"),
-            ("outcome", f"decided by {', '.join(described['deciding_tasks'])}"),
-            ("checkpoints", job["checkpoints"] or _private(job["volume"])),
-        ],
-        indent="",
-    )
-    return found + [f"note: {note}" for note in described["notes"]]
+    rows = [
+        ("together", amounts(**described["total"])),
+        ("job", f"{code} from {job['url']}" if job["url"] else code),
+        ("contract", _contract(described["contract"])),
+        ("strategy", f"{described['strategy']}: {described['strategy_from']}"),
+        *(("runs with", text) for text in _interpreters(roles)),
+        ("ClusterSpec", members or "none: each task trains by itself"),
+        ("outcome", f"decided by {', '.join(described['deciding_tasks'])}"),
+        ("checkpoints", _checkpoints(job)),
+        *(("data", f"{data['uri']} at {data['path']}") for data in job["data"]),
+        *(("TensorBoard", _address(r)) for r in roles if r["role"] == TaskRole.TENSORBOARD),
+    ]
+    return [*found, *table(rows, indent=""), *(f"note: {note}" for note in described["notes"])]
+
+
+def _strategy(prepared: PreparedJob) -> tuple[str, str]:
+    """Return the strategy that the job is recovered by, and where that is from."""
+    spec, code = prepared.spec, prepared.code
+    strategy = str(recovery_strategy(spec, code.strategy))
+    named = code.facts.named
+    where = f"{named.name} ({named.place})" if named is not None else ""
+    if spec.strategy is not Strategy.AUTO:
+        other = f"; the code names {where}" if code.facts.strategy not in ("", strategy) else ""
+        return strategy, f"service.strategy{other}"
+    if rendered_strategy(spec) is Strategy.INDEPENDENT:
+        return strategy, "one task trains"
+    if code.contract == CONTRACT_FUNCTION:
+        return strategy, "the function is given a server"
+    if code.strategy:
+        return strategy, f"recognised by {where}"
+    if not code.facts.code:
+        return strategy, "by the roles; the code is not on this machine"
+    several = len(code.facts.strategies) > 1
+    return strategy, f"by the roles; the code names {'several' if several else 'none for sure'}"
+
+
+def _newest_checkpoint(spec: ServiceSpec) -> str:
+    """Return the checkpoint on this machine that a start would go on from; empty for none."""
+    directory = spec.job.checkpoint_dir or spec.job.shared_filesystem
+    if spec.storage.checkpoints.uri or not directory or "://" in directory:
+        return ""
+    found = restorable(directory)
+    return os.path.basename(found.path) if found is not None else ""
+
+
+def _checkpoints(job: Mapping[str, Any]) -> str:
+    """Return where checkpoints are, how long, and what is there."""
+    if not job["checkpoints"]:
+        return _private(job["volume"])
+    kept = f"{job['checkpoints']}, kept between runs"
+    return f"{kept}; goes on from {job['goes_on_from']}" if job["goes_on_from"] else kept
+
+
+def _address(role: Mapping[str, Any]) -> str:
+    port = f"port {role['port']}" if role["port"] else "a port"
+    return f"on {port} of the machine it comes to"
+
+
+def _interpreters(roles: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what the tasks run with, each once, with the roles where it is not all of them."""
+    by_text: dict[str, list[str]] = {}
+    for role in roles:
+        by_text.setdefault(_interpreter(role), []).append(role["role"])
+    if len(by_text) == 1:
+        return list(by_text)
+    return [f"{', '.join(names)}: {text}" for text, names in by_text.items()]
+
+
+def _interpreter(role: Mapping[str, Any]) -> str:
+    version = f", TensorFlow {role['tensorflow']}" if role["tensorflow"] else ""
+    if role["image"]:
+        return f"image {role['image']}{version}"
+    python = f"python {role['python']}" if role["python"] else "python3 of its agent"
+    return f"{python}{version}"
 
 
 def _private(volume: str) -> str:
@@ -107,10 +179,12 @@ def _members(spec: ServiceSpec) -> dict[str, list[str]]:
     return found
 
 
-def _role(role: RoleSpec) -> dict[str, Any]:
+def _role(role: RoleSpec, tensorflow: str) -> dict[str, Any]:
     return {
         "role": str(role.role),
         "count": role.count,
+        "port": role.port,
+        "tensorflow": tensorflow,
         "resources": _resources(role.resources),
         "python": role.python,
         "image": role.container.image if role.container is not None else "",
@@ -138,8 +212,4 @@ def _needs(role: Mapping[str, Any]) -> str:
     parts = [f"{amounts(**role['resources'])}{each}"]
     if role["placement"]:
         parts.append(f"placement {', '.join(role['placement'])}")
-    if role["image"]:
-        parts.append(f"image {role['image']}")
-    else:
-        parts.append(f"python {role['python'] or 'python3 of its agent'}")
     return ", ".join(parts)

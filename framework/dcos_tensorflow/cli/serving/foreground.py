@@ -35,6 +35,7 @@ from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.services import ending, registry, stored
 from dcos_tensorflow.cli.services.registry import only_run
 from dcos_tensorflow.cli.serving.background import detach
+from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.serving.own_log import log_to_file
 from dcos_tensorflow.cli.serving.preparation import (
     PreparedJob,
@@ -50,6 +51,11 @@ from dcos_tensorflow.cli.serving.served_job import (
     without_password,
 )
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
+from dcos_tensorflow.cli.serving.unasked_tasks import (
+    kept_note,
+    runs_as_published,
+    told_with_refusals,
+)
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
@@ -57,7 +63,7 @@ from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.local.daemon import PRINCIPAL
-from dcos_tensorflow.options import as_given, effective, load
+from dcos_tensorflow.options import Options, as_given, effective
 
 
 @dataclass(frozen=True)
@@ -68,8 +74,7 @@ class RunRequest:
     this machine has. ``update`` takes a job that has not ended over to these options.
     """
 
-    options: Path
-    overrides: tuple[str, ...]
+    given: GivenOptions
     settings: Settings
     wishes: AgentWishes
     work: WorkDirectory
@@ -79,6 +84,8 @@ class RunRequest:
     strict: bool = False
     yes: bool = False
     json: bool = False
+    #: The words of the command line, as far as they are known.
+    typed: tuple[str, ...] = ()
 
     @property
     def local(self) -> bool:
@@ -93,15 +100,33 @@ class RunRequest:
 
 def run(request: RunRequest) -> int:
     """Run the job and return the exit code. Raises CliError and OptionsError."""
-    options = load(request.options, overrides=request.overrides)
+    given = request.given
+    options = given.load()
     directory = request.work.service(options.service.name)
+    known = stored.stored_state(state_of(request.settings, directory), options.service.name)
+    if given.is_script:
+        _check_same_script(options, known)
+    if runs_as_published(options, given.as_published().load, known):
+        say(f"note: {kept_note(options)}", request.stream)
+        request = replace(request, given=given.as_published())
+        options = request.given.load()
+    with told_with_refusals(options):
+        return _run(request, options, directory, known)
+
+
+def _run(
+    request: RunRequest,
+    options: Options,
+    directory: ServiceDirectory,
+    known: ServiceState | None,
+) -> int:
+    url = state_of(request.settings, directory)
     prepared = prepare(options, directory, os.environ, local=request.local)
     account = service_account(options, request.settings, os.environ, local=request.local)
     principal = PRINCIPAL if request.local else request.settings["principal"]
     prepared = with_principal(prepared, principal, account)
-    say_lines((f"note: {note}" for note in prepared.notes), request.stream)
-    url = state_of(request.settings, directory)
-    known = stored.stored_state(url, prepared.spec.name)
+    notes = (*request.given.notes, *prepared.notes)
+    say_lines((f"note: {note}" for note in notes), request.stream)
     served_by = registry.read(directory)
     is_served = served_by is not None and served_by.process_lives()
     if is_served or not request.update:
@@ -122,8 +147,7 @@ def run(request: RunRequest) -> int:
             master = lasting.master
             _tell(lasting, request.stream)
         return detach(
-            request.options,
-            request.overrides,
+            request.given,
             request.settings,
             directory,
             request.work,
@@ -164,6 +188,7 @@ def run(request: RunRequest) -> int:
             effective(options),
             local=request.local,
             as_given=as_given(options),
+            published_defaults=request.given.published_defaults,
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 changed, directory, os.environ, running, local=request.local
@@ -180,6 +205,17 @@ def run(request: RunRequest) -> int:
         if request.update and (refused := served.refused_update()):
             say(f"The job goes on with the options it has: {refused}.", request.stream)
         return _follow(request, served, cluster, signals)
+
+
+def _check_same_script(options: Options, known: ServiceState | None) -> None:
+    """Raise UsageError where another script of the name was run: its checkpoints are not ours."""
+    before, now = known.spec.job.uri if known is not None else "", options.service.job_url
+    if before.startswith("/") and before != now:
+        name = options.service.name
+        raise UsageError(
+            f"The service {name} runs what is in {before}, not in {now}: give this one a name of"
+            f" its own with --name, or end that one (dcos-tensorflow uninstall {name})."
+        )
 
 
 def _tell(cluster: Cluster, stream: TextIO) -> None:
@@ -229,7 +265,7 @@ def _follow(
         )
         return 128 + left.signal
     folder = cluster.directory if cluster is not None else None
-    ended = served.ended(folder, _again(sys.argv))
+    ended = served.ended(folder, _again(request.typed))
     if not served.staying():
         served.leave_cluster()
     if request.json:
@@ -245,16 +281,23 @@ def _follow(
 
 def _update_command(request: RunRequest, service: str) -> str:
     """Return the command that takes a job that is served over to the options of this run."""
-    given = [f"--options={request.options}", *(f"--set={each}" for each in request.overrides)]
-    return shlex.join(
-        ["dcos-tensorflow", "update", "start", *given, "--replace", f"--name={service}"]
-    )
+    given = request.given
+    words = ["dcos-tensorflow", "update", "start", f"--name={service}"]
+    if not isinstance(given.source, Path):
+        return f"{shlex.join(words)} --set OPTION=VALUE"
+    overrides = (f"--set={each}" for each in given.overrides)
+    return shlex.join([*words, f"--options={given.source}", *overrides, "--replace"])
 
 
-def _again(argv: Sequence[str]) -> list[str]:
-    """Return the command line of this run as it is for the next one."""
+def _again(typed: Sequence[str]) -> list[str]:
+    """Return the command line of this run as it is for the next one; empty for none that is known.
+
+    What stands behind ``--`` are a script's own arguments.
+    """
+    end = typed.index("--") if "--" in typed else len(typed)
     once = ("--fresh", "--update", "--yes", "-y")
-    return ["dcos-tensorflow", *(each for each in argv[1:] if each not in once)]
+    kept = [each for number, each in enumerate(typed) if number > end or each not in once]
+    return ["dcos-tensorflow", *kept] if kept else []
 
 
 def _remove_checkpoints(

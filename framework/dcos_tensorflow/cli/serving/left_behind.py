@@ -19,6 +19,7 @@ from dcos_tensorflow.cli.services.registry import only_run
 from dcos_tensorflow.cli.services.snapshot import Snapshot
 from dcos_tensorflow.cli.serving.own_log import log_to_file
 from dcos_tensorflow.cli.serving.preparation import PreparedJob
+from dcos_tensorflow.cli.serving.seen_code import SeenCode
 from dcos_tensorflow.cli.serving.served_job import ServedJob, scheduler_config, with_guarded_api
 from dcos_tensorflow.cli.settings import collect
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
@@ -39,7 +40,7 @@ def end_left_behind(
         flags = {"master": cluster.master, "state": url, "wait_for_leadership": False}
         settings = with_guarded_api(collect(None, {}, flags), local=True)
         config = cluster.entered_by(scheduler_config(settings, directory, local=True))
-        prepared = PreparedJob(spec, None, spec.job.contract, ())
+        prepared = PreparedJob(spec, None, SeenCode(spec.job.contract), ())
         served = stack.enter_context(ServedJob(prepared, config, directory, {}, local=True))
         served.stop_job("stopped from the command line")
         deadline = time.monotonic() + seconds

@@ -8,22 +8,24 @@ kept, and that no container is used. Whatever was settled is told in a note.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from dcos_tensorflow.cli.embedded.interpreters import find_tensorflow, this_interpreter
+from dcos_tensorflow.cli.embedded.interpreters import (
+    find_tensorflow,
+    tensorflow_version,
+    this_interpreter,
+)
 from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.cli.serving.job_archive import is_archive, pack, unpack
-from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.cli.serving.job_archive import is_archive, pack
+from dcos_tensorflow.cli.serving.seen_code import SeenCode, keras_notes, look
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, expanded
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
-from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, Uri
-from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, TaskRole, Uri
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -34,10 +36,9 @@ from dcos_tensorflow.options import (
     with_task_environment,
 )
 from dcos_tensorflow.options.cross_checks import role_options
+from dcos_tensorflow.options.images import version_of_image
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
 from dcos_tensorflow.options.service_models import Service
-from dcos_tensorflow.task.contracts import find_contract
-from dcos_tensorflow.task.spec import Job
 
 if TYPE_CHECKING:
     from dcos_tensorflow.mesos.service_account import ServiceAccount
@@ -53,13 +54,15 @@ _PACKED_JOB = "packed-job.zip"
 class PreparedJob:
     """What a scheduler is to run. ``archive`` is the packed local code, None for a URL or none.
 
-    ``contract`` is how the code is called, as far as that can be seen from here.
+    ``code`` is what can be seen of it from here; ``tensorflow`` is the version that each role runs
+    with, empty where that cannot be seen.
     """
 
     spec: ServiceSpec
     archive: Path | None
-    contract: str
+    code: SeenCode
     notes: tuple[str, ...]
+    tensorflow: Mapping[TaskRole, str] = field(default_factory=dict)
 
 
 def prepare(
@@ -85,14 +88,29 @@ def settled(
     spec = with_task_environment(service_spec(options), task_environment(environ))
     told = list(notes(options, shares_directory=local))
     source = local_source(spec, options.base_directory, local=local)
-    found = check_job(spec, source) if source is not None else spec.job.contract
+    code = look(spec, source)
     if local:
-        spec, more = _for_this_machine(spec, options, directory, found)
+        spec, more = _for_this_machine(spec, options, directory, code.contract)
         told += more
     else:
         _check_fetchable(spec, options)
-        told += _unsaid_tensorflow(spec, found)
-    return PreparedJob(spec, None, found, tuple(told)), source
+        told += _unsaid_tensorflow(spec, code.contract)
+    told += code.notes
+    versions = _versions(spec, options, local=local)
+    told += keras_notes(spec, code, versions)
+    return PreparedJob(spec, None, code, tuple(told), versions), source
+
+
+def _versions(spec: ServiceSpec, options: Options, *, local: bool) -> dict[TaskRole, str]:
+    """Return the TensorFlow that each role runs with: its image's, or that of its Python here."""
+    found = {}
+    for role in spec.roles:
+        image = role.container.image if role.container is not None else ""
+        version = version_of_image(image)
+        if local and role.python:
+            version = tensorflow_version(role.python)
+        found[role.role] = version or options.service.tensorflow_version
+    return found
 
 
 def _unsaid_tensorflow(spec: ServiceSpec, found: str) -> list[str]:
@@ -112,7 +130,9 @@ def prepare_name(options: Options, directory: ServiceDirectory) -> PreparedJob:
     options cannot be had. Code that was packed for those of before is still there."""
     directory.prepare()
     archive = directory.artifacts / _PACKED_JOB
-    return PreparedJob(service_spec(options), archive if archive.is_file() else None, "", ())
+    return PreparedJob(
+        service_spec(options), archive if archive.is_file() else None, SeenCode(""), ()
+    )
 
 
 def respecified(
@@ -136,9 +156,12 @@ def respecified(
                 "service.job_url: code on the scheduler's machine is packed when it starts; start"
                 " the scheduler again with these options."
             )
+        packed = directory.artifacts / _PACKED_JOB
+        if source is not None and not is_archive(source) and packed.is_file():
+            source = packed
+        code = look(spec, source)
         if local:
-            found = spec.job.contract if source is None else check_job(spec, source)
-            spec, _ = _for_this_machine(spec, options, directory, found)
+            spec, _ = _for_this_machine(spec, options, directory, code.contract)
         else:
             _check_fetchable(spec, options)
     except UsageError as error:
@@ -183,30 +206,6 @@ def local_source(spec: ServiceSpec, base: Path | None, *, local: bool) -> Path |
     if not path.exists():
         raise UsageError(f"service.job_url: there is no file or folder {path}.")
     return path.resolve()
-
-
-def check_job(spec: ServiceSpec, source: Path) -> str:
-    """Return how the code in ``source`` is going to be called. Raises UsageError when it cannot."""
-    job = Job(
-        contract=spec.job.contract,
-        name=spec.job.name,
-        path=spec.job.path,
-        command=spec.job.command,
-        context=spec.job.context,
-    )
-    with tempfile.TemporaryDirectory(prefix="dcos-tensorflow-") as scratch:
-        root = source
-        if source.is_file():
-            root = Path(scratch)
-            if is_archive(source):
-                unpack(source, root)
-            else:
-                shutil.copy(source, root)
-        try:
-            return find_contract(job, str(root)).contract
-        except JobUnusable as error:
-            text = f"{error}; {error.hint}" if error.hint else str(error)
-            raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
 
 
 def _for_this_machine(
@@ -276,7 +275,7 @@ def _python(spec: ServiceSpec, options: Options, found: str) -> tuple[str, str]:
     version = options.service.tensorflow_version
     python = find_tensorflow(places, version)
     if python is not None:
-        return str(python), f"The tasks run with the TensorFlow of {python}."
+        return str(python), found_here(str(python))
     if found == contract.CONTRACT_COMMAND:
         own = this_interpreter()
         return str(own), f"No TensorFlow was found; the command finds {own} as its python."
@@ -293,6 +292,11 @@ def _python(spec: ServiceSpec, options: Options, found: str) -> tuple[str, str]:
         " options file, the current one, above these, or beside the environment of dcos-tensorflow."
         " Name one in service.python."
     )
+
+
+def found_here(python: str) -> str:
+    """Return what to say of a Python with TensorFlow that was found for the tasks."""
+    return f"The tasks run with the TensorFlow of {python}."
 
 
 def _python_option(options: Options, role: RoleSpec) -> str:

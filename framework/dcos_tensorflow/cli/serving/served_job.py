@@ -100,7 +100,8 @@ class ServedJob:
     ``problem``, why the options cannot be had, where there are none of before to go on with.
     ``configuration`` are the options as they are shown, ``as_given`` the same with their secrets.
     ``spec_of`` makes a ServiceSpec of changed options (``preparation.respecified``).
-    ``check_cluster`` raises CliError when the embedded cluster is gone.
+    ``check_cluster`` raises CliError when the embedded cluster is gone. ``published_defaults`` says
+    how changed options are read.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class ServedJob:
         problem: OptionsError | CliError | None = None,
         check_cluster: Callable[[], None] = lambda: None,
         spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
+        published_defaults: bool = False,
     ) -> None:
         self._local = local
         self._check_cluster = check_cluster
@@ -132,6 +134,7 @@ class ServedJob:
             serve_api=self._serve_api,
             spec_of=spec_of,
             given=configuration,
+            published_defaults=published_defaults,
         )
         self.scheduler.watch(self._metrics.observe)
 

@@ -44,7 +44,11 @@ class WantedService:
 
 
 def to_serve(
-    file: Path | None, overrides: Sequence[str], settings: Settings, environ: Mapping[str, str]
+    file: Path | None,
+    overrides: Sequence[str],
+    settings: Settings,
+    environ: Mapping[str, str],
+    folder: Path | None = None,
 ) -> WantedService:
     """Return what to serve. Raises UsageError and OptionsError where not even a name is found."""
     file = _options_file(file, settings)
@@ -59,13 +63,23 @@ def to_serve(
             f" in DCOS_TENSORFLOW_OPTIONS, or give them in {variables.PREFIX}* variables."
         )
     try:
-        read = load(variables.options_in(environ) if file is None else file, overrides=overrides)
+        read = load(
+            variables.options_in(environ) if file is None else file,
+            overrides=overrides,
+            published_defaults=published_defaults(settings, environ),
+            folder=folder,
+        )
         return WantedService(of_package(read, environ), effective(read), as_given=as_given(read))
     except OptionsError as problem:
         known = _identified(file, overrides, environ)
         if known is None:
             raise
         return WantedService(known, _document(file, environ) or {}, problem)
+
+
+def published_defaults(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Say whether options mean what they mean to the published package, as in a package's app."""
+    return bool(settings["published_defaults"]) or variables.has_options(environ)
 
 
 def to_uninstall(

@@ -94,6 +94,7 @@ def runner_spec(
                 "path": job.path,
                 "command": job.command,
                 "context": job.context,
+                "arguments": job.arguments,
                 "tf1_compat": job.tf1_compat,
                 "legacy_keras": job.legacy_keras,
             },

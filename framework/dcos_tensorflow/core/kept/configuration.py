@@ -6,9 +6,20 @@ Asked wherever configurations are compared or named; worked out once for each se
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from typing import Any
 
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.model.spec import RetrySpec, ServiceSpec
+from dcos_tensorflow.core.model.spec import JobSpec, RetrySpec, RoleSpec, ServiceSpec
+
+#: What came later does not count where it has its default: what was stored before keeps its id.
+_CAME_LATER: Mapping[type, Collection[str]] = {
+    ServiceSpec: ("idle_seconds",),
+    JobSpec: ("arguments",),
+    RetrySpec: ("same_failure_limit",),
+    RoleSpec: (),
+}
 
 
 def configuration_id(spec: ServiceSpec) -> str:
@@ -25,7 +36,12 @@ def configuration_id(spec: ServiceSpec) -> str:
 def _worked_out(spec: ServiceSpec) -> str:
     stored = codec.decode(ServiceSpec, codec.encode(spec))
     plain = codec.to_plain(stored)
-    if stored.retry.same_failure_limit == RetrySpec().same_failure_limit:
-        # It came later: what was stored before keeps its id.
-        del plain["retry"]["same_failure_limit"]
+    parts: list[tuple[Any, dict[str, Any]]] = [(stored, plain)]
+    parts += [(stored.job, plain["job"]), (stored.retry, plain["retry"])]
+    parts += zip(stored.roles, plain["roles"], strict=True)
+    for part, told in parts:
+        later = _CAME_LATER.get(type(part), ())
+        for field in fields(part):
+            if field.name in later and getattr(part, field.name) == field.default:
+                del told[field.name]
     return str(uuid.uuid5(uuid.NAMESPACE_OID, codec.encode(plain).decode()))

@@ -40,7 +40,7 @@ DECLARED: Mapping[str, Fields] = {
         launch_if_set="network storage kill_grace_seconds stall_seconds freeze_seconds",
         # Of the roles, each has its own.
         never="name roles mesos_role principal outcome outcome_grace_seconds gang retry"
-        " replace_after_seconds maintenance_lead_seconds update_strategy"
+        " idle_seconds replace_after_seconds maintenance_lead_seconds update_strategy"
         " uninstall_give_up_seconds region failover_timeout_seconds",
     ),
     "RoleSpec": Fields(
@@ -51,7 +51,8 @@ DECLARED: Mapping[str, Fields] = {
     ),
     "JobSpec": Fields(
         launch="uri path name command contract context tf1_compat legacy_keras shared_filesystem"
-        " checkpoint_dir extra_uris"
+        " checkpoint_dir extra_uris",
+        launch_if_set="arguments",
     ),
     "Uri": Fields(launch="value extract executable cache output_file"),
     "Resources": Fields(launch="cpus mem disk gpus"),

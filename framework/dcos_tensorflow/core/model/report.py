@@ -48,6 +48,27 @@ def is_started(record: TaskRecord, report: Report) -> bool:
     return tells_started(record, report)
 
 
+def is_waiting(report: Report) -> bool:
+    """Say whether a runner reports that its process waits for peers to listen."""
+    return report.get("state") == contract.RUNNER_WAITING
+
+
+def waited_for(report: Report) -> tuple[str, ...]:
+    """Return the addresses that a runner waits for, with its process or before it."""
+    found = report.get("waiting_for")
+    return tuple(map(str, found)) if is_waiting(report) and isinstance(found, list) else ()
+
+
+def idle_since(report: Report) -> float | None:
+    """Return since when a process does nothing, in unix seconds; None when it does something.
+
+    Nothing is: no step, no line of output, and hardly any CPU time, for a minute at least.
+    """
+    since = report.get("idle_since")
+    runs = report.get("state") == contract.RUNNER_RUNNING
+    return float(since) if runs and isinstance(since, int | float) else None
+
+
 def step_of(report: Report) -> int | None:
     """Return the training step that a runner has read last; None when it knows none."""
     return _step_in(report.get("progress"))

@@ -206,8 +206,8 @@ class JobSpec:
     """The user's code and how it is called (docs/job-contract.md).
 
     ``uri`` is what the fetcher brings, ``path`` is put on PYTHONPATH below the sandbox, ``name``
-    is a module or ``command`` a command line. ``checkpoint_dir`` is a directory that all members
-    share, or empty: each task's own sandbox.
+    is a module, with ``arguments`` of its own, or ``command`` a command line. ``checkpoint_dir`` is
+    a directory that all members share, or empty: each task's own sandbox.
     """
 
     uri: str = ""
@@ -221,6 +221,7 @@ class JobSpec:
     shared_filesystem: str = ""
     checkpoint_dir: str = ""
     extra_uris: tuple[Uri, ...] = ()
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -269,10 +270,11 @@ class ServiceSpec:
     """One service: a name, its roles, its job, and the rules it runs by.
 
     A task whose known step has not moved for ``stall_seconds`` has failed (0: never), one whose
-    process is frozen for ``freeze_seconds`` too. A task on an agent that does not answer is
-    replaced ``replace_after_seconds`` after Mesos said so. Tasks leave an agent
-    ``maintenance_lead_seconds`` before its maintenance begins. An uninstall gives up what does not
-    answer after ``uninstall_give_up_seconds``.
+    process is frozen for ``freeze_seconds`` too, and so has a gang of which nobody does anything
+    for ``idle_seconds`` (0: never). A task on an agent that does not answer is replaced
+    ``replace_after_seconds`` after Mesos said so. Tasks leave an agent ``maintenance_lead_seconds``
+    before its maintenance begins. An uninstall gives up what does not answer after
+    ``uninstall_give_up_seconds``.
     """
 
     name: str
@@ -291,6 +293,7 @@ class ServiceSpec:
     retry: RetrySpec = RetrySpec()
     stall_seconds: float = 300.0
     freeze_seconds: float = 10.0
+    idle_seconds: float = 1800.0
     replace_after_seconds: float = 0.0
     maintenance_lead_seconds: float = 300.0
     update_strategy: UpdateStrategy = UpdateStrategy.PARALLEL

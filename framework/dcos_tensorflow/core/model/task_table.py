@@ -18,7 +18,9 @@ from typing import TypeVar
 from dcos_tensorflow.core.model.report import (
     SILENT,
     Report,
+    idle_since,
     is_started,
+    is_waiting,
     tells_started,
     tells_stopped,
 )
@@ -54,6 +56,10 @@ class Fact(Enum):
     STARTED = auto()
     #: Its runner itself has said so.
     TELLS_STARTED = auto()
+    #: Its runner has said that its process waits for peers to listen.
+    WAITS = auto()
+    #: Its runner has said that its process does nothing.
+    IDLE = auto()
     #: We have asked for its end, and it may still run.
     BEING_KILLED = auto()
     #: It stands beside the gang.
@@ -94,6 +100,8 @@ def _of_live(record: TaskRecord, report: Report) -> list[Fact]:
         (Fact.STOPPED, tells_stopped(record, report)),
         (Fact.STARTED, is_started(record, report)),
         (Fact.TELLS_STARTED, tells_started(record, report)),
+        (Fact.WAITS, not away and is_waiting(report)),
+        (Fact.IDLE, not away and not record.held and idle_since(report) is not None),
         (Fact.BEING_KILLED, bool(record.kill_reason)),
     )
     return [fact for fact, is_so in known if is_so]

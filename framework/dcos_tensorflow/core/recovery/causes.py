@@ -70,6 +70,12 @@ PEER_LOST = "peer lost"
 OUT_OF_MEMORY = "out of memory"
 UNREACHABLE = "agent unreachable"
 START_TIMED_OUT = "start timed out"
+#: A process that ended with 0 while others needed it: the cause of their end.
+ENDED_BEFORE_PEERS = "ended before its peers"
+#: A parameter server that ended with 0 while others wait for it.
+SERVER_ENDED = "server ended"
+#: A gang of which nobody does anything.
+STANDSTILL = "standstill"
 
 #: Classes of the task runner's verdict on a process (``task.exit_analysis``).
 EXIT_CLASSES: dict[str, Cause] = {

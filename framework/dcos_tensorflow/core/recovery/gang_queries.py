@@ -25,6 +25,11 @@ def strategy_of(view: GangView) -> Strategy:
     return recovery_strategy(view.spec, view.job.strategy_seen)
 
 
+def knows_strategy(view: GangView) -> bool:
+    """Say whether the strategy is named in the options or was seen in the code: no guess."""
+    return view.spec.strategy is not Strategy.AUTO or bool(view.job.strategy_seen)
+
+
 def restart_set_of(view: GangView, losses: dict[str, Loss]) -> tuple[str, ...]:
     """Return the members that start again when these are lost, in the order of the roster."""
     roster = view.roster

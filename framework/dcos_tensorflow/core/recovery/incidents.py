@@ -33,7 +33,14 @@ from dcos_tensorflow.core.model.spec import (
 )
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.recovery import avoidance, causes, evidence, own_errors, restarts
+from dcos_tensorflow.core.recovery import (
+    avoidance,
+    causes,
+    clean_ends,
+    evidence,
+    own_errors,
+    restarts,
+)
 from dcos_tensorflow.core.recovery.backoff import backoff_seconds
 from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON, Cause
 from dcos_tensorflow.core.recovery.gang_queries import (
@@ -99,11 +106,52 @@ def handle(gang: GangDraft, down: Sequence[TaskRecord]) -> None:
         _count_against_agent(gang, failure)
     rest = _join(gang, failures)
     if rest:
-        opened = _open(gang, rest[0])
-        _join(gang, rest[1:])
+        opened = _open(gang, _cause_among_the_finished(gang, rest) or rest[0])
+        _join(gang, rest)
         if not opened:
             return
-    _restart(gang, [failure.record for failure in failures])
+    _restart(gang, {failure.record.name: loss_of(failure.record) for failure in failures})
+
+
+def _cause_among_the_finished(gang: GangDraft, effects: Sequence[Failure]) -> Failure | None:
+    """Return the end with 0 of which the others failed; None when they failed of something else."""
+    if not all(failure.is_effect for failure in effects):
+        return None
+    first = effects[0].record
+    found = clean_ends.cause_of(gang.view, [failure.record for failure in effects])
+    return _failure_of_peers(found, first) if found is not None else None
+
+
+def _failure_of_peers(finished: TaskRecord, effect: TaskRecord) -> Failure:
+    # Where nothing is gained between two of these, the code makes the same mistake again.
+    error = OwnError(causes.ENDED_BEFORE_PEERS, "", 0)
+    cause = Cause(causes.ENDED_BEFORE_PEERS, charged=True)
+    summary = clean_ends.told(finished, effect)
+    return Failure(finished, cause, summary, None, finished.began_at, error)
+
+
+def begin(gang: GangDraft, failure: Failure, losses: dict[str, Loss]) -> None:
+    """Open an incident for what no task has told of as its failure, and restart because of it."""
+    if _open(gang, failure):
+        _restart(gang, losses)
+
+
+def add_server(gang: GangDraft, server: TaskRecord) -> bool:
+    """Add a server that ended with 0 because of the newest incident to it, and restart it.
+
+    Say whether it did end because of that: within seconds, in a start of before. Some scripts of
+    parameter servers look after the chief, and leave with it.
+    """
+    incident = gang.job.incidents[-1] if gang.job.incidents else None
+    if incident is None or not (
+        server.began_at <= incident.at <= server.changed_at <= incident.at + COLLATERAL_SECONDS
+    ):
+        return False
+    noted = _with_collateral(incident, server.name)
+    gang.job = replace(gang.job, incidents=(*gang.job.incidents[:-1], noted))
+    told = f"{server.name} ended with 0 after {incident.task} had failed; {{who}}"
+    _begin_restart(gang, {server.name: Loss.PROCESS}, told, "")
+    return True
 
 
 def see_cause(gang: GangDraft) -> None:
@@ -119,6 +167,10 @@ def see_cause(gang: GangDraft) -> None:
         return
     known = {effect.task, *effect.collateral}
     tasks = gang.tasks
+    finished = _ended_meanwhile(gang, effect)
+    if finished is not None:
+        begin(gang, finished, {finished.record.name: Loss.PROCESS})
+        return
     suspects = tasks.having(Fact.HELD) | tasks.having(Fact.UNWELL)
     for record in tasks.records_of((suspects & gang.roster.members) - known):
         failure = None if _is_told(gang.job, record) else _seen_late(record)
@@ -128,6 +180,15 @@ def see_cause(gang: GangDraft) -> None:
             _count_against_agent(gang, failure)
             _open(gang, failure)
             return
+
+
+def _ended_meanwhile(gang: GangDraft, effect: Incident) -> Failure | None:
+    """Return the end with 0 that an effect turns out to be of: it is told of after that."""
+    record = gang.tasks.get(effect.task)
+    if record is None or record.task_id != effect.task_id:
+        return None
+    found = clean_ends.cause_of(gang.view, [replace(record, changed_at=effect.at)])
+    return _failure_of_peers(found, record) if found is not None else None
 
 
 def _is_told(job: JobState, record: TaskRecord) -> bool:
@@ -411,11 +472,10 @@ def _count_against_agent(gang: GangDraft, failure: Failure) -> None:
         avoidance.count(gang.service, failure.record.agent_id)
 
 
-def _restart(gang: GangDraft, down: Sequence[TaskRecord]) -> None:
+def _restart(gang: GangDraft, losses: dict[str, Loss]) -> None:
     incident, retry = gang.job.incidents[-1], gang.spec.retry
     used = retries_used(gang.job, retry, gang.now)
     cost = f"retry {used} of {retry.limit}" if incident.charged else "costs no retry"
-    losses = {r.name: loss_of(r) for r in down}
     known = newest_checkpoint(gang.view) is not None
     place = " from the last checkpoint" if known else ""
     told = f"{{summary}}; {{who}}{place} ({{cost}})"
@@ -427,7 +487,9 @@ def _begin_restart(
 ) -> None:
     """Stop the members that restart because of these losses; ``told`` is what is said, a form."""
     view = gang.view
-    chosen = restart_set_of(view, losses)
+    # A server that has ended is none that anybody could reach again.
+    servers = dict.fromkeys(clean_ends.finished_servers(view), Loss.PROCESS)
+    chosen = restart_set_of(view, {**servers, **losses})
     names = view.roster.in_order((*chosen, *_full_parameter_servers(gang, chosen)))
     everybody = len(names) == len(view.roster)
     who = "the gang starts again" if everybody else f"{they(names, 'start')} again"

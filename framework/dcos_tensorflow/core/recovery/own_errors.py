@@ -19,6 +19,7 @@ from dcos_tensorflow.core.model.job import Incident, JobState
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import RetrySpec, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.recovery import causes
 from dcos_tensorflow.core.recovery.gang_queries import known_step
 
 #: Where a job tells no steps, an error that comes later is none before its first step: importing
@@ -37,7 +38,9 @@ def why_not_again(view: GangView) -> str:
         return ""
     times = repetitions(view.job.incidents)
     if times >= limit > 1:
-        return f"{times} times the same error at the same line, no step between: {_OWN}"
+        is_error = incident.kind != causes.ENDED_BEFORE_PEERS
+        same = "the same error at the same line" if is_error else "the same"
+        return f"{times} times {same}, no step between: {_OWN}"
     if limit == 1:
         return _OWN
     if _holds_for_all(limit) and _missing_from_all(view, incident) == 0:

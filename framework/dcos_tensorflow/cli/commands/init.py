@@ -1,0 +1,80 @@
+"""``init``: writes a first options file for a script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dcos_tensorflow.cli.errors import CliError, UsageError
+from dcos_tensorflow.cli.flags import (
+    ScriptCommand,
+    gpus_flag,
+    script_arguments,
+    script_flags,
+)
+from dcos_tensorflow.cli.output import say_lines
+
+
+@click.command(cls=ScriptCommand)
+@click.argument("script", metavar="[SCRIPT.py]", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("options.json"),
+    show_default=True,
+    metavar="FILE",
+    help="The file to write.",
+)
+@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+@script_flags
+@gpus_flag
+def init(
+    script: Path | None,
+    *,
+    output: Path,
+    force: bool,
+    workers: int | None,
+    ps: int | None,
+    gpus: int | None,
+    tensorflow: str | None,
+    name: str | None,
+) -> int:
+    """Write a first options file for a script, with the options that matter and why.
+
+    Without SCRIPT.py it is train.py or main.py of this folder, or the only script in it.
+    """
+    from dcos_tensorflow.cli.serving.commented_options import first_options, said_of
+    from dcos_tensorflow.cli.serving.script_job import (
+        ScriptFlags,
+        check_is_script,
+        only_script,
+        read_script,
+    )
+    from dcos_tensorflow.options import load
+
+    path = script or only_script(Path())
+    check_is_script(path)
+    read = read_script(path)
+    said = ScriptFlags(workers, ps, gpus, tensorflow, name, script_arguments())
+    text = first_options(read, said, output)
+    # What is wrong with a flag is told here, and not when the file is used.
+    load(text)
+    try:
+        with output.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(
+            f"{output} is there already: --force overwrites it, -o names another file."
+        ) from None
+    except OSError as error:
+        raise CliError(f"{output} cannot be written: {error.strerror}.") from error
+    say_lines(
+        [
+            f"Wrote {output} for {path}: {said_of(read)}.",
+            f"  look at it  dcos-tensorflow validate {output}",
+            f"  run it      dcos-tensorflow run {output}",
+        ]
+    )
+    return 0

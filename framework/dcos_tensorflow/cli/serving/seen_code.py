@@ -1,0 +1,111 @@
+"""What is seen of a job's code before its start, where it lies on this machine.
+
+Called by ``preparation``. What the task runner would refuse in its sandbox is refused here, by the
+same rules (``job_code.agreement``), and what those rules doubt is told.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.serving.job_archive import is_archive, unpack
+from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.core.model.spec import TRAINING_ROLES, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.job_code import agreement
+from dcos_tensorflow.job_code.agreement import Tasks
+from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
+from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
+from dcos_tensorflow.task.contracts import find_contract
+from dcos_tensorflow.task.spec import Job
+
+
+@dataclass(frozen=True)
+class SeenCode:
+    """How a job's code is called, and what it says of its training; nothing where it is elsewhere.
+
+    ``strategy`` is what was recognised in it, empty where that is not sure; ``notes`` is what may
+    not be meant.
+    """
+
+    contract: str
+    strategy: str = ""
+    facts: Facts = Facts()
+    notes: tuple[str, ...] = ()
+
+
+def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
+    """Return what is seen of the code in ``source``. Raises UsageError when it cannot run."""
+    if source is None:
+        return SeenCode(spec.job.contract)
+    job = Job(
+        contract=spec.job.contract,
+        name=spec.job.name,
+        path=spec.job.path,
+        command=spec.job.command,
+        context=spec.job.context,
+    )
+    tasks = tasks_of(spec)
+    with _unpacked(source) as root:
+        try:
+            found = find_contract(job, str(root))
+            facts = read_facts(found, str(root))
+            agreement.check(found.contract, facts, tasks)
+        except JobUnusable as error:
+            text = f"{error}; {error.hint}" if error.hint else str(error)
+            raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
+    told = agreement.doubts(found.contract, facts, tasks)
+    return SeenCode(found.contract, job_strategy(found, facts), facts, told)
+
+
+def keras_notes(
+    spec: ServiceSpec, code: SeenCode, versions: Mapping[TaskRole, str]
+) -> tuple[str, ...]:
+    """Return what to say of Keras in the TensorFlow that the training tasks run with."""
+    legacy = (role.env.get(LEGACY_KERAS_VARIABLE, "0") for role in spec.roles)
+    if spec.job.legacy_keras or any(value not in ("", "0", "False", "false") for value in legacy):
+        return ()
+    trains = {versions.get(role, "") for role in (*TRAINING_ROLES, TaskRole.PS)}
+    told = (
+        agreement.keras_doubt(code.facts, tasks_of(spec), version) for version in sorted(trains)
+    )
+    return tuple(filter(None, told))
+
+
+def tasks_of(spec: ServiceSpec) -> Tasks:
+    """Return the tasks that run the job's code."""
+    running = [role for role in spec.roles if role.role is not TaskRole.TENSORBOARD]
+    given = [
+        {**r.env, **r.sandbox_env, **{s.env: s.source for s in r.secrets if s.env}} for r in running
+    ]
+    names = {name for variables in given for name in variables}
+    counts = {role.role: role.count for role in running}
+    return Tasks(
+        servers=counts.get(TaskRole.PS, 0),
+        chiefs=counts.get(TaskRole.CHIEF, 0),
+        workers=counts.get(TaskRole.WORKER, 0) + counts.get(TaskRole.GPU_WORKER, 0),
+        evaluators=counts.get(TaskRole.EVALUATOR, 0),
+        variables=frozenset(n for n in names if len({v.get(n) for v in given}) > 1),
+        independent=spec.strategy is Strategy.INDEPENDENT,
+    )
+
+
+@contextmanager
+def _unpacked(source: Path) -> Iterator[Path]:
+    """Give the folder that a task would find of ``source``."""
+    if source.is_dir():
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="dcos-tensorflow-") as scratch:
+        root = Path(scratch)
+        if is_archive(source):
+            unpack(source, root)
+        else:
+            shutil.copy(source, root)
+        yield root

@@ -1,0 +1,119 @@
+"""What ``validate`` says of the run that will be."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from dcos_tensorflow.cli.serving.describing import document, lines
+from dcos_tensorflow.cli.serving.preparation import settled
+from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.options import load
+
+MIRRORED = "import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n"
+SERVERS = "import tensorflow as tf\ns = tf.distribute.ParameterServerStrategy(r)\n"
+FUNCTION = "def main(server, log_dir, context):\n    pass\n"
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return WorkDirectory(tmp_path / "work").service("job")
+
+
+@pytest.fixture
+def described(tmp_path, directory):
+    """Return a function that describes a job of one file."""
+
+    def of(source=MIRRORED, *, local=True, worker=2, service=(), **more):
+        (tmp_path / "train.py").write_text(source)
+        base = {"name": "job", "python": sys.executable, "job_url": ".", "job_name": "train"}
+        options = {
+            "service": {**base, **dict(service)},
+            "parameter_server": {"count": 0},
+            "worker": {"count": worker},
+            **more,
+        }
+        (tmp_path / "options.json").write_text(json.dumps(options))
+        prepared, _ = settled(load(tmp_path / "options.json"), directory, {}, local=local)
+        return document(prepared, local=local)
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "strategy"),
+    [
+        (
+            MIRRORED,
+            {},
+            "multi_worker: recognised by MultiWorkerMirroredStrategy (train.py:2)",
+        ),
+        (
+            SERVERS,
+            {"chief": {"count": 1}, "parameter_server": {"count": 1}},
+            "parameter_server: recognised by ParameterServerStrategy (train.py:2)",
+        ),
+        (FUNCTION, {}, "between_graph: the function is given a server"),
+        ("x = 1", {"worker": 1}, "independent: one task trains"),
+        ("import ours", {}, "multi_worker: by the roles; the code names none for sure"),
+        (MIRRORED + SERVERS, {}, "multi_worker: by the roles; the code names several"),
+        (MIRRORED, {"service": {"strategy": "multi_worker"}}, "multi_worker: service.strategy"),
+        (
+            MIRRORED,
+            {"service": {"strategy": "between_graph"}},
+            "between_graph: service.strategy; the code names MultiWorkerMirroredStrategy"
+            " (train.py:2)",
+        ),
+        (
+            "",
+            {"service": {"job_url": "https://example.org/job.zip"}},
+            "multi_worker: by the roles; the code is not on this machine",
+        ),
+    ],
+)
+def test_the_strategy_is_told_with_where_it_is_from(described, source, more, strategy):
+    told = described(source, **more)
+    assert f"{told['strategy']}: {told['strategy_from']}" == strategy
+    assert any(line.split(maxsplit=1) == ["strategy", strategy] for line in lines(told))
+
+
+def test_what_the_tasks_run_with_is_told_once(described):
+    service = {"python": "", "tensorflow_version": "2.15.1"}
+    told = lines(described(local=False, service=service, chief={"count": 1}))
+    (line,) = [line for line in told if "image" in line]
+    assert "image tensorflow/tensorflow:2.15.1, TensorFlow 2.15.1" in line
+
+
+def test_roles_that_run_with_something_else_are_told_apart(described):
+    service = {"python": "", "tensorflow_version": "2.15.1"}
+    told = lines(described(local=False, service=service, chief={"count": 1, "python": "/opt/tf"}))
+    assert any("chief: python /opt/tf" in line for line in told)
+    assert any("worker: image tensorflow/tensorflow:2.15.1" in line for line in told)
+
+
+def test_checkpoints_that_a_run_would_go_on_from_are_told(described, directory):
+    def checkpoints():
+        (line,) = [line for line in lines(described()) if line.startswith("checkpoints")]
+        return line
+
+    assert checkpoints().endswith(f"{directory.checkpoints}, kept between runs")
+    directory.checkpoints.mkdir(parents=True)
+    for name in ("ckpt-600.index", "ckpt-600.data-00000-of-00001"):
+        (directory.checkpoints / name).touch()
+    (directory.checkpoints / "checkpoint").write_text('model_checkpoint_path: "ckpt-600"\n')
+    assert checkpoints().endswith("; goes on from ckpt-600")
+
+
+def test_data_and_tensorboard_are_told(described):
+    told = lines(
+        described(
+            local=False,
+            service={"use_tensorboard": True, "shared_filesystem": "/shared"},
+            data=[{"uri": "s3://bucket/mnist", "path": "mnist"}],
+            tensorboard={"port": 6006},
+        )
+    )
+    assert any("s3://bucket/mnist at mnist" in line for line in told)
+    assert any("on port 6006 of the machine it comes to" in line for line in told)

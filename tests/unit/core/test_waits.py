@@ -1,0 +1,201 @@
+"""Whoever waits while the job runs is told of, and a gang that does nothing starts again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.spec import Strategy
+from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.recovery import causes
+from dcos_tensorflow.core.recovery.waits import START_SECONDS, Wait, waits
+from simulated_scheduler import Scheduler, fail_process, recover, started, starts, training
+
+PSS, MWMS = Strategy.PARAMETER_SERVER, Strategy.MULTI_WORKER
+SESSIONS, ALONE = Strategy.BETWEEN_GRAPH, Strategy.INDEPENDENT
+IDLE_SECONDS = 300.0
+
+
+def a_job(strategy: Strategy = MWMS, **changes: object) -> Scheduler:
+    counts = {"ps": 1 if strategy in (PSS, SESSIONS) else 0, "chief": 1, "worker": 1, **changes}
+    return started(training(strategy, idle_seconds=IDLE_SECONDS, **counts))  # type: ignore[arg-type]
+
+
+def let_rest(scheduler: Scheduler, *names: str) -> None:
+    """Let the processes of tasks, or of all, do nothing from now on."""
+    for name in names or tuple(scheduler.state.tasks):
+        scheduler.cluster.runner(name).idle_since = scheduler.cluster.now
+    scheduler.run(1)
+
+
+def told(scheduler: Scheduler) -> list[Wait]:
+    return list(waits(scheduler.state.view(), scheduler.cluster.now))
+
+
+# Who waits for whom.
+
+
+def test_who_waits_for_a_port_is_told_of_with_whose_it_is_and_what_ends_it():
+    scheduler = a_job(SESSIONS)
+    address = scheduler.state.epoch.addresses["ps-0"]
+    scheduler.cluster.runner("worker-0").wait_for(address, "script")
+    scheduler.run(START_SECONDS)
+    (wait,) = told(scheduler)
+    assert (wait.tasks, wait.waits_for) == (("worker-0",), ("ps-0",))
+    assert wait.since == scheduler.state.tasks["worker-0"].began_at
+    assert wait.why == f"worker-0 waits for ps-0 ({address}) to listen"
+    assert wait.ends == "it starts without after 300 s"
+    assert f"({round(scheduler.cluster.now - wait.since)} s; it" not in wait.told(wait.since)
+    assert "(for 60 s; it starts without" in wait.told(wait.since + 60)
+    assert "(for 5 min; it starts without" in wait.told(wait.since + 320)
+
+
+def test_a_start_is_no_wait():
+    scheduler = a_job(SESSIONS)
+    scheduler.cluster.runner("worker-0").wait_for("10.0.0.1:31000", "script")
+    scheduler.run(5)
+    assert told(scheduler) == []
+
+
+def test_who_waits_for_a_server_that_has_ended_waits_for_nothing_else():
+    scheduler = a_job(SESSIONS, outcome_grace_seconds=40.0)
+    address = scheduler.state.epoch.addresses["ps-0"]
+    scheduler.cluster.runner("worker-0").wait_for(address, "command")
+    scheduler.cluster.report(scheduler.cluster.id_of("ps-0"), TaskState.FINISHED)
+    scheduler.run(50)
+    ended = next(w for w in told(scheduler) if "ended by itself" in w.why)
+    assert ended.waits_for == ("ps-0",)
+    assert ended.since == scheduler.state.tasks["ps-0"].changed_at
+    assert "does nothing for 120 s" in ended.ends
+
+
+def test_a_start_whose_data_is_brought_for_long_is_told_of():
+    scheduler = a_job()
+    scheduler.cluster.runner("worker-0").state = contract.RUNNER_PREPARING
+    scheduler.run(START_SECONDS)
+    (wait,) = told(scheduler)
+    assert wait.tasks == ("worker-0",)
+    assert "worker-0 has not begun" in wait.why
+
+
+def test_in_a_gang_that_steps_together_who_does_nothing_waits_for_the_others():
+    scheduler = a_job(worker=2)
+    let_rest(scheduler, "chief-0", "worker-1")
+    (wait,) = told(scheduler)
+    assert (wait.tasks, wait.waits_for) == (("chief-0", "worker-1"), ("worker-0",))
+
+
+@pytest.mark.parametrize("strategy", [PSS, SESSIONS, ALONE])
+def test_elsewhere_one_that_does_nothing_may_have_nothing_to_do(strategy):
+    scheduler = a_job(strategy)
+    let_rest(scheduler, "worker-0")
+    assert told(scheduler) == []
+
+
+def test_nobody_waits_in_a_job_that_is_over():
+    scheduler = a_job()
+    let_rest(scheduler)
+    assert told(scheduler)
+    scheduler.cluster.report(scheduler.cluster.id_of("chief-0"), TaskState.FINISHED)
+    scheduler.run(1)
+    assert told(scheduler) == []
+
+
+# A standstill.
+
+
+def test_a_gang_of_which_nobody_does_anything_is_told_of_and_then_starts_again():
+    scheduler = a_job()
+    let_rest(scheduler)
+    (wait,) = told(scheduler)
+    assert "nobody does anything" in wait.why
+    assert "after 300 s of that (service.idle_seconds) everybody starts again" in wait.ends
+    scheduler.run(IDLE_SECONDS - 10)
+    assert scheduler.state.job.incidents == ()
+    scheduler.run(20)
+    (incident,) = scheduler.state.job.incidents
+    assert (incident.kind, incident.charged) == (causes.STANDSTILL, True)
+    recover(scheduler, 20)
+    assert starts(scheduler) == {"chief-0": 2, "worker-0": 2}
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert told(scheduler) == []
+
+
+def test_whoever_computes_keeps_all_others_from_being_given_up():
+    scheduler = a_job(PSS)
+    let_rest(scheduler, "ps-0", "worker-0")
+    scheduler.run(2 * IDLE_SECONDS)
+    assert scheduler.state.job.incidents == ()
+
+
+@pytest.mark.parametrize("state", [contract.RUNNER_PREPARING, "unheard"])
+def test_of_whom_nobody_knows_what_it_does_nobody_says_that_it_does_nothing(state):
+    scheduler = a_job()
+    let_rest(scheduler)
+    scheduler.cluster.runner("worker-0").state = state
+    scheduler.run(2 * IDLE_SECONDS)
+    assert scheduler.state.job.incidents == ()
+
+
+def test_an_agent_that_does_not_answer_is_no_standstill():
+    scheduler = a_job(replace_after_seconds=10_000.0)
+    let_rest(scheduler)
+    scheduler.cluster.lose(scheduler.state.tasks["worker-0"].agent_id)
+    scheduler.run(2 * IDLE_SECONDS)
+    assert [i.kind for i in scheduler.state.job.incidents] == []
+
+
+def test_without_a_subscription_nobody_is_too_late():
+    scheduler = a_job()
+    let_rest(scheduler)
+    scheduler.state = replace(
+        scheduler.state, subscription=replace(scheduler.state.subscription, registered=False)
+    )
+    scheduler.run(2 * IDLE_SECONDS)
+    assert scheduler.state.job.incidents == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"strategy": Strategy.AUTO}, {"idle_seconds": 0.0}],
+    ids=["nobody knows the strategy", "the option says never"],
+)
+def test_a_standstill_that_may_be_wanted_is_told_of_and_left_alone(changes):
+    asked = {"ps": 0, "worker": 1, "strategy": MWMS, "idle_seconds": IDLE_SECONDS, **changes}
+    scheduler = started(training(**asked))
+    let_rest(scheduler)
+    (wait,) = told(scheduler)
+    assert "nothing ends that by itself" in wait.ends
+    scheduler.run(20 * IDLE_SECONDS)
+    assert scheduler.state.job.incidents == ()
+
+
+def test_a_task_alone_may_wait_for_anything():
+    scheduler = a_job(ALONE, chief=0)
+    let_rest(scheduler)
+    assert len(told(scheduler)) == 1
+    scheduler.run(20 * IDLE_SECONDS)
+    assert scheduler.state.job.incidents == ()
+
+
+def test_a_standstill_that_comes_again_and_again_ends_the_job():
+    scheduler = a_job()
+    for _ in range(5):
+        if scheduler.state.job.verdict is None:
+            let_rest(scheduler)
+            scheduler.run(IDLE_SECONDS + 5)
+            recover(scheduler, 30)
+    assert scheduler.state.job.verdict is not None
+    assert "nobody does anything" in scheduler.state.job.verdict.summary
+
+
+def test_a_report_of_before_says_nothing_of_a_new_start():
+    scheduler = a_job()
+    scheduler.run(100)
+    let_rest(scheduler)
+    fail_process(scheduler, "worker-0", "interrupted", 137)
+    recover(scheduler, 30)
+    assert told(scheduler) == []

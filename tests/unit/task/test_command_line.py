@@ -1,0 +1,44 @@
+"""The command line of the user's process: a module finds its arguments as they were given."""
+
+from __future__ import annotations
+
+import pytest
+
+from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.modules import Module
+from dcos_tensorflow.task import wrapper
+from dcos_tensorflow.task.command_line import user_command
+from dcos_tensorflow.task.environment import Directories
+from dcos_tensorflow.task.spec import Cluster, Job, RunnerSpec
+
+ARGUMENTS = ("--epochs", "3", "two words", "$HOME", "")
+HERE = Directories(*("/sandbox",) * 5)
+
+
+def started(file: str, contract: str = "script", **job: object) -> tuple[list[str], list[str]]:
+    """Return the command, and the arguments that the wrapper hands on."""
+    cluster = Cluster(1)
+    spec = RunnerSpec("mnist", "worker-0", cluster, Job(arguments=ARGUMENTS, **job))
+    found = Found(contract, ("/sandbox",), Module("train", file, "/sandbox"))
+    command, variables = user_command(
+        spec, found, cluster, where=HERE, python="python3", wrapper_command=["wrapper"]
+    )
+    call = variables.get(wrapper.VARIABLE)
+    return command, wrapper.Call.of_text(call).arguments if call else []
+
+
+def test_a_script_is_started_with_its_arguments() -> None:
+    command, _ = started("/sandbox/train.py")
+    assert command == ["python3", "-u", "/sandbox/train.py", *ARGUMENTS]
+
+
+def test_so_is_a_package() -> None:
+    command, _ = started("/sandbox/train/__init__.py")
+    assert command == ["python3", "-u", "-m", "train", *ARGUMENTS]
+
+
+@pytest.mark.parametrize(("contract", "job"), [("function", {}), ("script", {"tf1_compat": True})])
+def test_our_wrapper_hands_them_on(contract: str, job: dict[str, object]) -> None:
+    command, handed_on = started("/sandbox/train.py", contract, **job)
+    assert command == ["wrapper"]
+    assert tuple(handed_on) == ARGUMENTS
