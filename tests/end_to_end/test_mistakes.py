@@ -119,6 +119,23 @@ MISTAKES = (
         flags=("--strict",),
         at_once=True,
     ),
+    Mistake(
+        "no chief for ParameterServerStrategy",
+        ("ParameterServerStrategy (train.py:3) needs a chief", '"chief": {"count": 1}'),
+        2,
+        text="import tensorflow as tf\n\nstrategy = tf.distribute.ParameterServerStrategy(None)\n",
+        service={"strategy": "auto"},
+        sections={"parameter_server": {"count": 1, **SMALL}},
+        at_once=True,
+    ),
+    Mistake(
+        "parameter servers for a script that uses none",
+        ("train.py names no cluster, strategy or Server", 'set "parameter_server": {"count": 0}'),
+        2,
+        service={"strategy": "auto"},
+        sections={"parameter_server": {"count": 1, **SMALL}},
+        at_once=True,
+    ),
     # What the code needs.
     Mistake(
         "an import that is not installed",

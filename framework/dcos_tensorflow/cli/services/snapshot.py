@@ -214,7 +214,8 @@ def _standing(
             peers = [members.get(peer, peer) for peer in report.get("waiting_for") or ()]
             return "waiting", f"for {', '.join(peers) or 'its peers'}"
         if runner in ("preparing", "stopping"):
-            return str(runner), str(report.get("summary") or where)
+            # What it does is said once.
+            return str(runner), str(report.get("summary") or where).removeprefix("Stopping: ")
         if task.get("kill_reason"):
             return "stopping", str(task["kill_reason"])
         return ("running", where) if runner else ("starting", where)
