@@ -60,13 +60,20 @@ PLAYS = {
     "Your own job": Play(
         first=(),
         last=(
-            # "validate takes --master, too, and shows what would run there."
+            # "validate takes a script, and --master, too, and shows what would run there."
             "dcos-tensorflow validate options.json --master zk://h1,h2/mesos"
             " --set service.tensorflow_version=2.21.0",
+            "dcos-tensorflow validate train.py --workers 2 -- --rate 0.01",
+            # "init writes a first options.json for a script".
+            "dcos-tensorflow init -o first.json",
+            "dcos-tensorflow validate first.json",
         ),
         prints={
-            "dcos-tensorflow validate options.json ": "worker",
+            "dcos-tensorflow run train.py": "The job train has succeeded",
             "dcos-tensorflow run options.json ": "The job mnist has succeeded",
+            "dcos-tensorflow validate options.json ": "worker",
+            "dcos-tensorflow validate train.py": "train --rate 0.01 from",
+            "dcos-tensorflow init": "dcos-tensorflow run first.json",
         },
         needs={"dcos-tensorflow run options.json --master": "a Mesos"},
     ),
@@ -91,7 +98,8 @@ PLAYS = {
         first=(
             ACTIVATE,
             "cd ../mnist",
-            "dcos-tensorflow run options.json --detach",
+            # This code is for nobody's servers.
+            "dcos-tensorflow run options.json --detach --set parameter_server.count=0",
             "dcos-tensorflow status",
             "dcos-tensorflow cluster",
         ),

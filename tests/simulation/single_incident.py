@@ -106,13 +106,16 @@ class SingleIncident(History):
         trains = all(t and t.alive and t.runner.state == "running" for t in tasks)
         return trains and self._healed()
 
+    def _containers_start(self) -> None:
+        for task_id, task in list(self.cluster.tasks.items()):
+            if task.state is TaskState.LAUNCHING and self.dice.random() < 0.5:
+                self.cluster.report(task_id, TaskState.RUNNING)
+
     def _run_until_quiet(self, what: str) -> None:
         quiet = 0
         for _ in range(STEPS):
             self.step()
-            for task_id, task in list(self.cluster.tasks.items()):
-                if task.state is TaskState.LAUNCHING and self.dice.random() < 0.5:
-                    self.cluster.report(task_id, TaskState.RUNNING)
+            self._containers_start()
             quiet = quiet + 1 if self._is_quiet() else 0
             if quiet == QUIET_STEPS:
                 return

@@ -52,7 +52,11 @@ def doubts(kind: str, facts: Facts, tasks: Tasks) -> Tuple[str, ...]:
     """Return a sentence for each thing that may not be what was meant."""
     found = list(_doubts(kind, facts, tasks))
     if not _is_sure(facts):
-        found += [f"{why}; if so, {hint}." for why, hint in _conflicts(kind, facts, tasks)]
+        far = facts.hidden or "it makes a cluster of its own"
+        found += [
+            f"{why}, as far as the code can be read ({far}); if so, {hint}."
+            for why, hint in _conflicts(kind, facts, tasks)
+        ]
     return tuple(found)
 
 
@@ -88,7 +92,9 @@ def _conflicts(kind: str, facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str
     if kind == contract.CONTRACT_FUNCTION:
         yield from _strategy_in_function(facts, tasks)
     elif tasks.servers:
-        yield from _plain_with_servers(facts, tasks)
+        # What a command runs beside the files that it names is anybody's guess.
+        if facts.is_plain or kind == contract.CONTRACT_SCRIPT:
+            yield from _plain_with_servers(facts, tasks)
         yield from _missing_roles(facts, tasks)
 
 
@@ -105,7 +111,7 @@ def _strategy_in_function(facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str
 
 
 def _plain_with_servers(facts: Facts, tasks: Tasks) -> Iterator[Tuple[str, str]]:
-    if _is_alike(facts, tasks):
+    if facts.cluster is None and facts.variables.isdisjoint(tasks.variables):
         servers = "the parameter server" if tasks.servers == 1 else "the parameter servers"
         yield (
             f"{facts.code} names no cluster, strategy or Server: {servers} would run it as a worker"
@@ -134,7 +140,8 @@ def _doubts(kind: str, facts: Facts, tasks: Tasks) -> Iterator[str]:
     if kind == contract.CONTRACT_FUNCTION:
         return
     training = tasks.chiefs + tasks.workers
-    if _is_alike(facts, tasks) and training > 1 and not tasks.servers and not tasks.independent:
+    alike = facts.is_plain and facts.variables.isdisjoint(tasks.variables)
+    if alike and training > 1 and not tasks.servers and not tasks.independent:
         yield (
             f"{facts.code} names no cluster, strategy or Server: each of the {training} tasks does"
             " all of the work, into the same place; for one training use"
@@ -151,11 +158,6 @@ def _doubts(kind: str, facts: Facts, tasks: Tasks) -> Iterator[str]:
             f"{_named(facts.named)} needs parameter servers, and none is wanted;"
             ' set "parameter_server": {"count": 1} and "chief": {"count": 1}, where it is used.'
         )
-
-
-def _is_alike(facts: Facts, tasks: Tasks) -> bool:
-    """Say whether the code is sure to do the same in each of the tasks."""
-    return facts.is_plain and facts.variables.isdisjoint(tasks.variables)
 
 
 def _named(name: Named) -> str:

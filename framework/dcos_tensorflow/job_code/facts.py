@@ -8,7 +8,7 @@ is not sure is not said.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, FrozenSet, List, Optional
 
 from dcos_tensorflow.core import contract
@@ -20,7 +20,6 @@ from dcos_tensorflow.job_code.names import (
     ESTIMATOR,
     INDEPENDENT,
     MULTI_WORKER,
-    OWN_CLUSTER,
     STRATEGIES,
     Names,
     names_in,
@@ -49,12 +48,12 @@ class Facts:
 
     ``code`` is what the job begins at. ``strategy``: one of the constants of ``names``, or empty
     where it is not sure; ``named`` is what it was recognised by; ``strategies`` are all that are
-    named. ``cluster``: a name by which the code looks beyond its own process;
-    None where it names nothing of the kind. ``own_cluster``: it makes a cluster of its own.
-    ``evaluator``: by what it knows of an evaluator. ``keras_fit``: where Keras' ``fit`` is called;
-    ``legacy_keras``: it asks for Keras 2 itself. ``variables``: of the environment, which it asks
-    for and which may differ from task to task. ``hidden``: what may do more than can be read;
-    empty where all of the code was read.
+    named. ``cluster``: a name by which the code looks beyond its own process; None where it names
+    nothing of the kind. ``own_cluster``: it makes a cluster of its own, or changes the one that it
+    is told. ``evaluator``: by what it knows of an evaluator. ``keras_fit``: where Keras' ``fit`` is
+    called; ``legacy_keras``: it asks for Keras 2 itself. ``variables``: of the environment, which
+    it asks for and which may differ from task to task. ``hidden``: what may do more than can be
+    read; empty where all of the code was read.
     """
 
     code: str = ""
@@ -94,9 +93,10 @@ def read_facts(found: Found, sandbox: str) -> Facts:
     sources = Sources(found.python_path)
     for source in sources.read(files):
         gathered.read(source, sources)
+    facts = gathered.facts(code)
     if sources.is_too_much:
-        return Facts(code, hidden="there is too much code to read")
-    return gathered.facts(code)
+        return replace(facts, strategy="", named=None, hidden="there is too much of it")
+    return facts
 
 
 def job_strategy(found: Found, facts: Facts) -> str:
@@ -136,6 +136,7 @@ class _Gathered:
         self._fit: Optional[Named] = None
         self._keras = False
         self._legacy_keras = False
+        self._own_cluster = False
 
     def read(self, source: Source, sources: Sources) -> None:
         """Take what ``source`` names; what it imports of the job is read later."""
@@ -169,6 +170,7 @@ class _Gathered:
             self._fit = Named("fit", file, names.fit)
         self._keras |= names.keras
         self._legacy_keras |= names.legacy_keras
+        self._own_cluster |= names.own_cluster
 
     def facts(self, code: str) -> Facts:
         strategy = judge(frozenset(self._strategies))
@@ -179,7 +181,7 @@ class _Gathered:
             strategies=frozenset(STRATEGIES.get(name, BETWEEN_GRAPH) for name in self._strategies),
             named=_first(self._strategies, [*meant, ESTIMATOR] if strategy else []),
             cluster=_first(self._cluster, [*STRATEGIES, *self._cluster]),
-            own_cluster=not OWN_CLUSTER.isdisjoint(self._cluster),
+            own_cluster=self._own_cluster,
             evaluator=_first(self._evaluator, list(self._evaluator)),
             keras_fit=self._fit if self._keras else None,
             legacy_keras=self._legacy_keras,

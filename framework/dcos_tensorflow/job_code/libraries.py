@@ -16,7 +16,7 @@ _PLAIN = frozenset(
         *("tensorflow_hub", "tensorflow_text", "tensorflow_probability", "tensorflow_addons"),
         *("absl", "numpy", "pandas", "scipy", "sklearn", "matplotlib", "seaborn", "PIL", "cv2"),
         *("skimage", "imageio", "h5py", "pyarrow", "joblib", "tqdm", "yaml", "requests", "rich"),
-        *("click", "typing_extensions", "six"),
+        *("typing_extensions", "six"),
     )
 )
 #: Modules of Python's own by which code can start programs, run what is not seen here, or learn

@@ -118,6 +118,11 @@ def _worth_searching(entry: "os.DirEntry[str]") -> bool:
 
 def _not_found(name: str, dotted: str, roots: Tuple[str, ...]) -> JobUnusable:
     known = sorted(set(_module_names(roots)))
+    if name.strip().endswith(".ipynb"):
+        return JobUnusable(
+            f"service.job_name is {name!r}, and a notebook cannot be run",
+            f"make a script of it: jupyter nbconvert --to script {os.path.basename(name)}",
+        )
     return JobUnusable(
         f"The job has no module {dotted!r} (service.job_name is {name!r})",
         offer(dotted, known) if known else "service.job_url brought no Python file at all",

@@ -34,9 +34,9 @@ STRATEGIES: Dict[str, str] = {
 #: Estimators train between graphs, with parameter servers as well.
 ESTIMATOR = "train_and_evaluate"
 #: By these, code makes a cluster of its own instead of taking the one it is told.
-OWN_CLUSTER = frozenset({"SimpleClusterResolver", "ClusterSpec", "ClusterDef"})
+_OWN_CLUSTER = frozenset({"SimpleClusterResolver", "ClusterSpec", "ClusterDef"})
 #: What else code has to name that looks beyond its own process.
-_CLUSTER = OWN_CLUSTER | {
+_CLUSTER = _OWN_CLUSTER | {
     *("TFConfigClusterResolver", "GCEClusterResolver", "KubernetesClusterResolver"),
     *("SlurmClusterResolver", "UnionResolver", "UnionClusterResolver", "TPUClusterResolver"),
     *("Server", "TPUStrategy", "SidecarEvaluator", "estimator", "dtensor", "DataServiceOp"),
@@ -74,7 +74,7 @@ LEGACY_KERAS_VARIABLE = "TF_USE_LEGACY_KERAS"
 _FIT_ARGUMENTS = frozenset(
     {"epochs", "validation_data", "steps_per_epoch", "callbacks", "batch_size", "initial_epoch"}
 )
-_ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
+_ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
 _STARTS_PROGRAMS = re.compile(r"system|popen|exec\w+|spawn\w+|posix_spawn\w*|fork\w*|uname")
 _RUNS_TEXT = frozenset({"eval", "exec", "__import__"})
 _TENSORFLOW = frozenset({"tensorflow", "keras", "tf_keras"})
@@ -85,7 +85,8 @@ class Names:
     """What a file names, each with the line where it does so first.
 
     ``hides``: by what more may go on than can be read. ``variables``: of the environment, those
-    that may be set for one role and not for another.
+    that may be set for one role and not for another. ``own_cluster``: the code makes a cluster, or
+    changes the one that it is told.
     """
 
     strategies: Dict[str, int] = field(default_factory=dict)
@@ -96,6 +97,7 @@ class Names:
     fit: Optional[int] = None
     keras: bool = False
     legacy_keras: bool = False
+    own_cluster: bool = False
     imports: List[ast.stmt] = field(default_factory=list)
 
 
@@ -153,6 +155,7 @@ class _Reader(ast.NodeVisitor):
         key = _text_of(getattr(node.slice, "value", node.slice), node.slice)
         if key is not None and _is_environment(node.value):
             self.variable(key, node.lineno)
+            self.names.own_cluster |= key == "TF_CONFIG" and isinstance(node.ctx, ast.Store)
         else:
             self.generic_visit(node)
 
@@ -263,6 +266,7 @@ class _Reader(ast.NodeVisitor):
                 _add(names.strategies, name, line)
             if name in _CLUSTER or STRATEGIES.get(name, INDEPENDENT) != INDEPENDENT:
                 _add(names.cluster, name, line)
+            names.own_cluster |= name in _OWN_CLUSTER
             if name in _EVALUATOR:
                 _add(names.evaluator, name, line)
             if name in _ENVIRONMENT or (before == "os" and _STARTS_PROGRAMS.fullmatch(name)):

@@ -125,8 +125,9 @@ class Observer:
         self._activity_at = now
         if elapsed > ACTIVITY_PAUSE_SECONDS:
             self._activity = watchdog.Activity()
-        cpu = sum(map(process_table.cpu_seconds_wanted, self._process.members()))
-        self._activity = watchdog.rest(self._activity, cpu, told, elapsed)
+        times = [process_table.cpu_seconds(process) for process in self._process.members()]
+        used, waited = sum(time[0] for time in times), sum(time[1] for time in times)
+        self._activity = watchdog.rest(self._activity, (used, waited), told, elapsed)
         if self._activity.idle < watchdog.IDLE_SECONDS:
             self.idle_since = None
         elif self.idle_since is None:

@@ -67,8 +67,8 @@ def read_processes() -> List[Process]:
     return [process for process in map(read_process, pids) if process is not None]
 
 
-def cpu_seconds_wanted(process: Process) -> float:
-    """Return the CPU time that a process has used, and what its threads have waited for one.
+def cpu_seconds(process: Process) -> Tuple[float, float]:
+    """Return the CPU time that a process has used, and for how long its threads waited for one.
 
     On a machine that is too busy a process that computes gets hardly any: it waits for it.
     """
@@ -84,7 +84,7 @@ def cpu_seconds_wanted(process: Process) -> float:
         except (OSError, IndexError):
             # The thread has ended, or this kernel does not count.
             continue
-    return process.cpu / _TICKS_PER_SECOND + waited / 1e9
+    return process.cpu / _TICKS_PER_SECOND, waited / 1e9
 
 
 def open_files(pid: int) -> Iterator[str]:

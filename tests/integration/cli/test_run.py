@@ -181,6 +181,27 @@ def test_a_run_that_was_killed_is_taken_up_again_with_its_tasks_alive(command_li
     assert clusters_of(command_line) == []
 
 
+@pytest.mark.soak
+def test_a_job_of_published_parameter_servers_keeps_them_when_its_run_is_repeated(
+    command_line, job
+):
+    file = job(f"if [ $JOB_NAME = ps ]; then sleep 600; fi; {UNTIL_FINISH}")
+    options = json.loads(file.read_text())
+    del options["parameter_server"], options["service"]["strategy"]
+    file.write_text(json.dumps(options))
+    process = command_line.start("run", file, "--published-defaults")
+    read_until(process, "ps-1 running")
+    process.kill()
+    process.communicate()
+    again = command_line.start("run", file)
+    told = read_until(again, "is taken up again")
+    assert "tasks of parameter_server by the published default, and keeps them" in told
+    (command_line.home / "services" / "job" / "checkpoints" / "finish").touch()
+    out, _ = again.communicate(timeout=60)
+    assert again.returncode == 0, out
+    assert clusters_of(command_line) == []
+
+
 def test_a_killed_run_that_cannot_be_taken_up_now_keeps_its_tasks(command_line, job):
     file = job(f"echo started >> $CHECKPOINT_DIR/starts; {UNTIL_FINISH}")
     process = command_line.start("run", file, *ROOMY)

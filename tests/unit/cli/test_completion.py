@@ -60,6 +60,9 @@ def proposed(
         ("dcos-tensorflow debug config ta", ["target", "target_id"]),
         ("dcos-tensorflow completion ", list(SHELLS)),
         ("dcos-tensorflow run --det", ["--detach"]),
+        ("dcos-tensorflow ini", ["init"]),
+        ("dcos-tensorflow run train.py --worke", ["--workers"]),
+        ("dcos-tensorflow init train.py --tens", ["--tensorflow"]),
         ("dcos-tensorflow no-such-command x", []),
     ],
 )

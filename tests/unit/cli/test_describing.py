@@ -42,6 +42,11 @@ def described(tmp_path, directory):
     return of
 
 
+def test_the_arguments_of_the_code_are_shown_as_they_would_be_typed(described):
+    told = lines(described(service={"job_args": ["--rate", "two words"]}))
+    assert any("train --rate 'two words' from ." in line for line in told)
+
+
 @pytest.mark.parametrize(
     ("source", "more", "strategy"),
     [
@@ -57,7 +62,13 @@ def described(tmp_path, directory):
         ),
         (FUNCTION, {}, "between_graph: the function is given a server"),
         ("x = 1", {"worker": 1}, "independent: one task trains"),
-        ("import ours", {}, "multi_worker: by the roles; the code names none for sure"),
+        ("print(1)", {}, "multi_worker: by the roles; the code names none"),
+        (
+            "import ours",
+            {},
+            "multi_worker: by the roles; the code names none, as far as it can be read"
+            " (train.py:1 imports ours)",
+        ),
         (MIRRORED + SERVERS, {}, "multi_worker: by the roles; the code names several"),
         (MIRRORED, {"service": {"strategy": "multi_worker"}}, "multi_worker: service.strategy"),
         (
@@ -77,6 +88,15 @@ def test_the_strategy_is_told_with_where_it_is_from(described, source, more, str
     told = described(source, **more)
     assert f"{told['strategy']}: {told['strategy_from']}" == strategy
     assert any(line.split(maxsplit=1) == ["strategy", strategy] for line in lines(told))
+
+
+def test_one_task_is_not_said_to_be_told_of_a_cluster(described):
+    def contract(**more):
+        (line,) = [line for line in lines(described("print(1)", **more)) if "contract" in line]
+        return line
+
+    assert contract(worker=1).endswith("script: the module is run")
+    assert contract(worker=2).endswith("script: the module is run with TF_CONFIG")
 
 
 def test_what_the_tasks_run_with_is_told_once(described):

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving.preparation import PreparedJob, with_principal
+from dcos_tensorflow.cli.serving.seen_code import SeenCode
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
 from dcos_tensorflow.cli.settings import Settings, collect
 from dcos_tensorflow.mesos.service_account import ServiceAccount
@@ -39,7 +40,7 @@ def settings(**flags: Any) -> Settings:
 
 
 def prepared(principal: str = "") -> PreparedJob:
-    return PreparedJob(small_job(principal=principal), None, "script", ())
+    return PreparedJob(small_job(principal=principal), None, SeenCode("script"), ())
 
 
 def test_dcos_hands_the_secret_over_in_the_environment(secret: str) -> None:

@@ -62,7 +62,7 @@ def test_a_task_that_finished_needs_no_explanation():
 
 
 def test_when_the_job_ends_anyway_no_explanation_is_waited_for():
-    scheduler = started(training(Strategy.PARAMETER_SERVER))
+    scheduler = started(training(Strategy.BETWEEN_GRAPH))
     cluster = scheduler.cluster
     cluster.report(cluster.id_of("chief-0"), TaskState.FINISHED)
     scheduler.run(1)

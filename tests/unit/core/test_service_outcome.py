@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
-from dcos_tensorflow.core.model.spec import OutcomePolicy
+from dcos_tensorflow.core.model.spec import OutcomePolicy, Strategy
 from dcos_tensorflow.core.model.task import TaskState
 from simulated_mesos import Cluster
-from simulated_scheduler import begun, fail, small_job, started
+from simulated_scheduler import begun, fail, small_job, started, training
 
 
 def test_when_the_decider_finishes_the_job_has_succeeded_and_everything_is_given_back():
@@ -29,6 +29,21 @@ def test_the_others_may_end_by_themselves_within_the_grace():
     cluster.report(cluster.id_of("worker-1"), TaskState.FINISHED)
     scheduler.run(2)
     assert scheduler.state.job.phase is JobPhase.DONE
+
+
+def test_workers_that_are_servers_end_with_the_chief_and_the_evaluator_may_end_by_itself():
+    counts = {"ps": 1, "chief": 1, "worker": 2, "evaluator": 1}
+    job = training(Strategy.PARAMETER_SERVER, outcome_grace_seconds=30.0, **counts)
+    scheduler = started(job)
+    cluster = scheduler.cluster
+    scheduler.run(5)
+    cluster.report(cluster.id_of("chief-0"), TaskState.FINISHED)
+    scheduler.run(2)
+    assert scheduler.state.job.phase is JobPhase.FINISHING
+    cluster.report(cluster.id_of("evaluator-0"), TaskState.FINISHED)
+    scheduler.run(2)
+    assert scheduler.state.job.phase is JobPhase.DONE
+    assert scheduler.state.tasks["worker-1"].state is TaskState.KILLED
 
 
 def test_a_parameter_server_ended_by_the_policy_is_no_failure():

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from dcos_tensorflow.core.cluster.cluster_spec import tf_config
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
@@ -166,6 +167,23 @@ def test_what_cannot_be_changed_is_refused_and_nothing_happens(changes, said):
     settle(scheduler)
     assert task_ids(scheduler) == before
     assert set(starts(scheduler).values()) == {1}
+
+
+def test_others_join_the_only_worker_and_leave_it_again_where_nobody_named_a_strategy():
+    alone = replace(training(MWMS, chief=0, ps=0, worker=1), strategy=Strategy.AUTO)
+    scheduler = started(alone, room_for_one_each(8))
+    before = task_ids(scheduler)
+    change(scheduler, count=3)
+    settle(scheduler, 60)
+    assert scheduler.state.told.refused_configuration == ""
+    assert [*task_ids(scheduler)] == ["worker-0", "worker-1", "worker-2"]
+    assert task_ids(scheduler)["worker-0"] == before["worker-0"]
+    members = tf_config(scheduler.state.spec, scheduler.state.only_gang.epoch, "worker-0")
+    assert len(members["cluster"]["worker"]) == 3
+    change(scheduler, count=1)
+    settle(scheduler, 60)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    assert [*task_ids(scheduler)] == ["worker-0"]
 
 
 def test_a_finished_job_takes_no_other_options():

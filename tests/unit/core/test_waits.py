@@ -66,7 +66,7 @@ def test_who_waits_for_a_server_that_has_ended_waits_for_nothing_else():
     scheduler.cluster.runner("worker-0").wait_for(address, "command")
     scheduler.cluster.report(scheduler.cluster.id_of("ps-0"), TaskState.FINISHED)
     scheduler.run(50)
-    ended = next(w for w in told(scheduler) if "ended by itself" in w.why)
+    ended = next(w for w in told(scheduler) if "has ended by itself" in w.why)
     assert ended.waits_for == ("ps-0",)
     assert ended.since == scheduler.state.tasks["ps-0"].changed_at
     assert "does nothing for 120 s" in ended.ends
@@ -127,7 +127,7 @@ def test_a_gang_of_which_nobody_does_anything_is_told_of_and_then_starts_again()
 def test_whoever_computes_keeps_all_others_from_being_given_up():
     scheduler = a_job(PSS)
     let_rest(scheduler, "ps-0", "worker-0")
-    scheduler.run(2 * IDLE_SECONDS)
+    scheduler.run(2 * IDLE_SECONDS, tick=4)
     assert scheduler.state.job.incidents == ()
 
 
@@ -136,7 +136,7 @@ def test_of_whom_nobody_knows_what_it_does_nobody_says_that_it_does_nothing(stat
     scheduler = a_job()
     let_rest(scheduler)
     scheduler.cluster.runner("worker-0").state = state
-    scheduler.run(2 * IDLE_SECONDS)
+    scheduler.run(2 * IDLE_SECONDS, tick=4)
     assert scheduler.state.job.incidents == ()
 
 
@@ -144,7 +144,7 @@ def test_an_agent_that_does_not_answer_is_no_standstill():
     scheduler = a_job(replace_after_seconds=10_000.0)
     let_rest(scheduler)
     scheduler.cluster.lose(scheduler.state.tasks["worker-0"].agent_id)
-    scheduler.run(2 * IDLE_SECONDS)
+    scheduler.run(2 * IDLE_SECONDS, tick=4)
     assert [i.kind for i in scheduler.state.job.incidents] == []
 
 
@@ -154,7 +154,7 @@ def test_without_a_subscription_nobody_is_too_late():
     scheduler.state = replace(
         scheduler.state, subscription=replace(scheduler.state.subscription, registered=False)
     )
-    scheduler.run(2 * IDLE_SECONDS)
+    scheduler.run(2 * IDLE_SECONDS, tick=4)
     assert scheduler.state.job.incidents == ()
 
 
@@ -169,7 +169,7 @@ def test_a_standstill_that_may_be_wanted_is_told_of_and_left_alone(changes):
     let_rest(scheduler)
     (wait,) = told(scheduler)
     assert "nothing ends that by itself" in wait.ends
-    scheduler.run(20 * IDLE_SECONDS)
+    scheduler.run(20 * IDLE_SECONDS, tick=8)
     assert scheduler.state.job.incidents == ()
 
 
@@ -177,7 +177,7 @@ def test_a_task_alone_may_wait_for_anything():
     scheduler = a_job(ALONE, chief=0)
     let_rest(scheduler)
     assert len(told(scheduler)) == 1
-    scheduler.run(20 * IDLE_SECONDS)
+    scheduler.run(20 * IDLE_SECONDS, tick=8)
     assert scheduler.state.job.incidents == ()
 
 

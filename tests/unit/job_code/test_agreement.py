@@ -127,12 +127,24 @@ def test_a_mirrored_strategy_with_parameter_servers_is_refused(judged):
     [
         "\nimport ours",
         "\nresolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec)",
+        "\nimport os; os.environ['TF_CONFIG'] = with_a_chief(os.environ['TF_CONFIG'])",
     ],
 )
 def test_a_strategy_whose_cluster_may_be_another_is_doubted_and_not_refused(judged, more):
     refused, doubted = judged(SERVERS + more, servers=1, workers=2)
     assert refused == ""
     assert "needs a chief" in doubted
+
+
+def test_a_script_that_seems_plain_is_doubted_with_what_hides_the_rest(judged):
+    refused, doubted = judged(f"import ours\n{PLAIN}", servers=1, workers=1)
+    assert refused == ""
+    assert doubted.startswith("job.py names no cluster, strategy or Server: ")
+    assert "as far as the code can be read (job.py:1 imports ours)" in doubted
+
+
+def test_nothing_is_said_of_a_command_that_may_run_anything(judged):
+    assert judged("", command="./train.sh", servers=1, workers=1) == ("", "")
 
 
 def test_code_that_chooses_its_strategy_when_it_runs_is_neither(judged):

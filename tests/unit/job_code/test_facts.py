@@ -1,5 +1,7 @@
 """What a job's code says of its training, read without running it."""
 
+import sys
+
 import pytest
 
 from dcos_tensorflow.job_code.facts import job_strategy, read_facts
@@ -262,6 +264,8 @@ def test_what_looks_beyond_its_own_process_is_named_with_its_line(facts_of, sour
         ("ask = os.getenv", "has os.getenv"),
         ("os.getenv(key)", "has os.getenv"),
         ("os.environ.get(key)", "has os.environ"),
+        ("os.path.expandvars('$ROLE')", "has path.expandvars"),
+        ("import click", "imports click"),
         ("s = getattr(tf.distribute, name)()", "has tf.distribute"),
         ("s = getattr(tf, name)", "has getattr(tf, ...)"),
         ("from tensorflow import distribute as d", "has tf.distribute"),
@@ -415,3 +419,14 @@ def test_what_knows_of_an_evaluator_is_told(facts_of, source, name):
 
 def test_a_tensorboard_has_no_code(facts_of):
     assert not facts_of(contract="tensorboard").is_plain
+
+
+def test_modules_of_pythons_own_are_known_to_an_older_one_too(facts_of, monkeypatch):
+    monkeypatch.delattr(sys, "stdlib_module_names")
+    assert facts_of("import json, logging, sys, itertools").is_plain
+    assert facts_of("import ours").hidden == "job.py:1 imports ours"
+
+
+def test_code_that_nests_too_deep_makes_nothing_sure(facts_of):
+    files = {"deep.py": "x = " + "-" * 20_000 + "1"}
+    assert facts_of("import deep", files).hidden == "deep.py cannot be read as Python"

@@ -1,5 +1,7 @@
 """How the user's code is found, and which of the ways to bring code it is."""
 
+from pathlib import Path
+
 import pytest
 
 from dcos_tensorflow.job_code.agreement import Tasks
@@ -169,3 +171,21 @@ def test_the_tasks_of_a_job_are_those_of_its_cluster(cluster, tasks):
 def test_an_evaluator_is_one_of_the_tasks_that_run_the_code():
     spec = RunnerSpec("mnist", "evaluator-0", Cluster(1), Job(), role="evaluator")
     assert tasks_of(spec, ()).evaluators == 1
+
+
+def test_a_module_that_nests_too_deep_is_named(sandbox):
+    with pytest.raises(JobUnusable, match=r"job\.py is nested too deep to be read"):
+        find_contract(Job(name="job"), sandbox(job="x = " + "-" * 20_000 + "1"))
+
+
+def test_a_module_in_another_encoding_than_it_says_is_named(sandbox):
+    root = sandbox(job="")
+    (Path(root) / "job.py").write_bytes(b"x = '\xe9'\n")
+    with pytest.raises(JobUnusable, match=r"job\.py.* is not Python: .*utf-8"):
+        find_contract(Job(name="job"), root)
+
+
+def test_a_notebook_is_told_how_to_become_a_script(sandbox):
+    with pytest.raises(JobUnusable, match="a notebook cannot be run") as error:
+        find_contract(Job(name="work/train.ipynb"), sandbox(job=""))
+    assert error.value.hint.endswith("jupyter nbconvert --to script train.ipynb")

@@ -108,24 +108,26 @@ def test_the_verdict_tells_the_last_step():
 
 
 def rested(*looks, seconds=10.0):
-    """Return for how long a process does nothing after looks that saw (CPU time, what it told)."""
+    """Return for how long a process does nothing, after looks that saw (used, waited, told)."""
     known = Activity()
-    for cpu, told in looks:
-        known = rest(known, cpu, told, seconds)
+    for used, waited, told in looks:
+        known = rest(known, (used, waited), told, seconds)
     return known.idle
 
 
 def test_a_process_that_uses_no_cpu_and_says_nothing_does_nothing():
-    assert rested((5.0, 1), (5.0, 1), (5.1, 1), (5.3, 1)) == 30.0
+    assert rested((5.0, 1.0, 1), (5.0, 1.3, 1), (5.1, 1.3, 1), (5.2, 1.9, 1)) == 30.0
 
 
 @pytest.mark.parametrize(
-    "last", [(6.0, 1), (5.0, 2), (4.0, 1)], ids=["cpu", "a line or a step", "a process ended"]
+    "last",
+    [(6.0, 1.0, 1), (5.0, 9.0, 1), (5.0, 1.0, 2), (4.0, 1.0, 1)],
+    ids=["cpu", "no cpu, though it wants one", "a line or a step", "a process ended"],
 )
 def test_a_process_that_does_anything_has_to_rest_anew(last):
-    assert rested((5.0, 1), (5.0, 1), last) == 0.0
-    assert rested((5.0, 1), last, last) == 10.0
+    assert rested((5.0, 1.0, 1), (5.0, 1.0, 1), last) == 0.0
+    assert rested((5.0, 1.0, 1), last, last) == 10.0
 
 
 def test_the_first_look_says_nothing_of_what_was_before():
-    assert rested((5.0, 1)) == 0.0
+    assert rested((5.0, 1.0, 1)) == 0.0

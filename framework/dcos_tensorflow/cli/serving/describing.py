@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,7 @@ def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
             "url": spec.job.uri,
             "name": spec.job.name,
             "command": spec.job.command,
+            "arguments": list(spec.job.arguments),
             "checkpoint_dir": spec.job.checkpoint_dir,
             "shared_filesystem": spec.job.shared_filesystem,
             "checkpoints": checkpoints_place(spec),
@@ -61,7 +63,7 @@ def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
 def lines(described: Mapping[str, Any]) -> list[str]:
     """Return the document as text for a person."""
     job, roles = described["job"], described["roles"]
-    code = job["name"] or job["command"]
+    code = shlex.join([job["name"], *job["arguments"]]) if job["name"] else job["command"]
     where = "on this machine" if described["local"] else "on Mesos"
     tasks = counted(len(described["tasks"]), "task")
     found = [f"{described['service']} would run {tasks} {where}:"]
@@ -73,7 +75,7 @@ def lines(described: Mapping[str, Any]) -> list[str]:
     rows = [
         ("together", amounts(**described["total"])),
         ("job", f"{code} from {job['url']}" if job["url"] else code),
-        ("contract", _contract(described["contract"])),
+        ("contract", _contract(described["contract"], bool(members))),
         ("strategy", f"{described['strategy']}: {described['strategy_from']}"),
         *(("runs with", text) for text in _interpreters(roles)),
         ("ClusterSpec", members or "none: each task trains by itself"),
@@ -102,8 +104,10 @@ def _strategy(prepared: PreparedJob) -> tuple[str, str]:
         return strategy, f"recognised by {where}"
     if not code.facts.code:
         return strategy, "by the roles; the code is not on this machine"
-    several = len(code.facts.strategies) > 1
-    return strategy, f"by the roles; the code names {'several' if several else 'none for sure'}"
+    if len(code.facts.strategies) > 1:
+        return strategy, "by the roles; the code names several"
+    hidden = f", as far as it can be read ({code.facts.hidden})" if code.facts.hidden else ""
+    return strategy, f"by the roles; the code names none{hidden}"
 
 
 def _newest_checkpoint(spec: ServiceSpec) -> str:
@@ -153,12 +157,13 @@ def _private(volume: str) -> str:
     return "in each task's sandbox, and lost with it"
 
 
-def _contract(contract: str) -> str:
+def _contract(contract: str, in_cluster: bool) -> str:
+    told = " with TF_CONFIG" if in_cluster else ""
     return {
         "auto": "found out when the code is there",
         "function": "function: main(server, log_dir, context) is called",
-        "script": "script: the module is run with TF_CONFIG",
-        "command": "command: the command line is run with TF_CONFIG",
+        "script": f"script: the module is run{told}",
+        "command": f"command: the command line is run{told}",
     }.get(contract, contract)
 
 

@@ -16,6 +16,8 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 Report = Mapping[str, Any]
 #: What is known of a runner that has not been heard of.
 SILENT: Report = {}
+#: No time of a report is later, in unix seconds: what is would be no number, or none of seconds.
+_NEVER = 1e11
 
 
 def is_under(record: TaskRecord, report: Report) -> bool:
@@ -65,8 +67,9 @@ def idle_since(report: Report) -> float | None:
     Nothing is: no step, no line of output, and hardly any CPU time, for a minute at least.
     """
     since = report.get("idle_since")
-    runs = report.get("state") == contract.RUNNER_RUNNING
-    return float(since) if runs and isinstance(since, int | float) else None
+    if report.get("state") != contract.RUNNER_RUNNING or not isinstance(since, int | float):
+        return None
+    return float(since) if 0 <= since < _NEVER else None
 
 
 def step_of(report: Report) -> int | None:

@@ -17,7 +17,7 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, Membership, Outcome, Verdict
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec
+from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reservations
 from dcos_tensorflow.core.operator import plan_control, uninstall
@@ -125,12 +125,24 @@ def refusal(state: ServiceState, spec: ServiceSpec) -> str:
     over = [g.job.phase for g in state.gangs.values() if g.job.is_over]
     if len(over) == len(state.gangs):
         return f"the job is {over[0]}: nothing of it can be changed any more"
-    if rendered_strategy(spec) is not rendered_strategy(state.spec):
+    before, after = rendered_strategy(state.spec), rendered_strategy(spec)
+    if before is not after and not _is_joined_or_left(state.spec, spec):
         return (
-            f"the strategy would change from {rendered_strategy(state.spec)} to"
-            f" {rendered_strategy(spec)}: its checkpoints would not fit; stop the job first"
+            f"the strategy would change from {before} to {after}: its checkpoints would not fit;"
+            " stop the job first"
         )
     return ""
+
+
+def _is_joined_or_left(before: ServiceSpec, after: ServiceSpec) -> bool:
+    """Say whether others join the only task that trains, or leave it alone.
+
+    Where nobody has named a strategy that is none of its own: the code is the same, and what one
+    worker has saved the first of several restores.
+    """
+    unnamed = before.strategy is after.strategy is Strategy.AUTO
+    pair = {rendered_strategy(before), rendered_strategy(after)}
+    return unnamed and pair == {Strategy.INDEPENDENT, Strategy.MULTI_WORKER}
 
 
 def _changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:

@@ -16,11 +16,11 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.model.report import Report, idle_since, waited_for
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import Strategy, TaskRole, split_task_name
+from dcos_tensorflow.core.model.spec import TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.recovery.gang_queries import knows_strategy, strategy_of
-from dcos_tensorflow.core.recovery.outcome import deciders_of
+from dcos_tensorflow.core.recovery.gang_queries import strategy_of
+from dcos_tensorflow.core.recovery.outcome import deciders_of, servers
 from dcos_tensorflow.core.recovery.restart_table import Part, ends_with, part_of
 
 #: A decider that does nothing for so long after a server's end waits for that server.
@@ -63,10 +63,11 @@ def ended_by_itself(record: TaskRecord) -> bool:
 
 def ended_servers(view: GangView) -> tuple[EndedServer, ...]:
     """Return the servers that have ended by themselves, of a job that is not over."""
-    finished = view.tasks.having(Fact.FINISHED) & view.roster.members
+    finished = view.tasks.having(Fact.FINISHED)
     if not finished or view.job.is_over:
         return ()
-    records = [r for r in view.tasks.records_of(finished) if _serves(view, r.name)]
+    names = [name for name in servers(view) if name in finished and name in view.roster]
+    records = map(view.tasks.__getitem__, names)
     return tuple(_server(view, record) for record in records if ended_by_itself(record))
 
 
@@ -107,14 +108,6 @@ def told(record: TaskRecord, effect: TaskRecord) -> str:
         f"{record.name} ended with exit code 0 while {effect.name} still needed it, and "
         f"{effect.name} failed of that: {mended}"
     )
-
-
-def _serves(view: GangView, name: str) -> bool:
-    """Say whether a member has nothing to end for before the job does."""
-    if split_task_name(name)[0] is TaskRole.PS:
-        return True
-    serves = strategy_of(view) is Strategy.PARAMETER_SERVER and knows_strategy(view)
-    return serves and name not in deciders_of(view)
 
 
 def _takes_along(view: GangView, lost: str, peer: str) -> bool:

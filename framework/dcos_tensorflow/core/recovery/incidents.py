@@ -143,9 +143,12 @@ def add_server(gang: GangDraft, server: TaskRecord) -> bool:
     parameter servers look after the chief, and leave with it.
     """
     incident = gang.job.incidents[-1] if gang.job.incidents else None
-    if incident is None or not (
-        server.began_at <= incident.at <= server.changed_at <= incident.at + COLLATERAL_SECONDS
-    ):
+    if incident is None or not server.began_at <= incident.at <= server.changed_at:
+        return False
+    # While we heard nobody it may have ended at any time.
+    known = gang.service.state.subscription
+    heard_since = max(incident.at, known.registered_at, known.awake_since)
+    if server.changed_at > heard_since + COLLATERAL_SECONDS:
         return False
     noted = _with_collateral(incident, server.name)
     gang.job = replace(gang.job, incidents=(*gang.job.incidents[:-1], noted))

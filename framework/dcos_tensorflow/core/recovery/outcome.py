@@ -6,15 +6,19 @@ Called by ``core.advance``. A parameter server never ends by itself (TensorFlow:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import (
     TRAINING_ROLES,
     OutcomePolicy,
     ServiceSpec,
+    Strategy,
     TaskRole,
     split_task_name,
 )
 from dcos_tensorflow.core.model.task_table import Fact
+from dcos_tensorflow.core.recovery.gang_queries import knows_strategy, strategy_of
 
 
 def deciding_tasks(spec: ServiceSpec) -> tuple[str, ...]:
@@ -39,12 +43,27 @@ def has_succeeded(view: GangView) -> bool:
     return finished.issuperset(deciders_of(view))
 
 
+def servers(view: GangView) -> Iterator[str]:
+    """Yield the tasks that have nothing to end for before the job does: their processes serve.
+
+    Of many workers that have finished nobody asks each again and again.
+    """
+    roles = [TaskRole.PS]
+    if strategy_of(view) is Strategy.PARAMETER_SERVER and knows_strategy(view):
+        roles += [TaskRole.WORKER, TaskRole.GPU_WORKER]
+    deciders = () if roles == [TaskRole.PS] else deciders_of(view)
+    for role in filter(None, map(view.spec.role, roles)):
+        yield from (name for name in role.task_names() if name not in deciders)
+
+
 def still_ending(view: GangView) -> tuple[str, ...]:
     """Return the tasks that may be expected to end by themselves once the deciders have."""
+    serving = frozenset(servers(view))
     return tuple(
         record.name
         for record in view.tasks.live
         if record.role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
         and not record.held
         and not record.process_failed
+        and record.name not in serving
     )

@@ -111,15 +111,14 @@ def _grace(view: GangView) -> float:
 
 
 def _for_a_server(view: GangView, server: EndedServer) -> Wait:
+    name, whom = server.record.name, server.waiting or server.undecided
+    ended = f"{name} has ended by itself with exit code 0"
     if server.waiting:
-        ends = "the job ends with that"
+        why, ends = f"{listed(whom)} waits for {name}: {ended}", "the job ends with that"
     else:
-        ends = (
-            f"the job ends with that when {listed(server.undecided)} does nothing for "
-            f"{IDLE_SECONDS:g} s"
-        )
-    whom = server.waiting or server.undecided
-    return Wait(whom, (server.record.name,), server.record.changed_at, server.summary, ends)
+        why = f"{ended}, before {listed(whom)} has"
+        ends = f"the job ends with that once {listed(whom)} does nothing for {IDLE_SECONDS:g} s"
+    return Wait(whom, (name,), server.record.changed_at, why, ends)
 
 
 def _for_peers(view: GangView, now: float, told: set[str]) -> Iterator[Wait]:

@@ -1,0 +1,92 @@
+"""Who ends with 0 too early, while others need it, is named with what helps; nobody waits on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from command_line import OLD, CommandLine, write_options
+
+#: It has a server, and never gets so far: it does on a ps what it does on a worker.
+PLAIN = """
+def serve():
+    import tensorflow as tf
+    tf.distribute.Server(None).join()
+
+
+for step in range(1, 4):
+    print("step", step, flush=True)
+"""
+
+SAVES_ALONE = """
+import json
+import os
+
+import numpy
+import tensorflow as tf
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+    model.compile("sgd", "mse")
+inputs, wanted = numpy.random.rand(64, 4), numpy.random.rand(64, 1)
+data = tf.data.Dataset.from_tensor_slices((inputs, wanted)).repeat().batch(16)
+model.fit(data, epochs=1, steps_per_epoch=10, verbose=2)
+if json.loads(os.environ["TF_CONFIG"])["task"]["index"] == 0:
+    model.save(os.path.join(os.environ["CHECKPOINT_DIR"], "model"))
+"""
+
+
+def a_job(folder: Path, code: str, **sections: dict[str, object]) -> Path:
+    """Write a job with this module, and return its options."""
+    source = folder / "code"
+    source.mkdir()
+    (source / "train.py").write_text(code)
+    service = {"job_url": str(source), "job_name": "train", **sections.pop("service")}
+    return write_options(folder, service=service, **sections)
+
+
+# ``unit/core/test_clean_ends`` and the simulation have it without processes, and without the wait.
+@pytest.mark.soak
+@pytest.mark.timeout(120)
+def test_a_parameter_server_that_ends_while_a_worker_waits_for_it_ends_the_job(
+    local_cluster: CommandLine, tmp_path: Path
+) -> None:
+    options = a_job(
+        tmp_path,
+        PLAIN,
+        service={"name": "no-server", "strategy": "between_graph"},
+        parameter_server={"count": 1},
+    )
+    ended = local_cluster("run", options, "--yes", timeout=100)
+    assert ended.code == 78, ended.out[-4000:]
+    assert "worker-0 waits for ps-0" in ended.out
+    assert "has failed" in ended.out
+    assert "ps-0 ended by itself with exit code 0 before worker-0" in ended.out
+    assert "join()" in ended.out
+
+
+# They have this, too; TensorFlow's part is that the others end, and how, which takes a minute.
+@pytest.mark.soak
+@pytest.mark.tensorflow
+@pytest.mark.timeout(400)
+def test_of_a_gang_in_which_one_saves_alone_the_end_of_the_others_is_the_cause(
+    local_cluster: CommandLine, tmp_path: Path, tensorflow
+) -> None:
+    options = a_job(
+        tmp_path,
+        SAVES_ALONE,
+        service={"name": "saves-alone", "python": tensorflow(OLD)},
+        worker={"count": 2, "mem": 900},
+        retry={"limit": 3},
+    )
+    ended = local_cluster("run", options, "--yes", timeout=350)
+    assert ended.code == 1, ended.out[-4000:]
+    failures = re.findall(r"failure: (.*)", ended.out)
+    assert len(failures) == 2, ended.out[-4000:]
+    assert all("worker-1 ended with exit code 0 while worker-0" in each for each in failures)
+    assert "2 times the same, no step between" in ended.out
+    assert "directory to be thrown away" in ended.out
+    assert "look at the task that failed first" not in ended.out
