@@ -131,7 +131,7 @@ class PackageWork:
             gpus = self._spec.gpus
             base = self._made(copies, base, tensorflow_wanted(version, gpus, self._sandbox))
         lines, variables = list(wanted.lines), self._legacy_keras(version)
-        legacy = bool(version) and (bool(variables) or self._asks_for_legacy_keras())
+        legacy = bool(version) and (bool(variables) or self._asks_for_tf_keras(version))
         if legacy and not base.version_of("tf_keras"):
             lines.append(tf_keras_requirement(version))
         if lines:
@@ -139,10 +139,14 @@ class PackageWork:
             base = self._made(copies, base, requirements_wanted(lines, base, roots, self._sandbox))
         return base, variables
 
-    def _asks_for_legacy_keras(self) -> bool:
-        """Say whether the options or the code ask for Keras 2."""
+    def _asks_for_tf_keras(self, version: str) -> bool:
+        """Say whether the options ask for Keras 2 as a package of its own, or code that needs it.
+
+        Code may ask for it and be content with the Keras 2 that TensorFlow has itself.
+        """
         given = self._inherited.get(LEGACY_KERAS_VARIABLE, "").lower() in ("1", "true")
-        return self._spec.job.legacy_keras or given or self._facts.legacy_keras
+        needs = self._facts.legacy_keras and _numbers(version) >= _FIRST_WITH_KERAS_3
+        return self._spec.job.legacy_keras or given or needs
 
     def _legacy_keras(self, version: str) -> Mapping[str, str]:
         """Return the variable that lets the code work that Keras 3 could not run.
@@ -152,6 +156,7 @@ class PackageWork:
         """
         several = self._facts.strategy in (PARAMETER_SERVER, MULTI_WORKER)
         said = LEGACY_KERAS_VARIABLE in self._inherited or self._facts.legacy_keras
+        said = said or self._spec.job.legacy_keras
         with_keras_3 = bool(version) and _numbers(version) >= _FIRST_WITH_KERAS_3
         if said or not (several and with_keras_3 and self._facts.keras_fit):
             return {}

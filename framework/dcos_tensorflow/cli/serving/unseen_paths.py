@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from dcos_tensorflow.cli.work_directory import expanded
@@ -57,12 +56,10 @@ def _unseen(named: Named, spec: ServiceSpec, source: Path, base: Path, *, local:
     return ""
 
 
-def _brought(spec: ServiceSpec) -> Iterator[str]:
-    for path in (
-        *(each.path for each in spec.job.links),
-        *(each.path for each in spec.storage.data),
-    ):
-        yield os.path.normpath(path)
+def _brought(spec: ServiceSpec) -> list[str]:
+    """Return where tasks find their data."""
+    places = [data.path for data in spec.job.links] + [data.path for data in spec.storage.data]
+    return [os.path.normpath(place) for place in places]
 
 
 def _of_this_machine(named: Named, text: str, spec: ServiceSpec) -> str:
