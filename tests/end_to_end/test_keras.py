@@ -22,7 +22,7 @@ from waiting import eventually
 pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
 
 DEADLINE = 200.0
-EPOCHS, STEPS = 3, 300
+EPOCHS, STEPS = 6, 200
 #: What is set beside the example's options, and whose output tells of the epochs.
 ALONE = ("worker-0", ())
 MIRRORED = ("worker-0", ("worker.count=2",))
@@ -63,7 +63,11 @@ def test_a_training_that_is_killed_in_an_epoch_goes_on_from_the_one_before(
     finally:
         run.kill()
     assert run.returncode == 0, out[-4000:]
-    assert epochs_begun(local_cluster, name, teller) == [1, 2, 2, 3]
+    begun = epochs_begun(local_cluster, name, teller)
+    # That in which it was killed is begun twice, unless its last step had just been made.
+    assert begun == sorted(begun)
+    assert {*begun} == {*range(1, EPOCHS + 1)}
+    assert len(begun) <= EPOCHS + 1
     result = result_of(local_cluster, name, teller)
     # Of the epoch that was begun twice, the steps of the first time count for nothing.
     assert result["steps"] == EPOCHS * STEPS
@@ -77,11 +81,11 @@ def test_a_training_that_is_killed_in_an_epoch_goes_on_from_the_one_before(
 def test_with_checkpoints_in_s3_all_workers_go_on_from_the_same_epoch(
     local_cluster, s3, tmp_path, *, tensorflow, version
 ):
-    name, epochs, mirrored = f"keras-s3-{version}".replace(".", "-"), 8, ("worker-0", "worker-1")
+    name, epochs = f"keras-s3-{version}".replace(".", "-"), 12
     options = json.loads((EXAMPLES / "keras" / "options.json").read_text())
     options["service"] |= {"name": name, "job_url": str(EXAMPLES / "keras")}
     options["service"] |= {"python": tensorflow(version), "job_args": arguments_of(epochs)}
-    options["worker"]["count"] = len(mirrored)
+    options["worker"]["count"] = 2
     options["checkpoints"] = {"uri": "s3://bucket/keras", "interval_seconds": 1}
     file = tmp_path / "options.json"
     file.write_text(json.dumps({**options, "s3": s3.options(tmp_path)}))
@@ -100,11 +104,10 @@ def test_with_checkpoints_in_s3_all_workers_go_on_from_the_same_epoch(
     finally:
         run.kill()
     assert run.returncode == 0, out[-4000:]
-    begun, others = (epochs_begun(local_cluster, name, member) for member in mirrored)
-    first = next(i for i, epoch in enumerate(begun) if i and epoch <= begun[i - 1])
-    again = begun[first:]
+    begun, others = (epochs_begun(local_cluster, name, f"worker-{n}") for n in range(2))
+    again = begun[next(i for i in range(1, len(begun)) if begun[i] <= begun[i - 1]) :]
+    assert again == [*range(again[0], epochs + 1)]
     assert again[0] > 1
-    assert begun == [*range(1, first + 1), *range(again[0], epochs + 1)]
     assert others[-len(again) :] == again
     assert result_of(local_cluster, name, "worker-0")["steps"] == epochs * STEPS
 
@@ -130,9 +133,34 @@ def test_with_parameter_servers_a_killed_worker_interrupts_nothing(
     finally:
         run.kill()
     assert run.returncode == 0, out[-4000:]
-    assert epochs_begun(local_cluster, name, teller) == [1, 2, 3]
+    assert epochs_begun(local_cluster, name, teller) == [*range(1, EPOCHS + 1)]
     # A step that was under way on the killed one is computed once more.
     assert EPOCHS * STEPS <= result_of(local_cluster, name, teller)["steps"] <= EPOCHS * STEPS + 2
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", [OLD, NEWEST])
+def test_an_only_worker_gets_another_one_while_it_trains(local_cluster, tensorflow, version):
+    teller, settings = ALONE
+    name = f"keras-joined-{version}".replace(".", "-")
+    run = local_cluster.start(*run_arguments(name, tensorflow(version), *settings))
+    try:
+        eventually(
+            lambda: 2 in epochs_begun(local_cluster, name, teller),
+            seconds=DEADLINE,
+            what="the second epoch",
+        )
+        update = local_cluster.ask("update", "start", name, "--set", "worker.count=2")
+        assert update.code == 0, update.out
+        out, _ = run.communicate(timeout=DEADLINE)
+    finally:
+        run.kill()
+    assert run.returncode == 0, out[-4000:]
+    # The one that came goes on from what the other had kept.
+    first, *others = epochs_begun(local_cluster, name, "worker-1")
+    assert first > 1
+    assert others == [*range(first + 1, EPOCHS + 1)]
+    assert result_of(local_cluster, name, teller)["steps"] == EPOCHS * STEPS
 
 
 @pytest.mark.soak
@@ -147,7 +175,7 @@ def test_an_evaluator_measures_each_epoch_beside_the_training(
     assert ended.code == 0, ended.out[-4000:]
     said = output_of(local_cluster, name, "evaluator-0")
     measured = re.findall(r"after epoch (\d+): test accuracy (\d\.\d+)", said)
-    assert [int(epoch) for epoch, _ in measured] == [1, 2, 3]
+    assert [int(epoch) for epoch, _ in measured] == [*range(1, EPOCHS + 1)]
     assert float(measured[-1][1]) == pytest.approx(
         result_of(local_cluster, name, teller)["test_accuracy"], abs=1e-4
     )
