@@ -13,7 +13,16 @@ from dcos_tensorflow.core.cluster.cluster_spec import launched_cluster, runner_c
 from dcos_tensorflow.core.cluster.launch import launch_command, task_token
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import JobSpec, RoleSpec, ServiceSpec, Strategy, TaskRole, Uri
+from dcos_tensorflow.core.model.spec import (
+    JobSpec,
+    LinkedData,
+    PackagesSpec,
+    RoleSpec,
+    ServiceSpec,
+    Strategy,
+    TaskRole,
+    Uri,
+)
 from dcos_tensorflow.task.spec import parse_order, parse_spec
 from simulated_scheduler import small_job, started
 
@@ -157,3 +166,36 @@ def test_a_path_with_quotes_stays_one_word(tmp_path):
         ["sh", "-c", launch_command(str(odd))], capture_output=True, text=True, check=False
     )
     assert str(odd) in ended.stderr
+
+
+def launched_with(job, **role):
+    """Return launches by role of a job with a worker and a parameter server."""
+    spec = small_job()
+    roles = tuple(dataclasses.replace(each, **role) for each in spec.roles)
+    spec = dataclasses.replace(spec, job=dataclasses.replace(spec.job, **job), roles=roles)
+    scheduler = started(spec)
+    return {
+        name.rpartition("-")[0]: scheduler.cluster.tasks[scheduler.cluster.id_of(name)].launch
+        for name in spec.task_names()
+    }
+
+
+def test_a_runner_is_told_of_the_packages_that_it_installs():
+    packages = PackagesSpec(("a", "b>=1"), "2.15.1", "/cache")
+    found = told(launched_with({}, packages=packages)["worker"]).packages
+    assert found.lines == ("a", "b>=1")
+    assert (found.tensorflow, found.directory) == ("2.15.1", "/cache")
+
+
+def test_who_trains_is_told_of_data_of_its_machine_and_nobody_of_data_beside_the_options():
+    links = (LinkedData("/mnt/images", "images"), LinkedData("./labels", "labels"))
+    found = launched_with({"links": links})
+    assert [(link.source, link.path) for link in told(found["worker"]).links] == [
+        ("/mnt/images", "images")
+    ]
+    assert told(found["ps"]).links == ()
+
+
+def test_a_launch_that_installs_and_links_nothing_says_nothing_of_it(launch):
+    spec = json.loads(launch.env[contract.RUNNER_SPEC_VARIABLE])
+    assert not {"packages", "links"} & spec.keys()
