@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(document: Path, language: str) -> dict[str, str]:

@@ -81,7 +81,6 @@ PLAYS = {
         # Its exit code is that of the job that ran in the background.
         last=("dcos-tensorflow status digits --follow",),
         prints={
-            "make demo TENSORFLOW=": "has succeeded",
             "dcos-tensorflow run examples/tf1_script": "has succeeded",
             "dcos-tensorflow local status": r"(?s)(agent .*){3}",
         },

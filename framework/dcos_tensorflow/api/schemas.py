@@ -267,6 +267,7 @@ class TaskOfJob(TypedDict):
     hostname: NotRequired[str]
     address: NotRequired[str]
     ports: NotRequired[list[int]]
+    asked_port: NotRequired[int | None]
     launched_at: NotRequired[Time]
     changed_at: NotRequired[Time]
     reason: NotRequired[str]
@@ -475,6 +476,9 @@ class Changed(Unchanged):
     """The new target, and the running tasks whose containers are replaced for it."""
 
     restarts: list[str]
+    along: list[str]
+    joining: list[str]
+    leaving: list[str]
 
 
 class Reason(TypedDict, total=False):

@@ -33,7 +33,7 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.operator import plan_control, requests
 from dcos_tensorflow.core.operator.plan_control import Answer
 from dcos_tensorflow.core.plans.plan import plans
-from dcos_tensorflow.core.recovery import sidecars, update_order
+from dcos_tensorflow.core.recovery import announced_changes, sidecars
 
 _MAX_WHY = 300
 
@@ -186,7 +186,8 @@ def uninstall(state: ServiceState, why: str) -> Reply:
 def update(state: ServiceState, spec: ServiceSpec, word: str = "update") -> Reply:
     """Make ``spec`` the target configuration; 417 when the running service cannot become it.
 
-    ``restarts`` are the running tasks whose containers are replaced for it.
+    ``restarts`` are the running tasks whose containers are replaced for it, ``along`` those whose
+    processes start again with them or for new members, ``joining`` and ``leaving`` the members.
     """
     identifier = configuration_id(spec)
     if identifier == configuration_id(state.spec):
@@ -196,8 +197,15 @@ def update(state: ServiceState, spec: ServiceSpec, word: str = "update") -> Repl
     refusal = requests.refusal(state, spec)
     if refusal:
         return Reply(417, {"message": f"the configuration is not changed: {refusal}"})
-    replaced = list(update_order.outdated_for(state.view(), spec))
-    body = received(word, id=identifier, restarts=replaced)
+    found = announced_changes.announced(state.view(), spec)
+    body = received(
+        word,
+        id=identifier,
+        restarts=list(found.replaced),
+        along=list(found.along),
+        joining=list(found.joining),
+        leaving=list(found.leaving),
+    )
     return Reply(200, body, ConfigurationChanged(spec))
 
 

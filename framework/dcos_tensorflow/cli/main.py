@@ -65,7 +65,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
     # What a library logs outside a command's log is no message to a person.
     logging.lastResort = logging.NullHandler()
     try:
-        code = cli.main(list(arguments), prog_name=_PROGRAM, standalone_mode=False)
+        code = cli.main(
+            list(arguments), prog_name=_PROGRAM, standalone_mode=False, obj=tuple(arguments)
+        )
         sys.stdout.flush()
         return int(code or 0)
     except click.ClickException as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core.counted import counted
@@ -75,6 +75,20 @@ def table(rows: list[tuple[str, str]], indent: str = "  ") -> list[str]:
     """Return two columns as lines, the first one padded."""
     width = max((len(name) for name, _ in rows), default=0)
     return [f"{indent}{name:<{width}}  {text}".rstrip() for name, text in rows]
+
+
+def untold(text: str, told: Iterable[str]) -> str:
+    """Return what of a sentence is new to who has been told the others already."""
+    for known in sorted(filter(None, told), key=len, reverse=True):
+        text = text.replace(known, "")
+    return re.sub(r"^[\s;:,]+|[\s;:,]+$", "", text).replace(": ;", ";").replace("()", "")
+
+
+def detailed(doing: str, detail: str) -> str:
+    """Return what a task does with where, or with why."""
+    if not detail or detail.startswith(("on ", "at ", "for ")):
+        return f"{doing} {detail}".rstrip()
+    return f"{doing}: {detail}"
 
 
 def sentence(text: str) -> str:

@@ -63,7 +63,7 @@ def advance(draft: Draft) -> None:
 def _advance(gang: GangDraft) -> None:
     if gang.placing.blocked:
         gang.placing = replace(gang.placing, blocked="")
-    for _ in range(_MAX_MOVES):
+    for move in range(_MAX_MOVES):
         before = gang.job.phase
         if before in WATCHED_PHASES and not _finished_meanwhile(gang):
             _look_for_failures(gang)
@@ -71,7 +71,8 @@ def _advance(gang: GangDraft) -> None:
                 incidents.see_cause(gang)
             if gang.job.phase in RESTARTING_PHASES:
                 incidents.see_own_error(gang)
-            if gang.job.phase in _BEGUN_PHASES:
+            if gang.job.phase in _BEGUN_PHASES and not move:
+                # Not in the step that lets members start: it would stop others in the same step.
                 standstills.look(gang)
         if gang.job.phase is before:
             _MOVES[before](gang)

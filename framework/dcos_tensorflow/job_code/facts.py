@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Dict, FrozenSet, List, Optional
+from typing import Dict, FrozenSet, List, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.command_line import read_command
@@ -52,8 +52,8 @@ class Facts:
     nothing of the kind. ``own_cluster``: it makes a cluster of its own, or changes the one that it
     is told. ``evaluator``: by what it knows of an evaluator. ``keras_fit``: where Keras' ``fit`` is
     called; ``legacy_keras``: it asks for Keras 2 itself. ``variables``: of the environment, which
-    it asks for and which may differ from task to task. ``hidden``: what may do more than can be
-    read; empty where all of the code was read.
+    it asks for and which may differ from task to task. ``paths``: texts that may be a path.
+    ``hidden``: what may do more than can be read; empty where all of the code was read.
     """
 
     code: str = ""
@@ -66,6 +66,7 @@ class Facts:
     keras_fit: Optional[Named] = None
     legacy_keras: bool = False
     variables: FrozenSet[str] = frozenset()
+    paths: Tuple[Named, ...] = ()
     hidden: str = "nothing was read"
 
     @property
@@ -133,6 +134,7 @@ class _Gathered:
         self._cluster: Dict[str, Named] = {}
         self._evaluator: Dict[str, Named] = {}
         self._variables: Dict[str, Named] = {}
+        self._paths: Dict[str, Named] = {}
         self._fit: Optional[Named] = None
         self._keras = False
         self._legacy_keras = False
@@ -161,6 +163,7 @@ class _Gathered:
             (self._cluster, names.cluster),
             (self._evaluator, names.evaluator),
             (self._variables, names.variables),
+            (self._paths, names.paths),
         ):
             for name, line in found.items():
                 into.setdefault(name, Named(name, file, line))
@@ -186,6 +189,7 @@ class _Gathered:
             keras_fit=self._fit if self._keras else None,
             legacy_keras=self._legacy_keras,
             variables=frozenset(self._variables),
+            paths=tuple(self._paths.values()),
             hidden=self.hidden[0] if self.hidden else "",
         )
 

@@ -23,7 +23,7 @@ _PLAIN = frozenset(
 #: which machine or process it is.
 _HIDING = frozenset(
     (
-        *("asyncio", "ctypes", "http", "imp", "importlib", "pkgutil", "platform", "pty", "runpy"),
+        *("asyncio", "ctypes", "http", "imp", "pkgutil", "platform", "pty", "runpy"),
         *("socket", "socketserver", "subprocess", "xmlrpc", "zipimport"),
     )
 )

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Tuple
 
+from dcos_tensorflow.core import contract
+
 PARAMETER_SERVER = "parameter_server"
 MULTI_WORKER = "multi_worker"
 BETWEEN_GRAPH = "between_graph"
@@ -61,22 +63,34 @@ _ONE_MACHINE = frozenset(
 )
 _EVALUATOR = frozenset({"SidecarEvaluator", "checkpoints_iterator", "EVALUATOR", ESTIMATOR})
 #: Variables that say which task a process is, and who the others are (docs/job-contract.md).
-_TASK = re.compile(
-    r"\b(TF_CONFIG|TF_EPOCH|TASK_NAME|TASK_INDEX|JOB_NAME|PS_HOSTS|WORKER_HOSTS"
-    r"|DATA_SHARD_INDEX|DATA_SHARD_COUNT|MESOS_TASK_ID|MESOS_CONTAINER_NAME|HOSTNAME)\b|(grpc)://"
+_TELLING = (
+    *(contract.TF_CONFIG, contract.TF_EPOCH, contract.TASK_NAME, contract.TASK_INDEX),
+    *(contract.JOB_NAME, contract.PS_HOSTS, contract.WORKER_HOSTS, contract.DATA_SHARD_INDEX),
+    *(contract.DATA_SHARD_COUNT, "MESOS_TASK_ID", "MESOS_CONTAINER_NAME", "HOSTNAME"),
 )
-#: Those that are the same for every task, or of no meaning to a training.
-_ALIKE = re.compile(
-    r"(LOG_DIR|CHECKPOINT_DIR|JOB_CONTEXT|SERVICE_NAME|PROGRESS_FILE|MESOS_SANDBOX"
-    r"|HOME|USER|PATH|PYTHONPATH|PWD|TMPDIR|LANG|(TF|KERAS|CUDA|XLA|OMP|MKL|AWS|S3|TFDS)_\w+)$"
+_TOLD = re.compile(rf"\b({'|'.join(_TELLING)})\b|(grpc)://")
+#: Those that every task is told, or its machine's: they tell none from another.
+_ALIKE = frozenset(
+    (
+        *(contract.LOG_DIR, contract.CHECKPOINT_DIR, contract.OUTPUT_DIR, contract.JOB_CONTEXT),
+        *(contract.SERVICE_NAME, contract.PROGRESS_FILE, "MESOS_SANDBOX", "CUDA_VISIBLE_DEVICES"),
+        *("HOME", "USER", "PATH", "PYTHONPATH", "PWD", "TMPDIR", "LANG"),
+    )
 )
 LEGACY_KERAS_VARIABLE = "TF_USE_LEGACY_KERAS"
 _FIT_ARGUMENTS = frozenset(
     {"epochs", "validation_data", "steps_per_epoch", "callbacks", "batch_size", "initial_epoch"}
 )
+#: A text that may be the path of a file or folder; whether there is one, who asks can see.
+_PATH = re.compile(r"(?:~|\.{0,2}/|[\w.-]+/)[^\n\0:]{1,300}|\.\./?|[\w-]{1,100}\.\w{1,10}")
+_MOST_PATHS = 500
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
 _STARTS_PROGRAMS = re.compile(r"system|popen|exec\w+|spawn\w+|posix_spawn\w*|fork\w*|uname")
 _RUNS_TEXT = frozenset({"eval", "exec", "__import__"})
+#: Of ``importlib``: what is run then stands in no import.
+_IMPORTS = frozenset(
+    {"import_module", "reload", "spec_from_file_location", "module_from_spec", "entry_points"}
+)
 _TENSORFLOW = frozenset({"tensorflow", "keras", "tf_keras"})
 
 
@@ -86,7 +100,7 @@ class Names:
 
     ``hides``: by what more may go on than can be read. ``variables``: of the environment, those
     that may be set for one role and not for another. ``own_cluster``: the code makes a cluster, or
-    changes the one that it is told.
+    changes the one that it is told. ``paths``: texts that may be one.
     """
 
     strategies: Dict[str, int] = field(default_factory=dict)
@@ -98,6 +112,7 @@ class Names:
     keras: bool = False
     legacy_keras: bool = False
     own_cluster: bool = False
+    paths: Dict[str, int] = field(default_factory=dict)
     imports: List[ast.stmt] = field(default_factory=list)
 
 
@@ -137,6 +152,8 @@ class _Reader(ast.NodeVisitor):
                 _add(self.names.hides, f"{alias.name} by another name", node.lineno)
             if alias.name == "*" and module[0] in _TENSORFLOW:
                 _add(self.names.hides, f"from {node.module} import *", node.lineno)
+            if module[0] == "importlib" and alias.name in (*_IMPORTS, "*"):
+                _add(self.names.hides, alias.name, node.lineno)
             if module == ["os"] and _STARTS_PROGRAMS.fullmatch(alias.name):
                 _add(self.names.hides, f"os.{alias.name}", node.lineno)
             self._module(parts, node.lineno)
@@ -154,8 +171,11 @@ class _Reader(ast.NodeVisitor):
     def visit_Subscript(self, node: ast.Subscript) -> None:
         key = _text_of(getattr(node.slice, "value", node.slice), node.slice)
         if key is not None and _is_environment(node.value):
-            self.variable(key, node.lineno)
-            self.names.own_cluster |= key == "TF_CONFIG" and isinstance(node.ctx, ast.Store)
+            self.text(key, node.lineno)
+            if not isinstance(node.ctx, ast.Store):
+                self.variable(key, node.lineno)
+            elif key == contract.TF_CONFIG:
+                self.names.own_cluster = True
         else:
             self.generic_visit(node)
 
@@ -201,16 +221,18 @@ class _Reader(ast.NodeVisitor):
             self.visit(part)
 
     def text(self, text: str, line: int) -> None:
-        for found in _TASK.finditer(text):
+        for found in _TOLD.finditer(text):
             _add(self.names.cluster, found.group(1) or found.group(2), line)
         if text == "evaluator":
             _add(self.names.evaluator, text, line)
         if LEGACY_KERAS_VARIABLE in text:
             self.names.legacy_keras = True
+        if _PATH.fullmatch(text) and len(self.names.paths) < _MOST_PATHS:
+            _add(self.names.paths, text, line)
 
     def variable(self, name: str, line: int) -> None:
         self.text(name, line)
-        if not _TASK.fullmatch(name) and not _ALIKE.match(name):
+        if name not in _TELLING and name not in _ALIKE:
             _add(self.names.variables, name, line)
 
     def _asks_environment(self, node: ast.Call) -> bool:
@@ -269,7 +291,9 @@ class _Reader(ast.NodeVisitor):
             names.own_cluster |= name in _OWN_CLUSTER
             if name in _EVALUATOR:
                 _add(names.evaluator, name, line)
-            if name in _ENVIRONMENT or (before == "os" and _STARTS_PROGRAMS.fullmatch(name)):
+            if name in _ENVIRONMENT | _IMPORTS or (
+                before == "os" and _STARTS_PROGRAMS.fullmatch(name)
+            ):
                 _add(names.hides, f"{before}.{name}", line)
         if "distribute" in parts:
             after = [p for p in parts[parts.index("distribute") + 1 :] if p != "experimental"]

@@ -169,9 +169,10 @@ class Options(Section):
     data: DataSources = Field(
         default=[],
         title="Data",
-        description="Input data in S3 that each task that trains or evaluates finds in its "
-        "sandbox before it starts: a list of objects with uri (an object, or a prefix for all "
-        "below it) and path (where it is put).",
+        description="Input data that each task that trains or evaluates finds in its sandbox "
+        "before it starts: a list of objects with uri (an object in S3, or a prefix for all below "
+        "it, or a file or folder) and path (where it is put). What lies beside the options file is "
+        "linked on the embedded cluster, and packed for any other.",
     )
     data_cache: DataCache = group(DataCache, "Where the tasks of an agent share fetched data.")
     logs: Logs = group(Logs, "How much of each task's output is kept, and where else it goes.")

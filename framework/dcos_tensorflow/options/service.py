@@ -21,6 +21,7 @@ from dcos_tensorflow.core.model.spec import (
     JobSpec,
     NetworkAddresses,
     OutcomePolicy,
+    PackagesSpec,
     RetrySpec,
     RoleSpec,
     ServiceSpec,
@@ -56,6 +57,7 @@ from dcos_tensorflow.options.role_models import (
     Worker,
 )
 from dcos_tensorflow.options.storage import (
+    linked_data,
     shared_directories,
     shared_directory,
     storage_notes,
@@ -276,17 +278,37 @@ def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
         rlimits=limits_of(options, group),
         shm_size=shared_memory_of(options, group),
         sandbox_env=data_access.sandbox_environment(options),
+        packages=_packages(options, given, image),
+    )
+
+
+def _packages(options: Options, given: RoleOptions, image: str) -> PackagesSpec:
+    """Return what is installed for a role; nothing for a TensorBoard with a Python of its own.
+
+    Whoever names an image has the TensorFlow in it.
+    """
+    service = options.service
+    if isinstance(given, TensorBoard) and given.python:
+        return PackagesSpec()
+    return PackagesSpec(
+        requirements=tuple(service.requirements),
+        tensorflow="" if image else service.tensorflow_version,
+        directory=options.data_cache.directory,
     )
 
 
 def _container(options: Options, role: TaskRole, image: str) -> Container:
     """Return the container of a role, which sees what all machines share.
 
-    Who reads data sees the agent's cache of it, too.
+    Who reads data sees the agent's cache of it, and data of its machines, too.
     """
-    cache = options.data_cache.directory if options.data else ""
+    cache = options.data_cache.directory
     reads_data = role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
-    seen = (*shared_directories(options), *((cache,) if cache and reads_data else ()))
+    seen = list(shared_directories(options))
+    if cache and (options.service.requirements or (options.data and reads_data)):
+        seen.append(cache)
+    if reads_data:
+        seen += [link.source for link in linked_data(options) if link.source.startswith("/")]
     return Container(
         image,
         Containerizer(options.service.containerizer),
@@ -310,6 +332,7 @@ def _job_spec(options: Options) -> JobSpec:
         checkpoint_dir=shared_directory(options),
         extra_uris=tuple(_extra_uris(options)),
         arguments=tuple(service.job_args),
+        links=linked_data(options),
     )
 
 

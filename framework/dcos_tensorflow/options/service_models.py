@@ -27,6 +27,7 @@ from dcos_tensorflow.options.values import (
     Line,
     LineIfGiven,
     MesosRole,
+    RequirementLines,
     Seconds,
     SecretText,
     ServiceName,
@@ -182,6 +183,14 @@ class Service(Section):
         title="Further URIs",
         description="More files to fetch into every task's sandbox; archives are unpacked.",
     )
+    requirements: RequirementLines = Field(
+        default=[],
+        title="Requirements",
+        description="Python packages that the job needs beside TensorFlow: the path of a "
+        "requirements file in the job's code, or a list of its lines. Installed before the first "
+        "start, by uv where it is there and pip else, once for each machine and content; wheels in "
+        "a folder named wheels beside the code go first.",
+    )
     tf1_compat: bool = Field(
         False,
         title="TensorFlow 1 compatibility",
@@ -298,9 +307,10 @@ class Service(Section):
         "",
         title="TensorFlow version",
         description="Version of TensorFlow that tasks run with: chooses the package's image of it, "
-        "else the official one; on the embedded cluster a virtual environment "
-        ".venvs/tensorflow-<version>. 2.12 is the oldest that is supported. An image of your own "
-        "in tf_image or gpu_tf_image, or a Python, wins. Empty: as tf_image, gpu_tf_image and "
+        "else the official one. Without an image, on the embedded cluster and with python, an "
+        "environment that has it, such as .venvs/tensorflow-<version>; where there is none, one is "
+        "made, once for each machine. 2.12 is the oldest that is supported. An image of your own "
+        "in tf_image or gpu_tf_image wins. Empty: as tf_image, gpu_tf_image and "
         "python say; where these are empty, too, tasks run with the python3 of their agents.",
     )
     tf_image: Image = Field(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote, urlsplit
 
+from dcos_tensorflow.core.model.spec import LinkedData
 from dcos_tensorflow.core.model.storage_spec import (
     CheckpointSpec,
     CredentialsReference,
@@ -35,7 +36,7 @@ def storage_spec(options: Options) -> StorageSpec:
             keep=checkpoints.keep,
         ),
         summaries_uri=_summaries_uri(options),
-        data=tuple(DataSpec(source.uri, source.path) for source in options.data),
+        data=tuple(DataSpec(one.uri, one.path) for one in options.data if is_s3(one.uri)),
         data_cache=DataCacheSpec(options.data_cache.directory, options.data_cache.max_bytes),
         logs=LogShippingSpec(
             logs.uri, logs.interval_seconds, logs.roll_bytes, logs.region, logs.endpoint_url
@@ -49,6 +50,15 @@ def storage_spec(options: Options) -> StorageSpec:
             if given.env or given.file or given.secret
             else None,
         ),
+    )
+
+
+def linked_data(options: Options) -> tuple[LinkedData, ...]:
+    """Return the input data that is a file or folder of a machine, by its path there."""
+    return tuple(
+        LinkedData(unquote(urlsplit(one.uri).path) if "://" in one.uri else one.uri, one.path)
+        for one in options.data
+        if not is_s3(one.uri)
     )
 
 

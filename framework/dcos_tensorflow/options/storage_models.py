@@ -59,7 +59,9 @@ class DataSource(Section):
     """Input data, and where it is put."""
 
     uri: DataUri = Field(
-        title="URI", description="An object, or a prefix that stands for all below it."
+        title="URI",
+        description="An object in S3, or a prefix that stands for all below it; or a file or "
+        "folder, by a path beside the options file, or by an absolute one of the tasks' machines.",
     )
     path: DataPath = Field(
         title="Path", description="Where it is put, below the sandbox: a directory, or a file."
@@ -72,9 +74,9 @@ class DataCache(Section):
     directory: HostDirectory = Field(
         "",
         title="Directory",
-        description="Directory on every agent in which tasks share fetched data. It must be there "
-        "and tasks must be able to write to it; in their containers it has the same path. Empty: "
-        "each task fetches its own.",
+        description="Directory on every agent in which tasks share fetched data, and what was "
+        "installed for them. It must be there and tasks must be able to write to it; in their "
+        "containers it has the same path. Empty: each task has its own.",
     )
     max_bytes: CacheBytes = Field(
         0,

@@ -77,9 +77,17 @@ def _place(value: str) -> str:
 
 def _data_uri(value: str) -> str:
     single_line(value)
-    if not is_s3(value):
-        raise problem("is not in S3; service.job_uris brings what is elsewhere", BUCKET_PLACE)
-    return _s3(value)
+    if is_s3(value):
+        return _s3(value)
+    if "://" in value and not value.startswith("file://"):
+        raise problem(
+            "is neither in S3 nor a path; service.job_uris brings what is elsewhere", BUCKET_PLACE
+        )
+    if "://" in value:
+        return _shared_directory(value)
+    if not value.strip("/. ") and not value.startswith(".."):
+        raise problem("names no file or folder beside the code", "./data")
+    return value
 
 
 def _data_path(value: str) -> str:
@@ -157,7 +165,11 @@ CheckpointUri = Annotated[
 InitialUri = Annotated[
     str, AfterValidator(_place), Allowed("s3://bucket/prefix, an absolute path or a file:// URL")
 ]
-DataUri = Annotated[str, AfterValidator(_data_uri), Allowed(BUCKET_PLACE)]
+DataUri = Annotated[
+    str,
+    AfterValidator(_data_uri),
+    Allowed(f"{BUCKET_PLACE}, a path beside the options file, or an absolute path"),
+]
 DataPath = Annotated[str, AfterValidator(_data_path), Allowed("a path below the sandbox")]
 LogUri = Annotated[
     str, AfterValidator(_log_uri), Allowed("s3://bucket/prefix, cloudwatch://group, or empty text")

@@ -250,6 +250,33 @@ def text_schema(schema: JsonDict) -> None:
         schema["title"] = title
 
 
+def _requirements(value: object) -> object:
+    """Take the path of a requirements file for the line that includes it."""
+    if not isinstance(value, str) or value.lstrip().startswith("["):
+        return list_from_text(value)
+    return [f"-r {value.strip()}"] if value.strip() else []
+
+
+def _requirement(value: str) -> str:
+    single_line(value)
+    if not value.strip():
+        raise problem("is blank")
+    # In https://x@host the one word may be a token; git@host of ssh is none.
+    if re.search(r"https?://[^/@\s]+@|://[^/@\s:]*:[^/@\s]+@", value):
+        raise problem(
+            "holds a password or a token, which would be stored and shown to everyone; "
+            "service.secrets can set PIP_INDEX_URL"
+        )
+    return value.strip()
+
+
+def _requirements_schema(schema: JsonDict) -> None:
+    text_schema(schema)
+    choices = schema["anyOf"]
+    assert isinstance(choices, list)
+    choices[-1] = {"type": "string"}
+
+
 Count = Annotated[int, Field(ge=0, le=MAXIMUM_COUNT), BeforeValidator(whole)]
 OneOrNone = Annotated[int, Field(ge=0, le=1), BeforeValidator(whole)]
 Gpus = Annotated[int, Field(ge=0, le=1024), BeforeValidator(_whole_gpus)]
@@ -351,6 +378,12 @@ UriList = Annotated[
     BeforeValidator(list_from_text),
     Field(json_schema_extra=text_schema),
     Allowed("a list of URIs, or JSON text of one"),
+]
+RequirementLines = Annotated[
+    list[Annotated[str, AfterValidator(_requirement)]],
+    BeforeValidator(_requirements),
+    Field(json_schema_extra=_requirements_schema),
+    Allowed("the path of a requirements file, a list of requirements, or JSON text of one"),
 ]
 TextList = Annotated[
     list[str],

@@ -1,4 +1,4 @@
-"""The files that tasks fetch: the task runner's zipapp, and a packed local job.
+"""The files that tasks fetch: the task runner's zipapp, a packed local job, and data.
 
 Used by ``scheduler.Scheduler`` before anything is launched. Names carry the content's hash, so a
 fetcher cache or a running task never sees a file change under its name.
@@ -40,10 +40,13 @@ def publish_runner(directory: Path, *, storage: bool = False) -> Path:
         return _publish(packed, directory, stem)
 
 
-def publish_job(job: Path, directory: Path) -> Path:
-    """Copy a packed local job into ``directory``; returns the file. Raises OSError."""
+def publish_archive(archive: Path, directory: Path, stem: str) -> Path:
+    """Copy a packed local job, or its data, into ``directory``; returns the file. Raises OSError.
+
+    ``stem`` is what the name begins with.
+    """
     directory.mkdir(parents=True, exist_ok=True)
-    return _publish(job, directory, "job")
+    return _publish(archive, directory, stem)
 
 
 def uri_of(file: Path, base_url: str | None, *, extract: bool) -> Uri:

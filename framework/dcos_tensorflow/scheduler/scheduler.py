@@ -100,7 +100,8 @@ class Scheduler:
     """The scheduler of one service.
 
     ``refused`` says why the options cannot be had, whatever is stored; ``spec`` may then have the
-    service's name alone. ``job`` is a packed local job, or None when the options name a URL.
+    service's name alone. ``job`` is a packed local job, or None when the options name a URL;
+    ``data`` is input data that lay beside the options, packed.
     ``serve_api`` starts the HTTP API for this scheduler (``api.server``); it is given, not
     imported, because imports point downwards only. ``spec_of`` makes a ServiceSpec of changed
     options as that was made which is in force, and is given this one; it raises OptionsError.
@@ -115,6 +116,7 @@ class Scheduler:
         *,
         refused: str = "",
         job: Path | None = None,
+        data: Path | None = None,
         serve_api: Callable[[Scheduler], Api] | None = None,
         spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
         given: Mapping[str, Any] | None = None,
@@ -124,6 +126,7 @@ class Scheduler:
         self.config = config
         self._refused = refused
         self._job = job
+        self._data = data
         self._serve_api = serve_api
         self._spec_of = spec_of or _plain_spec
         self._secrets = LaunchSecrets(os.environ, config.secrets_dir, store=config.secret_store)
@@ -462,16 +465,18 @@ class Scheduler:
         url = self._api_url() if self.config.artifacts == ArtifactDelivery.HTTP else None
         if self.config.artifacts == ArtifactDelivery.HTTP and url is None:
             raise SchedulerError(EXIT_API, "tasks fetch their runner from the API, which is off")
-        job = None
-        if self._job is not None:
-            file = artifacts.publish_job(self._job, directory)
-            self._artifacts[file.name] = file
-            job = artifacts.uri_of(file, url, extract=True)
+        archives = {}
+        for stem, archive in (("job", self._job), ("data", self._data)):
+            if archive is not None:
+                file = artifacts.publish_archive(archive, directory, stem)
+                self._artifacts[file.name] = file
+                archives[stem] = artifacts.uri_of(file, url, extract=True)
         return LaunchSettings(
             runner=artifacts.uri_of(runner, url, extract=False),
             storage_runner=artifacts.uri_of(storage_runner, url, extract=False),
-            job=job,
             output_dir=self.config.output_dir,
+            job=archives.get("job"),
+            data=archives.get("data"),
         )
 
     def _api_url(self) -> str | None:

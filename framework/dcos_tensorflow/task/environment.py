@@ -116,7 +116,7 @@ def user_environment(
         environment.pop(contract.TF_CONFIG, None)
     environment[MARK_VARIABLE] = mark
     environment["PYTHONUNBUFFERED"] = "1"
-    environment["PATH"] = _search_path(inherited.get("PATH", os.defpath), python)
+    environment["PATH"] = search_path(inherited.get("PATH", os.defpath), python)
     environment["PYTHONPATH"] = os.pathsep.join(
         dict.fromkeys([*python_path, *_split_path(inherited.get("PYTHONPATH", ""))])
     )
@@ -201,7 +201,7 @@ def _defaults(spec: RunnerSpec) -> Dict[str, str]:
     }
 
 
-def _search_path(inherited: str, python: str) -> str:
+def search_path(inherited: str, python: str) -> str:
     """Return PATH such that ``python`` in a command is the task's own, as in a virtual environment.
 
     A directory that PATH already has stays where it is: its other programs must not move forward.

@@ -22,6 +22,8 @@ REPORTED_LINES = 40
 ANALYSED_LINES = 1000
 #: What was printed after an exception is reported as far as this, so that the exception is, too.
 LINES_AFTER_EXCEPTION = 10
+#: How much is told of the last line of a process that ended without an exception.
+MAX_SAID = 120
 
 
 @dataclass(frozen=True)
@@ -293,7 +295,9 @@ def _unknown_failure(
         )
     if known:
         return ExitClass.USER_ERROR, known.told, ""
-    return ExitClass.USER_ERROR, f"The process ended with exit code {code}", ""
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    last = f'; the last that it said: "{said[:MAX_SAID]}"' if said else ""
+    return ExitClass.USER_ERROR, f"The process ended with exit code {code} by itself{last}", ""
 
 
 def _signal_name(number: int) -> str:

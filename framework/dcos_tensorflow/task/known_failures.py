@@ -181,11 +181,39 @@ RULES: Tuple[Rule, ...] = (
         "the job alone takes the task's number from the parameter server of each variable",
     ),
     Rule(
+        # TensorFlow calls this a ResourceExhaustedError, too.
+        r"No space left on device",
+        ExitClass.USER_ERROR,
+        "There was no space left to write to: {error}",
+        "free some on the machine that ran the task, or let the job write less",
+    ),
+    Rule(
         r"ResourceExhaustedError|\bOOM when allocating|std::bad_alloc|^MemoryError\b",
         ExitClass.OUT_OF_MEMORY,
         "The job ran out of memory: {error}",
         "give the role more memory (worker.mem, gpu_worker.mem, parameter_server.mem), or use "
         "smaller batches",
+    ),
+    Rule(
+        r"^FileNotFoundError: .*: '(?!/)[^']+'$",
+        ExitClass.USER_ERROR,
+        "{error}",
+        "a relative path is one below the task's sandbox, where the folder of service.job_url is "
+        "unpacked: put the file into that folder",
+    ),
+    Rule(
+        r"^FileNotFoundError: .*: '/[^']*'$",
+        ExitClass.USER_ERROR,
+        "{error}",
+        "the path must be there on the machine that runs the task: bring the file with the job "
+        "(service.job_url, service.job_uris)",
+    ),
+    Rule(
+        r"^EOFError: EOF when reading a line",
+        ExitClass.USER_ERROR,
+        "The job asks for input, and nobody is there to type: {error}",
+        "take what it asks for from JOB_CONTEXT (service.job_context) or from service.env",
+        permanent=True,
     ),
     Rule(
         r"UnavailableError|PSUnavailable|\bUNAVAILABLE:|failed to connect to all addresses"

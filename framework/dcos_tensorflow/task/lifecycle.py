@@ -98,7 +98,7 @@ def _begin(state: Lifecycle, now: float) -> Step:
     Only the first order is not held before all is fetched: later the scheduler waits for it.
     """
     state = replace(state, killed=False, deadline=None, fetching=False)
-    if state.settings.stores and (state.order.run or not state.fetches):
+    if state.settings.fetches and (state.order.run or not state.fetches):
         number = state.fetches + 1
         fetching = replace(state, phase=Phase.PREPARING, fetches=number, fetching=True)
         return fetching, (ForgetPeers(), Fetch(state.order, number))
@@ -280,7 +280,7 @@ def _receive_again(state: Lifecycle, order: Order, now: float) -> Step:
         return taken, ()
     if state.phase is Phase.STOPPING:
         return _terminate(taken, order.grace_seconds, "", now)
-    fetched = _needs_same(state.order, order) or not state.settings.stores
+    fetched = _needs_same(state.order, order) or not state.settings.fetches
     if fetched and order.run == state.order.run and order.cluster == state.order.cluster:
         return taken, ()
     return (_proceed if fetched else _begin)(taken, now)

@@ -34,7 +34,8 @@ class Settings:
     With ``gated`` the process is started before the peers answer, and itself waits at a gate to be
     released: what takes long at its start, it does meanwhile. With ``hold_on_failure`` a start
     that fails leaves the task in FAILED, where another start can be ordered; without, it ends it.
-    With ``stores`` something is fetched before each start, and kept after each end.
+    With ``stores`` something is fetched before each start, and kept after each end; with
+    ``installs`` something is fetched, and nothing kept.
     """
 
     grace_seconds: float
@@ -42,6 +43,12 @@ class Settings:
     gated: bool = False
     hold_on_failure: bool = False
     stores: bool = False
+    installs: bool = False
+
+    @property
+    def fetches(self) -> bool:
+        """Say whether a start needs anything that is not there from the beginning."""
+        return self.stores or self.installs
 
 
 @dataclass(frozen=True)

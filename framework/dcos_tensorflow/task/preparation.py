@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from dataclasses import dataclass, replace
-from importlib import metadata
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
@@ -25,6 +23,7 @@ from dcos_tensorflow.task.exit_analysis import (
     job_unusable,
     runner_failed,
 )
+from dcos_tensorflow.task.python_packages import Base
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
 
 #: What command line and the wrapper's own variable may have of all that Linux passes to a process.
@@ -35,7 +34,8 @@ COMMAND_BYTES = 3 * contract.VARIABLE_BYTES
 class Preparation:
     """All that stays the same from start to start.
 
-    ``wrapper_command`` starts our wrapper; ``mark`` identifies this attempt's processes.
+    ``wrapper_command`` starts our wrapper; ``mark`` identifies this attempt's processes. ``base``
+    is the Python that the user's code runs with.
     """
 
     spec: RunnerSpec
@@ -44,6 +44,7 @@ class Preparation:
     inherited: Mapping[str, str]
     wrapper_command: Tuple[str, ...]
     mark: str
+    base: Base
 
     def command(self, cluster: Cluster) -> Tuple[List[str], Dict[str, str], List[str]]:
         """Return command line and environment of a start, and lines for the log."""
@@ -53,7 +54,7 @@ class Preparation:
             inherited=self.inherited,
             where=self.where,
             python_path=self.found.python_path,
-            python=sys.executable,
+            python=self.base.python,
             mark=self.mark,
             room=os.sysconf("SC_ARG_MAX") - COMMAND_BYTES,
         )
@@ -62,8 +63,8 @@ class Preparation:
             self.found,
             cluster,
             where=self.where,
-            python=sys.executable,
-            wrapper_command=list(self.wrapper_command),
+            python=self.base.python,
+            wrapper_command=[self.base.python, *self.wrapper_command],
         )
         return command, {**variables, **more}, notes
 
@@ -113,21 +114,7 @@ class Preparation:
             contract=self.found.contract,
             grpc_port=self.spec.grpc_port,
             sandbox=self.where.sandbox,
-            python=sys.executable,
-            tensorflow=_tensorflow_version(),
+            python=self.base.python,
+            tensorflow=self.base.tensorflow()[1],
         )
         return analyse(known, lines)
-
-
-def _tensorflow_version() -> str:
-    """Return the version of the TensorFlow that is installed beside us; empty where none is.
-
-    The task runner runs in the Python that runs the task.
-    """
-    for name in ("tensorflow", "tensorflow-cpu", "tensorflow-rocm", "tf-nightly"):
-        try:
-            return metadata.version(name)
-        except metadata.PackageNotFoundError:
-            # It has one name only, or none.
-            continue
-    return ""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Uni
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code import agreement
-from dcos_tensorflow.job_code.facts import job_strategy, read_facts
+from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.task import environment, exit_file, lifecycle
 from dcos_tensorflow.task import lifecycle_events as events
@@ -23,6 +23,7 @@ from dcos_tensorflow.task.contracts import tasks_of
 from dcos_tensorflow.task.exit_analysis import ExitReport, human_line
 from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
 from dcos_tensorflow.task.logs import BoundedOutput
+from dcos_tensorflow.task.package_work import Installed, PackageWork
 from dcos_tensorflow.task.peers import PeerWatch
 from dcos_tensorflow.task.showing import Moment, Showing
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
@@ -100,10 +101,14 @@ class Runner:
             gated=found.contract == contract.CONTRACT_FUNCTION,
             hold_on_failure=spec.hold_on_failure,
             stores=self._storage is not None,
+            installs=spec.packages.are_wanted,
         )
         self._state = Lifecycle(spec.first_order, settings)
         self._strategy = ""
         self._peers: Optional[PeerWatch] = None
+        self._packages: Optional[PackageWork] = None
+        #: What is to be fetched once the packages are there.
+        self._fetch_after: Optional[events.Fetch] = None
         self._not_started: Optional[events.ProcessEnded] = None
         self._tick_due = 0.0
         self._report: Optional[ExitReport] = None
@@ -172,6 +177,7 @@ class Runner:
         for doubt in agreement.doubts(kind, facts, tasks):
             self.log(doubt)
         self._strategy = job_strategy(self._found, facts)
+        self._prepare_packages(facts)
 
     def _next(self) -> None:
         """Take one event, or the time that has passed: whatever comes in, deadlines are kept."""
@@ -191,6 +197,8 @@ class Runner:
             self._feed_request(event)
         elif isinstance(event, End):
             self._take_end(event)
+        elif isinstance(event, Installed):
+            self._take_packages(event)
         else:
             self._feed(event)
 
@@ -251,6 +259,7 @@ class Runner:
             self._starts.observer,
             self._starts.started_at,
             self._report,
+            self._packages.doing if self._packages and not self._packages.done else "",
         )
 
     def _show(self) -> None:
@@ -265,11 +274,44 @@ class Runner:
             self._storage.ends_soon()
 
     def _store(self, action: Union[events.Fetch, events.Keep]) -> None:
-        assert self._storage is not None
         if isinstance(action, events.Keep):
+            assert self._storage is not None
             self._storage.keep(action.process, action.seconds)
+        elif self._packages and not self._packages.done:
+            self._fetch_after = action
+            self._packages.begin()
         else:
+            self._fetch(action)
+
+    def _fetch(self, action: events.Fetch) -> None:
+        if self._storage:
             self._storage.fetch(action.order, action.fetch, self._starts.started_at is not None)
+        else:
+            self._queue.put(events.Fetched(action.fetch, time.time()))
+
+    def _prepare_packages(self, facts: Facts) -> None:
+        if self._spec.packages.are_wanted:
+            self._packages = PackageWork(
+                self._spec,
+                self._found,
+                self._sandbox,
+                facts,
+                inherited=self._starts.helpers_environment(),
+                log=self.log,
+                # The status says what is done next, as soon as that begins.
+                look=lambda: self._queue.put(events.Tick()),
+                tell=self._queue.put,
+            )
+
+    def _take_packages(self, made: Installed) -> None:
+        action, self._fetch_after = self._fetch_after, None
+        assert action is not None
+        if made.refusal is not None:
+            self._feed(events.Fetched(action.fetch, time.time(), made.refusal))
+            return
+        self._starts.run_with(made.base, made.variables)
+        self._show()
+        self._fetch(action)
 
     def _watch_peers(self, cluster: Cluster) -> None:
         if self._peers:
@@ -327,6 +369,8 @@ class Runner:
         if self._state.phase is not Phase.EXITED:
             # Only after an error of our own.
             self._starts.kill()
+        if self._packages:
+            self._packages.close()
         if self._storage:
             self._storage.close()
         self._starts.close()

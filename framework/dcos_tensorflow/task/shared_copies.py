@@ -87,7 +87,11 @@ class Copies:
             return
         if os.path.isdir(whole):
             shutil.rmtree(whole)
-        make(whole)
+        try:
+            make(whole)
+        except BaseException:
+            shutil.rmtree(whole, ignore_errors=True)
+            raise
         with open(os.path.join(whole, self.sign), "w", encoding="utf-8"):
             # That it is there says everything.
             pass

@@ -38,7 +38,8 @@ _SENTENCES = {
 class Moment:
     """What belongs together: the state, and all that the loop has at hand in it.
 
-    ``report`` is that of the task's end.
+    ``report`` is that of the task's end. ``doing`` says what is being brought, where that is not
+    data or a checkpoint.
     """
 
     state: Lifecycle
@@ -48,6 +49,7 @@ class Moment:
     observer: Optional[Observer] = None
     started_at: Optional[float] = None
     report: Optional[ExitReport] = None
+    doing: str = ""
 
 
 class Showing:
@@ -117,7 +119,7 @@ class Showing:
             "exit_code": report.exit_code if report else None,
             "contract": self._found.contract,
             "strategy": now.strategy,
-            "summary": report.summary if report else _sentence(state, missing),
+            "summary": report.summary if report else _sentence(state, missing, now.doing),
             "hint": report.hint if report else "",
             "exit": failure_as_json(state.failure) if state.failure else None,
             "progress": progress.as_json(),
@@ -144,11 +146,11 @@ class Showing:
         return self._preparation.checkpoint()
 
 
-def _sentence(state: Lifecycle, missing_peers: Tuple[str, ...]) -> str:
+def _sentence(state: Lifecycle, missing_peers: Tuple[str, ...], doing: str) -> str:
     if state.phase is Phase.WAITING:
         return f"Waits for {', '.join(missing_peers) or 'nobody'}"
     if state.fetching:
-        return "Brings data and checkpoint to the sandbox"
+        return doing or "Brings data and checkpoint to the sandbox"
     if state.keeping is not None:
         return "The process has ended; its last checkpoint is published"
     if state.phase is Phase.STOPPING:

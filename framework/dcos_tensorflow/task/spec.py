@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.task.python_packages import Packages
 from dcos_tensorflow.task.spec_fields import (
     Addresses,
     SpecError,
@@ -20,7 +21,7 @@ from dcos_tensorflow.task.spec_fields import (
     json_object,
     read,
 )
-from dcos_tensorflow.task.storage_spec import Storage
+from dcos_tensorflow.task.storage_spec import Storage, is_below_the_sandbox
 
 #: The versions of the spec that are read: the first says every address out.
 VERSIONS = (1, contract.RUNNER_SPEC_VERSION)
@@ -98,12 +99,24 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Link:
+    """Input data of the task's machine: ``source`` is a file or folder, found at ``path``.
+
+    A file is found there by its own name, as one that comes from S3.
+    """
+
+    source: str = checked("an absolute path", lambda value: value.startswith("/"))
+    path: str = checked("a path below the sandbox", is_below_the_sandbox)
+
+
+@dataclass(frozen=True)
 class RunnerSpec:
     """All that the scheduler says about one attempt of one task. Times are seconds.
 
     ``held``: nothing is started before an order says so. ``hold_on_failure``: a start that fails
     leaves the container for another one. ``stall_seconds`` and ``freeze_seconds`` are the
-    watchdog's; 0 turns it off. ``storage`` is what is in S3.
+    watchdog's; 0 turns it off. ``storage`` is what is in S3. ``packages`` is what is installed
+    beside what the task's Python has, ``links`` input data of the task's machine.
     """
 
     service: str
@@ -129,6 +142,8 @@ class RunnerSpec:
     stall_seconds: float = 0.0
     freeze_seconds: float = 10.0
     storage: Storage = Storage()
+    packages: Packages = Packages()
+    links: Tuple[Link, ...] = ()
 
     @property
     def first_order(self) -> Order:

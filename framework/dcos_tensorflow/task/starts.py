@@ -11,7 +11,7 @@ import signal
 import time
 import uuid
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Callable, List, Mapping, Optional, Set
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Set
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
@@ -21,12 +21,14 @@ from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, Verdict
 from dcos_tensorflow.task.guarding import Guard
 from dcos_tensorflow.task.left_files import LeftFiles, Sandbox
 from dcos_tensorflow.task.lifecycle_events import ProcessEnded, StartProcess
+from dcos_tensorflow.task.linked_data import make_link
 from dcos_tensorflow.task.logs import BoundedOutput
 from dcos_tensorflow.task.observer import Observer, own_port
 from dcos_tensorflow.task.preparation import Preparation
 from dcos_tensorflow.task.process import UserProcess
 from dcos_tensorflow.task.program import WRAPPER_FLAG
 from dcos_tensorflow.task.progress_log import ProgressLog
+from dcos_tensorflow.task.python_packages import Base, this_python
 from dcos_tensorflow.task.spec import RunnerSpec
 
 if TYPE_CHECKING:
@@ -86,8 +88,9 @@ class Starts:
             found,
             where,
             inherited,
-            wrapper_command=(self_command[0], "-u", *self_command[1:], WRAPPER_FLAG),
+            wrapper_command=("-u", *self_command[1:], WRAPPER_FLAG),
             mark=self._mark,
+            base=this_python(),
         )
         self.progress = ProgressLog()
         self.process: Optional[UserProcess] = None
@@ -105,6 +108,8 @@ class Starts:
                     f"The directory {path} cannot be made: {error.strerror}",
                     "it is for checkpoints and logs; choose one that the task's user may write",
                 ) from None
+        for link in self._spec.links:
+            make_link(link, self._where.sandbox)
         path = os.path.join(self._where.sandbox, environment.PROGRESS_FILE_NAME)
         try:
             os.unlink(path)
@@ -114,14 +119,30 @@ class Starts:
         except OSError as error:
             self._log(f"{path} is in the way, so the job cannot report progress there: {error}")
         self.progress.follow(path)
-        outside = {
+        self._sandbox = Sandbox(self._where.sandbox, self._told_elsewhere())
+        mark = f"{environment.MARK_VARIABLE}={self._mark}"
+        self._guard = Guard(self._self_command, mark, self._outside())
+
+    def helpers_environment(self) -> Dict[str, str]:
+        """Return the variables of what the runner starts for itself: it ends with the attempt."""
+        return {**self._outside(), environment.MARK_VARIABLE: self._mark}
+
+    def run_with(self, base: Base, variables: Mapping[str, str]) -> None:
+        """Let the starts to come use another Python, and find these variables, too.
+
+        What the Python that it is made of has on its PATH stays there.
+        """
+        known = self.preparation
+        path = environment.search_path(known.inherited.get("PATH", os.defpath), known.base.python)
+        inherited = {**known.inherited, "PATH": path, **variables}
+        self.preparation = replace(known, base=base, inherited=inherited)
+
+    def _outside(self) -> Dict[str, str]:
+        return {
             name: value
             for name, value in self._inherited.items()
             if name not in environment.RUNNER_VARIABLES
         }
-        self._sandbox = Sandbox(self._where.sandbox, self._told_elsewhere())
-        mark = f"{environment.MARK_VARIABLE}={self._mark}"
-        self._guard = Guard(self._self_command, mark, outside)
 
     def begin(self, action: StartProcess, has_failed: bool) -> Optional[ExitReport]:
         """Start a process, and return why there is none; ``listen`` then lets it be heard of.

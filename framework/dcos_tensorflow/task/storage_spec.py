@@ -32,7 +32,8 @@ def _at_least_one(default: int) -> Any:
     return checked("at least 1", lambda value: value >= 1, default)
 
 
-def _is_below_the_sandbox(path: str) -> bool:
+def is_below_the_sandbox(path: str) -> bool:
+    """Say whether ``path`` names a place in a sandbox, and not the sandbox itself."""
     return bool(path.strip("/.")) and not path.startswith("/") and ".." not in path.split("/")
 
 
@@ -90,7 +91,7 @@ class DataItem:
     """Input data: ``uri`` is an object or a prefix, and ``path`` where it is in the sandbox."""
 
     uri: str = _uri(*S3_SCHEMES)
-    path: str = checked("a path below the sandbox", _is_below_the_sandbox)
+    path: str = checked("a path below the sandbox", is_below_the_sandbox)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ _WRAPPED = re.compile(r"in user code:$|(?:^|: )Exception encountered when callin
 _GRAPH = "Graph execution error:"
 _LOCATION = re.compile(r"^$|Detected at node|File \"|<stack traces|\d+ root error")
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+#: Where in a graph an operation is, which says nothing to who wrote no graph.
+_OF_THE_GRAPH = re.compile(r"\{\{\w+ [^{}]*\}\}(?:\[\[\{\{[^{}]*\}\}\]\])? |(?: name:) *$")
 _TENSORFLOW_ERRORS = "tensorflow.python.framework.errors_impl."
 #: Code that is not the user's: libraries, the interpreter's own, the task runner's wrapper, and
 #: what AutoGraph has made of the user's, in files of changing names.
@@ -89,7 +91,8 @@ def raised(lines: Sequence[str], sandbox: str = "") -> Optional[Raised]:
     if number is None:
         return None
     head, below = lines[number].strip(), [_TERMINAL_CODES.sub("", x) for x in lines[number + 1 :]]
-    error = _real_error(head, below).replace(_TENSORFLOW_ERRORS, "").strip()
+    error = _real_error(head, below).replace(_TENSORFLOW_ERRORS, "")
+    error = _OF_THE_GRAPH.sub("", error).strip()
     name = _match(error)
     exception = name.group("name") if name else ""
     place = _place([*_frames_above(lines, number), *filter(None, map(_FRAME.match, below))])

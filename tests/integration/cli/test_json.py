@@ -37,9 +37,10 @@ WITH_LINES = {"logs"}
 #: There is no cache of the state, and the API says so.
 REFUSED = {"debug state refresh_cache"}
 
-#: command -> its arguments; OPTIONS is the path of an options file.
+#: command -> its arguments; OPTIONS is the path of an options file, SCRIPT that of a script.
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "validate": ("OPTIONS",),
+    "init": ("SCRIPT", "-o", "WRITTEN"),
     "package render": ("--options", "OPTIONS", "--artifact-url", "https://example.org/1"),
     "list": (),
     "local status": (),
@@ -149,6 +150,7 @@ def work(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     """A work directory with one service, whose API answers."""
     monkeypatch.setenv("DCOS_TENSORFLOW_HOME", str(tmp_path))
     (tmp_path / "OPTIONS").write_text(json.dumps(OPTIONS))
+    (tmp_path / "train.py").touch()
     server = ApiServer(create_app(Source(command)))
     directory = WorkDirectory(tmp_path).service(SERVICE)
     directory.prepare()
@@ -175,9 +177,12 @@ def test_standard_output_is_one_json_document(
     command: str, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [
-        {"OPTIONS": str(work / "OPTIONS"), "CONFIGURATION": configuration_id(a_spec())}.get(
-            word, word
-        )
+        {
+            "OPTIONS": str(work / "OPTIONS"),
+            "SCRIPT": str(work / "train.py"),
+            "WRITTEN": str(work / "written.json"),
+            "CONFIGURATION": configuration_id(a_spec()),
+        }.get(word, word)
         for word in ARGUMENTS[command]
     ]
     code = run_command_line([*command.split(), *arguments, "--json"])

@@ -135,8 +135,10 @@ class TestWhy:
         records = [ps, worker, a_record("worker-1")]
         state = a_state(JobPhase.RUNNING, records, reports={worker.task_id: report})
         later = replace(state.subscription, stepped_at=NOW + 40)
-        (wait,) = ask("/v1/why", replace(state, subscription=later)).json()["waits"]
+        body = ask("/v1/why", replace(state, subscription=later)).json()
+        (wait,) = body["waits"]
 
+        assert body["why"].endswith(", but not all get on")
         assert (wait["tasks"], wait["waits_for"], wait["since"]) == (["worker-0"], ["ps-0"], NOW)
         assert "worker-0 waits for ps-0" in wait["told"]
         assert "for 40 s; it starts without after 300 s" in wait["told"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.snapshot import snapshot_of
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
-from dcos_tensorflow.core.model.service_state import Evidence
+from dcos_tensorflow.core.model.service_state import Evidence, LaunchSettings
+from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
-from sample_states import NOW, a_state, failed, gang
+from sample_states import NOW, a_role, a_spec, a_state, failed, gang
 
 SUCCESS = Verdict(Outcome.SUCCEEDED, 0, "worker-0 finished with 0")
 
@@ -128,3 +130,66 @@ def test_the_path_of_the_sandbox_is_left_out_of_the_last_lines():
     job = {"verdict": state.job.verdict, "incidents": state.job.incidents}
     told = text(a_state(JobPhase.DONE, state.tasks.values(), job=job, evidence={task_id: evidence}))
     assert '|   File "train.py", line 2, in main' in told
+
+
+def ended(snapshot, **more):
+    return "\n".join(ending.lines(ending.document(snapshot, {"task logs": "/logs"}, **more)))
+
+
+def test_what_tasks_left_in_their_sandboxes_is_named_with_its_place():
+    def tail(agent_id, task_id, file):
+        assert file == "task-exit.json"
+        if "worker-1" in task_id:
+            raise OSError("no answer")
+        files = [f"{n}.csv" for n in range(8)]
+        return json.dumps({"left": {"files": files, "count": 8, "size": 80}}, indent=2).split("\n")
+
+    snapshot = snapshot_of(succeeded())
+    left = ending.left_in_sandboxes(snapshot, tail)
+    told = ended(snapshot, left=left)
+    assert "/logs/worker-0: 0.csv, 1.csv, 2.csv, 3.csv, 4.csv, 5.csv and 2 more files" in told
+    assert "run" in told
+
+
+def at_home(directory):
+    state = succeeded(run=3, settings=LaunchSettings(output_dir=str(directory.output)))
+    return snapshot_of(state)
+
+
+def test_the_run_s_output_is_named_and_folders_without_any_are_removed(tmp_path):
+    directory = ServiceDirectory(tmp_path)
+    for name in ("worker-0", "worker-1"):
+        (directory.output / "3" / name).mkdir(parents=True)
+    (directory.output / "3" / "worker-0" / "model.keras").touch()
+    assert ending.output_of(at_home(directory), directory) == str(directory.output / "3/worker-0")
+    assert [each.name for each in (directory.output / "3").iterdir()] == ["worker-0"]
+    assert directory.next_run() == 4
+
+
+def test_a_run_that_left_nothing_leaves_no_folder(tmp_path):
+    directory = ServiceDirectory(tmp_path)
+    (directory.output / "3" / "worker-0").mkdir(parents=True)
+    assert ending.output_of(at_home(directory), directory) == ""
+    assert not directory.output.exists()
+    assert directory.next_run() == 1
+
+
+def test_the_curves_of_a_run_that_wrote_some_can_be_seen_with_the_environment_of_its_tasks(
+    tmp_path,
+):
+    directory = ServiceDirectory(tmp_path / "service")
+    directory.checkpoints.mkdir(parents=True)
+    environment = tmp_path / "environment"
+    board = environment / "lib/python3.11/site-packages/tensorboard"
+    board.mkdir(parents=True)
+    (board / "main.py").touch()
+    spec = a_spec(roles=(a_role(TaskRole.WORKER, 1, python=f"{environment}/bin/python"),))
+    assert "its curves" not in ending.steps(spec, directory, [])
+    (directory.checkpoints / "events.out.tfevents.1").touch()
+    found = ending.steps(spec, directory, ["dcos-tensorflow", "run", "my options.json"])
+    assert found == {
+        "run again": "dcos-tensorflow run 'my options.json'",
+        "its logs": "dcos-tensorflow logs --name=tensorflow",
+        "its curves": f"{environment}/bin/python -m tensorboard.main"
+        f" --logdir {directory.checkpoints}",
+    }

@@ -90,12 +90,12 @@ def test_what_the_command_keeps_itself_is_no_part_of_a_job_around_it(job, tmp_pa
     (work / "services/mnist/artifacts/job-1.zip").write_text("x")
     (job / ".local/share/mine.txt").write_text("x")
     (job / "link").symlink_to(work)
-    found = names(pack(job, tmp_path / "out.zip", apart=work))
+    found = names(pack(job, tmp_path / "out.zip", apart=[work]))
     assert found == [".local/share/mine.txt", "lib/model.py", "train.py"]
 
 
 def test_a_job_in_the_commands_own_folder_is_one_all_the_same(job, tmp_path):
-    assert "train.py" in names(pack(job, tmp_path / "out.zip", apart=tmp_path))
+    assert "train.py" in names(pack(job, tmp_path / "out.zip", apart=[tmp_path]))
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root reads everything")

@@ -12,6 +12,7 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving import preparation
 from dcos_tensorflow.cli.serving.preparation import prepare, respecified
 from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.core.model.spec import PackagesSpec
 from dcos_tensorflow.options import OptionsError, effective, load
 
 
@@ -230,13 +231,58 @@ def test_the_version_that_is_asked_for_is_found(
     assert prepared.spec.roles[0].python == str(tmp_path / ".venvs" / "tensorflow-2.15.1")
 
 
-def test_a_version_that_is_nowhere_is_refused_by_name(
+def test_a_version_that_is_nowhere_is_made_for_the_tasks(
     options, directory, tmp_path, no_tensorflow_here, function_job
 ):
     environment_with_tensorflow(tmp_path / ".venvs" / "tensorflow-2.21.0")
     job = {**function_job, "python": "", "tensorflow_version": "2.15.1"}
-    with pytest.raises(UsageError, match=r"service\.tensorflow_version: .*TensorFlow 2\.15\.1"):
-        prepare(options(**job), directory, {}, local=True)
+    prepared = prepare(options(**job), directory, {}, local=True)
+    (worker,) = prepared.spec.roles
+    assert worker.packages == PackagesSpec((), "2.15.1", str(directory.work))
+    assert worker.python == sys.executable
+    assert any("make an environment" in note for note in prepared.notes)
+
+
+def test_an_environment_that_was_made_for_tasks_before_is_told_of(
+    options, directory, no_tensorflow_here, function_job, monkeypatch
+):
+    job = {**function_job, "python": "", "tensorflow_version": "2.15.1"}
+    monkeypatch.setattr(preparation, "environments_are_there", lambda *_: True)
+    prepared = prepare(options(**job), directory, {}, local=True)
+    assert any("installed for tasks before" in note for note in prepared.notes)
+
+
+def test_requirements_that_name_a_tensorflow_choose_it(
+    options, directory, tmp_path, no_tensorflow_here, function_job
+):
+    (tmp_path / "code" / "requirements.txt").write_text("-r more.txt\n")
+    (tmp_path / "code" / "more.txt").write_text("# mine\nTensorFlow == 2.15.1  # old\n")
+    job = {**function_job, "python": "", "requirements": "requirements.txt"}
+    (worker,) = prepare(options(**job), directory, {}, local=True).spec.roles
+    assert worker.packages.tensorflow == "2.15.1"
+    assert worker.packages.requirements == ("-r requirements.txt",)
+
+
+def test_a_requirements_file_that_is_not_in_the_job_is_refused(options, directory, function_job):
+    job = {**function_job, "requirements": "nowhere.txt"}
+    with pytest.raises(UsageError, match=r"names nowhere\.txt, and the job has no such file"):
+        prepare(options(**job), directory, {}, local=False)
+
+
+def test_a_tensorboard_with_a_python_of_its_own_gets_nothing(tmp_path, directory):
+    document = {
+        "service": {
+            "job_cmd": "true",
+            "use_tensorboard": True,
+            "python": sys.executable,
+            "tensorflow_version": "2.15.1",
+        },
+        "parameter_server": {"count": 0},
+        "tensorboard": {"python": sys.executable},
+    }
+    worker, board = prepare(load(document), directory, {}, local=True).spec.roles
+    assert worker.packages.are_wanted
+    assert not board.packages.are_wanted
 
 
 def script(tmp_path, text):
@@ -273,6 +319,7 @@ SERVERS = "import keras, tensorflow as tf\ns = tf.distribute.ParameterServerStra
             r"ParameterServerStrategy \(train\.py:2\) needs a chief: .*.chief.: {.count.: 1}",
         ),
     ],
+    ids=["a plain script", "a strategy without a chief"],
 )
 def test_code_that_can_only_wait_in_its_tasks_is_refused(directory, tmp_path, source, why, local):
     asked = with_servers(tmp_path, script(tmp_path, source))

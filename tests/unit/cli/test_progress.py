@@ -17,9 +17,10 @@ from dcos_tensorflow.cli.following.plain_progress import (
     PlainProgress,
 )
 from dcos_tensorflow.cli.services.snapshot import snapshot_of
-from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
+from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
-from sample_states import NOW, a_state, an_incident, failed, gang, running
+from sample_states import NOW, a_role, a_spec, a_state, an_incident, failed, gang, running
 
 
 def training(step, state=None):
@@ -76,6 +77,22 @@ def test_a_job_is_said_to_run_once_its_processes_do(said):
     assert "running:" in lines[-1]
 
 
+def test_what_a_task_is_prepared_with_is_told_when_it_changes():
+    known = running()
+    progress = PlainProgress()
+
+    def told(summary, at):
+        report = {"state": "preparing", "summary": summary}
+        reports = {known.tasks["worker-0"].task_id: report}
+        state = a_state(JobPhase.RUNNING, known.tasks.values(), reports=reports)
+        lines = text(progress.lines(snapshot_of(state), at))
+        return "worker-0 preparing: " + summary in lines
+
+    assert told("Makes an environment with TensorFlow 2.15.1", NOW)
+    assert not told("Makes an environment with TensorFlow 2.15.1", NOW + 60)
+    assert told("Makes an environment with service.requirements", NOW + 70)
+
+
 def test_a_first_report_is_waited_for_but_not_for_ever():
     known = with_reports(ps_0="running", worker_0="running")
     asked_at = known.job["tasks"]["worker-1"]["changed_at"]
@@ -92,7 +109,7 @@ def test_a_job_is_done_after_the_end_of_its_last_task():
     progress = PlainProgress()
     progress.lines(snapshot_of(running()), NOW)
     lines = progress.lines(snapshot_of(failed()), NOW + 1)
-    ends = [n for n, line in enumerate(lines) if " ended " in line or " failed " in line]
+    ends = [n for n, line in enumerate(lines) if " ended" in line or " failed" in line]
     (done,) = [n for n, line in enumerate(lines) if "done" in line]
     assert len(ends) >= 3
     assert max(ends) <= done
@@ -141,6 +158,55 @@ def test_an_incident_is_told_once():
     first = text(progress.lines(snapshot_of(state), NOW))
     assert "failure: worker-1 failed on node1: exited with status 3" in first
     assert "failure" not in text(progress.lines(snapshot_of(state), NOW + 60))
+
+
+def test_each_failure_is_told_once_where_the_job_goes_on():
+    incident = an_incident(summary="worker-1 failed: KeyError: 'x' (train.py, line 5)")
+    why = f"{incident.summary}; worker-1 starts again (retry 1 of 3)"
+    job = {"why": why, "incidents": (incident,)}
+    told = text(PlainProgress().lines(snapshot_of(a_state(JobPhase.STOPPING, job=job)), NOW))
+    assert told.count("KeyError") == 1
+    assert "stopping: worker-1 starts again (retry 1 of 3)" in told
+
+
+def test_the_failure_that_ends_the_job_is_left_to_the_line_that_tells_its_end():
+    incident = an_incident(summary="worker-1 failed: KeyError: 'x' (train.py, line 5)")
+    verdict = Verdict(Outcome.FAILED, 1, f"{incident.summary} (3 retries are used up)")
+    progress, lines = PlainProgress(), []
+    for phase, why in ((JobPhase.ENDING, "the job has failed"), (JobPhase.DONE, "failed")):
+        job = {"why": f"{why}: {verdict.summary}", "incidents": (incident,), "verdict": verdict}
+        lines += progress.lines(snapshot_of(a_state(phase, job=job)), NOW)
+    assert "KeyError" not in text(lines)
+    assert [line[9:] for line in lines if "job" in line or "done" in line] == [
+        "ending: the job has failed",
+        "done: failed",
+    ]
+
+
+def test_the_live_view_tells_a_failure_once():
+    incident = an_incident(summary="worker-1 failed: KeyError")
+    why = "worker-1 failed: KeyError; worker-1 starts again"
+    job = {"why": why, "incidents": (incident,)}
+    view = shown(snapshot_of(a_state(JobPhase.STOPPING, job=job)))
+    assert view.count("KeyError") == 1
+    assert "run 1" in view
+
+
+@pytest.mark.parametrize(("port", "note"), [(6006, ""), (12005, "does not offer port 6006")])
+def test_tensorboard_is_shown_with_its_address_and_why_its_port_is_another(port, note):
+    state = running()
+    board = next(r for r in a_state(JobPhase.RUNNING, gang(TaskState.RUNNING)).tasks.values())
+    spec = a_spec(roles=(a_role(TaskRole.WORKER, 2), a_role(TaskRole.TENSORBOARD, 1, port=6006)))
+    board = replace(
+        board, name="tensorboard-0", role=TaskRole.TENSORBOARD, address="10.0.0.7", ports=(port,)
+    )
+    records = [*state.tasks.values(), board]
+    found = snapshot_of(
+        a_state(JobPhase.RUNNING, records, spec=spec, reports={board.task_id: {"state": "running"}})
+    )
+    detail = next(t.detail for t in found.tasks if t.name == "tensorboard-0")
+    assert detail.startswith(f"at http://10.0.0.7:{port}")
+    assert note in detail
 
 
 def stopping(*incidents):

@@ -209,6 +209,7 @@ KERAS = """
         "import sklearn.datasets, pandas, matplotlib.pyplot, tqdm",
         "import glob, pathlib, threading, multiprocessing, urllib.request, logging",
         "for name in sorted(globals()): print(name)",
+        "import importlib.util\nfound = importlib.util.find_spec('tf_keras')",
     ],
 )
 def test_code_that_looks_at_nothing_but_its_own_process_is_plain(facts_of, source):
@@ -251,7 +252,9 @@ def test_what_looks_beyond_its_own_process_is_named_with_its_line(facts_of, sour
         ("import horovod.tensorflow as hvd", "imports horovod"),
         ("from . import absent", "imports what is not there"),
         ("import subprocess", "imports subprocess"),
-        ("import importlib", "imports importlib"),
+        ("importlib.import_module(name)", "has importlib.import_module"),
+        ("from importlib import import_module", "has import_module"),
+        ("importlib.util.spec_from_file_location(a, b)", "has util.spec_from_file_location"),
         ("import socket", "imports socket"),
         ("try: import ours\nexcept ImportError: pass", "imports ours"),
         ("exec(text)", "has exec"),
@@ -321,6 +324,11 @@ def test_a_cluster_of_the_codes_own_is_told(facts_of):
     source = "r = tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec(c))"
     assert facts_of(source).own_cluster
     assert not facts_of("tf.distribute.cluster_resolver.TFConfigClusterResolver()").own_cluster
+
+
+def test_a_variable_that_the_code_sets_is_none_that_it_asks_for(facts_of):
+    assert facts_of("import os\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'").variables == frozenset()
+    assert facts_of("import os\nos.environ['TF_ROLE']").variables == {"TF_ROLE"}
 
 
 def test_variables_that_may_differ_from_task_to_task_are_told(facts_of):

@@ -260,8 +260,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "data from elsewhere": (
         {"data": [{"uri": "http://host/a", "path": "a"}]},
-        "data.0.uri: is not in S3; service.job_uris brings what is elsewhere; did you mean "
-        's3://bucket/prefix? (given: "http://host/a")',
+        "data.0.uri: is neither in S3 nor a path; service.job_uris brings what is elsewhere; did "
+        'you mean s3://bucket/prefix? (given: "http://host/a")',
     ),
     "data above the sandbox": (
         {"data": [{"uri": "s3://bucket/a", "path": "../a"}]},
@@ -380,7 +380,8 @@ def test_a_mistake_is_refused_with_one_line_that_says_it_all(
         ),
         (
             {"data_cache": {"directory": "/cache"}},
-            "data_cache.directory: has no effect without data.",
+            "data_cache.directory: has no effect without data in S3, service.requirements or "
+            "service.tensorflow_version.",
         ),
         (
             {"checkpoints": {"uri": "s3://bucket"}},

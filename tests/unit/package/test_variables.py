@@ -70,7 +70,7 @@ def valid_options(draw: st.DrawFn) -> Options:
         before = into.get(option.path[-1])
         into[option.path[-1]] = value
         try:
-            load(document)
+            load(document, published_defaults=True)
         except OptionsError:
             del into[option.path[-1]]
             if before is not None:

@@ -23,8 +23,39 @@ def test_an_exception_is_told_by_its_line_and_its_place():
     assert (report.exit_class, report.summary) == (ExitClass.USER_ERROR, told)
 
 
+def test_where_in_a_graph_an_operation_is_is_left_out():
+    error = (
+        "tensorflow.python.framework.errors_impl.InvalidArgumentError: {{function_node"
+        " __wrapped____MklMatMul_device_/job:localhost/replica:0/task:0/device:CPU:0}} Matrix"
+        " size-incompatible: In[0]: [8,5], In[1]: [4,2] [Op:MatMul] name: "
+    )
+    told = "InvalidArgumentError: Matrix size-incompatible: In[0]: [8,5], In[1]: [4,2] [Op:MatMul]"
+    assert verdict(1, *TRACEBACK, error).summary == f"{told} (job.py, line 3)"
+
+
 def test_an_exit_code_without_any_text_is_told_as_such():
-    assert verdict(3).summary == "The process ended with exit code 3"
+    assert verdict(3).summary == "The process ended with exit code 3 by itself"
+    told = 'The process ended with exit code 3 by itself; the last that it said: "no data"'
+    assert verdict(3, "reading", "no data", "").summary == told
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'a/b.csv'", "below the task's"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/data/x'", "service.job_uris"),
+        ("OSError: [Errno 28] No space left on device", "free some"),
+        (
+            "tensorflow.errors_impl.ResourceExhaustedError: /x; No space left on device",
+            "free some",
+        ),
+        ("EOFError: EOF when reading a line", "JOB_CONTEXT"),
+    ],
+)
+def test_what_the_code_asks_of_its_machine_is_told_with_what_to_do(line, hint):
+    report = verdict(1, *TRACEBACK, line)
+    assert "(job.py, line 3)" in report.summary
+    assert hint in report.hint
 
 
 def test_a_port_that_is_taken_has_its_own_exit_code():

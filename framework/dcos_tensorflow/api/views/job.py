@@ -15,6 +15,7 @@ from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.job import Incident
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.recovery import outcome
@@ -94,6 +95,7 @@ def _task(state: ServiceState, name: str) -> schemas.TaskOfJob:
         "hostname": record.hostname,
         "address": record.address,
         "ports": list(record.ports),
+        "asked_port": _asked_port(state, record),
         "launched_at": record.launched_at,
         "changed_at": record.changed_at,
         "reason": record.reason,
@@ -102,6 +104,13 @@ def _task(state: ServiceState, name: str) -> schemas.TaskOfJob:
         "report": {key: report[key] for key in REPORTED if key in report} if report else None,
         "evidence": codec.to_plain(evidence),
     }
+
+
+def _asked_port(state: ServiceState, record: TaskRecord) -> int | None:
+    """Return the port that the options name, where the task got another one."""
+    role = state.spec.role(record.role)
+    asked = role.port if role is not None else 0
+    return asked if asked and record.ports and record.ports[0] != asked else None
 
 
 def _wait(wait: Wait, now: float) -> schemas.Wait:
@@ -137,15 +146,16 @@ def why(state: ServiceState) -> schemas.Why:
                     }
     silent = state.told.silent
     now = state.subscription.stepped_at
+    found = waits(state.view(), now)
     rejected = [v for v in reversed(state.desk.log.verdicts) if not v.passed]
     return {
         "phase": str(state.job.phase),
-        "why": state.only_gang.why,
+        "why": f"{state.only_gang.why}{', but not all get on' if found else ''}",
         "not_updated": state.told.why_not_updated or None,
         "registered": state.registered,
         "suppressed": state.desk.suppressed,
         "tasks": waiting,
-        "waits": [_wait(wait, now) for wait in waits(state.view(), now)],
+        "waits": [_wait(wait, now) for wait in found],
         "storage": {
             name: [{**problem, "why": storage.sentence(problem)} for problem in found]
             for name, found in storage.problems_by_task(state).items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -10,10 +11,11 @@ from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.flags import (
     ScriptCommand,
     gpus_flag,
+    json_flag,
     script_arguments,
     script_flags,
 )
-from dcos_tensorflow.cli.output import say_lines
+from dcos_tensorflow.cli.output import say_lines, show_json
 
 
 @click.command(cls=ScriptCommand)
@@ -30,6 +32,7 @@ from dcos_tensorflow.cli.output import say_lines
 @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
 @script_flags
 @gpus_flag
+@json_flag
 def init(
     script: Path | None,
     *,
@@ -40,6 +43,7 @@ def init(
     gpus: int | None,
     tensorflow: str | None,
     name: str | None,
+    as_json: bool,
 ) -> int:
     """Write a first options file for a script, with the options that matter and why.
 
@@ -70,6 +74,9 @@ def init(
         ) from None
     except OSError as error:
         raise CliError(f"{output} cannot be written: {error.strerror}.") from error
+    if as_json:
+        show_json({"file": str(output), "script": str(path), "options": json.loads(text)})
+        return 0
     say_lines(
         [
             f"Wrote {output} for {path}: {said_of(read)}.",

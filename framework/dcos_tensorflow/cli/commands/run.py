@@ -109,5 +109,6 @@ def run(
             strict=strict,
             yes=yes,
             json=as_json,
+            typed=tuple(click.get_current_context().obj or ()),
         )
     )

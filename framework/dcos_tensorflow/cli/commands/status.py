@@ -14,7 +14,7 @@ from dcos_tensorflow.cli.output import complain, say, say_lines, show_json
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.asked import Asked, Service
 from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway, SchedulerClient
-from dcos_tensorflow.cli.wording import numbers, table
+from dcos_tensorflow.cli.wording import detailed, numbers, table, untold
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 
 if TYPE_CHECKING:
@@ -121,12 +121,15 @@ def _lines(snapshot: Snapshot, client: SchedulerClient) -> list[str]:
     phase, why = snapshot.standing(time.time())
     rows = []
     for task in snapshot.tasks:
-        parts = [task.doing, task.detail, numbers(task)]
+        parts = [detailed(task.doing, untold(task.detail, [why])), numbers(task)]
         rows.append((task.name, ", ".join(part for part in parts if part)))
+    place = snapshot.job.get("output")
+    output = [("output", str(place))] if place else []
     here = f"pid {client.registration.pid}, " if client.registration is not None else ""
     return [
         f"{snapshot.service} is {phase}: {why}",
         *table(rows),
+        *table([("run", str(snapshot.run)), *output]),
         *table([(problem.task, problem.text) for problem in snapshot.storage_problems]),
         f"  scheduler {here}API {client.api.url}",
     ]

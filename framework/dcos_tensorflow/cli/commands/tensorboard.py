@@ -6,7 +6,7 @@ import click
 
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.flags import asks_about
-from dcos_tensorflow.cli.output import say, show_json
+from dcos_tensorflow.cli.output import complain, say, show_json
 from dcos_tensorflow.cli.services.asked import Asked
 
 
@@ -24,10 +24,14 @@ def tensorboard(asked: Asked, in_browser: bool) -> int:
         waits = client.get("/v1/why")["tasks"].get("tensorboard-0", {}).get("why", "")
         raise CliError(f"TensorBoard does not run{': ' + waits if waits else ''}.")
     url = f"http://{addresses[0]}"
+    board = client.get("/v1/job")["tasks"].get("tensorboard-0", {})
+    asked = board.get("asked_port")
     if asked.as_json:
         show_json({"url": url})
     else:
         say(url)
+        if asked:
+            complain(f"Its agent does not offer port {asked}, or it is taken.")
     if in_browser:
         import webbrowser
 

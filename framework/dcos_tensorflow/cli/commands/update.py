@@ -19,6 +19,7 @@ from dcos_tensorflow.cli.output import say, show_json
 from dcos_tensorflow.cli.services.asked import Asked
 from dcos_tensorflow.cli.services.client import Answer
 from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.core.counted import they
 
 #: The plan that is acted on: it shows the update while there is one, as in the SDK.
 _DEPLOY = "deploy"
@@ -129,6 +130,17 @@ def _started(asked: Asked, answer: Answer) -> int:
         return 0
     restarts = ", ".join(body["restarts"]) or "no running task"
     say(f"Update started: configuration {body['id']}; new containers: {restarts}.")
+    told = [
+        they(body.get(part) or (), do) + more
+        for part, do, more in (
+            ("along", "start", " again in place"),
+            ("joining", "join", " when there is room"),
+            ("leaving", "leave", ""),
+        )
+        if body.get(part)
+    ]
+    if told:
+        say(f"{'; '.join(told)}.")
     say(
         f"Please use `dcos-tensorflow update status --name={answer.service}` to view progress.",
     )

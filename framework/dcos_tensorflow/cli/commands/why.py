@@ -7,7 +7,7 @@ import click
 from dcos_tensorflow.cli.flags import asks_about
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.wording import table
+from dcos_tensorflow.cli.wording import table, untold
 
 
 @click.command()
@@ -26,7 +26,10 @@ def why(asked: Asked) -> int:
         say("The scheduler is not registered with a Mesos master.")
     for wait in found.get("waits", ()):
         say(f"  {wait['told']}")
-    say_lines(table([(task, str(each["why"])) for task, each in found["tasks"].items()]))
+    waits = [
+        (task, untold(str(each["why"]), [found["why"]])) for task, each in found["tasks"].items()
+    ]
+    say_lines(table([(task, why) for task, why in waits if why]))
     say_lines(
         table([(task, p["why"]) for task, problems in found["storage"].items() for p in problems])
     )

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
-from dcos_tensorflow.cli.wording import duration, short
+from dcos_tensorflow.cli.wording import duration, short, untold
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.plugin.plain_text import escaped
 
@@ -52,22 +52,25 @@ class LiveProgress:
 
 def render(snapshot: Snapshot, now: float) -> RenderableType:
     """Return the view: a heading, the tasks, the newest failure."""
-    parts: list[RenderableType] = [_heading(snapshot, now), _tasks(snapshot.tasks)]
+    parts: list[RenderableType] = [_heading(snapshot, now), _tasks(snapshot, now)]
     for problem in snapshot.storage_problems[:_MAX_ROWS]:
         parts.append(_text(f"{problem.task}: {problem.text}", style="yellow", overflow="fold"))
     for _, told in snapshot.waits[:_MAX_ROWS]:
         parts.append(_text(told, style="yellow", overflow="fold"))
-    incidents = snapshot.job.get("incidents") or []
-    if incidents:
-        last = incidents[-1]["summary"]
-        parts.append(_text(f"last failure: {last}", style="red", overflow="fold"))
+    for failure in _last_failure(snapshot):
+        parts.append(_text(f"last failure: {failure}", style="red", overflow="fold"))
     return Group(*parts)
+
+
+def _last_failure(snapshot: Snapshot) -> list[str]:
+    return [str(incident["summary"]) for incident in (snapshot.job.get("incidents") or [])[-1:]]
 
 
 def _heading(snapshot: Snapshot, now: float) -> Text:
     heading = Text(overflow="fold")
     heading.append(escaped(snapshot.service), style="bold")
     phase, why = snapshot.standing(now)
+    heading.append(f"  run {snapshot.run}", style="dim")
     heading.append(f"  {phase}", style="bold cyan")
     started = snapshot.job.get("started_at")
     if started:
@@ -75,11 +78,12 @@ def _heading(snapshot: Snapshot, now: float) -> Text:
     restarts = snapshot.job.get("restarts", 0)
     if restarts:
         heading.append(f"  {counted(restarts, 'restart')}", style="yellow")
-    heading.append(f"\n{escaped(why)}", style="dim")
+    heading.append(f"\n{escaped(untold(why, _last_failure(snapshot)))}", style="dim")
     return heading
 
 
-def _tasks(tasks: tuple[TaskLine, ...]) -> Table:
+def _tasks(snapshot: Snapshot, now: float) -> Table:
+    tasks, told = snapshot.tasks, [snapshot.standing(now)[1], *_last_failure(snapshot)]
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("task", "", "step", "loss", "accuracy"):
         right = title in ("step", "loss", "accuracy")
@@ -92,7 +96,7 @@ def _tasks(tasks: tuple[TaskLine, ...]) -> Table:
             _step(task),
             "" if task.loss is None else short(task.loss),
             "" if task.accuracy is None else short(task.accuracy),
-            _text(task.detail, style="red" if task.failed else "dim"),
+            _text(untold(task.detail, told), style="red" if task.failed else "dim"),
         )
     if len(tasks) > _MAX_ROWS:
         table.add_row(f"and {len(tasks) - _MAX_ROWS} more", "", "", "", "", "")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
-from dcos_tensorflow.cli.wording import numbers
-from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.cli.wording import detailed, numbers, untold
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.task import TERMINAL_STATES
 
 #: Steps and losses of one task are told no more often than this.
@@ -35,7 +35,8 @@ class PlainProgress:
     def lines(self, snapshot: Snapshot, now: float) -> list[str]:
         """Return what is new since the last call, with the time of day in front."""
         phase, why = snapshot.standing(now)
-        failures, job = self._incidents_in(snapshot), self._phase_line(phase, why)
+        failures = self._incidents_in(snapshot)
+        job = self._phase_line(phase, untold(why, self._told_of(snapshot)))
         tasks = [line for task in snapshot.tasks for line in self._task(task, why, now)]
         # A job runs and is done after the last of its tasks; all else they do because it does.
         last = phase in (JobPhase.RUNNING, JobPhase.DONE)
@@ -46,13 +47,27 @@ class PlainProgress:
 
     def _incidents_in(self, snapshot: Snapshot) -> list[str]:
         found = []
+        verdict = str((snapshot.verdict or {}).get("summary", ""))
         for incident in snapshot.job.get("incidents") or []:
             key, summary = (incident["task_id"], incident["at"]), str(incident["summary"])
             # Why a process ended may be read from its sandbox a moment after the failure is known.
-            if self._incidents.get(key) != summary:
-                self._incidents[key] = summary
-                found.append(f"failure: {summary}")
+            before = self._incidents.get(key)
+            if before == summary:
+                continue
+            self._incidents[key] = summary
+            if verdict.startswith(summary.partition(": ")[0]):
+                # What has ended the job is told with its end.
+                continue
+            if before is not None and summary.startswith(before):
+                summary = f"{incident['task']}: {untold(summary, [before])}"
+            found.append(f"failure: {summary}")
         return found
+
+    def _told_of(self, snapshot: Snapshot) -> list[str]:
+        """Return the sentences that a failure has by itself, or that the job's end will have."""
+        verdict = snapshot.verdict or {}
+        failed = [str(verdict["summary"])] if verdict.get("outcome") == Outcome.FAILED else []
+        return [*self._incidents.values(), *failed]
 
     def _phase_line(self, phase: str, why: str) -> list[str]:
         if (phase, why) == self._phase:
@@ -86,15 +101,14 @@ class PlainProgress:
             self._told.pop(task.name, None)
         if task.doing == "not started":
             return []
-        if task.doing in ("placing", "waiting"):
+        if task.doing in ("placing", "waiting", "preparing"):
             # What holds for the whole job was told with its phase.
             told = why in (task.detail, f"{task.name}: {task.detail}")
             return [] if told else self._waiting(task, now)
         progress = self._progress(task, now, 0.0 if ended else PROGRESS_SECONDS)
         if not changed:
             return progress
-        detail = f" {task.detail}" if task.detail else ""
-        line = f"{task.name} {task.doing}{detail}"
+        line = f"{task.name} {detailed(task.doing, task.detail)}"
         return [*progress, line] if ended else [line, *progress]
 
     def _waiting(self, task: TaskLine, now: float) -> list[str]:

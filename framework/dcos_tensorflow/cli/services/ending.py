@@ -6,9 +6,11 @@ scheduler is gone.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +20,7 @@ from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.services.registry import write_private
 from dcos_tensorflow.cli.wording import duration, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
@@ -34,6 +37,12 @@ Tail = Callable[[str, str, str], Sequence[str]]
 _OUTPUT_LINES = 15
 _SANDBOX = re.compile(r"/[^\s\"']*/executors/[^\s/]+/runs/[^\s/]+/")
 _SEARCHED_LINES = 400
+#: So many tasks are asked what they left in their sandboxes, and so many files of each are named.
+_ASKED_FOR_FILES = 20
+_NAMED_FILES = 6
+#: What trains, takes longer.
+_IDLE_SECONDS = 60.0
+_IDLE = "It told no step and left nothing: look whether the code that trains is called."
 
 
 def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
@@ -67,12 +76,48 @@ def with_last_words(snapshot: Snapshot, tail: Tail) -> Snapshot:
     return replace(snapshot, job={**snapshot.job, "tasks": tasks})
 
 
-def document(snapshot: Snapshot, places: Mapping[str, str]) -> dict[str, Any]:
-    """Return the end of a job as JSON. ``places`` are paths and addresses by what lies there."""
+def left_in_sandboxes(snapshot: Snapshot, tail: Tail) -> dict[str, dict[str, Any]]:
+    """Return what tasks left in their sandboxes beside their directories, by task.
+
+    Those that decide about the job are asked, and others that run the job's code: not all of many.
+    """
+    from dcos_tensorflow.core.contract import EXIT_REPORT_FILE
+    from dcos_tensorflow.core.model.spec import TRAINING_ROLES, TaskRole
+
+    tasks = snapshot.job["tasks"]
+    roles = {*TRAINING_ROLES, TaskRole.EVALUATOR}
+    others = [name for name in tasks if name.rpartition("-")[0] in roles]
+    names = dict.fromkeys((*snapshot.job.get("deciding_tasks", ()), *others))
+    found = {}
+    for name in [n for n in names if (tasks.get(n) or {}).get("task_id")][:_ASKED_FOR_FILES]:
+        task = tasks[name]
+        try:
+            text = "\n".join(tail(task["agent_id"], task["task_id"], EXIT_REPORT_FILE))
+            report = read_json(text)
+        except Exception as error:
+            log.info("cannot read what %s left: %s", name, error)
+            continue
+        left = report.get("left") if isinstance(report, dict) else None
+        if isinstance(left, dict) and left.get("files"):
+            found[name] = left
+    return found
+
+
+def document(
+    snapshot: Snapshot,
+    places: Mapping[str, str],
+    left: Mapping[str, Mapping[str, Any]] | None = None,
+    steps: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return the end of a job as JSON. ``places`` are paths and addresses by what lies there.
+
+    ``left`` is what tasks left in their sandboxes, ``steps`` are commands by what they are for.
+    """
     verdict = snapshot.verdict or {}
     job = snapshot.job
     return {
         "service": snapshot.service,
+        "run": snapshot.run,
         "phase": snapshot.phase,
         "outcome": verdict.get("outcome"),
         "exit_code": verdict.get("exit_code", EXIT_FAILED),
@@ -85,7 +130,30 @@ def document(snapshot: Snapshot, places: Mapping[str, str]) -> dict[str, Any]:
         "failure": _failure(snapshot),
         "tasks": {name: _task(task) for name, task in job["tasks"].items()},
         "places": dict(places),
+        "left": {name: dict(files) for name, files in (left or {}).items()},
+        "idle": not left and "output" not in places and _is_idle(snapshot, places),
+        "next": dict(steps or {}),
     }
+
+
+def _is_idle(snapshot: Snapshot, places: Mapping[str, str]) -> bool:
+    """Say whether the job's own code succeeded at once with nothing to show for it.
+
+    Such is a module that defines its training and calls it nowhere.
+    """
+    job = snapshot.job
+    started, finished = job.get("started_at") or 0.0, job.get("finished_at") or 0.0
+    if (snapshot.verdict or {}).get("outcome") != Outcome.SUCCEEDED or snapshot.result():
+        return False
+    if finished - started > _IDLE_SECONDS or any(task.has_progress for task in snapshot.tasks):
+        return False
+    reports = [task.get("report") or {} for task in job["tasks"].values()]
+    if {report.get("contract") for report in reports} - {None} != {CONTRACT_SCRIPT}:
+        return False
+    checkpoints = Path(places.get("checkpoints", ""))
+    return not checkpoints.is_absolute() or not any(
+        entry.stat().st_mtime > started for entry in checkpoints.glob("*")
+    )
 
 
 def keep(directory: ServiceDirectory, ended: Mapping[str, Any]) -> None:
@@ -113,10 +181,28 @@ def last(directory: ServiceDirectory) -> dict[str, Any] | None:
 def lines(ended: Mapping[str, Any]) -> list[str]:
     """Return the end of a job as text for a person."""
     result = {words(str(k)): value_text(v) for k, v in ended["result"].items()}
-    where = table([*result.items(), *ended["places"].items()])
+    run = [("run", str(ended["run"]))] if "run" in ended else []
+    where = table([*run, *result.items(), *ended["places"].items(), *_left(ended)])
     why = list(_why(ended))
-    # What the code did comes before where things lie.
-    return [_verdict_line(ended), *([*why, ""] if why else ()), *where]
+    steps = table(list(ended.get("next", {}).items()))
+    # What the code did comes before where things lie, and that before what may be done next.
+    return [
+        _verdict_line(ended),
+        *([_IDLE] if ended.get("idle") else ()),
+        *([*why, ""] if why else ()),
+        *where,
+        *(["", *steps] if steps else ()),
+    ]
+
+
+def _left(ended: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what tasks left in their sandboxes: it is kept until the next run but one."""
+    for name, left in ended.get("left", {}).items():
+        files, more = left["files"][:_NAMED_FILES], left["count"] - _NAMED_FILES
+        others = f" and {counted(more, 'more file')}" if more > 0 else ""
+        where = ended["places"].get("task logs", "")
+        place = f"{where}/{name}: " if where.startswith("/") else ""
+        yield f"{name} left", f"{place}{', '.join(files)}{others}"
 
 
 def _why(ended: Mapping[str, Any]) -> Iterator[str]:
@@ -180,14 +266,18 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
 def places(
     spec: ServiceSpec, directory: ServiceDirectory, cluster: Path | None, snapshot: Snapshot
 ) -> dict[str, str]:
-    """Return where the checkpoints, the tasks' output and the scheduler's log lie.
+    """Return where the output, the checkpoints, the tasks' logs and the scheduler's log lie.
 
     ``cluster`` is the folder of the embedded cluster, None for any other.
     """
     # Who only reads how a job ended need not know what a service is.
     from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 
-    found = {"checkpoints": checkpoints_place(spec) or "in each task's sandbox"}
+    found = {}
+    output = output_of(snapshot, directory)
+    if output:
+        found["output"] = output
+    found["checkpoints"] = checkpoints_place(spec) or "in each task's sandbox"
     tasks = {n: task for n, task in snapshot.job["tasks"].items() if task.get("task_id")}
     if cluster is not None:
         logs = link_sandboxes(directory, cluster, {n: t["task_id"] for n, t in tasks.items()})
@@ -199,6 +289,62 @@ def places(
     if directory.log.exists():
         found["scheduler log"] = str(directory.log)
     return found
+
+
+def output_of(snapshot: Snapshot, directory: ServiceDirectory) -> str:
+    """Return where the run's output lies; empty where there is none, as far as that can be seen.
+
+    Folders of this service in which nothing was left are removed.
+    """
+    place = str(snapshot.job.get("output") or "")
+    if not place.startswith("/"):
+        said = (task.get("report") or {} for task in snapshot.job["tasks"].values())
+        copied = ((report.get("storage") or {}).get("output") or {} for report in said)
+        elsewhere = place and not place.startswith("s3")
+        return place if elsewhere or any(one.get("published_at") for one in copied) else ""
+    run = Path(place)
+    if run.is_relative_to(directory.output):
+        for folder in [*run.glob("*"), run, directory.output]:
+            # What is not empty stays, and so does what is no folder.
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        kept = sorted(run.glob("*"))
+        return str(kept[0] if len(kept) == 1 else run) if kept else ""
+    return place
+
+
+def steps(
+    ended_in: ServiceSpec, directory: ServiceDirectory, again: Sequence[str]
+) -> dict[str, str]:
+    """Return what a person may want to do next, as commands that work once the job has ended.
+
+    ``again`` is the command line that runs the job once more, empty where it is not known.
+    """
+    found = {}
+    if again:
+        found["run again"] = shlex.join(again)
+    found["its logs"] = shlex.join(["dcos-tensorflow", "logs", f"--name={ended_in.name}"])
+    board = _tensorboard(ended_in, directory)
+    if board:
+        found["its curves"] = board
+    return found
+
+
+def _tensorboard(spec: ServiceSpec, directory: ServiceDirectory) -> str:
+    """Return the command that shows the run's summaries; empty where there are none, or no board.
+
+    TensorFlow 2.21 brings no TensorBoard.
+    """
+    logs = Path(spec.job.shared_filesystem or spec.job.checkpoint_dir or directory.checkpoints)
+    if not logs.is_absolute() or next(logs.rglob("events.out.tfevents.*"), None) is None:
+        return ""
+    for role in spec.roles:
+        python = Path(role.python)
+        environment = python if python.is_dir() else python.parent.parent
+        if role.python and any(environment.glob("lib/python3*/site-packages/tensorboard/main.py")):
+            program = environment / "bin" / "python"
+            return shlex.join([str(program), "-m", "tensorboard.main", "--logdir", str(logs)])
+    return ""
 
 
 def link_sandboxes(directory: ServiceDirectory, cluster: Path, tasks: Mapping[str, str]) -> str:

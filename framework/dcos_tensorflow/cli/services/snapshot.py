@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.job import JobPhase
-from dcos_tensorflow.core.model.spec import GANG_ROLES
+from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
 
 if TYPE_CHECKING:
@@ -70,6 +70,11 @@ class Snapshot:
     def service(self) -> str:
         """Return the service's name."""
         return str(self.job["service"])
+
+    @property
+    def run(self) -> int:
+        """Return which job of the service it is, counted from 1."""
+        return int(self.job.get("run", 1))
 
     @property
     def phase(self) -> str:
@@ -148,7 +153,8 @@ class Snapshot:
             doing = "not started" if self.verdict is not None else "placing"
             return TaskLine(name, doing, reason.removeprefix(f"{name}: "))
         report = task.get("report") or {}
-        doing, detail = _standing(state, task, report, self._members())
+        shows = name.rpartition("-")[0] == TaskRole.TENSORBOARD
+        doing, detail = _standing(state, task, report, self._members(), shows=shows)
         progress = report.get("progress") or {}
         return TaskLine(
             name=name,
@@ -185,8 +191,19 @@ def _comes_up(task: Json, now: float) -> bool:
     return report.get("state") in (contract.RUNNER_PREPARING, contract.RUNNER_WAITING)
 
 
-def _standing(state: str, task: Json, report: Json, members: Mapping[str, str]) -> tuple[str, str]:
+def _other_port(task: Json) -> str:
+    """Return why a task listens on another port than its options name; empty where it does not."""
+    asked = task.get("asked_port")
+    return f" (its agent does not offer port {asked}, or it is taken)" if asked else ""
+
+
+def _standing(
+    state: str, task: Json, report: Json, members: Mapping[str, str], *, shows: bool
+) -> tuple[str, str]:
+    """Return what a task does, and where or why; ``shows`` that people look at it in a browser."""
     where = f"on {task['hostname']}" if task.get("hostname") else ""
+    if shows and task.get("address") and task.get("ports"):
+        where = f"at http://{task['address']}:{task['ports'][0]}{_other_port(task)}"
     if state in _STARTING:
         return "starting", where
     if state == TaskState.UNREACHABLE:
@@ -197,7 +214,8 @@ def _standing(state: str, task: Json, report: Json, members: Mapping[str, str]) 
             peers = [members.get(peer, peer) for peer in report.get("waiting_for") or ()]
             return "waiting", f"for {', '.join(peers) or 'its peers'}"
         if runner in ("preparing", "stopping"):
-            return str(runner), str(report.get("summary") or where)
+            # What it does is said once.
+            return str(runner), str(report.get("summary") or where).removeprefix("Stopping: ")
         if task.get("kill_reason"):
             return "stopping", str(task["kill_reason"])
         return ("running", where) if runner else ("starting", where)

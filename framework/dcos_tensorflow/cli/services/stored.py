@@ -36,14 +36,21 @@ def stored_state(url: str, service: str) -> ServiceState | None:
         return _restored(store)
 
 
-def check_same(stored: ServiceState | None, spec: ServiceSpec) -> None:
-    """Raise UsageError when a job with other options has not ended yet."""
+def check_same(
+    stored: ServiceState | None, spec: ServiceSpec, *, served: bool, update: str
+) -> None:
+    """Raise UsageError when a job with other options has not ended yet.
+
+    ``served`` says that a scheduler serves it now: that one takes it over to other options, as the
+    command ``update`` asks it to. Else a run with --update does.
+    """
     if stored is None or stored.job.phase is JobPhase.DONE:
         return
     if configuration_id(stored.spec) != configuration_id(spec):
+        over = f"({update})" if served else "with --update"
         raise UsageError(
             f"A job of the service {spec.name} has not ended (it is {stored.job.phase}) and has"
-            f" other options. Take it over to these with --update, end it first (dcos-tensorflow"
+            f" other options. Take it over to these {over}, end it first (dcos-tensorflow"
             f" stop {spec.name}), or give this one another service.name."
         )
 

@@ -8,9 +8,12 @@ for this run is ended with it.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -29,7 +32,7 @@ from dcos_tensorflow.cli.following.job import (
     wait_for_the_end,
 )
 from dcos_tensorflow.cli.output import say, say_lines, show_json
-from dcos_tensorflow.cli.services import ending, stored
+from dcos_tensorflow.cli.services import ending, registry, stored
 from dcos_tensorflow.cli.services.registry import only_run
 from dcos_tensorflow.cli.serving.background import detach
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
@@ -81,6 +84,8 @@ class RunRequest:
     strict: bool = False
     yes: bool = False
     json: bool = False
+    #: The words of the command line, as far as they are known.
+    typed: tuple[str, ...] = ()
 
     @property
     def local(self) -> bool:
@@ -122,8 +127,15 @@ def _run(
     prepared = with_principal(prepared, principal, account)
     notes = (*request.given.notes, *prepared.notes)
     say_lines((f"note: {note}" for note in notes), request.stream)
-    if not request.update:
-        stored.check_same(known, prepared.spec)
+    served_by = registry.read(directory)
+    is_served = served_by is not None and served_by.process_lives()
+    if is_served or not request.update:
+        stored.check_same(
+            known,
+            prepared.spec,
+            served=is_served,
+            update=_update_command(request, prepared.spec.name),
+        )
     if request.fresh:
         _remove_checkpoints(request, prepared, directory, url)
     if request.detach:
@@ -189,7 +201,7 @@ def _run(
                 # A full disk or a locked database now: its tasks run on for the next try.
                 ends.pop_all()
             raise
-        _announce(prepared, directory, where, known, request.stream)
+        _announce(prepared, directory, where, known, request.stream, run=served.snapshot().run)
         if request.update and (refused := served.refused_update()):
             say(f"The job goes on with the options it has: {refused}.", request.stream)
         return _follow(request, served, cluster, signals)
@@ -217,10 +229,12 @@ def _announce(
     where: str,
     known: ServiceState | None,
     stream: TextIO,
+    *,
+    run: int,
 ) -> None:
     spec = prepared.spec
     count = len(spec.task_names())
-    say(f"{spec.name}: {counted(count, 'task')} on {where}", stream)
+    say(f"{spec.name}: run {run}, {counted(count, 'task')} on {where}", stream)
     kept = directory.checkpoints
     if known is not None and known.job.phase is not JobPhase.DONE:
         say(f"The job of {spec.name} is still {known.job.phase}: it is taken up again.", stream)
@@ -250,7 +264,8 @@ def _follow(
             request.stream,
         )
         return 128 + left.signal
-    ended = served.ended(cluster.directory if cluster is not None else None)
+    folder = cluster.directory if cluster is not None else None
+    ended = served.ended(folder, _again(request.typed))
     if not served.staying():
         served.leave_cluster()
     if request.json:
@@ -262,6 +277,27 @@ def _follow(
         wait_for_the_end(served, signals)
         served.leave_cluster()
     return int(ended["exit_code"])
+
+
+def _update_command(request: RunRequest, service: str) -> str:
+    """Return the command that takes a job that is served over to the options of this run."""
+    given = request.given
+    words = ["dcos-tensorflow", "update", "start", f"--name={service}"]
+    if not isinstance(given.source, Path):
+        return f"{shlex.join(words)} --set OPTION=VALUE"
+    overrides = (f"--set={each}" for each in given.overrides)
+    return shlex.join([*words, f"--options={given.source}", *overrides, "--replace"])
+
+
+def _again(typed: Sequence[str]) -> list[str]:
+    """Return the command line of this run as it is for the next one; empty for none that is known.
+
+    What stands behind ``--`` are a script's own arguments.
+    """
+    end = typed.index("--") if "--" in typed else len(typed)
+    once = ("--fresh", "--update", "--yes", "-y")
+    kept = [each for number, each in enumerate(typed) if number > end or each not in once]
+    return ["dcos-tensorflow", *kept] if kept else []
 
 
 def _remove_checkpoints(

@@ -10,7 +10,7 @@ import os
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from lzma import LZMAError
 from pathlib import Path
 
@@ -56,26 +56,42 @@ def is_archive(path: Path) -> bool:
     return path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
-def pack(source: Path, target: Path, *, apart: Path | None = None) -> Path:
+def pack(source: Path, target: Path, *, apart: Collection[Path] = ()) -> Path:
     """Return the archive to fetch: ``source`` itself when it is one, else ``target``, a new zip.
 
-    A folder's content and a single file stand at the top of the zip; of a folder all but ``apart``,
-    where our own files lie. Raises UsageError when there is nothing to pack, CliError when it
-    cannot be read or written.
+    A folder's content and a single file stand at the top of the zip; of a folder all but ``apart``:
+    our own files, and data that comes in another way. Raises UsageError when there is nothing to
+    pack, CliError when it cannot be read or written.
     """
-    apart = apart.resolve() if apart is not None else None
     if not source.exists():
         raise UsageError(f"service.job_url: there is no file or folder {source}.")
+    if source.is_file() and is_archive(source):
+        _check_archive(source)
+        return source
+    found = files_of(source, apart) if source.is_dir() else [(source.name, source)]
+    return pack_files(
+        found,
+        target,
+        option="service.job_url",
+        place=str(source),
+        too_large=f"service.job_url: {source} holds more than {MAX_BYTES / 1e9:g} GB, and every"
+        " task would fetch all of it; keep data out of it, which data can bring, too",
+    )
+
+
+def pack_files(
+    found: Iterable[tuple[str, Path]], target: Path, *, option: str, place: str, too_large: str
+) -> Path:
+    """Write files into a zip, under the names that stand before them, and return it.
+
+    ``option`` names them and ``place`` is where they lie; ``too_large`` is said of more than
+    MAX_BYTES. Raises UsageError for that and for no file at
+    all, CliError when something cannot be read or written.
+    """
     try:
-        if source.is_file() and is_archive(source):
-            _check_archive(source)
-            return source
-        found = _files(source, apart) if source.is_dir() else [(source.name, source)]
-        _write(_checked(found, source), target)
+        _write(_checked(found, f"{option}: there is no file in {place}.", too_large), target)
     except OSError as error:
-        raise CliError(
-            f"service.job_url: {error.filename or source} cannot be packed: {error.strerror}."
-        ) from error
+        raise CliError(f"{option}: {error.filename} cannot be packed: {error.strerror}.") from error
     return target
 
 
@@ -102,12 +118,13 @@ def unpack(source: Path, target: Path) -> None:
         raise UsageError(f"service.job_url: {source} cannot be unpacked: {error}.") from error
 
 
-def _files(root: Path, apart: Path | None) -> Iterator[tuple[str, Path]]:
-    """Give every file of the job, with its name in the archive, through links to folders, too.
+def files_of(root: Path, apart: Collection[Path] = ()) -> Iterator[tuple[str, Path]]:
+    """Give every file of a folder but those ``apart``, with its name in the archive.
 
-    A link to a folder that it lies in is not followed: that would never end. Raises OSError for
-    what cannot be read: a job that lacks it would be another job.
+    Links to folders are followed, but for one to a folder that it lies in: that would never end.
+    Raises OSError for what cannot be read: a job that lacks it would be another job.
     """
+    left = {path.resolve() for path in apart}
     below = [(root, "", frozenset({root.resolve()}))]
     while below:
         folder, prefix, above = below.pop()
@@ -116,14 +133,18 @@ def _files(root: Path, apart: Path | None) -> Iterator[tuple[str, Path]]:
             if path.is_dir():
                 real = path.resolve()
                 left_out = name in LEFT_OUT or os.path.exists(path / "pyvenv.cfg")
-                if not left_out and real != apart and real not in above:
+                if not left_out and real not in left and real not in above:
                     below.append((path, f"{prefix}{name}/", above | {real}))
             # Sockets and pipes cannot be packed, and a broken link is not part of any program.
             elif path.is_file() and not name.endswith((".pyc", ".pyo")):
+                if left and path.resolve() in left:
+                    continue
                 yield prefix + name, path
 
 
-def _checked(found: Iterable[tuple[str, Path]], source: Path) -> list[tuple[str, Path]]:
+def _checked(
+    found: Iterable[tuple[str, Path]], none: str, too_large: str
+) -> list[tuple[str, Path]]:
     """Return the files in order. Raises UsageError for none, and for more than a job can be."""
     files, total, largest = [], 0, (0, "")
     for name, path in found:
@@ -131,12 +152,9 @@ def _checked(found: Iterable[tuple[str, Path]], source: Path) -> list[tuple[str,
         files.append((name, path))
         total, largest = total + size, max(largest, (size, name))
         if total > MAX_BYTES:
-            raise UsageError(
-                f"service.job_url: {source} holds more than {MAX_BYTES / 1e9:g} GB, and every task"
-                f" would fetch all of it (a large file is {largest[1]}); keep data out of it."
-            )
+            raise UsageError(f"{too_large} (a large file is {largest[1]}).")
     if not files:
-        raise UsageError(f"service.job_url: there is no file in {source}.")
+        raise UsageError(none)
     return sorted(files)
 
 

@@ -21,11 +21,22 @@ from dcos_tensorflow.cli.embedded.interpreters import (
 )
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving.job_archive import is_archive, pack
+from dcos_tensorflow.cli.serving.local_data import LocalData, pack_data, with_local_data
+from dcos_tensorflow.cli.serving.requirements import environments_are_there
 from dcos_tensorflow.cli.serving.seen_code import SeenCode, keras_notes, look
+from dcos_tensorflow.cli.serving.unseen_paths import unseen_paths
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, expanded
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
-from dcos_tensorflow.core.model.spec import Addressing, RoleSpec, ServiceSpec, TaskRole, Uri
+from dcos_tensorflow.core.model.spec import (
+    Addressing,
+    LinkedData,
+    PackagesSpec,
+    RoleSpec,
+    ServiceSpec,
+    TaskRole,
+    Uri,
+)
 from dcos_tensorflow.options import (
     OptionProblem,
     Options,
@@ -46,8 +57,9 @@ if TYPE_CHECKING:
 #: Options that name what the embedded cluster does not have.
 _CONTAINER_OPTIONS = ("tf_image", "gpu_tf_image", "containerizer")
 
-#: The name of the packed local code among the files that tasks fetch.
+#: The names of the packed local code and data among the files that tasks fetch.
 _PACKED_JOB = "packed-job.zip"
+_PACKED_DATA = "packed-data.zip"
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,8 @@ class PreparedJob:
     """What a scheduler is to run. ``archive`` is the packed local code, None for a URL or none.
 
     ``code`` is what can be seen of it from here; ``tensorflow`` is the version that each role runs
-    with, empty where that cannot be seen.
+    with, empty where that cannot be seen. ``data`` is packed input data, None for none;
+    ``local_data`` is what of it lies on this machine.
     """
 
     spec: ServiceSpec
@@ -63,6 +76,8 @@ class PreparedJob:
     code: SeenCode
     notes: tuple[str, ...]
     tensorflow: Mapping[TaskRole, str] = field(default_factory=dict)
+    data: Path | None = None
+    local_data: tuple[LocalData, ...] = ()
 
 
 def prepare(
@@ -73,8 +88,12 @@ def prepare(
     directory.prepare()
     archive = None
     if source is not None:
-        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=directory.work)
-    return replace(found, archive=archive)
+        apart = (directory.work, *(one.source for one in found.local_data))
+        archive = pack(source, directory.artifacts / _PACKED_JOB, apart=apart)
+    data = None
+    if found.local_data and not local:
+        data = pack_data(found.local_data, directory.artifacts / _PACKED_DATA)
+    return replace(found, archive=archive, data=data)
 
 
 def settled(
@@ -89,8 +108,9 @@ def settled(
     told = list(notes(options, shares_directory=local))
     source = local_source(spec, options.base_directory, local=local)
     code = look(spec, source)
+    spec, data = with_local_data(spec, options, local=local)
     if local:
-        spec, more = _for_this_machine(spec, options, directory, code.contract)
+        spec, more = _for_this_machine(spec, options, directory, code)
         told += more
     else:
         _check_fetchable(spec, options)
@@ -98,7 +118,9 @@ def settled(
     told += code.notes
     versions = _versions(spec, options, local=local)
     told += keras_notes(spec, code, versions)
-    return PreparedJob(spec, None, code, tuple(told), versions), source
+    base = options.base_directory or Path.cwd()
+    told += unseen_paths(code.facts.paths, spec, source, base, local=local)
+    return PreparedJob(spec, None, code, tuple(told), versions, local_data=data), source
 
 
 def _versions(spec: ServiceSpec, options: Options, *, local: bool) -> dict[TaskRole, str]:
@@ -106,8 +128,8 @@ def _versions(spec: ServiceSpec, options: Options, *, local: bool) -> dict[TaskR
     found = {}
     for role in spec.roles:
         image = role.container.image if role.container is not None else ""
-        version = version_of_image(image)
-        if local and role.python:
+        version = version_of_image(image) or role.packages.tensorflow
+        if local and role.python and not version:
             version = tensorflow_version(role.python)
         found[role.role] = version or options.service.tensorflow_version
     return found
@@ -129,9 +151,13 @@ def prepare_name(options: Options, directory: ServiceDirectory) -> PreparedJob:
     """Return what goes by the service's name alone: what an uninstall needs, and a scheduler whose
     options cannot be had. Code that was packed for those of before is still there."""
     directory.prepare()
-    archive = directory.artifacts / _PACKED_JOB
+    archive, data = directory.artifacts / _PACKED_JOB, directory.artifacts / _PACKED_DATA
     return PreparedJob(
-        service_spec(options), archive if archive.is_file() else None, SeenCode(""), ()
+        service_spec(options),
+        archive if archive.is_file() else None,
+        SeenCode(""),
+        (),
+        data=data if data.is_file() else None,
     )
 
 
@@ -160,13 +186,23 @@ def respecified(
         if source is not None and not is_archive(source) and packed.is_file():
             source = packed
         code = look(spec, source)
+        spec, _ = with_local_data(spec, options, local=local)
+        if not local and _packed(spec) != _packed(running):
+            raise UsageError(
+                "data: what lies beside the options is packed when the scheduler starts; start it"
+                " again with these options."
+            )
         if local:
-            spec, _ = _for_this_machine(spec, options, directory, code.contract)
+            spec, _ = _for_this_machine(spec, options, directory, code)
         else:
             _check_fetchable(spec, options)
     except UsageError as error:
         raise OptionsError([OptionProblem("", str(error))]) from error
     return replace(spec, principal=running.principal)
+
+
+def _packed(spec: ServiceSpec) -> tuple[LinkedData, ...]:
+    return tuple(link for link in spec.job.links if not link.source.startswith("/"))
 
 
 def with_principal(
@@ -209,8 +245,10 @@ def local_source(spec: ServiceSpec, base: Path | None, *, local: bool) -> Path |
 
 
 def _for_this_machine(
-    spec: ServiceSpec, options: Options, directory: ServiceDirectory, found: str
+    spec: ServiceSpec, options: Options, directory: ServiceDirectory, code: SeenCode
 ) -> tuple[ServiceSpec, list[str]]:
+    """Return the service as it runs here, and what to say of it."""
+    tensorflow = options.service.tensorflow_version or code.tensorflow
     if spec.addressing is Addressing.DNS:
         raise UsageError(
             "cluster_spec.addressing: dns needs the names that DC/OS gives to tasks, and the"
@@ -236,7 +274,7 @@ def _for_this_machine(
             "service.shm_size: the embedded cluster cannot give tasks a /dev/shm of their own;"
             " leave it out, here and in the roles."
         )
-    python, note = _python(spec, options, found)
+    python, note = _python(spec, options, directory, code.contract, tensorflow)
     if note:
         told.append(note)
     roles = tuple(
@@ -245,6 +283,7 @@ def _for_this_machine(
             container=None,
             user="",
             python=_own_python(role.python, options, _python_option(options, role)) or python,
+            packages=_packages_here(role, options, directory, tensorflow),
         )
         for role in spec.roles
     )
@@ -267,30 +306,47 @@ def _differs(options: Options, name: str) -> bool:
     return bool(getattr(options.service, name) != Service.model_fields[name].default)
 
 
-def _python(spec: ServiceSpec, options: Options, found: str) -> tuple[str, str]:
-    """Return the Python of the roles that name none, and what to say about it."""
+def _packages_here(
+    role: RoleSpec, options: Options, directory: ServiceDirectory, tensorflow: str
+) -> PackagesSpec:
+    """Return what is installed for a role on this machine, where no container has it."""
+    if role.role is TaskRole.TENSORBOARD and options.tensorboard.python:
+        return role.packages
+    return replace(role.packages, tensorflow=tensorflow, directory=str(directory.work))
+
+
+def _python(
+    spec: ServiceSpec, options: Options, directory: ServiceDirectory, found: str, version: str
+) -> tuple[str, str]:
+    """Return the Python of the roles that name none, and what to say about it.
+
+    Where there is none with the ``version`` that is named, theirs is made by the task runner.
+    """
     if all(role.python for role in spec.roles):
         return "", ""
     places = [place for place in (options.base_directory, Path.cwd()) if place is not None]
-    version = options.service.tensorflow_version
     python = find_tensorflow(places, version)
     if python is not None:
         return str(python), found_here(str(python))
+    if version:
+        gpus = [role.resources.gpus for role in spec.roles if not role.python]
+        if environments_are_there(directory.work, version, gpus):
+            told = f"The tasks run with TensorFlow {version}, which was installed for tasks before."
+        else:
+            told = (
+                f"No Python with TensorFlow {version} was found: the tasks make an environment"
+                " with it, once for this machine, which takes a minute or a few."
+            )
+        return str(this_interpreter()), told
     if found == contract.CONTRACT_COMMAND:
         own = this_interpreter()
         return str(own), f"No TensorFlow was found; the command finds {own} as its python."
-    if version:
-        raise UsageError(
-            f"service.tensorflow_version: no Python with TensorFlow {version} was found: there is"
-            f" no .venvs/tensorflow-{version} or .venv with it in the folder of the options file,"
-            " the current one, above these, or beside the environment of dcos-tensorflow. Make one"
-            " there, or name a Python in service.python."
-        )
     raise UsageError(
         "No Python with TensorFlow was found: neither is TensorFlow installed with"
         " dcos-tensorflow, nor is there a .venvs/tensorflow-* or .venv with it in the folder of the"
         " options file, the current one, above these, or beside the environment of dcos-tensorflow."
-        " Name one in service.python."
+        " Name one in service.python, or a version in service.tensorflow_version: then it is"
+        " installed for the tasks."
     )
 
 

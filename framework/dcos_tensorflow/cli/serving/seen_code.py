@@ -15,6 +15,7 @@ from pathlib import Path
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.serving.job_archive import is_archive, unpack
+from dcos_tensorflow.cli.serving.requirements import named_tensorflow
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.core.model.spec import TRAINING_ROLES, ServiceSpec, Strategy, TaskRole
 from dcos_tensorflow.job_code import agreement
@@ -31,13 +32,14 @@ class SeenCode:
     """How a job's code is called, and what it says of its training; nothing where it is elsewhere.
 
     ``strategy`` is what was recognised in it, empty where that is not sure; ``notes`` is what may
-    not be meant.
+    not be meant. ``tensorflow`` is the version that its requirements name exactly, if they do.
     """
 
     contract: str
     strategy: str = ""
     facts: Facts = Facts()
     notes: tuple[str, ...] = ()
+    tensorflow: str = ""
 
 
 def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
@@ -57,11 +59,12 @@ def look(spec: ServiceSpec, source: Path | None) -> SeenCode:
             found = find_contract(job, str(root))
             facts = read_facts(found, str(root))
             agreement.check(found.contract, facts, tasks)
+            named = named_tensorflow(spec, found, str(root))
         except JobUnusable as error:
             text = f"{error}; {error.hint}" if error.hint else str(error)
             raise UsageError(sentence(f"the job in {source} cannot run: {text}")) from error
     told = agreement.doubts(found.contract, facts, tasks)
-    return SeenCode(found.contract, job_strategy(found, facts), facts, told)
+    return SeenCode(found.contract, job_strategy(found, facts), facts, told, named)
 
 
 def keras_notes(
@@ -71,7 +74,10 @@ def keras_notes(
     legacy = (role.env.get(LEGACY_KERAS_VARIABLE, "0") for role in spec.roles)
     if spec.job.legacy_keras or any(value not in ("", "0", "False", "false") for value in legacy):
         return ()
-    trains = {versions.get(role, "") for role in (*TRAINING_ROLES, TaskRole.PS)}
+    # Where a version is installed for the tasks, they get the Keras that the code needs, too.
+    brought = {role.role for role in spec.roles if role.packages.tensorflow}
+    roles = {*TRAINING_ROLES, TaskRole.PS} - brought
+    trains = {versions.get(role, "") for role in roles}
     told = (
         agreement.keras_doubt(code.facts, tasks_of(spec), version) for version in sorted(trains)
     )

@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,7 @@ class ServedJob:
             config,
             refused=one_sentence(problem) if problem is not None else "",
             job=prepared.archive,
+            data=prepared.data,
             serve_api=self._serve_api,
             spec_of=spec_of,
             given=configuration,
@@ -213,16 +214,19 @@ class ServedJob:
             )
         self._check_cluster()
 
-    def ended(self, cluster: Path | None) -> dict[str, Any]:
+    def ended(self, cluster: Path | None, again: Sequence[str] = ()) -> dict[str, Any]:
         """Return how the job ended, and leave it in the service's folder.
 
-        ``cluster`` is the folder of the embedded cluster, None for any other.
+        ``cluster`` is the folder of the embedded cluster, None for any other; ``again`` the command
+        line that runs the job once more.
         """
         snapshot = self.snapshot()
         if (snapshot.verdict or {}).get("outcome") == Outcome.SUCCEEDED:
             snapshot = ending.with_last_words(snapshot, self._tail)
         places = ending.places(self._spec_in_force(), self.directory, cluster, snapshot)
-        document = ending.document(snapshot, places)
+        left = ending.left_in_sandboxes(snapshot, self._tail)
+        steps = ending.steps(self._spec_in_force(), self.directory, again)
+        document = ending.document(snapshot, places, left, steps)
         ending.keep(self.directory, document)
         return document
 

@@ -12,6 +12,7 @@ import hmac
 import json
 import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from dcos_tensorflow.core import contract
@@ -98,6 +99,7 @@ def runner_spec(
                 "tf1_compat": job.tf1_compat,
                 "legacy_keras": job.legacy_keras,
             },
+            **_brought(spec, role),
             **storage_sections.directories(spec, record.role),
             "output_dir": output_dir(spec, role, record.name, run),
             **storage_sections.sections(spec, record, run),
@@ -116,6 +118,20 @@ def runner_spec(
         sort_keys=True,
         separators=(",", ":"),
     )
+
+
+def _brought(spec: ServiceSpec, role: RoleSpec) -> dict[str, Any]:
+    """Return what is installed and linked before a task's first start; nothing where that is so."""
+    found: dict[str, Any] = {}
+    if role.packages.are_wanted:
+        found["packages"] = {
+            **asdict(role.packages),
+            "requirements": "\n".join(role.packages.requirements),
+        }
+    links = [asdict(link) for link in spec.job.links if link.source.startswith("/")]
+    if links and storage_sections.reads_data(role.role):
+        found["links"] = links
+    return found
 
 
 def _environment(
@@ -147,7 +163,7 @@ def _sandbox_environment(spec: ServiceSpec, role: RoleSpec) -> dict[str, str]:
     return {name: path for name, path in named.items() if name not in role.env}
 
 
-def _uris(spec: ServiceSpec, settings: LaunchSettings) -> tuple[Uri, ...]:
+def _uris(spec: ServiceSpec, role: RoleSpec, settings: LaunchSettings) -> tuple[Uri, ...]:
     packed = settings.storage_runner if spec.storage.is_used else settings.runner
     runner = Uri(
         packed.value,
@@ -157,7 +173,8 @@ def _uris(spec: ServiceSpec, settings: LaunchSettings) -> tuple[Uri, ...]:
         output_file=RUNNER_FILE,
     )
     job = settings.job or (Uri(spec.job.uri) if spec.job.uri else None)
-    return (runner, *((job,) if job else ()), *spec.job.extra_uris)
+    data = settings.data if storage_sections.reads_data(role.role) else None
+    return (runner, *((job,) if job else ()), *((data,) if data else ()), *spec.job.extra_uris)
 
 
 def launch_task(
@@ -187,7 +204,7 @@ def launch_task(
         secrets=(*role.secrets, *storage_sections.secrets(spec, record.role)),
         rlimits=role.rlimits,
         shm_size=role.shm_size,
-        uris=_uris(spec, settings),
+        uris=_uris(spec, role, settings),
         container=role.container,
         user=role.user or spec.user,
         kill_grace_seconds=spec.kill_grace_seconds + KILL_MARGIN_SECONDS,

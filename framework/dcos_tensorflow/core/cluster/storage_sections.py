@@ -72,18 +72,23 @@ def sections(spec: ServiceSpec, record: TaskRecord, run: Run) -> dict[str, Any]:
     s3 = asdict(storage.s3)
     # Where the credentials are is the scheduler's business.
     del s3["credentials"]
-    reads_data = record.role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
-    caches = reads_data and storage.data and storage.data_cache.directory
+    reads = reads_data(record.role)
+    caches = reads and storage.data and storage.data_cache.directory
     return {
         "checkpoints": _checkpoints(spec, record, run.instance),
         "summaries": _summaries(spec, record),
         "output": _output(spec, record, run),
         "shown": _shown(spec, record),
-        "data": [asdict(each) for each in storage.data if reads_data],
+        "data": [asdict(each) for each in storage.data if reads],
         "data_cache": asdict(storage.data_cache) if caches else None,
         "logs": asdict(storage.logs) if storage.logs.uri else None,
         "s3": s3,
     }
+
+
+def reads_data(role: TaskRole) -> bool:
+    """Say whether tasks of a role find the input data in their sandboxes."""
+    return role in (*TRAINING_ROLES, TaskRole.EVALUATOR)
 
 
 def credentials(spec: ServiceSpec, role: TaskRole) -> CredentialsReference | None:

@@ -16,9 +16,9 @@ from dcos_tensorflow.core.model.spec import JobSpec, RetrySpec, RoleSpec, Servic
 #: What came later does not count where it has its default: what was stored before keeps its id.
 _CAME_LATER: Mapping[type, Collection[str]] = {
     ServiceSpec: ("idle_seconds",),
-    JobSpec: ("arguments",),
+    JobSpec: ("arguments", "links"),
     RetrySpec: ("same_failure_limit",),
-    RoleSpec: (),
+    RoleSpec: ("packages",),
 }
 
 

@@ -45,15 +45,18 @@ DECLARED: Mapping[str, Fields] = {
     ),
     "RoleSpec": Fields(
         launch="role resources port env container python disk_type",
-        launch_if_set="volume user secrets rlimits shm_size sandbox_env",
+        launch_if_set="volume user secrets rlimits shm_size sandbox_env packages",
         # They decide about places and retries.
         never="count min_count constraints retry_limit outlives_job",
     ),
     "JobSpec": Fields(
         launch="uri path name command contract context tf1_compat legacy_keras shared_filesystem"
         " checkpoint_dir extra_uris",
-        launch_if_set="arguments",
+        launch_if_set="arguments links",
     ),
+    # Where it is kept makes no other packages.
+    "PackagesSpec": Fields(launch="requirements tensorflow", never="directory"),
+    "LinkedData": Fields(launch="source path"),
     "Uri": Fields(launch="value extract executable cache output_file"),
     "Resources": Fields(launch="cpus mem disk gpus"),
     "Container": Fields(launch="image containerizer force_pull", launch_if_set="host_directories"),

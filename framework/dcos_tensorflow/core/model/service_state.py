@@ -40,6 +40,8 @@ class LaunchSettings:
         default_factory=lambda: Uri("task-runner-storage.pyz", extract=False)
     )
     job: Uri | None = None
+    #: Input data that lay beside the options, packed.
+    data: Uri | None = None
     #: Hexadecimal; a task's token is derived from it and from its task id.
     token_key: str = ""
     #: Where all tasks are on one machine: its folder for what the runs of the job make.

@@ -159,6 +159,37 @@ class Container:
 
 
 @dataclass(frozen=True)
+class PackagesSpec:
+    """What is installed for a task beside what its Python has.
+
+    ``requirements`` are the lines of a requirements file. ``tensorflow`` is the version that must
+    be there, empty: whichever is. ``directory`` is a folder of each machine in which its tasks
+    share what was installed; empty: each has its own, in its sandbox.
+    """
+
+    requirements: tuple[str, ...] = ()
+    tensorflow: str = ""
+    directory: str = ""
+
+    @property
+    def are_wanted(self) -> bool:
+        """Say whether anything may have to be installed."""
+        return bool(self.requirements or self.tensorflow)
+
+
+@dataclass(frozen=True)
+class LinkedData:
+    """Input data that is a file or folder of the task's machine.
+
+    ``source`` is absolute; ``path`` is where it is found below the sandbox, a file by its own name
+    in there. A relative ``source`` lies beside the options, and is linked by nobody as it is.
+    """
+
+    source: str
+    path: str
+
+
+@dataclass(frozen=True)
 class RoleSpec:
     """All tasks of one role.
 
@@ -170,7 +201,8 @@ class RoleSpec:
     is the persistent volume that each of them has, which is then all of its disk.
     ``user`` empty means that of the service, ``shm_size`` (MB) 0 what the agent gives.
     ``sandbox_env`` are variables that name something in the sandbox, as paths below it.
-    ``outlives_job``: they run on when the job has ended, until they are stopped.
+    ``packages`` is what is installed for them. ``outlives_job``: they run on when the job has
+    ended, until they are stopped.
     """
 
     role: TaskRole
@@ -191,6 +223,7 @@ class RoleSpec:
     rlimits: tuple[ResourceLimit, ...] = ()
     shm_size: int = 0
     sandbox_env: Mapping[str, str] = field(default_factory=dict)
+    packages: PackagesSpec = PackagesSpec()
 
     def task_names(self) -> tuple[str, ...]:
         """Return the names of this role's tasks, by index."""
@@ -207,7 +240,8 @@ class JobSpec:
 
     ``uri`` is what the fetcher brings, ``path`` is put on PYTHONPATH below the sandbox, ``name``
     is a module, with ``arguments`` of its own, or ``command`` a command line. ``checkpoint_dir`` is
-    a directory that all members share, or empty: each task's own sandbox.
+    a directory that all members share, or empty: each task's own sandbox. ``links`` is input data
+    of the tasks' machines.
     """
 
     uri: str = ""
@@ -222,6 +256,7 @@ class JobSpec:
     checkpoint_dir: str = ""
     extra_uris: tuple[Uri, ...] = ()
     arguments: tuple[str, ...] = ()
+    links: tuple[LinkedData, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,8 @@ def _enter(
     told = who_must_know(gang.view, before, epoch.addresses)
     concerned = gang.roster.in_order({*gang.restart.members, *members, *told})
     gang.restart = replace(gang.restart, members=concerned)
-    gang.enter(JobPhase.STAGING, f"{listed(members)} {where}; their containers are being prepared")
+    what = "its container is" if len(members) == 1 else "their containers are"
+    gang.enter(JobPhase.STAGING, f"{listed(members)} {where}; {what} being prepared")
 
 
 def _accept_all(

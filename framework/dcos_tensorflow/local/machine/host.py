@@ -48,6 +48,21 @@ _INHERITED = (
     "CUDA_HOME",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
+    # Where packages come from, for tasks that need some.
+    "PIP_CERT",
+    "PIP_CONFIG_FILE",
+    "PIP_DEFAULT_TIMEOUT",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_FIND_LINKS",
+    "PIP_INDEX_URL",
+    "PIP_NO_INDEX",
+    "PIP_PROXY",
+    "PIP_TRUSTED_HOST",
+    "UV_CACHE_DIR",
+    "UV_DEFAULT_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS",
+    "UV_INDEX",
 )
 
 
@@ -55,6 +70,10 @@ def machine_environment() -> dict[str, str]:
     """Return what every task on this machine inherits."""
     found = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     found.setdefault("PATH", os.defpath)
+    # Not under its own name: nothing but the packages may go through a proxy.
+    proxy = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY")
+    if proxy:
+        found.setdefault("PIP_PROXY", proxy)
     return found
 
 

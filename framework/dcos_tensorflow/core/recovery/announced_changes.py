@@ -1,0 +1,44 @@
+"""Who would restart if the options changed: told before it happens.
+
+Asked by the API for the answer to an update. Decides nothing: ``planned_changes`` does the same
+step by step, and what fails meanwhile may take more along. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dcos_tensorflow.core.model.service_state import GangView
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.recovery import update_order
+from dcos_tensorflow.core.recovery.gang_queries import restart_set_of
+from dcos_tensorflow.core.recovery.membership import who_must_know
+from dcos_tensorflow.core.recovery.restart_table import Loss
+
+
+@dataclass(frozen=True)
+class Announced:
+    """The tasks that an update concerns, by what becomes of them."""
+
+    #: They get new containers.
+    replaced: tuple[str, ...] = ()
+    #: They start again in their containers, for these change or the members do.
+    along: tuple[str, ...] = ()
+    joining: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
+
+
+def announced(view: GangView, spec: ServiceSpec) -> Announced:
+    """Return who is concerned when ``spec`` becomes the target."""
+    replaced = update_order.outdated_for(view, spec)
+    before = view.epoch.addresses if view.epoch is not None else {}
+    wanted = spec.gang_members
+    joining = tuple(n for n in wanted if before and n not in before)
+    leaving = tuple(n for n in before if n not in wanted)
+    after = {name: before.get(name, "joins") for name in wanted}
+    chosen = {
+        *restart_set_of(view, {n: Loss.PROCESS for n in replaced if n in view.roster}),
+        *(who_must_know(view, before, after) if joining or leaving else ()),
+    }
+    along = view.roster.in_order(chosen - {*replaced, *joining, *leaving})
+    return Announced(replaced, along, joining, leaving)

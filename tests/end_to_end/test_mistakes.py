@@ -1,0 +1,271 @@
+"""The mistakes that people make: how soon each is told, and what a person reads of it.
+
+Each has one sentence that names the place and what to do, so that no log need be read. They are the
+table of docs/mistakes.md; those that ``test_bad_jobs`` shows, too, are here for the soak.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import NEWEST, NO_KERAS, CommandLine, write_options
+
+pytestmark = pytest.mark.timeout(300)
+
+SMALL = {"cpus": 0.1, "mem": 64, "disk": 10}
+SHOWN_ELSEWHERE = pytest.mark.soak
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What somebody got wrong, and what is said of it."""
+
+    #: In words.
+    what: str
+    #: Of the sentence that a person reads.
+    says: tuple[str, ...]
+    #: How ``run`` ends.
+    code: int
+    #: The module ``train``.
+    text: str = "print('trains')\n"
+    service: dict[str, Any] = field(default_factory=dict)
+    sections: dict[str, Any] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    #: Whether it is refused before anything is started.
+    at_once: bool = False
+    tensorflow: bool = False
+
+
+LATE_SHAPE = """
+import tensorflow as tf
+weights = tf.Variable(tf.zeros([4, 2]))
+for step in range(200):
+    batch = tf.zeros([8, 4 if step < 100 else 5])
+    loss = tf.reduce_sum(tf.matmul(batch, weights))
+    print(f"step {step} loss {float(loss)}", flush=True)
+"""
+WRONG_METRIC = """
+import numpy, tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse", metrics=["acuracy"])
+model.fit(numpy.zeros([8, 4]), numpy.zeros([8, 1]), verbose=0)
+"""
+NO_TRACE = "(train.py, line "
+
+MISTAKES = (
+    # Options.
+    Mistake(
+        "an option that does not exist",
+        ("worker.cuont: unknown option; did you mean worker.count?",),
+        2,
+        sections={"worker": {"cuont": 2}},
+        at_once=True,
+    ),
+    Mistake(
+        "a number as words",
+        ("worker.count: must be a whole number, not text",),
+        2,
+        sections={"worker": {"count": "two"}},
+        at_once=True,
+    ),
+    Mistake(
+        "a folder that does not exist",
+        ("service.job_url: there is no file or folder ", "/nowhere."),
+        2,
+        service={"job_url": "nowhere"},
+        at_once=True,
+    ),
+    Mistake(
+        "a module that does not exist",
+        ("no module 'trian' (service.job_name is 'trian'); did you mean train?",),
+        2,
+        service={"job_name": "trian"},
+        at_once=True,
+    ),
+    Mistake(
+        "no Python",
+        ("train.py, line 2 is not Python",),
+        2,
+        text="x = 1\ndef f(:\n",
+        at_once=True,
+    ),
+    Mistake(
+        "a TensorFlow that is not installed",
+        ("service.tensorflow_version: no Python with TensorFlow 2.20.9 was found", "Make one"),
+        2,
+        service={"python": "", "tensorflow_version": "2.20.9"},
+        at_once=True,
+    ),
+    Mistake(
+        "a GPU where there is none",
+        ("does not fit on this machine", "1 gpu of 0", "--gpus"),
+        2,
+        sections={"gpu_worker": {"count": 1, "gpus": 1, **SMALL}},
+        flags=("--gpus", "0"),
+        at_once=True,
+    ),
+    Mistake(
+        "more workers than the machine has room for, with --strict",
+        ("does not fit on this machine: its 400 tasks need", "Ask for less in the options"),
+        2,
+        sections={"worker": {"count": 400, "cpus": 1, "mem": 64, "disk": 10}},
+        flags=("--strict",),
+        at_once=True,
+    ),
+    Mistake(
+        "no chief for ParameterServerStrategy",
+        ("ParameterServerStrategy (train.py:3) needs a chief", '"chief": {"count": 1}'),
+        2,
+        text="import tensorflow as tf\n\nstrategy = tf.distribute.ParameterServerStrategy(None)\n",
+        service={"strategy": "auto"},
+        sections={"parameter_server": {"count": 1, **SMALL}},
+        at_once=True,
+    ),
+    Mistake(
+        "parameter servers for a script that uses none",
+        ("train.py names no cluster, strategy or Server", 'set "parameter_server": {"count": 0}'),
+        2,
+        service={"strategy": "auto"},
+        sections={"parameter_server": {"count": 1, **SMALL}},
+        at_once=True,
+    ),
+    # What the code needs.
+    Mistake(
+        "an import that is not installed",
+        ("There is no module pandaz in the Python that runs the task", "bring it with the job"),
+        78,
+        text="import pandaz\n",
+    ),
+    Mistake(
+        "a file that was not packed, a relative path from another folder",
+        ("'data/labels.csv'", NO_TRACE, "put the file into that folder"),
+        1,
+        text="open('data/labels.csv')\n",
+    ),
+    Mistake(
+        "data that does not exist",
+        ("'/data/mnist/train'", NO_TRACE, "the path must be there on the machine"),
+        1,
+        text="open('/data/mnist/train')\n",
+    ),
+    Mistake(
+        "no space",
+        ("There was no space left to write to", NO_TRACE, "free some"),
+        1,
+        text="open('/dev/full', 'w').write('x' * 100_000)\n",
+    ),
+    Mistake(
+        "more memory than a limit allows",
+        ("The job ran out of memory: MemoryError", "give the role more memory (worker.mem"),
+        1,
+        text="print('step 1')\nx = bytearray(4 << 30)\n",
+        sections={
+            "retry": {"out_of_memory_limit": 0},
+            "worker": {
+                "rlimits": [{"name": "RLIMIT_AS", "soft": 2 << 30, "hard": 2 << 30}],
+                **SMALL,
+            },
+        },
+    ),
+    Mistake(
+        "a question to the keyboard",
+        ("The job asks for input, and nobody is there to type", "JOB_CONTEXT"),
+        78,
+        text="name = input('data set? ')\n",
+    ),
+    # How the code ends.
+    Mistake(
+        "sys.exit(3)",
+        ("ended with exit code 3 by itself", 'said: "no data set is given"', "retry is used up"),
+        3,
+        text="import sys\nprint('no data set is given')\nsys.exit(3)\n",
+        sections={"retry": {"limit": 1}},
+    ),
+    Mistake(
+        "a crash",
+        ("The process crashed with SIGSEGV", "retry is used up"),
+        139,
+        text="import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n",
+        sections={"retry": {"limit": 1}},
+    ),
+    Mistake(
+        "a script that defines its training and does not call it",
+        ("has succeeded", "It told no step and left nothing: look whether the code that trains"),
+        0,
+        text="def train():\n    print('step 1')\n",
+    ),
+    # With TensorFlow.
+    Mistake(
+        "a shape that is wrong from step 100 on",
+        ("InvalidArgumentError", "(train.py, line 6)", "2 times the same error"),
+        1,
+        text=LATE_SHAPE,
+        service=dict(NO_KERAS),
+        tensorflow=True,
+    ),
+    Mistake(
+        "a metric that does not exist",
+        ("acuracy", NO_TRACE),
+        1,
+        text=WRONG_METRIC,
+        tensorflow=True,
+    ),
+)
+#: In the gate those that nothing else shows and that start no TensorFlow.
+IN_THE_GATE = (
+    "a file that was not packed, a relative path from another folder",
+    "no space",
+    "more memory than a limit allows",
+    "a question to the keyboard",
+    "a script that defines its training and does not call it",
+)
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(m, id=m.what, marks=() if m.what in IN_THE_GATE else SHOWN_ELSEWHERE)
+        for m in MISTAKES
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence_that_says_what_to_do(
+    mistake: Mistake,
+    local_cluster: CommandLine,
+    tensorflow: Callable[[str], str],
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_text(mistake.text)
+    python = tensorflow(NEWEST) if mistake.tensorflow else "python3"
+    name = re.sub(r"[^a-z0-9]+", "-", mistake.what.lower())[:40].strip("-")
+    service = {
+        "name": name,
+        "strategy": "independent",
+        "job_url": "code",
+        "job_name": "train",
+        "python": python,
+        **mistake.service,
+    }
+    sections = {"worker": {"count": 1, **SMALL}, **mistake.sections}
+    options = write_options(tmp_path, service=service, **sections)
+    # What is refused for its size is refused of a cluster of the run's own.
+    commands = CommandLine(tmp_path / "home") if mistake.flags else local_cluster
+    began = time.monotonic()
+    ended = commands.ask("run", options, "--yes", *mistake.flags)
+    seconds = time.monotonic() - began
+    verdict = ended.out if mistake.at_once else ended.out[ended.out.index("The job ") :]
+    sentence = verdict.split("\n\nThe last lines of")[0].strip()
+    print(f"\n{mistake.what} | {seconds:.1f} s | {ended.code} | {sentence}")
+    record_property("seconds", round(seconds, 1))
+    assert ended.code == mistake.code, ended.out
+    assert [each for each in mistake.says if each not in sentence] == [], ended.out
+    assert ended.out.count("Traceback (most recent call last)") <= 1
+    assert not mistake.at_once or "starting" not in ended.out
