@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -588,3 +590,12 @@ def test_a_mix_of_roles_is_accepted_when_the_core_can_run_it(
     else:
         with pytest.raises(OptionsError):
             load(options)
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/options.md"])
+def test_what_is_shown_first_runs_on_two_cores(document: str, repository: Path) -> None:
+    text = (repository / document).read_text()
+    (first, *_) = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    spec = service_spec(load(first))
+    assert spec.task_names() == ("worker-0",)
+    assert sum(role.count * role.resources.cpus for role in spec.roles) <= 2
