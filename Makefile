@@ -56,8 +56,12 @@ $(VENV)/.checks: $(VENV)/.installed
 	@mkdir -p .venvs
 	$(PYTHON) -m venv .venvs/tensorflow-$*
 	.venvs/tensorflow-$*/bin/python $(PIP) install 'tensorflow-cpu==$*' tensorboard scikit-learn
-	@# Keras 2, for model.fit on several tasks: up to 2.15 it is TensorFlow's own. What tf_keras
-	@# requires is left out: a whole TensorFlow, which would be installed over this one.
+	@touch $@
+
+# Keras 2, for model.fit on several tasks: up to 2.15 it is TensorFlow's own. What tf_keras requires
+# is left out: a whole TensorFlow, which would be installed over this one.
+.PRECIOUS: .venvs/tensorflow-%/.installed
+.venvs/tensorflow-%/.keras: .venvs/tensorflow-%/.installed
 	case $* in 2.1[2-5].*) ;; *) \
 	  .venvs/tensorflow-$*/bin/python $(PIP) install --no-deps 'tf_keras==$(basename $*).*';; esac
 	@touch $@
@@ -69,11 +73,11 @@ $(VENV)/.checks: $(VENV)/.installed
 	.venvs/tensorboard/bin/python $(PIP) install tensorboard
 	@touch $@
 
-demo: $(VENV)/.installed $(TENSORFLOW_VENV)/.installed
+demo: $(VENV)/.installed $(TENSORFLOW_VENV)/.keras
 	@$(BIN)/dcos-tensorflow run examples/$(EXAMPLE)/options.json --yes \
 	  --set service.python=$(CURDIR)/$(TENSORFLOW_VENV)
 
-environments: $(VENV)/.checks $(TENSORFLOW_VENV)/.installed $(OLD_TENSORFLOW_VENV)/.installed .venvs/tensorboard/.installed system-packages
+environments: $(VENV)/.checks $(TENSORFLOW_VENV)/.keras $(OLD_TENSORFLOW_VENV)/.keras .venvs/tensorboard/.installed system-packages
 	@# Else each of the many processes that begin at once compiles them anew.
 	@$(BIN)/python -m compileall -q framework
 
@@ -90,7 +94,7 @@ soak: export KILLS ?= 500
 soak: export LOSSES ?= 20
 soak: export CUTS ?= 200
 soak: export FIGHTS ?= 200
-soak: environments $(SOAK_TENSORFLOWS:%=.venvs/tensorflow-%/.installed)
+soak: environments $(SOAK_TENSORFLOWS:%=.venvs/tensorflow-%/.keras)
 	$(PYTEST) $(BY_FILE) -m "" $(PYTEST_ARGUMENTS)
 
 unit: $(VENV)/.checks
@@ -125,7 +129,7 @@ schemas: $(VENV)/.installed
 	$(BIN)/python -m dcos_tensorflow.api.openapi
 
 # 20 minutes. benchmarks/report.py writes what it finds into docs/performance.md.
-bench: $(VENV)/.checks $(TENSORFLOW_VENV)/.installed system-packages
+bench: $(VENV)/.checks $(TENSORFLOW_VENV)/.keras system-packages
 	$(BIN)/python benchmarks/bench.py
 
 # Everything that a cluster needs of the package lies in dist/package afterwards (docs/package.md).

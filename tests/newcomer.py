@@ -82,7 +82,8 @@ class Newcomer:
         make = (
             f"set -e; test -r {packages}/tensorflow/__init__.py || exit 0\n"
             f"{DEBIAN_PYTHON} -m venv --without-pip {environment}\n"
-            f"rmdir {lib}; ln -s {packages} {lib}; touch {environment}/.installed"
+            f"rmdir {lib}; ln -s {packages} {lib}\n"
+            f"touch {environment}/.installed {environment}/.keras"
         )
         with self.begin("bash", "-c", make, folder=self.home) as making:
             making.communicate()

@@ -83,6 +83,20 @@ MISTAKES = (
         at_once=True,
     ),
     Mistake(
+        "local data that does not exist",
+        ("data.0.uri: there is no file or folder ", "/nowhere."),
+        2,
+        sections={"data": [{"uri": "nowhere", "path": "data"}]},
+        at_once=True,
+    ),
+    Mistake(
+        "requirements that do not exist",
+        ("service.requirements names nowhere.txt, and the job has no such file", "put it into"),
+        2,
+        service={"requirements": "nowhere.txt"},
+        at_once=True,
+    ),
+    Mistake(
         "a module that does not exist",
         ("no module 'trian' (service.job_name is 'trian'); did you mean train?",),
         2,

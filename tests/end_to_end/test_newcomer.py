@@ -21,7 +21,7 @@ README = ROOT / "README.md"
 #: ``.`` says the same in every shell, and so everywhere below.
 ACTIVATE = ". .venv/bin/activate"
 #: Code of the newcomer's own: a real training, and one to be steered, which needs no TensorFlow.
-TRAINING = (EXAMPLES / "digits" / "digits.py").read_text()
+TRAINING = (EXAMPLES / "keras" / "train.py").read_text()
 ENDLESS = """
 import time
 
@@ -63,7 +63,7 @@ PLAYS = {
             # "validate takes a script, and --master, too, and shows what would run there."
             "dcos-tensorflow validate options.json --master zk://h1,h2/mesos"
             " --set service.tensorflow_version=2.21.0",
-            "dcos-tensorflow validate train.py --workers 2 -- --rate 0.01",
+            "dcos-tensorflow validate train.py --workers 2 -- --epochs 3",
             # "init writes a first options.json for a script".
             "dcos-tensorflow init -o first.json",
             "dcos-tensorflow validate first.json",
@@ -72,7 +72,7 @@ PLAYS = {
             "dcos-tensorflow run train.py": "The job train has succeeded",
             "dcos-tensorflow run options.json ": "The job mnist has succeeded",
             "dcos-tensorflow validate options.json ": "worker",
-            "dcos-tensorflow validate train.py": "train --rate 0.01 from",
+            "dcos-tensorflow validate train.py": "train --epochs 3 from",
             "dcos-tensorflow init": "dcos-tensorflow run first.json",
         },
         needs={"dcos-tensorflow run options.json --master": "a Mesos"},
@@ -97,8 +97,7 @@ PLAYS = {
         first=(
             ACTIVATE,
             "cd ../mnist",
-            # This code is for nobody's servers.
-            "dcos-tensorflow run options.json --detach --set parameter_server.count=0",
+            "dcos-tensorflow run options.json --detach --set worker.count=2",
             "dcos-tensorflow status",
             "dcos-tensorflow cluster",
         ),

@@ -239,10 +239,13 @@ def script_flags(function: F) -> F:
     """Add what can be said beside a script, but for ``--gpus``."""
     flags = (
         click.option(
-            "--workers", type=click.IntRange(1), metavar="N", help="Workers of a script. [1]"
+            "--workers", type=click.IntRange(1), metavar="N", help="Workers of a script; else 1."
         ),
         click.option(
-            "--ps", type=click.IntRange(0), metavar="N", help="Parameter servers of a script. [0]"
+            "--ps",
+            type=click.IntRange(0),
+            metavar="N",
+            help="Parameter servers of a script; else none.",
         ),
         click.option("--tensorflow", metavar="VERSION", help="TensorFlow of a script, as 2.21.0."),
         click.option("--name", metavar="NAME", help="Name of the service; else the script's."),
@@ -254,7 +257,7 @@ def script_flags(function: F) -> F:
 
 def gpus_flag(function: F) -> F:
     """Add ``--gpus`` of a script, for commands that start no embedded cluster."""
-    text = "GPUs of each worker of a script. [0]"
+    text = "GPUs of each worker of a script; else none."
     return click.option("--gpus", type=click.IntRange(0), metavar="N", help=text)(function)
 
 

@@ -67,6 +67,8 @@ def parse(text: str, source: str = "") -> JsonObject:
         value = json_value(text)
     except json.JSONDecodeError as error:
         hint = _syntax_hint(text, error)
+        if source.endswith(".py"):
+            hint = "; run and validate take a script, and init makes an options file of one"
         _refuse(
             f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}{hint}", source
         )

@@ -21,6 +21,7 @@ from waiting import eventually
 ROOMY = ("--cpus", "4", "--mem", "2000", "--disk", "1000", "--gpus", "0")
 TRAINS = (
     "echo step 1 loss 0.5; echo kept > $CHECKPOINT_DIR/mark; "
+    "echo model > $OUTPUT_DIR/model.keras; echo 1 > history.csv; "
     "echo 'result: {\"test_accuracy\": 0.97}'"
 )
 
@@ -79,6 +80,18 @@ def test_a_job_runs_to_its_end_and_leaves_its_work_behind(done):
     assert clusters_of(command_line) == []
 
 
+def test_what_a_run_made_is_found_and_named_with_its_number_and_what_comes_next(done):
+    command_line, file, ended = done
+    home = command_line.home / "services" / "job"
+    model = home / "output" / "1" / "worker-0" / "model.keras"
+    assert model.read_text() == "model\n"
+    assert "run            1\n" in ended.out
+    assert f"output         {model.parent}\n" in ended.out
+    assert f"worker-0 left  {home}/tasks/worker-0: history.csv\n" in ended.out
+    assert f"run again  dcos-tensorflow run {file} " in ended.out
+    assert "its logs   dcos-tensorflow logs --name=job\n" in ended.out
+
+
 def test_the_exit_code_is_that_of_the_failed_process_and_its_last_words_are_shown(
     command_line, job
 ):
@@ -117,6 +130,8 @@ def test_a_job_that_was_done_runs_again_with_its_checkpoints_until_fresh_removes
     assert (kept / "older").exists()
     assert command_line.ask("run", file, *ROOMY, "--fresh", "--yes").code == 0
     assert sorted(path.name for path in kept.iterdir()) == ["mark"]
+    outputs = command_line.home / "services" / "job" / "output"
+    assert sorted(path.name for path in outputs.iterdir()) == ["1", "2", "3"]
 
 
 def test_a_job_that_cannot_fit_is_refused_at_once(command_line, job):

@@ -39,6 +39,12 @@ def script(tmp_path: Path) -> Path:
     return folder / "train.py"
 
 
+def test_gpus_are_those_of_the_workers(command_line: CommandLine, script: Path) -> None:
+    ended = command_line.ask("run", script, "--gpus", "1000", *SMALL)
+    assert ended.code == 2
+    assert "1000 gpus of " in ended.out
+
+
 @pytest.fixture
 def up(command_line: CommandLine) -> Iterator[CommandLine]:
     size = ("--cpus", "2", "--mem", "1000", "--disk", "500", "--gpus", "0")

@@ -64,6 +64,18 @@ def test_a_parameter_server_strategy_gets_servers_and_a_chief(script: Path) -> N
     assert spec.task_names() == ("ps-0", "chief-0", "worker-0")
 
 
+def test_what_the_code_needs_beside_itself_is_told(script: Path) -> None:
+    images = script.parent.parent / f"{script.parent.name}-images"
+    images.mkdir()
+    (images / "one.png").touch()
+    script.write_text(f'open("../{images.name}/one.png")\n')
+    (script.parent / "requirements.txt").write_text("tqdm\n")
+    found = written()
+    assert found["service"]["requirements"] == "requirements.txt"
+    (told,) = found["// data"]
+    assert f'"data": [{{"uri": "../{images.name}"' in told
+
+
 def test_the_code_is_named_from_where_the_file_lies(script: Path) -> None:
     (script.parent / "jobs").mkdir()
     found = written("train.py", "-o", "jobs/a.json", file="jobs/a.json")

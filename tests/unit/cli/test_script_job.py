@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.cli.serving.script_job import (
     ScriptFlags,
     given_options,
@@ -172,3 +175,22 @@ def test_the_script_that_is_meant_is_found_where_there_is_but_one(script: Path) 
     script.rename(folder / "other.py")
     with pytest.raises(UsageError, match=r"There are .*helper\.py, .*other\.py"):
         only_script(folder)
+
+
+def test_arguments_in_the_wrong_place_are_told_where_they_belong(
+    script: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(["validate", str(script), "--epochs", "3"]) == 2
+    assert f"validate {script} -- --epochs ..." in capsys.readouterr().err
+
+
+def test_what_stands_behind_two_dashes_is_the_scripts_whatever_it_is_called(
+    script: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = f"service.python={sys.executable}"
+    flags = ["--json", "--set", python, "--work-dir", str(tmp_path / "home")]
+    words = ["--workers", "7", "--help"]
+    assert run_command_line(["validate", str(script), *flags, "--", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["job"]["arguments"] == words
+    assert found["tasks"] == ["worker-0"]

@@ -90,6 +90,14 @@ def test_a_usual_slip_gets_a_hint(text: str, hint: str) -> None:
     assert refusal(text).endswith(hint)
 
 
+def test_a_script_in_the_place_of_options_gets_a_hint(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import tensorflow\n")
+    assert refusal(script).endswith(
+        "line 1 column 1; run and validate take a script, and init makes an options file of one"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [("[]", "a list"), ('"x"', "text"), ("3", "a number"), ("null", "null")],

@@ -56,15 +56,12 @@ def init(
         only_script,
         read_script,
     )
-    from dcos_tensorflow.options import load
 
     path = script or only_script(Path())
     check_is_script(path)
     read = read_script(path)
     said = ScriptFlags(workers, ps, gpus, tensorflow, name, script_arguments())
     text = first_options(read, said, output)
-    # What is wrong with a flag is told here, and not when the file is used.
-    load(text)
     try:
         with output.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)

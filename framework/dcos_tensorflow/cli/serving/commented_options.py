@@ -14,17 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.cli.serving.script_job import Script, ScriptFlags, options_of
+from dcos_tensorflow.cli.serving.unseen_paths import unseen_paths
 from dcos_tensorflow.job_code.names import INDEPENDENT, MULTI_WORKER, PARAMETER_SERVER
+from dcos_tensorflow.options import load, service_spec
 from dcos_tensorflow.options.role_models import ParameterServer
 
-_CLUSTER = (PARAMETER_SERVER, MULTI_WORKER)
+_CLUSTER = frozenset((PARAMETER_SERVER, MULTI_WORKER))
 #: With which Keras ``fit`` under these strategies needs that of before.
 _KERAS_3 = (2, 16)
+#: What people call the list of what their code imports.
+_REQUIREMENTS = "requirements.txt"
 _ROLES = ("parameter_server", "chief", "worker", "gpu_worker")
 
 
 def first_options(script: Script, flags: ScriptFlags, output: Path) -> str:
-    """Return the text of an options file at ``output``. Raises UsageError."""
+    """Return the text of an options file at ``output``. Raises UsageError and OptionsError."""
     if script.facts.strategy == PARAMETER_SERVER and flags.ps is None:
         flags = replace(flags, ps=1)
     options, _ = options_of(script, flags)
@@ -43,6 +47,11 @@ def first_options(script: Script, flags: ScriptFlags, output: Path) -> str:
         " for more machines a directory that all of them share, or s3://bucket/path.",
         "uri": "",
     }
+    folder = output.absolute().parent
+    spec = service_spec(load(found, folder=folder))
+    unseen = unseen_paths(script.facts.paths, spec, script.folder, folder, local=True)
+    if unseen:
+        found["// data"] = unseen
     return json.dumps(found, indent=2) + "\n"
 
 
@@ -82,8 +91,11 @@ def _service(script: Script, service: Mapping[str, Any]) -> dict[str, Any]:
         "// tensorflow_version": "Such as 2.21.0. Empty: the one that is installed here.",
         "tensorflow_version": version,
     }
-    fit, strategy = script.facts.keras_fit, script.facts.strategy
-    if fit is not None and strategy in _CLUSTER and not script.facts.legacy_keras:
+    if (script.folder / _REQUIREMENTS).is_file():
+        found["// requirements"] = "Installed for the tasks of this job before the first start."
+        found["requirements"] = _REQUIREMENTS
+    fit, several = script.facts.keras_fit, script.facts.strategies & _CLUSTER
+    if fit is not None and several and not script.facts.legacy_keras:
         found["// legacy_keras"] = (
             f"{fit.place} calls fit under a strategy for several tasks: with TensorFlow 2.16 and"
             " later that needs true, and tf_keras installed."
@@ -100,15 +112,15 @@ def _role(script: Script, group: str, given: Mapping[str, Any]) -> dict[str, Any
 
 
 def _why_so_many(script: Script, group: str) -> str:
-    strategy = script.facts.strategy
+    strategy, named = script.facts.strategy, script.facts.strategies
     if group == "parameter_server":
         return "They hold the variables of the model between them."
     if group == "chief":
         return "It leads the training; ParameterServerStrategy needs one beside the workers."
-    if strategy == MULTI_WORKER:
-        return "They train together, each on a part of each batch."
     if strategy == PARAMETER_SERVER:
         return "They train; more can be added while the job runs."
+    if MULTI_WORKER in named:
+        return "Several train together, each on a part of each batch."
     if strategy == INDEPENDENT or script.facts.is_plain:
         return "Each of several would train by itself."
     return ""

@@ -69,8 +69,7 @@ class Script:
     @property
     def parameter_server(self) -> Named | None:
         """Return where the code names ParameterServerStrategy, perhaps among others."""
-        facts = self.facts
-        for named in (facts.named, facts.cluster):
+        for named in (self.facts.named, self.facts.cluster):
             if named is not None and STRATEGIES.get(named.name) == PARAMETER_SERVER:
                 return named
         return None
