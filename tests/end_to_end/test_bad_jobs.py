@@ -197,7 +197,7 @@ def test_a_syntax_error_is_told_with_its_place(command_line, tmp_path):
 
 def test_an_options_file_that_is_missing_is_named(command_line, tmp_path):
     file = tmp_path / "nowhere.json"
-    says(command_line.ask("run", file), 2, f"File '{file}' does not exist")
+    says(command_line.ask("run", file), 2, f"There is no file {file}")
 
 
 def test_setting_an_unknown_option_is_refused_with_the_nearest_name(command_line, job):

@@ -185,10 +185,10 @@ def with_us(folder: Path, version: str) -> Iterator[Took]:
     job = folder / "mnist"
     job.mkdir()
     person = Person(job, environment)
-    run = f"dcos-tensorflow run train.py --tensorflow {version} --fresh"
+    run = f"dcos-tensorflow run train.py --tensorflow {version}"
     try:
         said = []
-        for flags in ("", " --workers 2", " --workers 2 --ps 1"):
+        for flags in ("", " --name two --workers 2", " --name servers --workers 2 --ps 1"):
             person.begins()
             said.append(person.types(run + flags))
             yield person.took()
@@ -198,11 +198,11 @@ def with_us(folder: Path, version: str) -> Iterator[Took]:
         found = person.took()
         # A cluster that stays, and a training on it that is changed while it runs.
         person.types("dcos-tensorflow local up --agents 3 --cpus 4 --mem 16000")
-        person.types(f"{run} --workers 2 --detach -- {ENDLESS}")
+        person.types(f"{run} --name grows --workers 2 --detach -- {ENDLESS}")
         trains(person, "worker-0")
 
         person.begins()
-        person.types("dcos-tensorflow update start train --set worker.count=3")
+        person.types("dcos-tensorflow update start grows --set worker.count=3")
         trains(person, "worker-2")
         yield person.took()
 
@@ -217,7 +217,7 @@ def with_us(folder: Path, version: str) -> Iterator[Took]:
         yield person.took()
 
         person.begins()
-        person.types("dcos-tensorflow update start train --set service.use_tensorboard=true")
+        person.types("dcos-tensorflow update start grows --set service.use_tensorboard=true")
         eventually(lambda: shows_curves(board(person)), seconds=DEADLINE, what="the curves")
         yield person.took()
 
@@ -307,7 +307,7 @@ def asked(person: Person, command: str) -> str:
 
 
 def epochs_of(person: Person, task: str) -> int:
-    return epochs_in(asked(person, f"logs --name train {task} --lines 100000"))
+    return epochs_in(asked(person, f"logs --name grows {task} --lines 100000"))
 
 
 def trains(person: Person, task: str) -> None:
@@ -315,7 +315,7 @@ def trains(person: Person, task: str) -> None:
 
 
 def board(person: Person) -> str:
-    status = json.loads(asked(person, "status train --json") or "{}")
+    status = json.loads(asked(person, "status grows --json") or "{}")
     task = status.get("tasks", {}).get("tensorboard-0", {})
     return f"{task['address']}:{task['ports'][0]}" if task.get("state") == "running" else ""
 

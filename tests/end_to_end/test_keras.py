@@ -19,9 +19,9 @@ import pytest
 from command_line import EXAMPLES, NEWEST, OLD, CommandLine, accuracy_in
 from waiting import eventually
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(700)]
 
-DEADLINE = 200.0
+DEADLINE = 300.0
 EPOCHS, STEPS = 6, 200
 #: What is set beside the example's options, and whose output tells of the epochs.
 ALONE = ("worker-0", ())

@@ -55,7 +55,7 @@ def test_gpu_workers_wait_for_gpus_and_say_so(runner: ServiceRunner, style: str)
         Send.register(),
         Send.offers(),
         Expect.launched(),
-        Expect.step("deploy", "gpu-worker-0", Status.PENDING, "gpu"),
+        Expect.step("deploy", "gpu-worker-0", Status.PENDING, "best agent S0 offers 0"),
     )
 
 

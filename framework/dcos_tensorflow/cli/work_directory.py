@@ -65,10 +65,11 @@ class ServiceDirectory:
         Checkpoints, output, logs and sandboxes are the user's, and stay.
         """
         shutil.rmtree(self.artifacts, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            for file in (self.registration, self.last_end):
+        for file in (self.registration, self.last_end):
+            with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
-            for folder in (self.checkpoints, self.output, self.path, self.path.parent):
+        for folder in (self.checkpoints, self.output, self.path, self.path.parent):
+            with contextlib.suppress(OSError):
                 folder.rmdir()
 
 

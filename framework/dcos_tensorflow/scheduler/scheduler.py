@@ -252,7 +252,7 @@ class Scheduler:
             if isinstance(error, UninstallGoesOn):
                 raise SchedulerError(EXIT_UNINSTALLING, str(error)) from error
             if isinstance(error, StateError | StateUnreadable):
-                raise SchedulerError(EXIT_STATE, f"state store: {error}") from error
+                raise SchedulerError(EXIT_STATE, f"the state store: {error}") from error
             raise
 
     def _start(self) -> None:

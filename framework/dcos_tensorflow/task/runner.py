@@ -259,8 +259,14 @@ class Runner:
             self._starts.observer,
             self._starts.started_at,
             self._report,
-            self._packages.doing if self._packages and not self._packages.done else "",
+            self._doing(),
         )
+
+    def _doing(self) -> str:
+        """Return what is being brought, where that is not data or a checkpoint."""
+        packages = self._packages
+        last = packages is not None and (not packages.done or self._storage is None)
+        return packages.doing if packages is not None and last else ""
 
     def _show(self) -> None:
         """Let the status say what is now: also before the process gets to know of it."""

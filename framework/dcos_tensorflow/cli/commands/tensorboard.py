@@ -25,13 +25,13 @@ def tensorboard(asked: Asked, in_browser: bool) -> int:
         raise CliError(f"TensorBoard does not run{': ' + waits if waits else ''}.")
     url = f"http://{addresses[0]}"
     board = client.get("/v1/job")["tasks"].get("tensorboard-0", {})
-    asked = board.get("asked_port")
+    port = board.get("asked_port")
     if asked.as_json:
         show_json({"url": url})
     else:
         say(url)
-        if asked:
-            complain(f"Its agent does not offer port {asked}, or it is taken.")
+        if port:
+            complain(f"Its agent does not offer port {port}, or it is taken.")
     if in_browser:
         import webbrowser
 
