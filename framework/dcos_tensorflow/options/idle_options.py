@@ -49,7 +49,7 @@ def _rows(options: Options, rows: Iterator[_Row]) -> Iterator[str]:
 
 def _of_service(options: Options) -> Iterator[_Row]:
     service = options.service
-    for name in ("tf_image", "gpu_tf_image", "containerizer"):
+    for name in ("tf_image", "gpu_tf_image", "containerizer", "tensorflow_version"):
         why = ": with service.python tasks run without a container image"
         yield f"service.{name}", bool(service.python), why
     image = any(count_of(options, group) and image_of(options, group) for group in ROLE_GROUPS)
@@ -103,12 +103,8 @@ def _of_storage(options: Options) -> Iterator[_Row]:
     for name in ("interval_seconds", "keep"):
         why = ": checkpoints are not kept in S3"
         yield f"checkpoints.{name}", not spec.checkpoints.uri, why
-    shares = bool(spec.data or options.service.requirements or options.service.tensorflow_version)
-    yield (
-        "data_cache.directory",
-        not shares,
-        " without data in S3, service.requirements or service.tensorflow_version",
-    )
+    shares = bool(spec.data or options.service.requirements)
+    yield "data_cache.directory", not shares, " without data in S3 or service.requirements"
     yield "data_cache.max_bytes", not cache.directory, " without data_cache.directory"
     for name in ("interval_seconds", "roll_bytes"):
         yield f"logs.{name}", not logs.uri, " without logs.uri"

@@ -278,22 +278,19 @@ def _role_spec(options: Options, role: TaskRole, group: str) -> RoleSpec:
         rlimits=limits_of(options, group),
         shm_size=shared_memory_of(options, group),
         sandbox_env=data_access.sandbox_environment(options),
-        packages=_packages(options, given, image),
+        packages=_packages(options, given),
     )
 
 
-def _packages(options: Options, given: RoleOptions, image: str) -> PackagesSpec:
+def _packages(options: Options, given: RoleOptions) -> PackagesSpec:
     """Return what is installed for a role; nothing for a TensorBoard with a Python of its own.
 
-    Whoever names an image has the TensorFlow in it.
+    Whoever names an image or a Python has the TensorFlow in it.
     """
-    service = options.service
     if isinstance(given, TensorBoard) and given.python:
         return PackagesSpec()
     return PackagesSpec(
-        requirements=tuple(service.requirements),
-        tensorflow="" if image else service.tensorflow_version,
-        directory=options.data_cache.directory,
+        requirements=tuple(options.service.requirements), directory=options.data_cache.directory
     )
 
 

@@ -275,7 +275,7 @@ def test_a_tensorboard_with_a_python_of_its_own_gets_nothing(tmp_path, directory
             "job_cmd": "true",
             "use_tensorboard": True,
             "python": sys.executable,
-            "tensorflow_version": "2.15.1",
+            "requirements": ["pandas"],
         },
         "parameter_server": {"count": 0},
         "tensorboard": {"python": sys.executable},

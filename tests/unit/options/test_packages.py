@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dcos_tensorflow.core.model.spec import LinkedData, PackagesSpec, TaskRole
-from dcos_tensorflow.options import OptionsError, effective, load, notes, service_spec
+from dcos_tensorflow.options import OptionsError, effective, load, service_spec
 
 JOB = {"job_name": "train"}
 
@@ -51,13 +51,10 @@ def test_a_password_or_a_token_is_refused_and_not_shown(line: str) -> None:
     assert "s3cret" not in str(refused.value)
 
 
-def test_an_image_has_its_tensorflow_and_a_python_gets_the_version_that_is_named() -> None:
-    version = {"tensorflow_version": "2.15.1"}
-    assert packages(version)[TaskRole.WORKER] == PackagesSpec()
-    own = packages({**version, "python": "/opt/python"})
-    assert own[TaskRole.WORKER] == PackagesSpec(tensorflow="2.15.1")
-    asked = load({"service": {**JOB, **version, "python": "/opt/python"}})
-    assert not any("tensorflow_version" in note for note in notes(asked))
+@pytest.mark.parametrize("named", [{}, {"python": "/opt/python"}])
+def test_an_image_and_a_python_that_are_named_have_their_tensorflow(named: dict[str, str]) -> None:
+    found = packages({"tensorflow_version": "2.15.1", **named})
+    assert found[TaskRole.WORKER] == PackagesSpec()
 
 
 def test_environments_are_shared_where_data_is() -> None:

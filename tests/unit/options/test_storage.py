@@ -380,8 +380,7 @@ def test_a_mistake_is_refused_with_one_line_that_says_it_all(
         ),
         (
             {"data_cache": {"directory": "/cache"}},
-            "data_cache.directory: has no effect without data in S3, service.requirements or "
-            "service.tensorflow_version.",
+            "data_cache.directory: has no effect without data in S3 or service.requirements.",
         ),
         (
             {"checkpoints": {"uri": "s3://bucket"}},

@@ -312,7 +312,9 @@ def _packages_here(
     """Return what is installed for a role on this machine, where no container has it."""
     if role.role is TaskRole.TENSORBOARD and options.tensorboard.python:
         return role.packages
-    return replace(role.packages, tensorflow=tensorflow, directory=str(directory.work))
+    # A Python that somebody has named is taken with the TensorFlow that is in it.
+    version = "" if role.python else tensorflow
+    return replace(role.packages, tensorflow=version, directory=str(directory.work))
 
 
 def _python(
