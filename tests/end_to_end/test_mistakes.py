@@ -111,11 +111,10 @@ MISTAKES = (
         at_once=True,
     ),
     Mistake(
-        "a TensorFlow that is not installed",
-        ("service.tensorflow_version: no Python with TensorFlow 2.20.9 was found", "Make one"),
-        2,
+        "a TensorFlow that there is not",
+        ("TensorFlow 2.20.9 cannot be installed: No matching distribution", "name a version in"),
+        78,
         service={"python": "", "tensorflow_version": "2.20.9"},
-        at_once=True,
     ),
     Mistake(
         "a GPU where there is none",
