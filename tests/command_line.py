@@ -123,7 +123,8 @@ def write_options(folder: Path, **sections: object) -> Path:
         "worker": {"count": 1, **small},
     }
     for name, values in sections.items():
-        options[name] = {**options.get(name, {}), **values}  # type: ignore[dict-item]
+        both = isinstance(values, dict)
+        options[name] = {**options.get(name, {}), **values} if both else values  # type: ignore
     file = folder / "options.json"
     file.write_text(json.dumps(options))
     return file

@@ -108,10 +108,12 @@ def document(
     places: Mapping[str, str],
     left: Mapping[str, Mapping[str, Any]] | None = None,
     steps: Mapping[str, str] | None = None,
+    contract: str = "",
 ) -> dict[str, Any]:
     """Return the end of a job as JSON. ``places`` are paths and addresses by what lies there.
 
     ``left`` is what tasks left in their sandboxes, ``steps`` are commands by what they are for.
+    ``contract`` is how the code is called, as far as that was known before the start.
     """
     verdict = snapshot.verdict or {}
     job = snapshot.job
@@ -131,12 +133,12 @@ def document(
         "tasks": {name: _task(task) for name, task in job["tasks"].items()},
         "places": dict(places),
         "left": {name: dict(files) for name, files in (left or {}).items()},
-        "idle": not left and "output" not in places and _is_idle(snapshot, places),
+        "idle": not left and "output" not in places and _is_idle(snapshot, places, contract),
         "next": dict(steps or {}),
     }
 
 
-def _is_idle(snapshot: Snapshot, places: Mapping[str, str]) -> bool:
+def _is_idle(snapshot: Snapshot, places: Mapping[str, str], contract: str) -> bool:
     """Say whether the job's own code succeeded at once with nothing to show for it.
 
     Such is a module that defines its training and calls it nowhere.
@@ -148,7 +150,8 @@ def _is_idle(snapshot: Snapshot, places: Mapping[str, str]) -> bool:
     if finished - started > _IDLE_SECONDS or any(task.has_progress for task in snapshot.tasks):
         return False
     reports = [task.get("report") or {} for task in job["tasks"].values()]
-    if {report.get("contract") for report in reports} - {None} != {CONTRACT_SCRIPT}:
+    # Of what ends at once nobody may have asked its runner.
+    if {report.get("contract") or contract for report in reports} != {CONTRACT_SCRIPT}:
         return False
     checkpoints = Path(places.get("checkpoints", ""))
     return not checkpoints.is_absolute() or not any(

@@ -123,6 +123,7 @@ class ServedJob:
         self.directory = directory
         self.config = config
         self.spec = prepared.spec
+        self._contract = prepared.code.contract
         self._as_given = as_given
         self._problem = problem
         self._metrics = Metrics()
@@ -226,7 +227,7 @@ class ServedJob:
         places = ending.places(self._spec_in_force(), self.directory, cluster, snapshot)
         left = ending.left_in_sandboxes(snapshot, self._tail)
         steps = ending.steps(self._spec_in_force(), self.directory, again)
-        document = ending.document(snapshot, places, left, steps)
+        document = ending.document(snapshot, places, left, steps, self._contract)
         ending.keep(self.directory, document)
         return document
 
