@@ -35,6 +35,13 @@ def row(way: tuple[str, tuple[str, ...]], victim: str, version: str, *, gate: bo
     return pytest.param(*way, victim, version, id=f"{len(way[1])}-{victim}-{version}", marks=marks)
 
 
+def wait_for_the_second_epoch(cluster, name: str, teller: str) -> None:
+    """Wait until a training is in the midst of its epochs."""
+    eventually(
+        lambda: 2 in epochs_begun(cluster, name, teller), seconds=DEADLINE, what="the second epoch"
+    )
+
+
 @pytest.mark.parametrize(
     ("teller", "settings", "victim", "version"),
     [
@@ -52,11 +59,7 @@ def test_a_training_that_is_killed_in_an_epoch_goes_on_from_the_one_before(
     name = f"keras-{len(settings)}-{victim}-{version}".replace(".", "-")
     run = local_cluster.start(*run_arguments(name, tensorflow(version), *settings))
     try:
-        eventually(
-            lambda: 2 in epochs_begun(local_cluster, name, teller),
-            seconds=DEADLINE,
-            what="the second epoch",
-        )
+        wait_for_the_second_epoch(local_cluster, name, teller)
         os.kill(process_of(name, victim), signal.SIGKILL)
         out, _ = run.communicate(timeout=DEADLINE)
     finally:
@@ -122,11 +125,7 @@ def test_with_parameter_servers_a_killed_worker_interrupts_nothing(
     python = tensorflow(version)
     run = local_cluster.start(*run_arguments(name, python, *settings, "worker.count=2"))
     try:
-        eventually(
-            lambda: 2 in epochs_begun(local_cluster, name, teller),
-            seconds=DEADLINE,
-            what="the second epoch",
-        )
+        wait_for_the_second_epoch(local_cluster, name, teller)
         os.kill(process_of(name, "worker-1"), signal.SIGKILL)
         out, _ = run.communicate(timeout=DEADLINE)
     finally:
@@ -144,11 +143,7 @@ def test_an_only_worker_gets_another_one_while_it_trains(local_cluster, tensorfl
     name = f"keras-joined-{version}".replace(".", "-")
     run = local_cluster.start(*run_arguments(name, tensorflow(version), *settings))
     try:
-        eventually(
-            lambda: 2 in epochs_begun(local_cluster, name, teller),
-            seconds=DEADLINE,
-            what="the second epoch",
-        )
+        wait_for_the_second_epoch(local_cluster, name, teller)
         update = local_cluster.ask("update", "start", name, "--set", "worker.count=2")
         assert update.code == 0, update.out
         out, _ = run.communicate(timeout=DEADLINE)
