@@ -1,11 +1,11 @@
 """Run every benchmark, and put what they have found into one flat JSON file.
 
 Called by ``make bench``; at most 20 minutes on two cores. Each script runs by itself and writes its
-figures with ``--json``; here it gets the arguments that keep it short. The measured recovery
-(``benchmarks/recovery``) is not among them: it takes 48 minutes. Nor are the strategies' own costs
-(``benchmarks/strategies``), which say nothing of us.
+figures with ``--json``; here it gets the arguments that keep it short, and with ``--full`` none of
+them. The measured recovery (``benchmarks/recovery``) is not among the scripts: it takes 48 minutes.
+Nor are the strategies' own costs (``benchmarks/strategies``), which say nothing of us.
 
-    python benchmarks/bench.py [--only NAME ...] [--json build/bench.json]
+    python benchmarks/bench.py [--only NAME ...] [--full] [--json build/bench.json]
 
 With ``--only`` the other figures in the file stay as they are.
 """
@@ -25,6 +25,7 @@ FOLDER = Path(__file__).resolve().parent
 #: Script -> its arguments, the quick ones first.
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "runner_memory": (),
+    "sweep_methods": (),
     "step": (),
     "commits": (),
     "restart": (),
@@ -32,6 +33,11 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "state_store": (),
     "placement": (),
     "checkpoint_sync": ("--megabytes", "500", "--files", "10", "--rounds", "1"),
+    "planned_restart": ("--rounds", "1", "--strategy", "parameter_server"),
+    "start": (
+        *("--pairs", "2", "--strategy", "parameter_server", "--tensorflow", "2.21.0"),
+        *("--whole-pairs", "0"),
+    ),
     "training_speed": ("--rounds", "3", "--seconds", "20", "--save-seconds", "6"),
 }
 
@@ -39,6 +45,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=sorted(SCRIPTS), metavar="NAME")
+    parser.add_argument("--full", action="store_true", help="take the time that it needs")
     parser.add_argument("--json", type=Path, default=FOLDER.parent / "build/bench.json")
     arguments = parser.parse_args()
     began, failed = time.monotonic(), []
@@ -50,7 +57,7 @@ def main() -> int:
         figures.parent.mkdir(parents=True, exist_ok=True)
         figures.unlink(missing_ok=True)
         print(f"== {name}", flush=True)
-        if run(name, figures):
+        if run(name, figures, () if arguments.full else SCRIPTS[name]):
             found |= json.loads(figures.read_text())
         else:
             failed.append(name)
@@ -64,12 +71,12 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def run(name: str, figures: Path) -> bool:
-    """Run one script; say whether it has written its figures."""
+def run(name: str, figures: Path, short: tuple[str, ...]) -> bool:
+    """Run one script with these arguments; say whether it has written its figures."""
     began = time.monotonic()
     framework = str(FOLDER.parent / "framework")
     paths = os.pathsep.join(p for p in (framework, os.environ.get("PYTHONPATH", "")) if p)
-    command = [sys.executable, str(FOLDER / f"{name}.py"), *SCRIPTS[name], "--json", str(figures)]
+    command = [sys.executable, str(FOLDER / f"{name}.py"), *short, "--json", str(figures)]
     ended = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": paths})
     print(f"   {time.monotonic() - began:.0f} s", flush=True)
     return ended.returncode == 0 and figures.exists()

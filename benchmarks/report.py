@@ -15,6 +15,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import start_stages
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 Figures = Mapping[str, float]
@@ -28,6 +30,18 @@ GOALS: dict[str, tuple[str, str, str]] = {
     "placement_10000_fill": ("cpus in use at the end of it", "", "at least 0.99"),
     "updates_committed_per_second": ("updates committed, ZooKeeper", "/s", "at least 2,000"),
     "restart_10000_tasks_seconds": ("a restart with 10,000 tasks", "s", ""),
+    "start_ratio": ("first step under us over the same by hand, worst job", "", "at most 1.15"),
+    "whole_ratio": ("end of a job of a minute over the same by hand", "", "at most 1.1"),
+    "start_stage_own_launch_seconds": ("command to the chief's process", "s", "at most 2"),
+    "start_stage_runs_launch_seconds": ("the same on a cluster that runs", "s", "at most 1"),
+    "run_true_seconds": ("`run` of a script that does nothing", "s", "at most 2"),
+    "validate_seconds": ("`validate`", "s", "at most 0.4"),
+    "planned_restart_ratio": ("a planned restart over the chief's by hand", "", "at most 1.3"),
+    "sweep_hartmann_tpe_wins": (
+        "sweeps of 10 in which tpe is nearer than random",
+        "",
+        "at least 8",
+    ),
     "training_ratio": ("training under us over the same by hand", "", "at least 0.98"),
     "training_publishing_ratio": ("training with over without publishing to S3", "", ""),
     "runner_memory_mb": ("memory of a task runner", "MB", ""),
@@ -37,10 +51,15 @@ GOALS: dict[str, tuple[str, str, str]] = {
 SQUARE: Points = ((100, 4.5), (300, 34.0), (1_000, 417.0), (3_000, 3_500.0))
 KINDS = ("tick", "report", "update", "reports_200", "updates_200")
 
+#: Figures with one of these beginnings are in tables and pictures of their own.
+_ELSEWHERE = ("step_", "event_", "start_", "end_ratio_", "cpu_per_task_", "memory_per_task_")
+
 # Colours that stand out from white and from black alike.
 _COLOURS = ("#2f7ed8", "#d9730d", "#2e9e5b", "#c2418f", "#8a63d2", "#888888")
 _WIDTH, _HEIGHT = 640, 380
 _LEFT, _TOP, _RIGHT, _BOTTOM = 70, 40, 150, 50
+# Bars: how high one is, how far apart they are, and how much room their names have.
+_BAR, _BARS_APART, _NAMES = 34, 48, 130
 
 
 def main() -> None:
@@ -85,18 +104,56 @@ def steps(figures: Figures) -> Iterator[str]:
         yield f"| {tasks:,} | {row} |"
 
 
+def starts(figures: Figures) -> Iterator[str]:
+    """Yield how soon each job trains and is over, over the same by hand."""
+    yield "| strategy | TensorFlow | first step | on a cluster that runs | end | on one that runs |"
+    yield "|---|---|---|---|---|---|"
+    for name in figures:
+        if job := re.fullmatch(r"start_ratio_(\w+)_([\d.]+)_own", name):
+            strategy, version = job.groups()
+            names = (f"{one}_ratio_{strategy}_{version}" for one in ("start", "end"))
+            keys = (f"{one}_{kind}" for one in names for kind in ("own", "runs"))
+            row = " | ".join(shown(figures[key]) for key in keys)
+            yield f"| `{strategy}` | {version} | {row} |"
+
+
+def costs(figures: Figures) -> Iterator[str]:
+    """Yield what the processes of one task have cost until the first step, and what there is once.
+
+    The figures are those of a parameter_server job of four tasks.
+    """
+    yield "| process | CPU | memory |"
+    yield "|---|---|---|"
+    kinds = {"executor": "executor_", "runner": "runner_", "guard": "guard_", "all of one task": ""}
+    for name, kind in kinds.items():
+        if (key := f"cpu_per_task_{kind}seconds") in figures:
+            memory = figures[f"memory_per_task_{kind}mb"]
+            yield f"| {name} | {shown(figures[key])} s | {shown(memory)} MB |"
+    rest = {
+        "command": "the command, and the scheduler in it",
+        "cluster": "the embedded cluster",
+        "user": "the four of the user, together",
+        "by_hand": "the four of the user by hand",
+    }
+    for kind, name in rest.items():
+        if (key := f"start_cpu_{kind}_seconds") in figures:
+            yield f"| {name} | {shown(figures[key])} s | |"
+
+
 def others(figures: Figures) -> Iterator[str]:
     """Yield every figure that no other table has."""
     yield "| figure | value |"
     yield "|---|---|"
     for name, value in sorted(figures.items()):
-        if name not in GOALS and not name.startswith(("step_", "event_")):
+        if name not in GOALS and not name.startswith(_ELSEWHERE):
             yield f"| `{name}` | {shown(value)} |"
 
 
 TABLES: dict[str, Callable[[Figures], Iterator[str]]] = {
     "goals": goals,
     "steps": steps,
+    "starts": starts,
+    "costs": costs,
     "others": others,
 }
 
@@ -136,10 +193,85 @@ def growth_of_placement(figures: Figures) -> str:
     return chart("Tasks placed in a second, batches of 200", "agents", "tasks/s", {"place": placed})
 
 
+def stages_of_a_start(figures: Figures) -> str:
+    """Draw where the seconds of a short job go, by hand and under us."""
+    ways = {"hand": "by hand", "own": "its own cluster", "runs": "cluster that runs"}
+    rows = {
+        name: {
+            label: max(0.0, figures[key])
+            for stage, label in start_stages.NAMES.items()
+            if (key := f"start_stage_{way}_{stage}_seconds") in figures
+        }
+        for way, name in ways.items()
+    }
+    return bars("From the command to its end: four processes, 100 steps", "seconds", rows)
+
+
+def nearness_of_a_sweep(figures: Figures) -> str:
+    """Draw how far the best trial is from the best that there is, over the number of trials."""
+    series = {}
+    for space in ("hartmann", "training"):
+        for method in ("tpe", "random"):
+            name = f"sweep_{space}_{method}_regret_"
+            trials = sizes(figures, rf"{name}(\d+)")
+            series[f"{method}, {space}"] = [(n, figures[f"{name}{n}"]) for n in trials]
+    return chart("Distance from the best, mean of 10 sweeps", "trials", "less is better", series)
+
+
 PICTURES: dict[str, Callable[[Figures], str]] = {
     "step": growth_of_a_step,
     "placement": growth_of_placement,
+    "start": stages_of_a_start,
+    "sweep": nearness_of_a_sweep,
 }
+
+
+def bars(title: str, across: str, rows: Mapping[str, Mapping[str, float]]) -> str:
+    """Return a bar of parts, one after the other, for each row as SVG; empty without any."""
+    longest = max((sum(parts.values()) for parts in rows.values()), default=0.0)
+    if not longest:
+        return ""
+    apart = next(each for each in (1, 2, 5, 10, 20, 50, 100, 1000) if longest <= 8 * each)
+    shown_until = math.ceil(longest / apart) * apart
+    width, bottom = _WIDTH - _NAMES - 30, _TOP + len(rows) * _BARS_APART
+
+    def place(seconds: float) -> float:
+        return _NAMES + seconds / shown_until * width
+
+    names = list(dict.fromkeys(part for parts in rows.values() for part in parts))
+    height = bottom + 50 + 22 * math.ceil(len(names) / 3)
+    drawn = _beginning(title, title, height)
+    for value in range(0, shown_until + 1, apart):
+        drawn.append(f'<path class="axis" d="M{place(value):.1f} {bottom:.1f}V{_TOP}"/>')
+        drawn.append(_text(place(value), bottom + 16, f"{value:,g}", "middle"))
+    drawn.append(_text(_NAMES + width / 2, bottom + 34, across, "middle"))
+    for number, (row, parts) in enumerate(rows.items()):
+        top, begin = _TOP + number * _BARS_APART + (_BARS_APART - _BAR) / 2, 0.0
+        drawn.append(_text(_NAMES - 10, top + _BAR / 2 + 5, row, "end"))
+        for part, value in parts.items():
+            box = f'x="{place(begin):.1f}" y="{top:.1f}" height="{_BAR}"'
+            size = f'width="{place(value) - place(0):.1f}"'
+            drawn.append(f'<rect {box} {size} fill="{_COLOURS[names.index(part)]}"/>')
+            begin += value
+        drawn.append(_text(place(begin) + 4, top + _BAR / 2 + 5, f"{begin:.1f}", "start"))
+    for number, name in enumerate(names):
+        x, y = _NAMES - 60 + number % 3 * 190, bottom + 56 + number // 3 * 22
+        drawn.append(
+            f'<rect x="{x}" y="{y - 10}" width="12" height="12" fill="{_COLOURS[number]}"/>'
+        )
+        drawn.append(_text(x + 18, y, name, "start"))
+    return "\n".join([*drawn, "</svg>", ""])
+
+
+def _beginning(title: str, heading: str, height: int) -> list[str]:
+    """Return the first lines of a picture."""
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img"'
+        f' font-family="sans-serif" font-size="13"><title>{title}</title>',
+        "<style>text{fill:#333}.axis{stroke:#888;stroke-opacity:.35}"
+        "@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
+        f'<text x="{_LEFT}" y="22" font-size="15">{heading}</text>',
+    ]
 
 
 def chart(title: str, across: str, up: str, series: Mapping[str, Points]) -> str:
@@ -158,13 +290,7 @@ def chart(title: str, across: str, up: str, series: Mapping[str, Points]) -> str
             _HEIGHT - _BOTTOM - above * (_HEIGHT - _TOP - _BOTTOM),
         )
 
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"'
-        f' font-family="sans-serif" font-size="13"><title>{title}</title>',
-        "<style>text{fill:#333}.axis{stroke:#888;stroke-opacity:.35}"
-        "@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
-        f'<text x="{_LEFT}" y="22" font-size="15">{title} ({up})</text>',
-    ]
+    parts = _beginning(title, f"{title} ({up})", _HEIGHT)
     for power in columns:
         x, bottom = place(10.0**power, 10.0 ** rows[0])
         parts.append(f'<path class="axis" d="M{x:.1f} {bottom:.1f}V{_TOP}"/>')

@@ -8,6 +8,7 @@ acknowledged, reconciliation, kills. ``simulated_scheduler`` plays against it; u
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dcos_tensorflow.core.model import events
@@ -26,6 +27,8 @@ from dcos_tensorflow.core.model.actions import (
     Revive,
     Suppress,
     Teardown,
+    UnitEnded,
+    UnitsWanted,
 )
 from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
 from dcos_tensorflow.core.model.own_error import OwnError
@@ -111,6 +114,8 @@ class Cluster:
         self.asked_for: list[str] = []
         #: ... and the exception that a container has ended of, by task id.
         self.errors: dict[str, OwnError] = {}
+        #: Who gives units of work, where there are some.
+        self.producer: Callable[[Action], None] | None = None
         #: How long a container takes to end after a KILL.
         self.kill_seconds = 0.0
         self._numbers = itertools.count()
@@ -142,7 +147,12 @@ class Cluster:
             case CollectEvidence():
                 self._read_sandbox(action.task_id)
             case _:
-                raise AssertionError(f"the model knows no {action}")
+                self._tell_producer(action)
+
+    def _tell_producer(self, action: Action) -> None:
+        assert isinstance(action, UnitsWanted | UnitEnded), f"the model knows no {action}"
+        assert self.producer is not None
+        self.producer(action)
 
     def _read_sandbox(self, task_id: str) -> None:
         self.asked_for.append(task_id)

@@ -50,6 +50,9 @@ class Runner:
     obeys: bool = True
     _stopping_left: float = 0.0
     order_taken: Mapping[str, Any] | None = None
+    #: The unit of work that the start which runs is for, and what it has left when it is done.
+    unit: Mapping[str, Any] | None = None
+    result: Mapping[str, Any] | None = None
 
     @staticmethod
     def of(launch: LaunchTask) -> Runner:
@@ -82,6 +85,7 @@ class Runner:
             "waiting_for": list(self.waiting_for),
             "contract": self.contract,
             "idle_since": self.idle_since,
+            **({"unit": {**self.unit, "result": self.result}} if self.unit is not None else {}),
         }
 
     def take(self, order: Mapping[str, Any]) -> None:
@@ -107,6 +111,11 @@ class Runner:
         if self.state == contract.RUNNER_STOPPING:
             self._stopping_left -= seconds
             self._settle()
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Let the user's process end with 0 when its unit is done; the container stays."""
+        assert self.unit is not None
+        self.state, self.result = contract.RUNNER_DONE, result
 
     def wait_for(self, address: str, how: str) -> None:
         """Let the start wait for a peer's port, in a job that is brought in this way."""
@@ -148,5 +157,8 @@ class Runner:
 
     def _go(self) -> None:
         self.waiting_for, self.idle_since = (), None
+        unit = (self.order_taken or {}).get("unit")
+        self.unit = {k: unit[k] for k in ("number", "attempt")} if unit is not None else None
+        self.result = None
         self.state = contract.RUNNER_RUNNING
         self.starts = (*self.starts, (self.start, self.epoch, self.expected))

@@ -7,14 +7,16 @@ assumed to know at once what died and who must restart.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import time
 from pathlib import Path
 
-from benchmarks.recovery import evidence
+from benchmarks.recovery import evidence, processes
 from benchmarks.recovery.cases import Training
-from benchmarks.recovery.evidence import Figures
+from benchmarks.recovery.evidence import Entry, Figures
 from benchmarks.recovery.watching import Watch
 
 HERE = Path(__file__).parent
@@ -28,32 +30,17 @@ SETTLE_STEPS = 45
 class ByHand:
     """One training by hand. A context manager: starts everything, kills everything."""
 
-    def __init__(self, training: Training, python: Path, folder: Path) -> None:
+    def __init__(self, training: Training, python: Path, folder: Path, **context: object) -> None:
         self.training = training
         self._python = python
+        self._context = context
         self._folder = folder
         self._journal = folder / "journal"
         self._watch = Watch(training, self._journal, lambda task: folder / task)
 
     def __enter__(self) -> ByHand:
-        (self._folder / "checkpoints").mkdir(parents=True)
-        free = _free_addresses(len(self.training.tasks))
-        addresses = dict(zip(self.training.tasks, free, strict=True))
-        for task in self.training.tasks:
-            directory = self._folder / task
-            directory.mkdir()
-            config = tf_config(self.training, task, addresses)
-            context = {"journal": str(self._journal)}
-            lines = [
-                f"TASK_NAME={task}",
-                f"CHECKPOINT_DIR={self._folder / 'checkpoints'}",
-                f"JOB_CONTEXT={json.dumps(context, separators=(',', ':'))}",
-                "TF_CPP_MIN_LOG_LEVEL=1",
-                "CUDA_VISIBLE_DEVICES=",
-            ]
-            if config is not None:
-                lines.append(f"TF_CONFIG={json.dumps(config, separators=(',', ':'))}")
-            (directory / "environment").write_text("\n".join(lines) + "\n")
+        context = {"journal": str(self._journal), **self._context}
+        lay_out(self.training, self._folder, context, {})
         self._script("start", self.training.tasks)
         if not self._settled():
             self.__exit__()
@@ -70,10 +57,15 @@ class ByHand:
             START_SECONDS,
         )
 
-    def restart(self, tasks: tuple[str, ...]) -> Figures | None:
-        """Kill tasks and start them again; None when the training was not whole in time."""
+    def restart(self, tasks: tuple[str, ...], *, gently: bool = False) -> Figures | None:
+        """Kill tasks and start them again; None when the training was not whole in time.
+
+        With ``gently`` they are asked to end, and are started again when they have.
+        """
         fault_at = time.monotonic()
-        self._script("restart", tasks)
+        if gently:
+            self._ask_to_end(tasks)
+        self._script("start" if gently else "restart", tasks)
         pause_over = fault_at + 2 * evidence.PAUSE_SECONDS
         healed = self._watch.wait_until(
             lambda: time.monotonic() > pause_over and self._watch.whole(fault_at + 0.5, tasks),
@@ -86,20 +78,52 @@ class ByHand:
             self._watch.entries(), fault_at, training.participants, training.trainers
         )
 
-    def _script(self, verb: str, tasks: tuple[str, ...]) -> None:
-        job = HERE / "jobs" / f"{self.training.job}.py"
-        subprocess.run(
-            [
-                str(HERE / "by_hand.sh"),
-                verb,
-                str(self._folder),
-                str(self._python),
-                str(job),
-                *tasks,
-            ],
-            check=True,
-            stdout=subprocess.DEVNULL,
+    def _ask_to_end(self, tasks: tuple[str, ...]) -> None:
+        pids = [int((self._folder / task / "pid").read_text()) for task in tasks]
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        self._watch.wait_until(
+            lambda: all(processes.start_time(str(pid)) is None for pid in pids), HEAL_SECONDS
         )
+
+    def entries(self) -> list[Entry]:
+        """Return what the journal holds by now."""
+        return self._watch.entries()
+
+    def _script(self, verb: str, tasks: tuple[str, ...]) -> None:
+        line = command(verb, self._folder, self._python, self.training, tasks)
+        subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
+
+
+def command(
+    verb: str, folder: Path, python: Path, training: Training, tasks: tuple[str, ...]
+) -> list[str]:
+    """Return the command line of the shell script for tasks of a training."""
+    job = HERE / "jobs" / f"{training.job}.py"
+    return [str(HERE / "by_hand.sh"), verb, str(folder), str(python), str(job), *tasks]
+
+
+def lay_out(
+    training: Training, folder: Path, context: dict[str, object], variables: dict[str, str]
+) -> None:
+    """Make the directory of each task, with its environment: ``variables`` and what it needs."""
+    (folder / "checkpoints").mkdir(parents=True)
+    addresses = dict(zip(training.tasks, _free_addresses(len(training.tasks)), strict=True))
+    for task in training.tasks:
+        config = tf_config(training, task, addresses)
+        environment = {
+            "TASK_NAME": task,
+            "CHECKPOINT_DIR": str(folder / "checkpoints"),
+            "JOB_CONTEXT": json.dumps(context, separators=(",", ":")),
+            "TF_CPP_MIN_LOG_LEVEL": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+            **variables,
+        }
+        if config is not None:
+            environment["TF_CONFIG"] = json.dumps(config, separators=(",", ":"))
+        (folder / task).mkdir()
+        lines = (f"{name}={value}\n" for name, value in environment.items())
+        (folder / task / "environment").write_text("".join(lines))
 
 
 def tf_config(training: Training, task: str, addresses: dict[str, str]) -> object:

@@ -34,7 +34,7 @@ class TaskProcess:
     @property
     def lives(self) -> bool:
         """Say whether it is still there."""
-        return _start_time(str(self.pid)) == self.started
+        return start_time(str(self.pid)) == self.started
 
 
 def user_processes(folder: Path) -> dict[str, TaskProcess]:
@@ -65,7 +65,7 @@ def _oldest(
         environment = _environment(name) if name.isdigit() else {}
         sandbox = environment.get("MESOS_SANDBOX", "")
         task = task_of(environment) if sandbox.startswith(str(folder)) else None
-        started = _start_time(name) if task is not None else None
+        started = start_time(name) if task is not None else None
         if started is None:
             continue
         assert task is not None
@@ -90,7 +90,8 @@ def _environment(pid: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.split("\0") if "=" in line)
 
 
-def _start_time(pid: str) -> int | None:
+def start_time(pid: str) -> int | None:
+    """Return when a process started, in ticks from the machine's boot; None once it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

@@ -56,9 +56,10 @@ class Fault:
 class Service:
     """One job that runs. A context manager: starts everything and ends everything."""
 
-    def __init__(self, training: Training, python: Path, folder: Path) -> None:
+    def __init__(self, training: Training, python: Path, folder: Path, **context: object) -> None:
         self.training = training
         self._python = python
+        self._context = context
         self.folder = folder
         self.journal = folder / "journal"
         self.watch = Watch(training, self.journal, self._directory_of)
@@ -131,7 +132,7 @@ class Service:
             "name": f"recovery-{self.training.strategy.replace('_', '-')}",
             "job_url": str(HERE / "jobs"),
             "job_name": self.training.job,
-            "job_context": json.dumps({"journal": str(self.journal)}),
+            "job_context": json.dumps({"journal": str(self.journal), **self._context}),
             "strategy": self.training.strategy,
             "python": str(self._python),
         }
@@ -173,11 +174,14 @@ class Service:
         if self._scheduler is not None:
             self.kill_scheduler()
 
+    def url(self, path: str) -> str:
+        """Return where the API answers for a path."""
+        return f"http://127.0.0.1:{self._api_port}{path}"
+
     def ask(self, path: str) -> Any:
         """Return an answer of the API; None while there is none."""
-        url = f"http://127.0.0.1:{self._api_port}{path}"
         try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
+            with urllib.request.urlopen(self.url(path), timeout=5) as answer:
                 return json.load(answer)
         except (OSError, ValueError):
             return None  # The scheduler has been killed, or is not up yet.

@@ -25,7 +25,8 @@ def up(state_dir: Path, agents: Sequence[AgentConfig]) -> tuple[ClusterStatus, s
     """Start a cluster; return it, and where (``host:port``) its faults are ordered."""
     paths = [_TESTS, *filter(None, [os.environ.get("PYTHONPATH")])]
     with patch.dict(os.environ, {"PYTHONPATH": os.pathsep.join(paths)}):
-        status = daemon.up(state_dir, agents, program="cluster_faults")
+        begun = daemon.begin(state_dir, "cluster_faults")
+        status = daemon.up(state_dir, agents, begun=begun)
     return status, _place(state_dir / "work").read_text()
 
 

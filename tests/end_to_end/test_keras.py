@@ -139,9 +139,12 @@ def test_with_parameter_servers_a_killed_worker_interrupts_nothing(
 @pytest.mark.soak
 @pytest.mark.parametrize("version", [OLD, NEWEST])
 def test_an_only_worker_gets_another_one_while_it_trains(local_cluster, tensorflow, version):
-    teller, settings = ALONE
+    teller, _ = ALONE
     name = f"keras-joined-{version}".replace(".", "-")
-    run = local_cluster.start(*run_arguments(name, tensorflow(version), *settings))
+    # So many that it still trains when the other one has its container.
+    epochs = 15
+    many = f"service.job_args={arguments_of(epochs)}"
+    run = local_cluster.start(*run_arguments(name, tensorflow(version), many))
     try:
         wait_for_the_second_epoch(local_cluster, name, teller)
         update = local_cluster.ask("update", "start", name, "--set", "worker.count=2")
@@ -153,8 +156,8 @@ def test_an_only_worker_gets_another_one_while_it_trains(local_cluster, tensorfl
     # The one that came goes on from what the other had kept.
     first, *others = epochs_begun(local_cluster, name, "worker-1")
     assert first > 1
-    assert others == [*range(first + 1, EPOCHS + 1)]
-    assert result_of(local_cluster, name, teller)["steps"] == EPOCHS * STEPS
+    assert others == [*range(first + 1, epochs + 1)]
+    assert result_of(local_cluster, name, teller)["steps"] == epochs * STEPS
 
 
 @pytest.mark.soak

@@ -97,6 +97,8 @@ class History:
     pauses = (0.2, 1.0, 1.0, 5.0)
     #: Of so many messages one is overtaken by those that come after it.
     late_chance = 0.05
+    #: After so many steps without a fault the job is over.
+    calm_steps = CALM_STEPS
     faults_kind = Faults
 
     def __init__(self, seed: int) -> None:
@@ -104,7 +106,7 @@ class History:
         self.lines: list[str] = []
         self.job = self.make_job()
         self.cluster = self.make_cluster()
-        self.rules = Rules(self.job, self.cluster)
+        self.rules = self.make_rules()
         self.scheduler = FaultyScheduler(self.dice, self.job, self.cluster, self.rules)
         self.network = RunnerNetwork(self.dice, self.cluster, self.note)
         self.faults = self.faults_kind(self)
@@ -121,6 +123,10 @@ class History:
         """Return the machines of this history."""
         return room_for(self.dice, self.job)
 
+    def make_rules(self) -> Rules:
+        """Return what must hold in this history."""
+        return Rules(self.job, self.cluster)
+
     def play(self) -> None:
         """Play it to its end. Raises RuleBroken."""
         self.cluster.kill_seconds = self.dice.choice([0.0, 0.0, 2.0, 8.0])
@@ -133,7 +139,7 @@ class History:
     def come_to_the_end(self) -> None:
         """Make no more faults; the job must end well, and leave nothing behind."""
         self._calm()
-        for _ in range(CALM_STEPS):
+        for _ in range(self.calm_steps):
             self.step()
             self.work(1.0)
             if self._is_over():

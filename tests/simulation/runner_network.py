@@ -15,6 +15,7 @@ from dcos_tensorflow.core.cluster.orders import order
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.report import is_under
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import gang_named
 from simulated_mesos import Cluster
 from simulated_runner import Runner
 
@@ -47,7 +48,7 @@ class RunnerNetwork:
             runner = self._cluster.ask(record)
             if runner is None or record.task_id in asked or self._is_lost():
                 continue
-            body = order(state.view(), record)
+            body = order(state.view(gang_named(record.name)), record)
             if body is None or is_under(record, runner.report()):
                 if state.told.reports.get(record.task_id) != runner.report():
                     self._reports.append(_Message(now + self._delay(), record.task_id, {}))

@@ -18,13 +18,16 @@ from evaluator_history import EvaluatorHistory
 from history import FaultyScheduler, History
 from simulate import broken_rule
 from single_incident import SingleIncident
+from slot_history import SlotHistory
 from volume_history import VolumeHistory
 from waiting_history import WaitingHistory
 
 from dcos_tensorflow.core import absorb, advance, contract
-from dcos_tensorflow.core.model import task_table
+from dcos_tensorflow.core.kept import writes
+from dcos_tensorflow.core.model import events, task_table
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.units import UnitTable
 from dcos_tensorflow.core.offers import desk, reservations
 from dcos_tensorflow.core.recovery import (
     causes,
@@ -33,7 +36,9 @@ from dcos_tensorflow.core.recovery import (
     incidents,
     own_errors,
     restarts,
+    slots,
     standstills,
+    units,
     waits,
 )
 from simulated_mesos import Cluster
@@ -156,7 +161,7 @@ def test_launching_a_sidecar_while_its_old_attempt_may_live_is_found(monkeypatch
     def of_members_only(draft, reachable):
         jobs = [gang.job for gang in draft.gangs()]
         waits = any(job.phase is JobPhase.PLACING or job.membership.absent for job in jobs)
-        return original(draft, reachable) if waits else ""
+        return original(draft, reachable) if waits else {}
 
     monkeypatch.setattr(desk, "_old_attempts_may_live", of_members_only)
     assert broken_seed(EvaluatorHistory, known=33) is not None
@@ -215,3 +220,81 @@ def test_ending_a_gang_of_which_somebody_computes_is_found(monkeypatch):
 def test_silence_of_who_waits_for_a_port_is_found(monkeypatch):
     monkeypatch.setattr(waits, "_for_peers", lambda view, now, told: ())
     assert broken_seed(WaitingHistory) is not None
+
+
+def test_giving_a_unit_back_before_its_process_has_stopped_is_found(monkeypatch):
+    monkeypatch.setattr(units, "stop", units.give_back)
+    assert broken_seed(SlotHistory, known=38) is not None
+
+
+def test_telling_the_producer_of_what_is_not_kept_is_found(monkeypatch):
+    monkeypatch.setattr(writes, "_units", lambda before, after: iter(()))
+    assert broken_seed(SlotHistory) is not None
+
+
+def test_taking_doubled_units_for_more_is_found(monkeypatch):
+    original = units.given
+
+    def take_all(draft, event):
+        original(draft, replace(event, first=len(draft.state.units)))
+
+    monkeypatch.setitem(absorb._MIRRORS, events.UnitsGiven, take_all)
+    assert broken_seed(SlotHistory) is not None
+
+
+def test_believing_an_old_report_of_a_done_unit_is_found(monkeypatch):
+    def tells_done(record, report):
+        return report.get("state") == contract.RUNNER_DONE
+
+    monkeypatch.setattr(task_table, "tells_done", tells_done)
+    monkeypatch.setattr(slots, "unit_of", lambda report: None)
+    assert broken_seed(SlotHistory) is not None
+
+
+def test_losing_a_unit_with_its_slot_is_found(monkeypatch):
+    monkeypatch.setattr(slots, "forget", lambda gang: gang.service.drop_gang(gang.name))
+    assert broken_seed(SlotHistory) is not None
+
+
+def test_running_a_trial_twice_at_once_is_found(monkeypatch):
+    monkeypatch.setattr(UnitTable, "numbers_waiting", lambda table: iter(_undecided(table)))
+    assert broken_seed(SlotHistory) is not None
+
+
+def _undecided(table):
+    return [unit.number for unit in table if not unit.is_decided]
+
+
+def test_not_asking_for_units_again_is_found(monkeypatch):
+    monkeypatch.setattr(slots, "ASK_AGAIN_SECONDS", 1e9)
+    assert broken_seed(SlotHistory) is not None
+
+
+def test_making_more_slots_than_are_allowed_is_found(monkeypatch):
+    original = slots.grow
+
+    def grow(draft, most):
+        spec = draft.state.spec
+        if spec.units is None:
+            return ()
+        endless = replace(spec, units=replace(spec.units, parallelism=0))
+        draft.state = replace(draft.state, spec=endless)
+        made = original(draft, most)
+        draft.state = replace(draft.state, spec=spec)
+        return made
+
+    monkeypatch.setattr(slots, "grow", grow)
+    assert broken_seed(SlotHistory) is not None
+
+
+def test_starting_a_slot_before_all_of_it_are_done_is_found(monkeypatch):
+    def at_once(gang, why):
+        members = [r for r in gang.tasks.values() if not r.terminal]
+        if gang.job.phase in (JobPhase.STARTING, JobPhase.RUNNING) and units.take(gang):
+            for record in members:
+                again = replace(record, start=record.start + 1, held=False, ordered_at=gang.now)
+                gang.put(again)
+            gang.enter(JobPhase.STARTING, why)
+
+    monkeypatch.setattr(slots, "_next", at_once)
+    assert broken_seed(SlotHistory) is not None

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from history import History, story
 from simulate import KINDS, broken_rule, play_many
 from single_incident import SingleIncident
+from slot_history import SlotHistory
 from volume_history import VolumeHistory
 from waiting_history import WaitingHistory
 
@@ -46,6 +47,20 @@ def test_volumes_are_given_back_in_histories_with_volumes():
         history = VolumeHistory(seed)
         history.play()
         assert history.released
+
+
+def test_every_unit_is_decided_once_whatever_goes_wrong():
+    told = []
+    for seed in range(24):
+        history = SlotHistory(seed)
+        history.play()
+        told += history.lines
+    text = "\n".join(told)
+    for what in (
+        "waits again", "is run once more", "attempts failed", "is stopped early", "lost: units",
+        "is to be taken down", "and its container ends",
+    ):  # fmt: skip
+        assert what in text, what
 
 
 def test_the_faults_happen_at_all():

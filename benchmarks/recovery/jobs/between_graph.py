@@ -45,9 +45,10 @@ def main(server, log_dir, context):
         save_summaries_secs=None,
         log_step_count_steps=None,
     ) as session:
-        journal.note("resumed", int(session.run(step)))
+        count = session.run(step)
+        journal.note("resumed", int(count))
         pace = journal.Pace()
-        while not session.should_stop():
+        while count < journal.STEPS and not session.should_stop():
             _, count = session.run([train, step_after])
             journal.note("step", int(count))
             pace.wait()

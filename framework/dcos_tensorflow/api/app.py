@@ -47,6 +47,7 @@ from dcos_tensorflow.api.views import (
     offers,
     plans,
     pods,
+    units,
 )
 from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -140,6 +141,7 @@ class _Api:
             "cluster_of_task": lambda s, r: cluster.cluster_of_task(s, _part(r, "name")),
             "job": lambda s, r: job.job(s),
             "why": lambda s, r: job.why(s),
+            "units": lambda s, r: units.units(s, r.query_params.get("state", "")),
             "metrics": lambda s, r: dropwizard_body(s, self._metrics.counts()),
         }
         return {name: self._show(view) for name, view in views.items()}

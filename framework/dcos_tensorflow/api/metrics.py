@@ -1,13 +1,11 @@
 """Metrics: the SDK's names, and ours beside them, for Prometheus and as Dropwizard's JSON.
 
-What the state tells is read from it at each scrape. What only passes by (calls to the master,
-changes of tasks) is counted by ``Metrics.observe``, which the scheduler calls after each step.
-Counters start at 0 with each scheduler. Nothing is registered globally.
+What the state tells is read from it at each scrape. What only passes by is counted by
+``counters``. Nothing is registered globally.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,68 +15,17 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.views.pods import MESOS_STATES
-from dcos_tensorflow.core.model.actions import Accept, Action, Decline, Kill, Revive, Suppress
+from dcos_tensorflow.api.counters import Metrics
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
-from dcos_tensorflow.core.step import Decision
+
+__all__ = ["Metrics", "dropwizard_body", "prometheus_text"]
 
 #: The SDK's ``plan_status`` values; every other status counts as in progress.
 _PLAN_VALUES = {Status.ERROR: -1, Status.COMPLETE: 0, Status.WAITING: 1, Status.PENDING: 1}
 
-#: A decline for longer than this is a long one.
-_LONG_DECLINE_SECONDS = 60.0
-
 _PREFIX = "dcos_tensorflow_"
-
-
-class Metrics:
-    """Counts what passes by. ``observe`` is called by one thread, the rest by any."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        names = ("declines.long", "declines.short", "operation.launch", "revives", "suppresses")
-        self._counts: Counter[str] = Counter(dict.fromkeys(names, 0))
-        self._before: Mapping[str, TaskRecord] = {}
-
-    def observe(self, decision: Decision) -> None:
-        """Count the actions of a step and the changes of tasks since the last one."""
-        seen = Counter[str]()
-        for action in decision.actions:
-            seen.update(_counted(action))
-        after = decision.state.tasks
-        for name in decision.changed:
-            record, old = after.get(name), self._before.get(name)
-            if record is None:
-                continue
-            if old is None or (old.task_id, old.state) != (record.task_id, record.state):
-                seen[f"task_status.{MESOS_STATES[record.state].lower()}"] += 1
-        self._before = after
-        with self._lock:
-            self._counts.update(seen)
-
-    def counts(self) -> dict[str, int]:
-        """Return the counters by the SDK's dotted names."""
-        with self._lock:
-            return dict(self._counts)
-
-
-def _counted(action: Action) -> dict[str, int]:
-    match action:
-        case Decline(offer_ids, seconds):
-            kind = "long" if seconds > _LONG_DECLINE_SECONDS else "short"
-            return {f"declines.{kind}": len(offer_ids)}
-        case Accept():
-            return {"operation.launch": len(action.launches)}
-        case Kill():
-            return {"operation.kill": 1}
-        case Revive():
-            return {"revives": 1}
-        case Suppress():
-            return {"suppresses": 1}
-    return {}
 
 
 @dataclass(frozen=True)

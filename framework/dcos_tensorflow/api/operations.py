@@ -68,6 +68,7 @@ _TAGS = {
     "pod": "pods",
     "cluster": "job",
     "why": "job",
+    "units": "job",
     "uninstall": "job",
     "health": "state",
     "openapi.json": "state",
@@ -215,6 +216,17 @@ _SHOWN = (
     ),
     _show("job", "/v1/job", "Where the job stands, how it ended, each task's part", "Job"),
     _show("why", "/v1/why", "Why the job is not further: per task, per offer", "Why"),
+    _get(
+        "units",
+        "/v1/units",
+        "The units of work of a sweep or a batch, and what became of each",
+        {
+            200: Answer("as they are now", "Units"),
+            400: _NONSENSE,
+            404: Answer("the service is one job: the text `Element not found`", TEXT),
+        },
+        query={"state": "only those: running, waiting, succeeded, failed or pruned"},
+    ),
     _show("metrics", "/v1/metrics", "All metrics as Dropwizard's JSON", "Metrics"),
     _show("prometheus", "/v1/metrics/prometheus", "All metrics as Prometheus' text", TEXT),
     _get(

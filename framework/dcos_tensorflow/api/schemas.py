@@ -300,6 +300,32 @@ class Incident(TypedDict):
     step: int | None
 
 
+class UnitCounts(TypedDict):
+    """How many units of work there are in all, and in each state.
+
+    ``kind`` is trial or shard; ``total`` is 0 while that is not known.
+    """
+
+    kind: str
+    total: Count
+    counts: dict[str, Count]
+
+
+class Objective(TypedDict):
+    """What a sweep looks for."""
+
+    metric: str
+    goal: str
+
+
+class Units(UnitCounts):
+    """The units of work. ``usual_seconds`` is the median of what the newest ones took."""
+
+    objective: Objective | None
+    usual_seconds: float | None
+    units: list[dict[str, Any]]
+
+
 class Job(TypedDict):
     """Where the job stands. Times are unix seconds; null where something has not happened."""
 
@@ -326,6 +352,7 @@ class Job(TypedDict):
     deciding_tasks: list[str]
     verdict: Verdict | None
     result: dict[str, Any] | None
+    units: UnitCounts | None
     incidents: list[Incident]
     tasks: dict[str, TaskOfJob]
 

@@ -21,6 +21,7 @@ COMPLETION_VARIABLE = "_DCOS_TENSORFLOW_COMPLETE"
 
 #: The first sentence of each command's help; a test compares them.
 COMMANDS: Mapping[str, str] = {
+    "batch": "Show how far a batch is, and which shards have failed.",
     "cluster": "Show the ClusterSpec of a running job.",
     "completion": "Print the script that completes commands, flags and names of services in a"
     " shell.",
@@ -40,6 +41,7 @@ COMMANDS: Mapping[str, str] = {
     "scheduler": "Serve a job as a daemon.",
     "status": "Show where a job stands, or how it ended.",
     "stop": "End a job: its tasks are ended and its resources given back.",
+    "sweep": "Show the leaderboard of a sweep.",
     "tensorboard": "Show where TensorBoard is.",
     "uninstall": "End a service and leave nothing behind: tasks, framework and state. Cannot be"
     " taken back.",

@@ -27,8 +27,10 @@ from dcos_tensorflow.cli.errors import (
     EXIT_USAGE,
     CliError,
 )
+from dcos_tensorflow.cli.garbage import look_seldom
 from dcos_tensorflow.cli.output import OutputLost, complain, show_json
 from dcos_tensorflow.cli.work_directory import work_directory
+from dcos_tensorflow.process_end import end_process
 
 if TYPE_CHECKING:
     from dcos_tensorflow.options import OptionsError
@@ -38,8 +40,9 @@ _PROGRAM = "dcos-tensorflow"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    look_seldom()
     _complete_standard_streams()
-    sys.exit(run_command_line(sys.argv[1:] if arguments is None else arguments))
+    end_process(run_command_line(sys.argv[1:] if arguments is None else arguments))
 
 
 def _complete_standard_streams() -> None:

@@ -216,6 +216,14 @@ SETTINGS: tuple[Setting, ...] = (
     ),
 )
 
+#: Settings that ``run`` takes too; the rest are the daemon's.
+RUN_SETTINGS = (
+    *("master", "state", "principal", "secret_file", "ca_file", "client_cert", "client_key"),
+    *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
+    *("service_account_file", "published_defaults"),
+)
+_RUN_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in RUN_SETTINGS or s.secret)
+
 #: Cosmos sets it, to any value, in the app of a service that is to be uninstalled (DC/OS SDK).
 UNINSTALL_VARIABLE = "SDK_UNINSTALL"
 
@@ -328,6 +336,19 @@ def collect(file: Path | None, environ: Mapping[str, str], flags: Mapping[str, A
     settings = Settings(values, {name: origin for name, (_, origin) in given.items()})
     _check_together(settings)
     return settings
+
+
+def collect_for_run(
+    environ: Mapping[str, str], flags: Mapping[str, Any], *, local: bool = False
+) -> Settings:
+    """Return the settings of a job that a person starts. Raises UsageError as ``collect`` does.
+
+    ``local``: on the embedded cluster, whatever master the environment names.
+    """
+    known = {name: value for name, value in environ.items() if name in _RUN_VARIABLES}
+    if local:
+        known.pop(_BY_NAME["master"].variable, None)
+    return collect(None, known, flags)
 
 
 def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:

@@ -24,7 +24,12 @@ def numbers(task: TaskLine) -> str:
         parts.append(f"loss {short(task.loss)}")
     if task.accuracy is not None:
         parts.append(f"accuracy {short(task.accuracy)}")
-    return ", ".join(parts)
+    return ", ".join([*parts, *metrics(task)])
+
+
+def metrics(task: TaskLine) -> list[str]:
+    """Return what else a task tells by name, e.g. ``val_auc 0.8``."""
+    return [f"{name} {short(value)}" for name, value in task.metrics.items()]
 
 
 def short(value: float) -> str:
@@ -82,6 +87,17 @@ def untold(text: str, told: Iterable[str]) -> str:
     for known in sorted(filter(None, told), key=len, reverse=True):
         text = text.replace(known, "")
     return re.sub(r"^[\s;:,]+|[\s;:,]+$", "", text).replace(": ;", ";").replace("()", "")
+
+
+def units_done(told: Mapping[str, Any]) -> str:
+    """Return how far the units of a sweep or batch are, of what the API counts."""
+    found = {state: count for state, count in told["counts"].items() if count}
+    done = found.pop("succeeded", 0)
+    of = f" of {told['total']}" if told["total"] else ""
+    found.pop("waiting", None)
+    words = {"pruned": "stopped early"}
+    rest = "".join(f", {count} {words.get(state, state)}" for state, count in found.items())
+    return f"{done}{of} {told['kind']}s done{rest}"
 
 
 def detailed(doing: str, detail: str) -> str:

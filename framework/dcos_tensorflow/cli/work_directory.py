@@ -37,8 +37,10 @@ class ServiceDirectory:
         self.artifacts = path / "artifacts"
         #: The folder of the embedded cluster that lives as long as one run.
         self.cluster = path / "cluster"
-        #: Leads to the sandbox of each task of the last local job.
+        #: Leads to the sandbox of each task of the last local job, else to what is kept of it.
         self.task_logs = path / "tasks"
+        #: The end of what the tasks of the last job have told, where that was no local one.
+        self.kept_output = path / "kept-output"
         #: The scheduler's log.
         self.log = path / "scheduler.log"
         #: The file by which a running scheduler is found.

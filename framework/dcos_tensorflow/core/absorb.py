@@ -23,7 +23,7 @@ from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reconciliation, reservations
 from dcos_tensorflow.core.operator.uninstall import HEARD_SECONDS
-from dcos_tensorflow.core.recovery import evidence, maintenance
+from dcos_tensorflow.core.recovery import evidence, maintenance, shares, slots, units
 
 EXIT_REFUSED = 6
 #: What Mesos says of a framework that was torn down or whose failover timeout has passed.
@@ -134,6 +134,7 @@ def _offers(draft: Draft, event: events.OffersReceived) -> None:
             for o in event.offers
         }
     )
+    shares.note_offered(draft, (offer.agent_id for offer in event.offers))
     starts = dict(draft.state.maintenance.starts)
     told = []
     for offer in event.offers:
@@ -337,4 +338,7 @@ _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.EvidenceFound: evidence.learn,
     events.QuotaSeen: _quota,
     events.AgentsSeen: _agents,
+    events.UnitsGiven: units.given,
+    events.UnitPruned: units.pruned,
+    events.UnitsRefused: slots.refused,
 }

@@ -6,14 +6,16 @@ whatever event made it so, and does what is due; a lost event is repaired by the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster.launch import KILL_MARGIN_SECONDS
+from dcos_tensorflow.core.cluster.serving import serves
 from dcos_tensorflow.core.counted import listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Kill
 from dcos_tensorflow.core.model.controls import DECOMMISSION
+from dcos_tensorflow.core.model.gang import Placing
 from dcos_tensorflow.core.model.job import (
     ENDED_PHASES,
     RESTARTING_PHASES,
@@ -22,6 +24,7 @@ from dcos_tensorflow.core.model.job import (
     Outcome,
     Verdict,
 )
+from dcos_tensorflow.core.model.spec import GANG_ROLES, MAIN, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.operator import uninstall
@@ -32,12 +35,17 @@ from dcos_tensorflow.core.recovery import (
     planned_changes,
     restarts,
     sidecars,
+    slots,
     standstills,
+    update_order,
 )
 from dcos_tensorflow.core.recovery.gang_queries import down, is_quiet, stays, still_running
 
 #: A KILL is not reliable (Mesos scheduler API): it is repeated this long after the grace ended.
 KILL_RETRY_SECONDS = 10.0
+
+#: Gangs of which nothing moves are looked at so often all the same.
+LOOK_SECONDS = 10.0
 
 #: A step never moves further than once through all phases.
 _MAX_MOVES = 12
@@ -49,15 +57,72 @@ _DOWN_IS_EXPECTED = frozenset({JobPhase.STOPPING, JobPhase.BACKING_OFF, JobPhase
 _BEGUN_PHASES = frozenset({JobPhase.STARTING, JobPhase.RUNNING})
 
 
+#: What of a task may move its gang by time alone.
+_MOVING = (
+    Fact.UNWELL,
+    Fact.FINISHED,
+    Fact.COMING_UP,
+    Fact.HELD,
+    Fact.IDLE,
+    Fact.BEING_KILLED,
+    Fact.SIDECAR,
+    Fact.STRANGER,
+    Fact.LEFT,
+)
+
+
 def advance(draft: Draft) -> None:
     """Move every job as far as it goes now, then kill what should not run in the phase reached."""
-    for gang in draft.gangs():
+    gangs = _to_look_at(draft)
+    for gang in gangs:
         _advance(gang)
+    slots.lead(draft)
     uninstall.look(draft)
+    gangs = tuple(draft.awake())
     if draft.state.registered:
-        for gang in draft.gangs():
+        for gang in gangs:
             _kill_unwanted(gang)
         _kill_strays(draft)
+    _let_rest(draft, gangs)
+
+
+def _to_look_at(draft: Draft) -> tuple[GangDraft, ...]:
+    """Return the gangs of which something may move, or has changed."""
+    before, state = draft.before, draft.state
+    same = (
+        before.spec is state.spec
+        and before.controls is state.controls
+        and before.uninstall is state.uninstall
+        and before.maintenance is state.maintenance
+        and before.subscription.registered == state.subscription.registered
+    )
+    due = draft.now // LOOK_SECONDS != before.subscription.stepped_at // LOOK_SECONDS
+    if not same or due:
+        draft.wake_all()
+    return tuple(draft.awake())
+
+
+def _let_rest(draft: Draft, looked_at: Iterable[GangDraft]) -> None:
+    """Note of which gangs nothing moves by time alone: nobody looks at them before they change."""
+    for gang in looked_at:
+        if gang.name in draft.state.gangs and _is_at_rest(gang):
+            draft.let_rest(gang.name)
+
+
+def _is_at_rest(gang: GangDraft) -> bool:
+    """Say whether nothing moves a gang by time alone."""
+    job, tasks = gang.job, gang.tasks
+    # A slot whose next start was not seen to run has its limit in minutes.
+    goes = job.phase is JobPhase.RUNNING or (job.phase is JobPhase.STARTING and gang.unit)
+    if not goes or job.membership.absent or gang.placing != Placing():
+        return False
+    if any(tasks.having(fact) for fact in _MOVING) or gang.service.state.maintenance.starts:
+        return False
+    if len(tasks) < len(gang.roster.wanted):
+        # Somebody beside the gang is still to be launched.
+        return False
+    known = gang.epoch.names if gang.epoch is not None else None
+    return known == gang.roster.members and not update_order.outdated(gang.view)
 
 
 def _advance(gang: GangDraft) -> None:
@@ -65,7 +130,9 @@ def _advance(gang: GangDraft) -> None:
         gang.placing = replace(gang.placing, blocked="")
     for move in range(_MAX_MOVES):
         before = gang.job.phase
-        if before in WATCHED_PHASES and not _finished_meanwhile(gang):
+        if before in WATCHED_PHASES and gang.roster.is_of_slot:
+            slots.look(gang)
+        if gang.job.phase in WATCHED_PHASES and not _finished_meanwhile(gang):
             _look_for_failures(gang)
             if gang.job.phase in WATCHED_PHASES:
                 incidents.see_cause(gang)
@@ -81,6 +148,8 @@ def _advance(gang: GangDraft) -> None:
     if gang.job.phase in WATCHED_PHASES:
         sidecars.look_after(gang)
         gang.drop(tuple(gang.tasks.having(Fact.LEFT)))
+    elif gang.job.phase is JobPhase.DONE and gang.roster.is_of_slot:
+        slots.forget(gang)
     elif gang.job.phase is JobPhase.DONE:
         sidecars.look_after_who_stay(gang)
 
@@ -171,8 +240,10 @@ def _ending(gang: GangDraft) -> None:
     if gang.service.state.uninstall.asked:
         # ``core.operator.uninstall`` ends it, for all gangs together.
         return
-    wanted = gang.service.state.told.evidence_wanted
-    if still_running(gang.view) or any(gang.now < until for until in wanted.values()):
+    if still_running(gang.view) or evidence.is_awaited(gang):
+        return
+    if gang.name == MAIN and gang.spec.units is not None and len(gang.service.state.gangs) > 1:
+        # Its slots end first.
         return
     verdict = gang.job.verdict
     end = f"{verdict.outcome}: {verdict.summary}" if verdict is not None else "ended"
@@ -206,7 +277,8 @@ def _kill_unwanted(gang: GangDraft) -> None:
     else:
         suspects |= tasks.having(Fact.STRANGER)
     limit = gang.spec.kill_grace_seconds + KILL_MARGIN_SECONDS
-    for record in tasks.records_of(suspects & tasks.having(Fact.CONTAINED)):
+    suspects &= tasks.having(Fact.CONTAINED)
+    for record in tasks.records_of(suspects - _who_end_later(gang, suspects)):
         if gang.now - record.killed_at < limit + KILL_RETRY_SECONDS:
             continue
         why = _why_not(gang, record)
@@ -215,6 +287,17 @@ def _kill_unwanted(gang: GangDraft) -> None:
             gang.service.act(
                 Kill(record.task_id, record.agent_id, limit), f"killing {record.name}: {why}"
             )
+
+
+def _who_end_later(gang: GangDraft, suspects: Collection[str]) -> frozenset[str]:
+    """Return the servers of a job that somebody stops, as long as others save through them."""
+    verdict = gang.job.verdict
+    if verdict is None or verdict.outcome is not Outcome.STOPPED:
+        return frozenset()
+    spec, seen = gang.spec, gang.job.strategy_seen
+    members = [name for name in suspects if split_task_name(name)[0] in GANG_ROLES]
+    serving = frozenset(name for name in members if serves(spec, seen, name))
+    return serving if len(serving) < len(members) else frozenset()
 
 
 def _why_not(gang: GangDraft, record: TaskRecord) -> str:

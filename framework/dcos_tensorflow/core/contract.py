@@ -30,6 +30,8 @@ OUTPUT_DIR = "OUTPUT_DIR"
 JOB_CONTEXT = "JOB_CONTEXT"
 DATA_SHARD_INDEX = "DATA_SHARD_INDEX"
 DATA_SHARD_COUNT = "DATA_SHARD_COUNT"
+SHARD_INPUTS = "SHARD_INPUTS"
+SHARD_OUTPUT = "SHARD_OUTPUT"
 TASK_NAME = "TASK_NAME"
 SERVICE_NAME = "SERVICE_NAME"
 PROGRESS_FILE = "PROGRESS_FILE"
@@ -56,6 +58,8 @@ TOKEN_MAX_AGE_SECONDS = 300
 # Job contracts, as the runner finds them.
 CONTRACT_AUTO = "auto"
 CONTRACT_FUNCTION = "function"
+#: ``main(shard, context)``: one process is handed one shard of a batch after the other.
+CONTRACT_SHARDS = "shards"
 CONTRACT_SCRIPT = "script"
 CONTRACT_COMMAND = "command"
 CONTRACT_TENSORBOARD = "tensorboard"
@@ -99,6 +103,16 @@ RUNNER_STOPPING = "stopping"
 RUNNER_HELD = "held"
 RUNNER_FAILED = "failed"
 RUNNER_EXITED = "exited"
+#: The process of a unit has ended with 0: its container stays, for the next one.
+RUNNER_DONE = "done"
+
+#: A unit's result is kept with thousands of others: it has no more bytes as JSON.
+UNIT_RESULT_BYTES = 1024
+
+#: Roles that only serve where the code uses a ParameterServerStrategy.
+WORKER_ROLES = ("worker", "gpu-worker")
+#: Seconds between SIGTERM and SIGKILL for a process that has nothing to save.
+NOTHING_TO_SAVE_SECONDS = 0.1
 
 # Classes of an end of the user's process that the scheduler's recovery goes by.
 EXIT_CLASS_USER_ERROR = "user_error"

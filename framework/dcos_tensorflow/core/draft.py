@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from dcos_tensorflow.core.model.actions import Acknowledge, Action
+from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Action
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.gang import Gang, Placing
 from dcos_tensorflow.core.model.job import JobPhase, JobState, Membership, Restart
@@ -21,6 +21,7 @@ from dcos_tensorflow.core.model.service_state import GangView, OfferDesk, Servic
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.model.units import UnitRun
 
 
 @dataclass
@@ -35,7 +36,15 @@ class Draft:
     reasons: list[str] = field(default_factory=list)
     #: Tasks that the master has spoken of in this step.
     spoken_of: set[str] = field(default_factory=set)
+    #: What is to be launched, by the offers that it takes: they are accepted once, for all gangs.
+    accepts: dict[tuple[str, ...], Accept] = field(default_factory=dict)
+    #: Gangs that this step has changed, or made.
+    touched: set[str] = field(default_factory=set)
     _reports: dict[str, Report] | None = None
+    #: The gangs as this step has them, to be changed in place until it is over.
+    _gangs: dict[str, Gang] | None = None
+    #: So for those at rest.
+    _at_rest: set[str] | None = None
 
     def waited(self, since: float) -> float:
         """Return the seconds since then for which somebody could have answered us.
@@ -60,7 +69,46 @@ class Draft:
 
     def gangs(self) -> Iterator[GangDraft]:
         """Return every gang to work on."""
-        return (GangDraft(self, name) for name in self.state.gangs)
+        return (GangDraft(self, name) for name in tuple(self.state.gangs))
+
+    def awake(self) -> Iterator[GangDraft]:
+        """Return the gangs of which something may move: those that are not at rest."""
+        resting = self.state.at_rest
+        return (GangDraft(self, name) for name in tuple(self.state.gangs) if name not in resting)
+
+    def set_gang(self, gang: Gang) -> None:
+        """Take a gang in place of what it was before, or as a new one."""
+        if self._gangs is None or self._gangs is not self.state.gangs:
+            # One copy a step: there may be a thousand gangs.
+            self._gangs = dict(self.state.gangs)
+            self.state = replace(self.state, gangs=self._gangs)
+        self._gangs[gang.name] = gang
+        self.touched.add(gang.name)
+        if gang.name in self.state.at_rest:
+            self._resting().discard(gang.name)
+
+    def let_rest(self, name: str) -> None:
+        """Look at a gang no more before it changes."""
+        if name not in self.state.at_rest:
+            self._resting().add(name)
+
+    def wake_all(self) -> None:
+        """Look at every gang."""
+        self.state = replace(self.state, at_rest=frozenset())
+
+    def _resting(self) -> set[str]:
+        if self._at_rest is None or self._at_rest is not self.state.at_rest:
+            self._at_rest = set(self.state.at_rest)
+            self.state = replace(self.state, at_rest=self._at_rest)
+        return self._at_rest
+
+    def drop_gang(self, name: str) -> None:
+        """Forget a gang, and the tasks that it had."""
+        left = {key: gang for key, gang in self.state.gangs.items() if key != name}
+        self.state = replace(self.state, gangs=left)
+        self.touched.discard(name)
+        if name in self.state.at_rest:
+            self._resting().discard(name)
 
     def gang_with(self, task: str) -> GangDraft | None:
         """Return the gang that has a task of this name; None when no gang has."""
@@ -102,6 +150,11 @@ class Draft:
         desk = self.state.desk
         self._set_desk(replace(desk, offers={**desk.offers, **received}, version=desk.version + 1))
 
+    def change_offers(self, changed: Mapping[str, Offer]) -> None:
+        """Take offers in hand for what is left of them: some of what they hold is spoken for."""
+        desk = self.state.desk
+        self._set_desk(replace(desk, offers={**desk.offers, **changed}, version=desk.version + 1))
+
     def drop_offers(self, offer_ids: Iterable[str]) -> None:
         """Let go of offers: they were used, handed back, or are void."""
         desk, gone = self.state.desk, set(offer_ids)
@@ -112,7 +165,8 @@ class Draft:
         """Let go of every offer: there is no subscription that they belong to."""
         self._set_desk(replace(self.state.desk, offers={}))
         for gang in self.gangs():
-            gang.placing = replace(gang.placing, held_since=0.0)
+            if gang.placing.held_since:
+                gang.placing = replace(gang.placing, held_since=0.0)
 
     def ask_anew(self) -> None:
         """Ask for offers as soon as may be: long filters of earlier declines hide what is needed.
@@ -128,8 +182,8 @@ class Draft:
 
     def close(self) -> None:
         """Let nobody change what this draft has opened: the state leaves the step."""
-        for gang in self.state.gangs.values():
-            gang.tasks.close(self)
+        for name in self.touched:
+            self.state.gangs[name].tasks.close(self)
 
 
 class GangDraft:
@@ -159,8 +213,7 @@ class GangDraft:
 
     @gang.setter
     def gang(self, gang: Gang) -> None:
-        state = self.service.state
-        self.service.state = replace(state, gangs={**state.gangs, self.name: gang})
+        self.service.set_gang(gang)
 
     @property
     def spec(self) -> ServiceSpec:
@@ -194,6 +247,15 @@ class GangDraft:
     @job.setter
     def job(self, job: JobState) -> None:
         self.gang = replace(self.gang, job=job)
+
+    @property
+    def unit(self) -> UnitRun | None:
+        """Return the unit of work that the slot runs; None for none."""
+        return self.gang.unit
+
+    @unit.setter
+    def unit(self, unit: UnitRun | None) -> None:
+        self.gang = replace(self.gang, unit=unit, former_unit=self.gang.unit)
 
     @property
     def restart(self) -> Restart:

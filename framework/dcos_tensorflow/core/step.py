@@ -73,11 +73,15 @@ def step(state: ServiceState, events: Sequence[Event], now: float) -> Decision:
 
 
 def _changed(before: ServiceState, after: ServiceState) -> tuple[str, ...]:
-    return tuple(
-        name
-        for gang in after.gangs.values()
-        for name in gang.tasks.changed_since(before.gangs[gang.name].tasks)
-    )
+    found: list[str] = []
+    for name, gang in after.gangs.items():
+        known = before.gangs.get(name)
+        if known is None:
+            found += gang.tasks
+        elif known is not gang:
+            found += gang.tasks.changed_since(known.tasks)
+    gone = (gang for name, gang in before.gangs.items() if name not in after.gangs)
+    return (*found, *(task for gang in gone for task in gang.tasks))
 
 
 def _look_at_the_clock(draft: Draft) -> None:

@@ -8,13 +8,13 @@ was read is ever refused.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import FrozenSet, Iterator, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.facts import Facts, Named
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import MULTI_WORKER, PARAMETER_SERVER
+from dcos_tensorflow.job_code.records import dataclass
 
 #: From here on TensorFlow's Keras is Keras 3.
 FIRST_WITH_KERAS_3 = (2, 16)

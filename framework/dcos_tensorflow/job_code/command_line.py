@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from dataclasses import dataclass
 from typing import Iterator, List, Tuple
 
+from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.job_code.sources import files_below
 
 #: Commands that train nothing.

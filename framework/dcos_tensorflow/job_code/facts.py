@@ -8,7 +8,7 @@ is not sure is not said.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Dict, FrozenSet, List, Optional, Tuple
 
 from dcos_tensorflow.core import contract
@@ -25,6 +25,7 @@ from dcos_tensorflow.job_code.names import (
     names_in,
     names_in_text,
 )
+from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.job_code.sources import Source, Sources
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Optional, Tuple
 
 from dcos_tensorflow.job_code.modules import Module
+from dcos_tensorflow.job_code.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ _PLAIN = frozenset(
         *("absl", "numpy", "pandas", "scipy", "sklearn", "matplotlib", "seaborn", "PIL", "cv2"),
         *("skimage", "imageio", "h5py", "pyarrow", "joblib", "tqdm", "yaml", "requests", "rich"),
         *("typing_extensions", "six"),
+        # What a task has of it is ``report`` (``task.reach``).
+        "dcos_tensorflow",
     )
 )
 #: Modules of Python's own by which code can start programs, run what is not seen here, or learn

@@ -1,39 +1,51 @@
-"""Reads whether a module has a ``main`` that the function contract can call.
+"""Reads how the ``main`` of a module can be called: with a server, or with a shard.
 
-Called by ``task.contracts``. A ``main`` that another module of the job brings is looked up there.
+The names of its parameters tell: ``main(shard, context)`` takes a shard, any other ``main`` that
+three positional arguments can call is given a server. Called by ``task.contracts``. A ``main`` that
+another module of the job brings is looked up there.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+from enum import Enum
 from typing import List, Optional, Tuple
 
 from dcos_tensorflow.job_code.modules import JobUnusable, Module, module_in
 
 
-def main_takes_three(module: Module, roots: Tuple[str, ...], depth: int = 3) -> Optional[bool]:
-    """Say whether the module has a ``main`` that three positional arguments can call.
+class Takes(Enum):
+    """What a ``main`` is to be called with."""
 
-    None when it has a ``main`` whose signature cannot be read without running it. Raises
-    JobUnusable when the file is not Python.
-    """
+    #: ``main(server, log_dir, context)``, by any names.
+    SERVER = "server"
+    #: ``main(shard, context)``, by these names.
+    SHARD = "shard"
+    #: There is none, or none that is called.
+    NOTHING = "nothing"
+    #: Its signature cannot be read without running it.
+    UNKNOWN = "unknown"
+
+
+def main_takes(module: Module, roots: Tuple[str, ...], depth: int = 3) -> Takes:
+    """Return what the module's ``main`` takes. Raises JobUnusable when the file is not Python."""
     definition = _last_main(_parse(module).body)
     if definition is None:
-        return False
+        return Takes.NOTHING
     if isinstance(definition, ast.FunctionDef):
-        return _takes_three(definition.args)
+        return _takes(definition.args)
     if isinstance(definition, ast.Assign):
         value = definition.value
-        return _takes_three(value.args) if isinstance(value, ast.Lambda) else None
+        return _takes(value.args) if isinstance(value, ast.Lambda) else Takes.UNKNOWN
     if isinstance(definition, ast.ImportFrom):
-        return _imported_takes_three(definition, module, roots, depth)
-    return None
+        return _imported_takes(definition, module, roots, depth)
+    return Takes.UNKNOWN
 
 
-def _imported_takes_three(
+def _imported_takes(
     statement: ast.ImportFrom, module: Module, roots: Tuple[str, ...], depth: int
-) -> Optional[bool]:
+) -> Takes:
     original = next(a.name for a in statement.names if (a.asname or a.name) == "main")
     package = module.name.split(".")
     if statement.level:
@@ -42,20 +54,23 @@ def _imported_takes_three(
     else:
         name = statement.module or ""
     if original != "main" or depth == 0:
-        return None
+        return Takes.UNKNOWN
     for root in roots:
         source = module_in(root, name.strip("."))
         if source:
-            return main_takes_three(source, roots, depth - 1)
-    return None
+            return main_takes(source, roots, depth - 1)
+    return Takes.UNKNOWN
 
 
-def _takes_three(arguments: ast.arguments) -> bool:
-    positional = len(arguments.posonlyargs) + len(arguments.args)
-    required = positional - len(arguments.defaults)
-    needs_keywords = any(default is None for default in arguments.kw_defaults)
-    enough = positional >= 3 or arguments.vararg is not None
-    return enough and required <= 3 and not needs_keywords
+def _takes(arguments: ast.arguments) -> Takes:
+    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    required = len(names) - len(arguments.defaults)
+    if any(default is None for default in arguments.kw_defaults):
+        return Takes.NOTHING
+    if names[:2] == ["shard", "context"]:
+        return Takes.SHARD if required <= 2 else Takes.NOTHING
+    enough = len(names) >= 3 or arguments.vararg is not None
+    return Takes.SERVER if enough and required <= 3 else Takes.NOTHING
 
 
 def _last_main(body: List[ast.stmt]) -> Optional[ast.stmt]:

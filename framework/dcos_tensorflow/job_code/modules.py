@@ -6,10 +6,10 @@ imported from. Nothing here runs code or knows TensorFlow.
 
 from __future__ import annotations
 
-import difflib
 import os
-from dataclasses import dataclass
 from typing import Iterator, List, Optional, Tuple
+
+from dcos_tensorflow.job_code.records import dataclass
 
 #: How deep below a root an unpacked archive is searched, and how many directories at most.
 SEARCH_DEPTH = 3
@@ -145,6 +145,8 @@ def _module_names(roots: Tuple[str, ...]) -> Iterator[str]:
 
 def offer(name: str, known: List[str]) -> str:
     """Return a hint with what of ``known`` is nearest to ``name``, or what there is at all."""
+    import difflib
+
     near = difflib.get_close_matches(name.rpartition(".")[2] or name, known, 5, 0.5)
     if near:
         return f"did you mean {' or '.join(near)}?"

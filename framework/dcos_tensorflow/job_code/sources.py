@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import os
 import warnings
-from dataclasses import dataclass
 from typing import Iterator, List, Optional, Set, Tuple
+
+from dcos_tensorflow.job_code.records import dataclass
 
 #: How much code is read at most; beyond that nothing is recognised.
 MAX_FILES = 200

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from dcos_tensorflow.local.background_process import BackgroundProcessError
-from dcos_tensorflow.local.daemon import serve
+from dcos_tensorflow.local.serving import serve
+from dcos_tensorflow.process_end import end_process
 
 
 def main(arguments: list[str]) -> int:
@@ -23,4 +24,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end_process(main(sys.argv[1:]))

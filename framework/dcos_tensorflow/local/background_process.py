@@ -1,36 +1,41 @@
 """One background process per folder: start it, find it again, stop it.
 
 For the two daemons of this room, the embedded cluster and the local DC/OS. The folder holds a
-record (process id, start time of the process, and what the daemon adds), a configuration, a lock
-and a log. What the process serves, and how one asks it, is the daemon's business.
+record (process id, start time of the process, and what the daemon adds), a lock and a log. What the
+process serves, and how one asks it, is the daemon's business.
+
+A process may be started before it is known what it shall do: it imports what it needs, and waits at
+its standard input, a socket, for the configuration. Whoever started it hears there when it serves.
+When its starter goes away before that, the process has nothing to do, and ends.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import http.client
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any
 
 from dcos_tensorflow.local.machine.process_tree import kill_tree, start_time
 
 #: How long a server may be busy before it counts as dead: its process is ended then.
 _ANSWER_SECONDS = 10.0
-#: Between two looks at a process that starts or ends, in seconds.
+#: Between two looks at a process whose end the kernel does not tell, in seconds.
 _LOOK_SECONDS = 0.05
 _KILLED_SECONDS = 5.0
-
-Status = TypeVar("Status")
 
 
 class BackgroundProcessError(Exception):
@@ -68,45 +73,57 @@ class BackgroundProcess:
         """Remove the record of a process that is gone."""
         (self.folder / self.record_name).unlink(missing_ok=True)
 
-    def spawn(self) -> subprocess.Popen[bytes]:
-        """Start the process in a session of its own, its output going to the log."""
+    def spawn(self) -> StartedProcess:
+        """Start the process in a session of its own, where it waits for its configuration.
+
+        The folder need not exist yet.
+        """
         root = str(Path(__file__).resolve().parents[2])
         paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-        with open(self.folder / self.log_name, "ab") as log:
-            return subprocess.Popen(
+        ours, its = socket.socketpair()
+        # What it says before it has its log, of a library that is missing.
+        said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process' start)
+        with its:
+            process = subprocess.Popen(
                 [sys.executable, "-m", self.module, *self.arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdin=its.fileno(),
+                stdout=said,
+                stderr=said,
                 cwd="/",
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 start_new_session=True,
             )
+        return StartedProcess(self, process, ours, said)
 
-    def wait_for_answer(
-        self, process: subprocess.Popen[bytes], ask: Callable[[], Status | None], seconds: float
-    ) -> Status:
-        """Return what ``ask`` says of the spawned process once that is not None.
+    def handed_over(self) -> Any:
+        """Return this very process' configuration once it is known; None when nobody is left.
 
-        Raises BackgroundProcessError when it ended, or not in time, with the end of its log.
+        From then on its output goes to the log.
         """
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            code = process.poll()
-            if code is not None:
-                raise BackgroundProcessError(f"{self.title} ended with {code}: {self._log_end()}")
-            record = self.record()
-            status = ask() if record is not None and record["pid"] == process.pid else None
-            if status is not None:
-                # It goes on without us: nobody waits for it any more, and Popen need not complain.
-                process.returncode = 0
-                return status
-            time.sleep(_LOOK_SECONDS)
-        kill_tree(process.pid)
-        process.wait()
-        raise BackgroundProcessError(
-            f"{self.title} did not answer within {seconds:g} s: {self._log_end()}"
-        )
+        line = sys.stdin.buffer.readline()
+        if not line.endswith(b"\n"):
+            return None
+        log = os.open(self.folder / self.log_name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        for number in (1, 2):
+            os.dup2(log, number)
+        os.close(log)
+        return json.loads(line)
+
+    def announce(self, **facts: object) -> None:
+        """Write the record of this very process, and tell whoever started it that it serves."""
+        record = {"pid": os.getpid(), "started": start_time(os.getpid()), **facts}
+        write_json(self.folder / self.record_name, record)
+        with contextlib.suppress(OSError):  # Nobody waits for it any more.
+            os.write(0, b"\n")
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+
+    def log_end(self) -> str:
+        """Return the last lines of the log; empty for none."""
+        with contextlib.suppress(FileNotFoundError):
+            return _end(self.folder.joinpath(self.log_name).read_text(errors="replace"))
+        return ""
 
     def stop(self, pid: int, seconds: float) -> None:
         """End the process: SIGTERM, and after ``seconds`` SIGKILL of it and all below it.
@@ -134,17 +151,72 @@ class BackgroundProcess:
             self.stop(record["pid"], seconds)
             return True
 
-    def announce(self, **facts: object) -> None:
-        """Write the record of this very process: what ``wait_for_answer`` waits for."""
-        record = {"pid": os.getpid(), "started": start_time(os.getpid()), **facts}
-        write_json(self.folder / self.record_name, record)
+
+class StartedProcess:
+    """A process that ``BackgroundProcess.spawn`` has started and that serves nothing yet."""
+
+    def __init__(
+        self,
+        background: BackgroundProcess,
+        process: subprocess.Popen[bytes],
+        channel: socket.socket,
+        said: IO[bytes],
+    ) -> None:
+        self._background = background
+        self._process = process
+        self._channel = channel
+        self._said = said
+
+    def hand_over(self, configuration: object, seconds: float) -> None:
+        """Tell the process what to do, and return when it serves.
+
+        It goes on without us then. Raises BackgroundProcessError when it ended, or did not serve
+        in time, with the end of its log.
+        """
+        try:
+            wrong = self._hand_over(json.dumps(configuration).encode() + b"\n", seconds)
+            if wrong:
+                told = self._log_end()
+                raise BackgroundProcessError(f"{self._background.title} {wrong}: {told}")
+        finally:
+            self.give_up()
+
+    def _hand_over(self, configuration: bytes, seconds: float) -> str:
+        """Return why it does not serve; empty when it does."""
+        process, deadline = self._process, time.monotonic() + seconds
+        try:
+            self._channel.settimeout(seconds)
+            self._channel.sendall(configuration)
+            if self._channel.recv(1):
+                # Nobody waits for it any more, and Popen need not complain.
+                process.returncode = 0
+                return ""
+        except TimeoutError:
+            kill_tree(process.pid)
+            return f"did not answer within {seconds:g} s"
+        except OSError:
+            pass  # It has ended, and there was nobody to tell it anything.
+        try:
+            return f"ended with {process.wait(max(0.0, deadline - time.monotonic()))}"
+        except subprocess.TimeoutExpired:
+            kill_tree(process.pid)
+            return f"did not end within {seconds:g} s, nor answer"
+
+    def give_up(self) -> None:
+        """End a process that has not been told what to do; harmless for one that has."""
+        if self._process.returncode is None:
+            self._process.kill()
+            self._process.wait()
+        self._close()
+
+    def _close(self) -> None:
+        self._channel.close()
+        self._said.close()
 
     def _log_end(self) -> str:
-        with contextlib.suppress(FileNotFoundError):
-            lines = (self.folder / self.log_name).read_text(errors="replace").splitlines()
-            if lines:
-                return " / ".join(lines[-5:])
-        return "its log is empty"
+        self._said.seek(0)
+        early = _end(self._said.read().decode(errors="replace"))
+        return early or self._background.log_end() or "its log is empty"
 
 
 def stop_requested() -> threading.Event:
@@ -155,14 +227,15 @@ def stop_requested() -> threading.Event:
     return stopping
 
 
-def answers(url: str) -> bool:
-    """Tell whether a server of this machine says 200, asked without a proxy."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(url, timeout=_ANSWER_SECONDS) as response:
-            return bool(response.status == 200)
-    except OSError:
-        return False
+def answers(address: str, path: str) -> bool:
+    """Tell whether the server of this machine at ``host:port`` says 200."""
+    connection = http.client.HTTPConnection(address, timeout=_ANSWER_SECONDS)
+    with contextlib.closing(connection):
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
 
 
 def write_json(path: Path, value: object) -> None:
@@ -183,17 +256,44 @@ def read_json(path: Path) -> Any:
     """Return what the file holds, None when it is missing or cut."""
     try:
         return json.loads(path.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):
+    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
         return None
 
 
+def _end(log: str) -> str:
+    return " / ".join(log.splitlines()[-5:])
+
+
 def _ended(pid: int, started: int | None, seconds: float) -> bool:
+    """Wait for the end of a process, which need not be our child; False when it is still there."""
+    if started is None or start_time(pid) != started:
+        return True
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    except (AttributeError, OSError):
+        # A kernel before 5.3, or a Python that was built for one, cannot tell: it is asked.
+        gone = _seen_ending(pid, started, seconds)
+    else:
+        try:
+            gone = bool(select.select([process], [], [], seconds)[0])
+        finally:
+            os.close(process)
+    _reap(pid)
+    return gone
+
+
+def _seen_ending(pid: int, started: int, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while started is not None and start_time(pid) == started:
-        with contextlib.suppress(ChildProcessError):
-            # When this process started it, it is a zombie until it is waited for.
-            os.waitpid(pid, os.WNOHANG)
+    while start_time(pid) == started:
         if time.monotonic() >= deadline:
             return False
         time.sleep(_LOOK_SECONDS)
     return True
+
+
+def _reap(pid: int) -> None:
+    """Let go of a process that has ended; one that this process started is a zombie until then."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)

@@ -17,12 +17,8 @@ from pathlib import Path
 
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.agent.agent import Agent
-from dcos_tensorflow.local.agent.agent_config import (
-    APPS_ROLE,
-    AgentConfig,
-    for_apps,
-    identity,
-)
+from dcos_tensorflow.local.agent.agent_config import for_apps, identity
+from dcos_tensorflow.local.configuration import APPS_ROLE, AgentConfig
 from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.machine import secret_files
 from dcos_tensorflow.local.machine.host import Host, machine_environment
@@ -239,7 +235,7 @@ class EmbeddedCluster:
             start = partial(self.host.start, effect.container_id, effect.sandbox, effect.spec)
             pid = self.interference.on_machine(agent.identity.link, start)
         except OSError:
-            agent.executor_message(messages.ExecutorGone(effect.container_id, 1 << 8), now)
+            agent.executor_message(messages.ExecutorGone(effect.container_id), now)
             return
         agent.executor_message(messages.ExecutorStarted(effect.container_id, pid), now)
 

@@ -3,13 +3,13 @@
 Called by the command line (``dcos-tensorflow local``). A folder on disk, the *state dir*, holds
 ``cluster.json`` (process id, start time of the process, address, agents), ``credential.json`` (what
 master and agents ask of every caller: whoever may call them runs programs as this user), the log
-and the sandboxes. The process itself is ``python -m dcos_tensorflow.local serve``.
+and the sandboxes. The process itself is ``python -m dcos_tensorflow.local serve`` (``serving``).
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,14 @@ from typing import Any
 from dcos_tensorflow.local.background_process import (
     BackgroundProcess,
     BackgroundProcessError,
+    StartedProcess,
     answers,
     read_json,
-    stop_requested,
     write_json,
 )
-from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.configuration import AgentConfig
 from dcos_tensorflow.mesos.connection import Credentials
 
-_CONFIG = "config.json"
 #: Principal and secret as Mesos' own ``--credential`` files hold them.
 _CREDENTIAL = "credential.json"
 #: Whom the cluster lets in, frameworks and operators alike.
@@ -48,23 +47,32 @@ class ClusterStatus:
     credentials: Credentials = field(default_factory=Credentials)
 
 
+def begin(state_dir: Path, program: str = _PROGRAM) -> StartedProcess:
+    """Start the process of a cluster that ``up`` is going to be asked for.
+
+    It waits until it is told what the cluster is made of. ``program`` is what ``python -m`` is
+    given, to ``serve`` another kind of cluster.
+    """
+    return background_of(state_dir, program).spawn()
+
+
 def up(
     state_dir: Path,
     agents: Sequence[AgentConfig],
     *,
     port: int = 0,
-    program: str = _PROGRAM,
+    begun: StartedProcess | None = None,
 ) -> ClusterStatus:
     """Start a cluster in the background, or return the one that runs in ``state_dir`` already.
 
     Each agent has an address and ports of its own: the machine has a port only once. Port 0 of the
-    master is a free one. ``program`` is what ``python -m`` is given, to ``serve`` another kind of
-    cluster. Raises BackgroundProcessError when it did not answer in time or ended, with the end of
-    its log.
+    master is a free one. ``begun`` is its process where that has been started before; it is ended
+    where it is not needed. Raises BackgroundProcessError when it did not answer in time or ended,
+    with the end of its log.
     """
     state_dir = Path(state_dir).resolve()
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    background = _background(state_dir, program)
+    background = background_of(state_dir)
     with background.locked():
         running = status(state_dir)
         if running is not None and not running.answering:
@@ -72,27 +80,31 @@ def up(
                 f"process {running.pid} is there but does not answer; stop it first"
             )
         if running is not None:
+            if begun is not None:
+                begun.give_up()
             return running
         background.forget()
-        write_json(state_dir / _CONFIG, {"agents": [asdict(one) for one in agents], "port": port})
         _make_credential(state_dir)
-        return background.wait_for_answer(
-            background.spawn(), lambda: _answering(state_dir), START_SECONDS
-        )
+        begun = begun or background.spawn()
+        begun.hand_over({"agents": [asdict(one) for one in agents], "port": port}, START_SECONDS)
+        started = status(state_dir)
+    if started is None or not started.answering:
+        raise BackgroundProcessError(f"the cluster does not answer: {background.log_end()}")
+    return started
 
 
 def status(state_dir: Path) -> ClusterStatus | None:
     """Return the cluster of ``state_dir``, None when none runs. Stale files are no cluster."""
     state_dir = Path(state_dir).resolve()
-    record = _background(state_dir).record()
+    record = background_of(state_dir).record()
     if record is None:
         return None
     return ClusterStatus(
         pid=record["pid"],
         master=record["master"],
-        agents=tuple(_agent(one) for one in record["agents"]),
-        answering=answers(f"http://{record['master']}/health"),
-        credentials=_credentials(state_dir),
+        agents=tuple(agent_of(one) for one in record["agents"]),
+        answering=answers(record["master"], "/health"),
+        credentials=credentials_of(state_dir),
     )
 
 
@@ -108,15 +120,10 @@ def _make_credential(state_dir: Path) -> None:
         write_json(path, {"principal": PRINCIPAL, "secret": secrets.token_urlsafe(32)})
 
 
-def _credentials(state_dir: Path) -> Credentials:
+def credentials_of(state_dir: Path) -> Credentials:
     """Return what callers send; nothing for a cluster that an older release has started."""
     stored = read_json(credential_file(state_dir))
     return Credentials() if stored is None else Credentials(stored["principal"], stored["secret"])
-
-
-def _answering(state_dir: Path) -> ClusterStatus | None:
-    found = status(state_dir)
-    return found if found is not None and found.answering else None
 
 
 def running_master(state_dir: Path) -> str | None:
@@ -124,7 +131,7 @@ def running_master(state_dir: Path) -> str | None:
 
     Cheap enough to be called several times a second.
     """
-    record = _background(Path(state_dir)).record()
+    record = background_of(state_dir).record()
     return None if record is None else str(record["master"])
 
 
@@ -133,33 +140,18 @@ def down(state_dir: Path) -> bool:
 
     Raises BackgroundProcessError when it is still there.
     """
-    return _background(Path(state_dir).resolve()).down(STOP_SECONDS)
+    return background_of(state_dir).down(STOP_SECONDS)
 
 
-def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluster) -> None:
-    """Run the cluster of ``state_dir`` until SIGTERM or SIGINT: the background process."""
-    state_dir = Path(state_dir).resolve()
-    config = read_json(state_dir / _CONFIG)
-    if config is None:
-        raise BackgroundProcessError(f"no {_CONFIG} in {state_dir}")
-    stopping = stop_requested()
-    background = _background(state_dir)
-    agents = [_agent(one) for one in config["agents"]]
-    given = _credentials(state_dir)
-    known = {given.principal: given.secret} if given.principal else None
-    work = state_dir / "work"
-    with kind(agents, work, port=config["port"], credentials=known) as cluster:
-        background.announce(master=cluster.master, agents=config["agents"])
-        stopping.wait()
-    background.forget()
-
-
-def _agent(given: Mapping[str, Any]) -> AgentConfig:
+def agent_of(given: Mapping[str, Any]) -> AgentConfig:
+    """Return an agent as JSON has it."""
     first, last = given["ports"]
     return AgentConfig(**{**given, "ports": (first, last)})
 
 
-def _background(state_dir: Path, program: str = _PROGRAM) -> BackgroundProcess:
+def background_of(state_dir: Path, program: str = _PROGRAM) -> BackgroundProcess:
+    """Return the process that belongs to a folder, whether it runs or not."""
+    state_dir = Path(state_dir).resolve()
     return BackgroundProcess(
         folder=state_dir,
         title="the cluster",

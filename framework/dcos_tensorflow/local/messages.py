@@ -263,7 +263,6 @@ class ExecutorReport:
 
 @dataclass(frozen=True)
 class ExecutorGone:
-    """The process of a container has ended: raw wait status."""
+    """The process of a container has ended."""
 
     container_id: str
-    status: int

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Mapping
 from http.client import HTTPException
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.mesos.address import (
@@ -25,7 +25,6 @@ from dcos_tensorflow.mesos.address import (
 )
 from dcos_tensorflow.mesos.calls import Session
 from dcos_tensorflow.mesos.connection import Authentication, HttpConnection
-from dcos_tensorflow.mesos.detector import ZooKeeperDetector
 from dcos_tensorflow.mesos.stream import (
     Backoff,
     StreamEnded,
@@ -35,6 +34,9 @@ from dcos_tensorflow.mesos.stream import (
     heartbeat_seconds,
 )
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.mesos.detector import ZooKeeperDetector
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +103,9 @@ class Subscriber:
         #: Held while the framework is torn down: no new subscription may begin then.
         self.pause = threading.Lock()
         if isinstance(masters, ZooKeeperAddress):
+            # kazoo comes with it, and most masters are named and not elected in ZooKeeper.
+            from dcos_tensorflow.mesos.detector import ZooKeeperDetector
+
             self._detector = ZooKeeperDetector(
                 masters, self.change_master, https, on_trouble=self._no_master_found
             )

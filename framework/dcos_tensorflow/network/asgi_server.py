@@ -9,17 +9,18 @@ answered.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from dcos_tensorflow.network.listening import ServerNotStarted, address_of, listening_at
+
 _START_SECONDS = 10.0
-
-
-class ServerNotStarted(OSError):
-    """Nothing could be served at the wanted address; the text says why."""
+#: How often uvicorn looks at its clock, for the header Date.
+_TICK_SECONDS = 1.0
 
 
 class AsgiServer:
@@ -41,9 +42,12 @@ class AsgiServer:
 
     def bind(self) -> str:
         """Take the address and return it as ``host:port``. Raises ServerNotStarted."""
-        self._socket = _bound(self._what, self._host, self._port)
-        host, port = self._socket.getsockname()[:2]
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return self.take(listening_at(self._what, self._host, self._port))
+
+    def take(self, listening: socket.socket) -> str:
+        """Have a socket that listens already in place of ``bind``; it is closed by ``stop``."""
+        self._socket = listening
+        self.address = address_of(listening)
         return self.address
 
     def serve(self, app: ASGIApp, thread_name: str) -> None:
@@ -78,49 +82,56 @@ class AsgiServer:
     def stop(self) -> None:
         """Stop serving; returns when the thread has ended. Harmless when it never started."""
         if self._server is not None and self._thread is not None:
-            self._server.should_exit = True
+            self._server.end()
             self._thread.join()
         if self._socket is not None:
             self._socket.close()
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, telling when it serves."""
+    """uvicorn, telling when it serves, and ending when it is told to and not when it looks next."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._told: asyncio.Event | None = None
 
     def serve_at(self, bound: socket.socket) -> None:
-        """Serve until ``should_exit`` is set."""
+        """Serve until ``end`` is called."""
         try:
             self.run(sockets=[bound])
         finally:
             # Whoever waits for a start that failed need not wait any longer.
             self.ready.set()
 
+    def end(self) -> None:
+        """End serving. Callable from any thread."""
+        self.should_exit = True
+        if self._loop is not None and self._told is not None:
+            with contextlib.suppress(RuntimeError):  # The loop has ended meanwhile.
+                self._loop.call_soon_threadsafe(self._told.set)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._told = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets=sockets)
         # Only now are connections answered; the socket alone would merely queue them.
-        asyncio.get_running_loop().call_soon(self.ready.set)
+        self._loop.call_soon(self.ready.set)
 
+    async def main_loop(self) -> None:
+        if self._told is None:
+            raise AssertionError("startup comes first")
+        # With 0 uvicorn's clock is read each time: its own loop counts to ten between two reads.
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._told.wait(), _TICK_SECONDS)
 
-def _bound(what: str, host: str, port: int) -> socket.socket:
-    """Return a bound socket. Raises ServerNotStarted naming the address."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except (OSError, UnicodeError) as error:
-        raise ServerNotStarted(f"{what} can not listen on {host}: {error}") from error
-    bound = socket.socket(family, kind, protocol)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-        # Until somebody listens a second process could bind the same port.
-        bound.listen()
-    except OSError as error:
-        bound.close()
-        reason = error.strerror or str(error)
-        raise ServerNotStarted(f"{what} can not listen on {host}:{port}: {reason}") from error
-    return bound
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.server_state.connections or self.server_state.tasks:
+            await super().shutdown(sockets)
+            return
+        # Nobody is connected who would need the moment that uvicorn gives.
+        for server in self.servers:
+            server.close()
+            await server.wait_closed()

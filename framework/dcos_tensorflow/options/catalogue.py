@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
+from pydantic.fields import FieldInfo
+
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.section import Section
 from dcos_tensorflow.options.values import Allowed, HiddenWhenWrong, Secret
@@ -94,6 +96,26 @@ def options() -> Mapping[Path, Option]:
 
 
 @cache
+def secrets() -> tuple[Path, ...]:
+    """Return the options whose values are never shown. Cheaper than all that ``options`` tells."""
+    return tuple(
+        path
+        for path, field in _fields(Options, ())
+        if any(isinstance(m, Secret) for m in field.metadata)
+    )
+
+
+@cache
+def environments() -> tuple[Path, ...]:
+    """Return the options that hold environment variables."""
+    return tuple(
+        path
+        for path, field in _fields(Options, ())
+        if path[-1] == "env" and field.annotation is not str
+    )
+
+
+@cache
 def groups() -> Mapping[Path, tuple[str, ...]]:
     """Return the names in each group of options, by the group's path; () is the whole."""
     return dict(_groups(Options, ()))
@@ -156,6 +178,14 @@ def _options(model: type[Section], schema: Mapping[str, Any], path: Path) -> Ite
             field.default is None,
             any(isinstance(m, HiddenWhenWrong) for m in field.metadata),
         )
+
+
+def _fields(model: type[Section], path: Path) -> Iterator[tuple[Path, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from _fields(field.annotation, (*path, name))
+        else:
+            yield (*path, name), field
 
 
 def _groups(model: type[Section], path: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:

@@ -24,6 +24,7 @@ from dcos_tensorflow.options.role_models import (
     Worker,
 )
 from dcos_tensorflow.options.storage_checks import storage_findings
+from dcos_tensorflow.options.workload_checks import workload_findings
 
 #: The groups of the roles that are members of the ClusterSpec.
 GANG_GROUPS = ("parameter_server", "chief", "worker", "gpu_worker")
@@ -45,6 +46,7 @@ def findings(options: Options) -> Iterator[Finding]:
     yield from _times(options)
     yield from _environments(options)
     yield from storage_findings(options)
+    yield from workload_findings(options)
     with_image = [g for g in ROLE_GROUPS if count_of(options, g) and image_of(options, g)]
     yield from container_findings(options, with_image)
 

@@ -12,7 +12,7 @@ from typing import Any
 from dcos_tensorflow.options.cross_checks import count_of, gpus_of, image_of, role_options
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.role_models import ROLE_GROUPS, TensorBoard
-from dcos_tensorflow.options.section import Section
+from dcos_tensorflow.options.section import differing
 from dcos_tensorflow.options.storage import storage_spec
 
 _KERBEROS = "service.security.kerberos"
@@ -34,6 +34,7 @@ def idle_notes(options: Options) -> list[str]:
         *_of_roles(options),
         *_of_environments(options),
         *_rows(options, _of_storage(options)),
+        *_rows(options, _of_workloads(options)),
     ]
 
 
@@ -71,7 +72,7 @@ def _of_roles(options: Options) -> Iterator[str]:
     for group in ROLE_GROUPS:
         role = role_options(options, group)
         if not count_of(options, group):
-            if _differing(role) - {"count"}:
+            if differing(role) - {"count"}:
                 none = isinstance(role, TensorBoard)
                 why = "service.use_tensorboard is false" if none else f"{group}.count is 0"
                 yield f"{group}: has no effect: {why}."
@@ -79,7 +80,7 @@ def _of_roles(options: Options) -> Iterator[str]:
             volume = f"without {group}.persistent_volume"
             if role.disk_type == "MOUNT":
                 yield f"{group}.disk_type: MOUNT has no effect {volume}."
-            if "volume_path" in _differing(role):
+            if "volume_path" in differing(role):
                 yield f"{group}.volume_path: has no effect {volume}."
 
 
@@ -99,7 +100,11 @@ def _of_environments(options: Options) -> Iterator[str]:
 
 def _of_storage(options: Options) -> Iterator[_Row]:
     spec, logs, cache = storage_spec(options), options.logs, options.data_cache
-    yield "s3", not spec.is_used, ": neither checkpoints, nor data, nor logs are in S3"
+    yield (
+        "s3",
+        not spec.is_used,
+        ": nothing of the job is in S3",
+    )
     for name in ("interval_seconds", "keep"):
         why = ": checkpoints are not kept in S3"
         yield f"checkpoints.{name}", not spec.checkpoints.uri, why
@@ -116,19 +121,15 @@ def _of_storage(options: Options) -> Iterator[_Row]:
     yield "s3.credentials.profile", not (given.file or given.secret), why
 
 
+def _of_workloads(options: Options) -> Iterator[_Row]:
+    yield "sweep.min_steps", options.sweep.early_stopping == "none", " without sweep.early_stopping"
+    yield "batch.inputs.per_shard", bool(options.batch.inputs.range), " with batch.inputs.range"
+
+
 def _given(options: Options, path: str) -> bool:
     """Say whether something other than its default stands at a path."""
     *above, name = path.split(".")
     section: Any = options
     for key in above:
         section = getattr(section, key)
-    return name in _differing(section)
-
-
-def _differing(section: Section) -> set[str]:
-    """Return the names in a group whose values are not their defaults."""
-    return {
-        name
-        for name, field in type(section).model_fields.items()
-        if getattr(section, name) != field.get_default(call_default_factory=True)
-    }
+    return name in differing(section)

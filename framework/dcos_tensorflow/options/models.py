@@ -35,6 +35,7 @@ from dcos_tensorflow.options.values import (
     list_from_text,
     text_schema,
 )
+from dcos_tensorflow.options.workload_models import Batch, Sweep
 
 
 class Gang(Section):
@@ -165,6 +166,8 @@ class Options(Section):
     cluster_spec: ClusterSpecOptions = group(
         ClusterSpecOptions, "How tasks are addressed in the ClusterSpec."
     )
+    sweep: Sweep = group(Sweep, "A search for the best parameters: the job is run once a trial.")
+    batch: Batch = group(Batch, "Many pieces of input: the job is run once a piece.")
     checkpoints: Checkpoints = group(Checkpoints, "Where checkpoints are kept.")
     data: DataSources = Field(
         default=[],

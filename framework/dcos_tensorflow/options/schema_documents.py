@@ -102,8 +102,9 @@ def _universe_option(schema: Mapping[str, Any]) -> dict[str, Any]:
         # A package template can pass text only: structures are written as JSON text there.
         del option["anyOf"]
         option["type"] = "string"
-        option["default"] = json.dumps(schema["default"])
-        option["description"] += " Written as JSON text."
+        if not isinstance(schema["default"], str):
+            option["default"] = json.dumps(schema["default"])
+            option["description"] += " Written as JSON text."
     if "exclusiveMinimum" in option:
         option["minimum"], option["exclusiveMinimum"] = option["exclusiveMinimum"], True
     order = ("title", "description", "type", "enum", "default")

@@ -13,6 +13,15 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
 
+def differing(section: Section) -> set[str]:
+    """Return the names in a group whose values are not their defaults."""
+    return {
+        name
+        for name, field in type(section).model_fields.items()
+        if getattr(section, name) != field.get_default(call_default_factory=True)
+    }
+
+
 def group(model: type[Section], description: str) -> Any:
     """Return the field of a group of options that may be left out as a whole."""
     return Field(default_factory=model, description=description)

@@ -63,6 +63,7 @@ from dcos_tensorflow.options.storage import (
     storage_notes,
     storage_spec,
 )
+from dcos_tensorflow.options.workloads import units_spec, workload_notes, workload_spec
 
 #: A task that TensorFlow is imported in needs about this much (measured, MB).
 _TENSORFLOW_MEM = 600
@@ -108,6 +109,8 @@ def service_spec(options: Options) -> ServiceSpec:
         log_keep=options.logs.keep,
         storage=storage_spec(options),
         network=_network(options),
+        units=units_spec(options),
+        workload=workload_spec(options),
     )
 
 
@@ -140,17 +143,23 @@ def effective(options: Options) -> dict[str, Any]:
     Loading it again gives the same options, but for hidden values, which are refused.
     """
     values: dict[str, Any] = options.model_dump(mode="json", exclude_none=True)
-    for path, option in catalogue.options().items():
-        into = values
-        for key in path[:-1]:
-            into = into[key]
-        if option.secret and into.get(path[-1]):
+    for path in catalogue.secrets():
+        into = _group_at(values, path)
+        if into.get(path[-1]):
             into[path[-1]] = HIDDEN
-        if option.is_environment:
-            into["env"] = {
-                name: HIDDEN if value and is_secret(name) else value
-                for name, value in into["env"].items()
-            }
+    for path in catalogue.environments():
+        into = _group_at(values, path)
+        into["env"] = {
+            name: HIDDEN if value and is_secret(name) else value
+            for name, value in into["env"].items()
+        }
+    return values
+
+
+def _group_at(values: dict[str, Any], path: catalogue.Path) -> dict[str, Any]:
+    """Return the group of options that ``path`` lies in."""
+    for key in path[:-1]:
+        values = values[key]
     return values
 
 
@@ -187,6 +196,7 @@ def notes(options: Options, *, shares_directory: bool = False) -> tuple[str, ...
     found += idle_notes(options)
     found += _limits_without_effect(options)
     found += storage_notes(options)
+    found += workload_notes(options)
     shared = service.shared_filesystem or options.checkpoints.uri or shares_directory
     if service.use_tensorboard and not shared:
         found.append(

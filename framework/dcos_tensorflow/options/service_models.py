@@ -225,8 +225,9 @@ class Service(Section):
     kill_grace_seconds: Seconds = Field(
         10.0,
         title="Kill grace (seconds)",
-        description="Time between SIGTERM and SIGKILL when a task is stopped. It is 0.1 s where a "
-        "task starts again because another one failed: then it has nothing to save.",
+        description="Time between SIGTERM and SIGKILL when a task is stopped. It is 0.1 s for "
+        "servers, and where a task starts again because another one failed: then it has nothing "
+        "to save.",
     )
     stall_seconds: Seconds = Field(
         300.0,

@@ -36,6 +36,7 @@ def storage_spec(options: Options) -> StorageSpec:
             keep=checkpoints.keep,
         ),
         summaries_uri=_summaries_uri(options),
+        shards_uri=options.batch.output if is_s3(options.batch.output) else "",
         data=tuple(DataSpec(one.uri, one.path) for one in options.data if is_s3(one.uri)),
         data_cache=DataCacheSpec(options.data_cache.directory, options.data_cache.max_bytes),
         logs=LogShippingSpec(

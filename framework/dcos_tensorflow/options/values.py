@@ -103,7 +103,8 @@ def _json_text(value: object) -> object:
     return parsed
 
 
-def _object_from_text(value: object) -> object:
+def object_from_text(value: object) -> object:
+    """Take an object that is written as JSON text; empty text is an empty object."""
     parsed = _json_text(value)
     if parsed is None and isinstance(value, str):
         return {}
@@ -139,7 +140,7 @@ def _job_context_kind(value: object) -> object:
 
 
 def _job_context(value: str) -> str:
-    parsed = _object_from_text(value)
+    parsed = object_from_text(value)
     if not isinstance(parsed, Mapping):
         raise problem(f"must be JSON text of an object, not of {document.kind_of(parsed)}")
     return value
@@ -393,7 +394,7 @@ TextList = Annotated[
 ]
 Environment = Annotated[
     dict[str, str],
-    BeforeValidator(_object_from_text),
+    BeforeValidator(object_from_text),
     Field(json_schema_extra=text_schema, repr=False),
     Allowed("an object of texts, or JSON text of one"),
 ]

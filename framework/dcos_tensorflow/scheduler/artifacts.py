@@ -1,7 +1,8 @@
 """The files that tasks fetch: the task runner's zipapp, a packed local job, and data.
 
-Used by ``scheduler.Scheduler`` before anything is launched. Names carry the content's hash, so a
-fetcher cache or a running task never sees a file change under its name.
+Used by ``scheduler.Scheduler`` before anything is launched. Names say what is in the file, by a
+hash, so a fetcher cache or a running task never sees a file change under its name; and a runner
+that is there already is not packed again.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import hashlib
 import os
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.core.model.spec import Uri
-from dcos_tensorflow.task.pack import build_zipapp
+from dcos_tensorflow.task import pack
 
 
 def _publish(source: Path, directory: Path, stem: str) -> Path:
@@ -28,16 +30,34 @@ def _publish(source: Path, directory: Path, stem: str) -> Path:
     return target
 
 
-def publish_runner(directory: Path, *, storage: bool = False) -> Path:
-    """Pack the task runner into ``directory``; returns the file.
+@dataclass(frozen=True)
+class Runners:
+    """The task runner in a folder, and the one that brings boto3 along, packed or not."""
 
-    With ``storage`` it is the one that brings boto3 along. Raises OSError, BundleError.
-    """
-    stem = "task-runner-storage" if storage else "task-runner"
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        packed = build_zipapp(Path(scratch) / f"{stem}.pyz", storage=storage)
-        return _publish(packed, directory, stem)
+    plain: Path
+    storage: Path
+
+    @classmethod
+    def of(cls, directory: Path) -> Runners:
+        """Return them by the names that they have once they are packed.
+
+        Raises OSError, BundleError.
+        """
+        return cls(
+            directory / f"task-runner-{pack.identity()}.pyz",
+            directory / f"task-runner-storage-{pack.identity(storage=True)}.pyz",
+        )
+
+    def publish(self, *, storage: bool) -> None:
+        """Pack what is not there yet, the one with boto3 for jobs with ``storage`` only.
+
+        Raises OSError, BundleError.
+        """
+        wanted = ((self.plain, False), (self.storage, True)) if storage else ((self.plain, False),)
+        for target, with_storage in wanted:
+            if not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                pack.build_zipapp(target, storage=with_storage).chmod(0o644)
 
 
 def publish_archive(archive: Path, directory: Path, stem: str) -> Path:
@@ -50,6 +70,10 @@ def publish_archive(archive: Path, directory: Path, stem: str) -> Path:
 
 
 def uri_of(file: Path, base_url: str | None, *, extract: bool) -> Uri:
-    """Return where the fetcher finds ``file``: below ``base_url``, or on the disk when None."""
+    """Return where the fetcher finds ``file``: below ``base_url``, or on the disk when None.
+
+    What comes over the network is kept in the agent's fetcher cache: several tasks of one agent
+    fetch it once, and so do those that come later. On a disk there is nothing to be gained.
+    """
     value = f"{base_url}/v1/artifacts/{file.name}" if base_url else str(file.resolve())
-    return Uri(value, extract=extract)
+    return Uri(value, extract=extract, cache=base_url is not None)

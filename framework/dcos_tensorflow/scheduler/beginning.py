@@ -19,7 +19,7 @@ from dcos_tensorflow.core.kept.restore import configurations, is_uninstalling, r
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, UninstallRequested
-from dcos_tensorflow.core.model.job import Incident, JobPhase, JobState
+from dcos_tensorflow.core.model.job import Incident, JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.operator.requests import refusal
@@ -150,7 +150,7 @@ def _first_state(spec: ServiceSpec, settings: LaunchSettings, former: FormerLife
     )
     lost = Incident(spec.decider, "", steady_time(), "state lost", what, charged=False)
     gangs = {
-        name: replace(gang, job=JobState(incidents=(lost,), why=what))
+        name: replace(gang, job=replace(gang.job, incidents=(lost,), why=what))
         for name, gang in state.gangs.items()
     }
     return replace(state, framework_id=former.framework_id, abandoned=former.tasks, gangs=gangs)
@@ -173,7 +173,7 @@ def _renewed(
         # What has outlived the job before is ended.
         abandoned={record.task_id: record.agent_id for record in stored.live_tasks},
     )
-    folders = (paths.TASKS, paths.CONFIGURATIONS, paths.OPTIONS, paths.GANGS)
+    folders = (paths.TASKS, paths.CONFIGURATIONS, paths.OPTIONS, paths.GANGS, paths.UNITS)
     old = [p for p in values if p.partition("/")[0] in folders or p == paths.CONTROLS]
     kept = {write.path for write in first_writes(state)}
     removed = [Write(path, None) for path in old if path not in kept]

@@ -23,7 +23,6 @@ from typing import Any
 
 from dcos_tensorflow.mesos.address import Address, parse_masters
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, AgentRefused, HttpAccess
-from dcos_tensorflow.mesos.detector import ZooKeeperDetector
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
 
@@ -89,6 +88,9 @@ def _masters(masters: str, https: bool, deadline: float) -> Iterator[Address]:
             yield from where
             time.sleep(_RETRY_SECONDS)
         return
+    # kazoo comes with it, and most masters are named and not elected in ZooKeeper.
+    from dcos_tensorflow.mesos.detector import ZooKeeperDetector
+
     leaders: queue.SimpleQueue[Address | None] = queue.SimpleQueue()
     detector = ZooKeeperDetector(where, leaders.put, https)
     detector.start()

@@ -15,6 +15,7 @@ from dcos_tensorflow.core.cluster import storage_sections
 from dcos_tensorflow.core.model.actions import Accept, Action, Decline
 from dcos_tensorflow.core.model.events import CallFailed, Event
 from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.options import OptionProblem
 from dcos_tensorflow.scheduler.credentials import CredentialsReader
 from dcos_tensorflow.scheduler.secret_sources import SecretError, SecretSources
@@ -60,6 +61,10 @@ class LaunchSecrets:
             emit(CallFailed("ACCEPT", str(error), False, action.offer_ids, tasks))
         else:
             perform(complete)
+
+    def credentials(self, reference: CredentialsReference) -> Mapping[str, str]:
+        """Return the variables of credentials, for ourselves; none where only Mesos has them."""
+        return {} if reference.secret else self._credentials.variables(reference)
 
     def complete(self, action: Action) -> Action:
         """Return ``action`` with the secrets that its launches refer to, if it is one that has any.

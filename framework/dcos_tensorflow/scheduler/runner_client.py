@@ -28,6 +28,7 @@ from dcos_tensorflow.core.cluster.launch import task_token
 from dcos_tensorflow.core.model.events import RunnerReported
 from dcos_tensorflow.core.model.report import is_under
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import gang_named
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.scheduler.runner_request import NotARunner, Refused, ask, signed
 
@@ -36,9 +37,11 @@ log = logging.getLogger(__name__)
 #: How often each runner is asked: usually, and while it is not under its order. Seconds.
 PERIOD_SECONDS = 0.5
 URGENT_SECONDS = 0.2
-#: How often one is asked that has never answered, and for how long: its container has just started.
+#: How often one is asked at least that has never answered: its container has just started. Later
+#: it is asked again after this share of the time since then, so that it is heard of soon after its
+#: first word, however long its machine takes until then.
 BEGINNING_SECONDS = 0.1
-_BEGINS_FOR = 20
+_BEGINNING_SHARE = 0.1
 #: How often one that refuses its order is sent it again; the longest wait for one that is silent.
 REFUSED_SECONDS = 1.0
 SILENT_SECONDS = 2.0
@@ -69,6 +72,7 @@ _ASKED_STATES = frozenset({TaskState.STARTING, TaskState.RUNNING, TaskState.UNRE
 class _Runner:
     """What is known of one attempt's runner. Times are of the monotonic clock.
 
+    ``known_since`` is when it was first to be asked.
     ``revision`` is that of its last answer, None for a runner that has none. ``ordered`` is the
     (start, run) that it was last sent, ``refused`` the last refusal of it. ``waits`` is set while
     it holds an answer back: an order need not wait for that. ``due_at`` is when it is to be asked
@@ -76,6 +80,7 @@ class _Runner:
     """
 
     record: TaskRecord
+    known_since: float = 0.0
     report: Mapping[str, Any] | None = None
     revision: int | None = None
     done_at: float = float("-inf")
@@ -215,7 +220,7 @@ class RunnerClient:
         for task_id, record in asked.items():
             runner = self._runners.get(task_id)
             if runner is None:
-                self._runners[task_id] = runner = _Runner(record)
+                self._runners[task_id] = runner = _Runner(record, known_since=now)
                 self._ask_at(runner, now)
             elif runner.record is not record:
                 runner.record = record
@@ -238,8 +243,7 @@ class RunnerClient:
         wait = PERIOD_SECONDS
         if not self._astray or not self._may_order():
             return set(), wait
-        view = state.view()
-        unruly = {t for t in self._astray if orders.has_order(view, self._runners[t].record)}
+        unruly = {t for t in self._astray if _has_order(state, self._runners[t].record)}
         due = []
         for task_id in unruly:
             runner = self._runners[task_id]
@@ -323,7 +327,8 @@ class RunnerClient:
             self._take(record, runner, report)
 
     async def _order(self, record: TaskRecord, runner: _Runner) -> None:
-        order = orders.order(self._state().view(), record)
+        state, gang = self._state(), gang_named(record.name)
+        order = orders.order(state.view(gang), record) if gang in state.gangs else None
         if order is None:
             return
         runner.ordered = (record.start, not record.held)
@@ -382,6 +387,11 @@ def _is_asked(record: TaskRecord) -> bool:
     return record.state in _ASKED_STATES and bool(record.address and record.ports)
 
 
+def _has_order(state: ServiceState, record: TaskRecord) -> bool:
+    gang = gang_named(record.name)
+    return gang in state.gangs and orders.has_order(state.view(gang), record)
+
+
 def _order_due_at(runner: _Runner) -> float:
     """Return when a runner is to be sent its order; one that is new is sent at once."""
     record = runner.record
@@ -394,8 +404,9 @@ def _order_due_at(runner: _Runner) -> float:
 
 def _due_at(runner: _Runner, period: float) -> float:
     """Return when a runner that does not hold its answers back is to be asked again."""
-    if runner.report is None and runner.silent <= _BEGINS_FOR:
-        return runner.done_at + BEGINNING_SECONDS
+    if runner.report is None:
+        since = (runner.done_at - runner.known_since) * _BEGINNING_SHARE
+        return runner.done_at + min(max(BEGINNING_SECONDS, since), SILENT_SECONDS)
     if runner.silent:
         period = max(period, min(period * 2.0**runner.silent, SILENT_SECONDS))
     return runner.done_at + period

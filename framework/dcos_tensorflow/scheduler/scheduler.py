@@ -19,14 +19,17 @@ from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable
 from dcos_tensorflow.core.model.actions import (
+    Accept,
     Action,
     CollectEvidence,
     Exit,
     Resubscribe,
     Teardown,
+    UnitEnded,
+    UnitsWanted,
     Write,
 )
-from dcos_tensorflow.core.model.events import Event, FrameworkRefused
+from dcos_tensorflow.core.model.events import Event, FrameworkRefused, RunnerReported
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
@@ -44,7 +47,8 @@ from dcos_tensorflow.options import (
     with_task_environment,
 )
 from dcos_tensorflow.options.asked import lost
-from dcos_tensorflow.scheduler import artifacts, former_life
+from dcos_tensorflow.scheduler import artifacts, batch_inputs, former_life
+from dcos_tensorflow.scheduler.artifacts import Runners
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
@@ -56,6 +60,7 @@ from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.scheduler.subscription import Subscription
+from dcos_tensorflow.scheduler.units import Units
 from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.store import StateStore, open_store
@@ -140,12 +145,14 @@ class Scheduler:
         self._store: StateStore | None = None
         self._leadership: Leadership | None = None
         self._api: Api | None = None
+        self._task_runners: Runners | None = None
         self._loop: EventLoop | None = None
         self._gateway: MesosGateway | None = None
         self._subscription: Subscription | None = None
         self._lease: Lease | None = None
         self._runners: RunnerClient | None = None
         self._evidence: EvidenceReader | None = None
+        self._units: Units | None = None
         self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "question")
         #: Reads our tasks' sandboxes with this scheduler's credentials; None before ``start``.
         self.files: AgentFiles | None = None
@@ -233,8 +240,9 @@ class Scheduler:
         return self._api.address if self._api is not None else ""
 
     def artifact(self, name: str) -> Path | None:
-        """Return the file that tasks fetch under this name."""
-        return self._artifacts.get(name)
+        """Return the file that tasks fetch under this name; None where there is none yet."""
+        found = self._artifacts.get(name)
+        return found if found is not None and found.exists() else None
 
     # Start and stop.
 
@@ -317,8 +325,11 @@ class Scheduler:
             )
             self._loop.look(watch.look)
         self._lease = lease = Lease(self._store.confirm, config.session_seconds)
+        self._units = units = Units(
+            lambda: self._running_loop().state, self._loop.submit, self._look_at_inputs
+        )
         self._runners = runners = RunnerClient(
-            lambda: self._running_loop().state, self._loop.submit, lease.holds
+            lambda: self._running_loop().state, self._from_runner, lease.holds
         )
         self._loop.watch(lambda decision: runners.wake())
         self._loop.watch(self._note_configuration)
@@ -327,6 +338,7 @@ class Scheduler:
         self._loop.start()
         self._lease.start()
         self._runners.start()
+        units.begin()
         if beginning.subscribe:
             self._subscription.begin(beginning.state.spec, beginning.state.framework_id)
         for event in beginning.events:
@@ -339,6 +351,7 @@ class Scheduler:
             self._runners,
             self._lease,
             self._loop,
+            self._units,
             self._api,
         ):
             if part is not None:
@@ -405,11 +418,25 @@ class Scheduler:
     def _perform(self, action: Action) -> None:
         if isinstance(action, CollectEvidence) and self._evidence is not None:
             self._evidence.collect(action)
+        elif isinstance(action, UnitsWanted | UnitEnded) and self._units is not None:
+            self._units.perform(action)
         elif isinstance(action, Resubscribe) and self._gateway and self._subscription:
             self._gateway.stop()
             self._subscription.begin(self._running_loop().state.spec, "")
         elif self._gateway is not None:
+            if isinstance(action, Accept):
+                self._publish_before_launch()
             self._secrets.perform(action, self._gateway.perform, self.submit)
+
+    def _publish_before_launch(self) -> None:
+        if self._task_runners is None:
+            return
+        try:
+            # The options in force may be others than those that this scheduler was started with.
+            self._task_runners.publish(storage=self._running_loop().state.spec.storage.is_used)
+        except (BundleError, OSError) as error:
+            # The tasks' fetch fails then, which is told as what their failure was.
+            log.error("the task runner cannot be packed: %s", error)
 
     def _from_mesos(self, event: Event) -> None:
         if isinstance(event, FrameworkRefused) and _REPLACED in event.message:
@@ -419,6 +446,16 @@ class Scheduler:
             )
         else:
             self.submit(event)
+
+    def _from_runner(self, event: RunnerReported) -> None:
+        self.submit(event)
+        if self._units is not None:
+            self._units.reported(event)
+
+    def _look_at_inputs(self, state: ServiceState) -> batch_inputs.Inputs:
+        reference = state.spec.storage.s3.credentials
+        found = self._secrets.credentials(reference) if reference is not None else {}
+        return batch_inputs.look(state.spec, found)
 
     def _leadership_lost(self, why: str) -> None:
         if self._loop is not None:
@@ -456,12 +493,12 @@ class Scheduler:
     def _settings(self) -> LaunchSettings:
         directory = self.config.artifacts_dir
         try:
-            runner = artifacts.publish_runner(directory)
-            # Always both: an update of the options may ask for S3 at any time.
-            storage_runner = artifacts.publish_runner(directory, storage=True)
+            self._task_runners = runners = Runners.of(directory)
+            runners.publish(storage=self.spec.storage.is_used)
         except BundleError as error:
             raise SchedulerError(EXIT_INITIALIZATION, f"the task runner: {error}") from error
-        self._artifacts |= {runner.name: runner, storage_runner.name: storage_runner}
+        # Both are known: an update of the options may ask for S3 at any time.
+        self._artifacts |= {each.name: each for each in (runners.plain, runners.storage)}
         url = self._api_url() if self.config.artifacts == ArtifactDelivery.HTTP else None
         if self.config.artifacts == ArtifactDelivery.HTTP and url is None:
             raise SchedulerError(EXIT_API, "tasks fetch their runner from the API, which is off")
@@ -472,8 +509,8 @@ class Scheduler:
                 self._artifacts[file.name] = file
                 archives[stem] = artifacts.uri_of(file, url, extract=True)
         return LaunchSettings(
-            runner=artifacts.uri_of(runner, url, extract=False),
-            storage_runner=artifacts.uri_of(storage_runner, url, extract=False),
+            runner=artifacts.uri_of(runners.plain, url, extract=False),
+            storage_runner=artifacts.uri_of(runners.storage, url, extract=False),
             output_dir=self.config.output_dir,
             job=archives.get("job"),
             data=archives.get("data"),

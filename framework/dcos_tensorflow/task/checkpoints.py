@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Set, Tuple
+
+from dcos_tensorflow.job_code.records import dataclass
 
 STATE_FILE = "checkpoint"
 #: The state file names a few checkpoints; what is longer is something else.

@@ -9,7 +9,6 @@ from typing import Dict, List, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.task import wrapper
 from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.spec import Cluster, RunnerSpec
 
@@ -37,6 +36,9 @@ def user_command(
         package = found.module.is_package
         started = ["-m", found.module.name] if package else [found.module.file]
         return [*unbuffered, *started, *spec.job.arguments], {}
+    # Only here: most of what it imports is for the process that it is part of.
+    from dcos_tensorflow.task import wrapper
+
     server = cluster.server
     call = wrapper.Call(
         module=found.module.name,
@@ -51,6 +53,7 @@ def user_command(
         gpus=spec.gpus,
         tf1_compat=spec.job.tf1_compat,
         pin_checkpoints=not spec.shared_filesystem,
+        takes_shards=found.contract == contract.CONTRACT_SHARDS,
     )
     return wrapper_command, {wrapper.VARIABLE: call.as_text()}
 

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.agreement import Tasks
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.main_function import main_takes_three
+from dcos_tensorflow.job_code.main_function import Takes, main_takes
 from dcos_tensorflow.job_code.modules import JobUnusable, find_module, offer, subdirectories
 from dcos_tensorflow.task.spec import Job, RunnerSpec
 
@@ -38,11 +38,15 @@ def find_contract(job: Job, sandbox: str, role: str = "") -> Found:
         return Found(contract.CONTRACT_COMMAND, python_path, command=job.command)
     module = find_module(job.name, python_path)
     python_path = tuple(dict.fromkeys((module.root, *python_path)))
-    takes_three = main_takes_three(module, python_path)
+    takes = main_takes(module, python_path)
+    if takes is Takes.SHARD and kind in (contract.CONTRACT_AUTO, contract.CONTRACT_FUNCTION):
+        parse_context(job.context)
+        return Found(contract.CONTRACT_SHARDS, python_path, module)
     if kind == contract.CONTRACT_AUTO:
-        kind = contract.CONTRACT_FUNCTION if takes_three else contract.CONTRACT_SCRIPT
+        with_server = takes is Takes.SERVER
+        kind = contract.CONTRACT_FUNCTION if with_server else contract.CONTRACT_SCRIPT
     if kind == contract.CONTRACT_FUNCTION:
-        if takes_three is False:
+        if takes is Takes.NOTHING:
             raise JobUnusable(
                 f"{os.path.relpath(module.file, sandbox)} has no main(server, log_dir, context), "
                 "which the function contract calls",

@@ -9,11 +9,16 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass
-from typing import Dict, List, Mapping, Tuple
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Dict, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.task import reach
+from dcos_tensorflow.task.guard import MARK_VARIABLE
 from dcos_tensorflow.task.spec import Cluster, RunnerSpec
+from dcos_tensorflow.task.units import Unit, context_of
 
 #: gRPC tunnels to its peers through any of these, and the cluster hangs.
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
@@ -25,8 +30,6 @@ RUNNER_VARIABLES = (
     contract.RUNNER_PORT_VARIABLE,
     contract.RUNNER_SECRETS_VARIABLE,
 )
-#: Marks every process of one attempt, so that none of them outlives its runner.
-MARK_VARIABLE = "TASK_RUNNER_MARK"
 #: So many failed tries to reach one ps, in all its life, make TensorFlow's ClusterCoordinator give
 #: up; its own default is 3 (``cluster_coordinator.py``, ``_transient_ps_failures_threshold``). A
 #: worker whose ps was started again refuses for up to a second before it dials anew (gRPC's
@@ -35,6 +38,14 @@ MARK_VARIABLE = "TASK_RUNNER_MARK"
 PS_FAILURES_VARIABLE = "TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES"
 PS_FAILURES = 150
 PROGRESS_FILE_NAME = "progress.jsonl"
+#: What no unit of work may say otherwise.
+_KEPT_VARIABLES = frozenset(
+    (
+        *RUNNER_VARIABLES,
+        *(contract.TF_CONFIG, contract.TF_EPOCH, contract.TASK_NAME, contract.SERVICE_NAME),
+        *(contract.PROGRESS_FILE, MARK_VARIABLE, "PATH", "PYTHONPATH", "MESOS_SANDBOX"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,26 @@ def directories(spec: RunnerSpec, sandbox: str) -> Directories:
     )
 
 
+def of_unit(where: Directories, unit: Optional[Unit]) -> Directories:
+    """Return the directories that a unit of work has of its own, below those of the task."""
+    below = unit.payload.directory if unit else ""
+    if not below:
+        return where
+    return replace(
+        where,
+        log_dir=_join(where.log_dir, below),
+        checkpoint_dir=_join(where.checkpoint_dir, below),
+        job_log_dir=_join(where.job_log_dir, below),
+        output_dir=_join(where.output_dir, below),
+    )
+
+
+def _join(directory: str, below: str) -> str:
+    if is_url(directory):
+        return f"{directory.rstrip('/')}/{below}"
+    return os.path.normpath(os.path.join(directory, below))
+
+
 def user_environment(
     spec: RunnerSpec,
     cluster: Cluster,
@@ -102,23 +133,32 @@ def user_environment(
     python: str,
     mark: str,
     room: int,
+    own: Mapping[str, str] = MappingProxyType({}),
 ) -> Tuple[Dict[str, str], List[str]]:
     """Return the environment of the user's process and a line for the log per notable change.
 
     ``python_path`` are the directories of the user's code, first wins; ``python`` is the
     interpreter that runs the task, which a command finds as ``python`` too; ``mark`` identifies
-    this attempt's processes. ``room`` is how many bytes all variables may have together.
+    this attempt's processes. ``room`` is how many bytes all variables may have together. ``own``
+    are the variables of the unit of work that the start is for.
     """
     environment = {k: v for k, v in inherited.items() if k not in RUNNER_VARIABLES}
     notes = _drop_proxies(environment)
     environment.update(_contract_variables(spec, cluster, where))
+    environment.update(own)
     if cluster.tf_config is None:
         environment.pop(contract.TF_CONFIG, None)
     environment[MARK_VARIABLE] = mark
     environment["PYTHONUNBUFFERED"] = "1"
     environment["PATH"] = search_path(inherited.get("PATH", os.defpath), python)
     environment["PYTHONPATH"] = os.pathsep.join(
-        dict.fromkeys([*python_path, *_split_path(inherited.get("PYTHONPATH", ""))])
+        dict.fromkeys(
+            [
+                *python_path,
+                *_split_path(inherited.get("PYTHONPATH", "")),
+                reach.folder(where.sandbox),
+            ]
+        )
     )
     for name, value in _defaults(spec).items():
         environment.setdefault(name, value)
@@ -164,6 +204,22 @@ def _drop_proxies(environment: Dict[str, str]) -> List[str]:
     if not dropped:
         return []
     return [f"unset {', '.join(dropped)}: gRPC between the tasks would go through the proxy"]
+
+
+def unit_variables(spec: RunnerSpec, where: Directories, unit: Optional[Unit]) -> Dict[str, str]:
+    """Return what changes from one unit of work to the next; ``where`` are the unit's own places.
+
+    None of it takes the place of what the service itself sets.
+    """
+    if unit is None:
+        return {}
+    return {
+        **{name: value for name, value in unit.payload.env.items() if name not in _KEPT_VARIABLES},
+        contract.LOG_DIR: where.log_dir,
+        contract.CHECKPOINT_DIR: where.checkpoint_dir,
+        contract.OUTPUT_DIR: where.output_dir,
+        contract.JOB_CONTEXT: context_of(unit, spec.job.context),
+    }
 
 
 def _contract_variables(spec: RunnerSpec, cluster: Cluster, where: Directories) -> Dict[str, str]:

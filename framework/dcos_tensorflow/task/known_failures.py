@@ -7,10 +7,10 @@ TensorFlow 2.15.1 and 2.21.0.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.task.exit_class import ExitClass
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.records import dataclass
 
 #: So many files are named, the others are counted.
 NAMED = 20

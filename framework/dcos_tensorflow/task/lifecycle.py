@@ -24,6 +24,7 @@ from dcos_tensorflow.task.lifecycle_events import (
     Fetched,
     Finish,
     ForgetPeers,
+    HandOver,
     Keep,
     Keeping,
     Kept,
@@ -39,6 +40,7 @@ from dcos_tensorflow.task.lifecycle_events import (
     StartProcess,
     Step,
     StopAsked,
+    UnitDone,
     WatchPeers,
 )
 from dcos_tensorflow.task.spec import Order
@@ -81,6 +83,8 @@ def step(state: Lifecycle, event: Event, now: float) -> Step:
         return _go(state, "") if current and state.phase is Phase.WAITING else (state, ())
     if isinstance(event, ProcessEnded):
         return _ended(state, event, now)
+    if isinstance(event, UnitDone):
+        return _unit_done(state, event, now)
     if isinstance(event, Fetched):
         return _fetched(state, event, now)
     if isinstance(event, Kept):
@@ -117,6 +121,9 @@ def _fetched(state: Lifecycle, event: Fetched, now: float) -> Step:
 def _proceed(state: Lifecycle, now: float) -> Step:
     if not state.order.run:
         return replace(state, phase=Phase.HELD, deadline=None), (ForgetPeers(),)
+    if state.idle and state.current and state.current.cluster != state.order.cluster:
+        why = f"start {state.order.start} has another cluster"
+        return _terminate(state, state.order.grace_seconds, why, now)
     deadline = now + state.settings.wait_seconds
     waiting = replace(state, phase=Phase.WAITING, deadline=deadline)
     if not state.settings.gated:
@@ -133,6 +140,9 @@ def _start(state: Lifecycle, note: str, gated: bool) -> Tuple[Lifecycle, StartPr
 
 def _go(state: Lifecycle, note: str) -> Step:
     running = replace(state, phase=Phase.RUNNING, deadline=None)
+    if state.idle:
+        handed = replace(running, idle=False, current=state.order)
+        return handed, (HandOver(state.order, note),)
     if state.current is not None:
         return running, (ReleaseProcess(note),)
     running, start = _start(running, note, gated=False)
@@ -143,18 +153,43 @@ def _ended(state: Lifecycle, event: ProcessEnded, now: float) -> Step:
     ended = state.current
     if ended is None or event.process != state.starts:
         return state, ()
-    if not state.settings.stores:
-        return _after(replace(state, current=None, condemned=None), event, ended, now)
+    gone = replace(state, current=None, condemned=None)
+    if state.idle:
+        return _idle_ended(replace(gone, idle=False), event, now)
+    return _keep(gone, event, ended, now)
+
+
+def _idle_ended(state: Lifecycle, event: ProcessEnded, now: float) -> Step:
+    """Go on without a process that had nothing to do: the next unit gets another one."""
+    if state.phase is not Phase.STOPPING or state.keeping is not None:
+        return state, ()
+    return _exit(state, event.report) if state.stop_reason else _begin(state, now)
+
+
+def _unit_done(state: Lifecycle, event: UnitDone, now: float) -> Step:
+    """Take the end of a unit whose process lives on; one that is being stopped is not asked."""
+    done = state.current
+    running = state.phase is Phase.RUNNING and not state.idle and event.process == state.starts
+    if done is None or done.unit is None or not running or event.start != done.start:
+        return state, ()
+    end = ProcessEnded(event.process, event.report, asked=False, at=event.at)
+    return _keep(replace(state, idle=True), end, done, now)
+
+
+def _keep(state: Lifecycle, event: ProcessEnded, ended: Order, now: float) -> Step:
+    """Keep what the process of ``ended`` has left before its end counts, where anything is kept."""
+    is_done = _has_done(event, ended)
+    output = ended if is_done and ended.unit is not None and ended.unit.payload.output else None
+    if not state.settings.stores and output is None:
+        return _after(state, event, ended, now)
     seconds = _keep_seconds(state, event, now)
-    keeping = replace(
-        state,
-        phase=Phase.STOPPING,
-        current=None,
-        condemned=None,
-        deadline=None,
-        keeping=Keeping(event, ended),
-    )
-    return keeping, (Keep(event.process, seconds),)
+    keeping = replace(state, phase=Phase.STOPPING, deadline=None, keeping=Keeping(event, ended))
+    return keeping, (Keep(event.process, seconds, output),)
+
+
+def _has_done(event: ProcessEnded, ended: Order) -> bool:
+    """Say whether a process has done the unit that its start was for."""
+    return ended.unit is not None and event.report.exit_class is ExitClass.SUCCESS
 
 
 def _keep_seconds(state: Lifecycle, event: ProcessEnded, now: float) -> float:
@@ -170,7 +205,8 @@ def _kept(state: Lifecycle, event: Kept, now: float) -> Step:
     kept = state.keeping
     if kept is None or kept.end.process != event.process:
         return state, ()
-    return _after(replace(state, keeping=None), kept.end, kept.order, now)
+    end = kept.end if event.refusal is None else replace(kept.end, report=event.refusal)
+    return _after(replace(state, keeping=None), end, kept.order, now)
 
 
 def _after(state: Lifecycle, event: ProcessEnded, ended: Order, now: float) -> Step:
@@ -180,6 +216,10 @@ def _after(state: Lifecycle, event: ProcessEnded, ended: Order, now: float) -> S
         return _exit(state, report)
     if event.asked:
         return _begin(state, now)
+    if _has_done(event, ended):
+        if state.order.start > ended.start:
+            return _begin(state, now)
+        return replace(state, phase=Phase.DONE, deadline=None, killed=False), (ForgetPeers(),)
     if _is_final(report):
         return _exit(state, report)
     failure = Failure(ended.start, report, event.at)
@@ -202,7 +242,9 @@ def _failed(state: Lifecycle, failure: Failure) -> Step:
 
 
 def _exit(state: Lifecycle, report: ExitReport) -> Step:
-    return replace(state, phase=Phase.EXITED, deadline=None), (Finish(report),)
+    # A process that had nothing to do any more is killed with it.
+    exited = replace(state, phase=Phase.EXITED, deadline=None, current=None, idle=False)
+    return exited, (Finish(report),)
 
 
 def _stop(state: Lifecycle, event: StopAsked, now: float) -> Step:
@@ -211,7 +253,7 @@ def _stop(state: Lifecycle, event: StopAsked, now: float) -> Step:
         return _exit(stopping, state.failure.report)
     if state.keeping is not None:
         return _hurry(stopping, event.grace_seconds)
-    if state.current is None:
+    if state.current is None or state.idle:
         ending = ProcessEnding(return_code=-signal.SIGTERM, stop_reason=event.reason)
         return _exit(stopping, analyse(ending, ()))
     return _terminate(stopping, event.grace_seconds, event.reason, now)
@@ -250,7 +292,7 @@ def _receive(state: Lifecycle, order: Order, now: float) -> Step:
     taken = replace(state, order=order)
     if state.phase is Phase.PREPARING and not state.fetching:
         return taken, ()
-    if state.current is None:
+    if state.current is None or (state.idle and state.phase is not Phase.STOPPING):
         return _begin(taken, now)
     why = f"start {order.start} replaces start {state.current.start}"
     return _terminate(taken, order.grace_seconds, why, now)
@@ -258,7 +300,9 @@ def _receive(state: Lifecycle, order: Order, now: float) -> Step:
 
 def _receive_while_keeping(state: Lifecycle, ended: ProcessEnded, order: Order) -> Step:
     """Take an order after the end of a process, while what it left is kept."""
-    if not ended.asked and _is_final(ended.report):
+    assert state.keeping is not None
+    done = _has_done(ended, state.keeping.order)
+    if not ended.asked and not done and _is_final(ended.report):
         raise Ending("the job's process has ended by itself, and the task ends with it")
     if order.start == state.order.start:
         _check_epoch(state, order)
@@ -269,8 +313,9 @@ def _receive_while_keeping(state: Lifecycle, ended: ProcessEnded, order: Order) 
 def _receive_again(state: Lifecycle, order: Order, now: float) -> Step:
     """Take an order for the start that is wanted already: it may let it go."""
     began = state.current is not None and state.current.start == order.start
-    if state.phase is Phase.FAILED or (began and state.phase is not Phase.STOPPING):
-        # Its cluster counts no more: it began, or has failed, with the one it had.
+    over = state.phase in (Phase.FAILED, Phase.DONE)
+    if over or (began and state.phase is not Phase.STOPPING):
+        # Its cluster counts no more: it began, or is over, with the one it had.
         return replace(state, order=replace(state.order, run=order.run)), ()
     _check_epoch(state, order)
     taken = replace(state, order=order)
@@ -296,8 +341,8 @@ def _check_epoch(state: Lifecycle, order: Order) -> None:
 
 def _needs_same(one: Order, other: Order) -> bool:
     """Say whether what is fetched for one order will do for the other."""
-    wanted = (one.run, one.expects_restore_step, one.restore_step)
-    return wanted == (other.run, other.expects_restore_step, other.restore_step)
+    wanted = (one.run, one.expects_restore_step, one.restore_step, one.unit)
+    return wanted == (other.run, other.expects_restore_step, other.restore_step, other.unit)
 
 
 def _condemn(state: Lifecycle, event: Condemned) -> Step:
@@ -308,6 +353,12 @@ def _condemn(state: Lifecycle, event: Condemned) -> Step:
         state, phase=Phase.STOPPING, condemned=event.verdict, killed=True, deadline=None
     )
     return killed, (SendSignal(signal.SIGKILL, f"{event.verdict.summary}: SIGKILL"),)
+
+
+def due(state: Lifecycle) -> Optional[float]:
+    """Return when a Tick is the next to do something, by the clock of ``step``; None for never."""
+    waits = state.phase is Phase.WAITING or (state.phase is Phase.STOPPING and not state.killed)
+    return state.deadline if waits else None
 
 
 def _time_passed(state: Lifecycle, now: float) -> Step:

@@ -6,11 +6,11 @@ rules.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Optional, Tuple, Union
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict
 from dcos_tensorflow.task.spec import Order
 
@@ -25,6 +25,7 @@ class Phase(str, Enum):
     HELD = contract.RUNNER_HELD
     FAILED = contract.RUNNER_FAILED
     EXITED = contract.RUNNER_EXITED
+    DONE = contract.RUNNER_DONE
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Settings:
     released: what takes long at its start, it does meanwhile. With ``hold_on_failure`` a start
     that fails leaves the task in FAILED, where another start can be ordered; without, it ends it.
     With ``stores`` something is fetched before each start, and kept after each end; with
-    ``installs`` something is fetched, and nothing kept.
+    ``installs`` something is fetched, and nothing kept. A process that ``serves`` is not at its end
+    when its unit of work is done: it is handed the next one.
     """
 
     grace_seconds: float
@@ -44,6 +46,7 @@ class Settings:
     hold_on_failure: bool = False
     stores: bool = False
     installs: bool = False
+    serves: bool = False
 
     @property
     def fetches(self) -> bool:
@@ -71,6 +74,7 @@ class Lifecycle:
     STOPPING. Times are of one clock, in seconds. ``failure`` is the newest one. ``fetches`` counts
     what was asked to be fetched; ``fetching`` while the newest of these is under way. ``keeping``
     is a process that has ended, while what it left is kept; its end counts when that is done.
+    ``idle`` says that the process has done its unit of work and waits for the next one.
     """
 
     order: Order
@@ -86,6 +90,7 @@ class Lifecycle:
     fetches: int = 0
     fetching: bool = False
     keeping: Optional["Keeping"] = None
+    idle: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,16 @@ class ProcessEnded:
     process: int
     report: ExitReport
     asked: bool
+    at: float
+
+
+@dataclass(frozen=True)
+class UnitDone:
+    """Process number ``process`` has done the unit of ``start``, and lives on for the next one."""
+
+    process: int
+    start: int
+    report: ExitReport
     at: float
 
 
@@ -161,9 +176,13 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Kept:
-    """What process number ``process`` left is kept, as far as there was time."""
+    """What process number ``process`` left is kept, as far as there was time.
+
+    ``refusal`` says why what counts of it could not be: its start has failed then.
+    """
 
     process: int
+    refusal: Optional[ExitReport] = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +195,7 @@ Event = Union[
     Fetched,
     PeersAnswered,
     ProcessEnded,
+    UnitDone,
     Kept,
     StopAsked,
     OrderReceived,
@@ -194,10 +214,14 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Keep:
-    """Keep what the process left, for ``seconds``; the same again may shorten that."""
+    """Keep what the process left, for ``seconds``; the same again may shorten that.
+
+    ``output_of`` is the order whose unit was done: what it wrote is published.
+    """
 
     process: int
     seconds: float
+    output_of: Optional[Order] = None
 
 
 @dataclass(frozen=True)
@@ -226,6 +250,14 @@ class StartProcess:
 
 
 @dataclass(frozen=True)
+class HandOver:
+    """Hand the unit of ``order`` to the process that waits for one."""
+
+    order: Order
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class ReleaseProcess:
     """Let the process at the gate go on."""
 
@@ -249,7 +281,7 @@ class ReportFailure:
 
 @dataclass(frozen=True)
 class Finish:
-    """Nothing is left to do: report and exit."""
+    """Nothing is left to do: report and exit, and let no process wait for work."""
 
     report: ExitReport
 
@@ -259,6 +291,7 @@ Action = Union[
     WatchPeers,
     ForgetPeers,
     StartProcess,
+    HandOver,
     ReleaseProcess,
     SendSignal,
     Keep,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
 import threading
 from collections import deque
@@ -84,6 +83,8 @@ class BoundedOutput:
                 if os.path.exists(f"{path}.{number}"):
                     os.replace(f"{path}.{number}", f"{path}.{number + 1}")
             if self._keep > 0:
+                import shutil
+
                 shutil.copyfile(path, f"{path}.1")
         except OSError:
             # Without room for a copy the bound matters more than the old lines.

@@ -1,7 +1,8 @@
 """The program: reads its environment, finds the job, runs it, reports, exits.
 
-``program`` comes here where Mesos (or a person) has started ``python3 task-runner.pyz``; the runner
-starts that again for its guard, and for user code that needs a wrapper.
+``program`` comes here where Mesos (or a person) has started ``python3 task-runner.pyz``, with the
+guard beside it; the runner starts that again for user code that needs a wrapper. What does not lead
+to the user's process is imported once that has started.
 """
 
 from __future__ import annotations
@@ -9,15 +10,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
-import traceback
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, List, Mapping, MutableMapping, Optional
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.task import exit_file, process, server
+from dcos_tensorflow.task import exit_file, listening
 from dcos_tensorflow.task.contracts import find_contract
 from dcos_tensorflow.task.exit_analysis import (
     ExitReport,
@@ -27,6 +27,7 @@ from dcos_tensorflow.task.exit_analysis import (
     runner_failed,
 )
 from dcos_tensorflow.task.exit_class import ExitClass
+from dcos_tensorflow.task.guard import Guard
 from dcos_tensorflow.task.logs import BoundedOutput
 from dcos_tensorflow.task.runner import Runner
 from dcos_tensorflow.task.spec import RunnerSpec, parse_spec
@@ -35,6 +36,7 @@ from dcos_tensorflow.task.storage_work import log_shipper
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.log_shipping.shipper import Shipper
+    from dcos_tensorflow.task.server import ApiServer
 
 #: How long the last output may take to be shipped at the end of a task, and of one that was told
 #: to stop: Mesos kills that one soon.
@@ -42,12 +44,12 @@ SHIP_SECONDS = 60.0
 SHIP_WHEN_STOPPED_SECONDS = 2.0
 
 
-def main() -> int:
+def main(guard: Guard) -> int:
     """Run the task that the environment describes and return its exit code."""
-    return _run_with_secrets(os.environ)
+    return _run_with_secrets(os.environ, guard)
 
 
-def _run_with_secrets(variables: MutableMapping[str, str]) -> int:
+def _run_with_secrets(variables: MutableMapping[str, str], guard: Guard) -> int:
     """Run the task with its secrets in place, and with Kerberos where it is asked for."""
     sandbox = os.path.abspath(variables.get("MESOS_SANDBOX") or os.getcwd())
 
@@ -69,10 +71,13 @@ def _run_with_secrets(variables: MutableMapping[str, str]) -> int:
             from dcos_tensorflow.task import kerberos
 
             stack.enter_context(kerberos.ready(variables, sandbox, log))
-        return run_task(variables)
+        folder = variables.get(contract.RUNNER_SECRETS_DIRECTORY_VARIABLE)
+        if folder:
+            guard.remove_at_end(folder)
+        return run_task(variables, guard)
 
 
-def run_task(variables: Mapping[str, str]) -> int:
+def run_task(variables: Mapping[str, str], guard: Guard) -> int:
     """Run the task that ``variables`` describe and return its exit code."""
     sandbox = os.path.abspath(variables.get("MESOS_SANDBOX") or os.getcwd())
     try:
@@ -94,7 +99,7 @@ def run_task(variables: Mapping[str, str]) -> int:
     stderr = BoundedOutput(2, spec.log_max_bytes, spec.log_keep)
     try:
         shipper = _ship_logs(spec, sandbox, stdout, stderr)
-        report = _run(spec, sandbox, variables, stdout, stderr, shipper=shipper)
+        report = _run(spec, sandbox, variables, stdout, stderr, shipper=shipper, guard=guard)
     except JobUnusable as error:
         shipper, report = None, job_unusable(str(error), error.hint)
     code = _end(spec.task, sandbox, stderr, report)
@@ -133,6 +138,7 @@ def _run(
     stderr: BoundedOutput,
     *,
     shipper: "Optional[Shipper]",
+    guard: Guard,
 ) -> ExitReport:
     try:
         found = find_contract(spec.job, sandbox, spec.role)
@@ -142,6 +148,7 @@ def _run(
             sandbox=sandbox,
             inherited=variables,
             self_command=self_command(),
+            guard=guard,
             stdout=stdout,
             stderr=stderr,
             shipper=shipper,
@@ -149,35 +156,44 @@ def _run(
     except JobUnusable as error:
         return job_unusable(str(error), error.hint)
     install_signals(runner)
-    for note in process.shield_runner():
-        runner.log(note)
     try:
-        api = _listen(runner, variables)
+        listener = _listen(variables)
     except OSError as error:
         return port_taken(f"The task runner cannot listen on its port: {error}")
     except ValueError as error:
         return runner_failed(f"The task runner cannot listen on its port: {error}")
+    api: List[ApiServer] = []
+
+    def serve() -> None:
+        if listener is not None:
+            from dcos_tensorflow.task import server
+
+            token = variables[contract.RUNNER_TOKEN_VARIABLE]
+            api.append(server.start(runner, token, listener))
+
     try:
-        return runner.run()
+        return runner.run(serve)
     except JobUnusable as error:
         return job_unusable(str(error), error.hint)
     except Exception as error:  # The report must be written whatever it was that went wrong.
+        import traceback
+
         for line in traceback.format_exc().splitlines():
             runner.log(line)
         return runner_failed(f"The task runner could not go on: {error!r}")
     finally:
-        if api:
-            api.end()
+        for one in api:
+            one.end()
 
 
-def _listen(runner: Runner, variables: Mapping[str, str]) -> "Optional[server.ApiServer]":
+def _listen(variables: Mapping[str, str]) -> Optional[socket.socket]:
+    """Return the socket on which whoever asks waits for the server; None where nobody may ask."""
     port = int(variables.get(contract.RUNNER_PORT_VARIABLE) or "0")
     if port == 0:
         return None
-    token = variables.get(contract.RUNNER_TOKEN_VARIABLE, "")
-    if not token:
+    if not variables.get(contract.RUNNER_TOKEN_VARIABLE):
         raise ValueError(f"{contract.RUNNER_TOKEN_VARIABLE} is empty, so nobody could be trusted")
-    return server.start(runner, token, port)
+    return listening.listen(port)
 
 
 def _end(task: str, sandbox: str, stderr: BoundedOutput, report: ExitReport) -> int:
@@ -206,7 +222,7 @@ def self_command() -> List[str]:
     archive = getattr(globals().get("__loader__"), "archive", None)
     if archive:
         return [sys.executable, os.path.abspath(archive)]
-    root = str(Path(__file__).resolve().parents[2])
+    root = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
     code = (
         f"import sys; sys.path.insert(0, {root!r}); "
         "from dcos_tensorflow.task.program import main; sys.exit(main(sys.argv[1:]))"

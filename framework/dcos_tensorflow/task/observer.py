@@ -36,6 +36,7 @@ class Observer:
 
     ``port`` is that of its own TensorFlow server, 0 for none. With ``in_shell`` the process is a
     shell, and what it runs is looked at too. ``directories`` are where its event files may lie.
+    What takes a table of the whole machine waits for ``first_look`` seconds.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Observer:
         port: int,
         in_shell: bool,
         directories: Tuple[str, ...],
+        first_look: float = 0.0,
     ) -> None:
         self._process = process
         self._limits = limits
@@ -57,7 +59,7 @@ class Observer:
         self._chain: List[int] = [process.pid]
         self._server: Optional[process_table.Process] = None
         self._port_open: Optional[bool] = None
-        self._table_due = 0.0
+        self._table_due = self._looked_at + first_look
         self._events = EventFiles()
         self._events_due = self._looked_at + TABLE_SECONDS
         self._activity = watchdog.Activity()
@@ -65,7 +67,7 @@ class Observer:
         #: Since when the process does nothing, in unix seconds; None while it does something.
         self.idle_since: Optional[float] = None
         self._memory: Optional[int] = None
-        self._memory_due = 0.0
+        self._memory_due = self._looked_at + first_look
         self._memory_lock = threading.Lock()
 
     @property

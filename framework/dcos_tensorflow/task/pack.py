@@ -2,19 +2,29 @@
 
 The scheduler and the tests call ``build_zipapp``; nothing inside the container does. There are two
 of it: the small one, and for jobs that keep things in S3 one with the storage engine and boto3 in
-it (``pack_libraries``). The same sources always give the same bytes, so the fetcher's cache and a
-checksum can rely on it.
+it (``pack_libraries``). Beside each source lies what this Python has compiled it to: most of the
+time from a task's start to its user's code goes into that, and another Python takes the source. The
+same sources and Python always give the same bytes, so the fetcher's cache and a checksum can rely
+on it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
+import inspect
+import marshal
 import os
+import sys
 import zipfile
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import Dict, Mapping, Union
+from types import CodeType
+from typing import Dict, List, Mapping, Union
 
 from dcos_tensorflow.task import pack_libraries
 
+_ROOT = Path(__file__).resolve().parents[2]
 #: What packs has no use where it was packed.
 _NOT_PACKED = ("pack.py", "pack_libraries.py")
 #: Zip files begin in 1980; a fixed time keeps the bytes the same.
@@ -26,6 +36,15 @@ from dcos_tensorflow.task.program import main
 
 sys.exit(main(sys.argv[1:]))
 """
+#: How much is compressed. The small file is packed at each start of a scheduler, and a tenth of its
+#: size is not worth as long again; the other takes long anyway.
+_FAST, _SMALL = 1, 6
+#: PEP 552: what follows is never compared with the source, which is of the same archive.
+_UNCHECKED = (1).to_bytes(4, "little")
+#: The newest format of ``marshal`` that writes the same whatever else this process has loaded.
+_MARSHAL_VERSION = 2
+#: Of ``code.co_flags``; ``inspect`` has no name for it.
+_CO_HAS_DOCSTRING = 0x4000000
 
 
 def build_zipapp(target: Path, storage: bool = False) -> Path:
@@ -34,48 +53,96 @@ def build_zipapp(target: Path, storage: bool = False) -> Path:
     ``storage`` puts the storage engine and boto3 in. Raises OSError, and bundle.BundleError where
     boto3 is not installed beside this Python.
     """
-    contents: Dict[str, Union[str, bytes]] = dict(_contents())
+    contents = _contents(storage)
     if storage:
-        contents.update(_storage_contents())
         contents.update(pack_libraries.contents())
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     with temporary.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            _write(archive, contents)
+            _write(archive, contents, _SMALL if storage else _FAST)
     temporary.chmod(0o755)
     temporary.replace(target)
     return target
 
 
-def _write(archive: zipfile.ZipFile, contents: Mapping[str, Union[str, bytes]]) -> None:
+def identity(storage: bool = False) -> str:
+    """Return what the runner would be made of, in 16 characters, without making it.
+
+    That is our own sources, the Python that compiles them, and the versions of what is packed with
+    them. Raises as ``build_zipapp``.
+    """
+    here = Path(__file__).resolve().parent
+    digest = hashlib.sha256(importlib.util.MAGIC_NUMBER)
+    for source in sorted([*_sources(storage), *(here / name for name in _NOT_PACKED)]):
+        content = source.read_bytes()
+        digest.update(f"{source.relative_to(_ROOT).as_posix()} {len(content)}\n".encode("utf-8"))
+        digest.update(content)
+    if storage:
+        for name, version in sorted(pack_libraries.versions().items()):
+            digest.update(f"{name} {version}\n".encode("utf-8"))
+    return digest.hexdigest()[:16]
+
+
+def _write(archive: zipfile.ZipFile, contents: Mapping[str, Union[str, bytes]], level: int) -> None:
     for name, content in sorted(contents.items()):
         entry = zipfile.ZipInfo(name, _TIME)
         entry.compress_type = zipfile.ZIP_DEFLATED
         entry.external_attr = 0o644 << 16
-        archive.writestr(entry, content)
+        archive.writestr(entry, content, compresslevel=level)
 
 
-def _contents() -> Dict[str, str]:
-    package = Path(__file__).resolve().parents[1]
-    contents = {
+def _sources(storage: bool) -> List[Path]:
+    package = _ROOT / "dcos_tensorflow"
+    folders = [package / "job_code", package / "task"]
+    if storage:
+        folders += [package / "task" / "storage", package / "task" / "log_shipping"]
+    found = [source for folder in folders for source in folder.glob("*.py")]
+    # With the first the job's own code finds report, where our wrapper runs that.
+    alone = [package / "__init__.py", package / "core" / "contract.py"]
+    return [*alone, *(s for s in found if s.name not in _NOT_PACKED)]
+
+
+def _contents(storage: bool) -> Dict[str, Union[str, bytes]]:
+    """Return each file by its name in the archive: a source, and what it is compiled to."""
+    contents: Dict[str, Union[str, bytes]] = {
         "__main__.py": _MAIN,
-        "dcos_tensorflow/__init__.py": "",
         "dcos_tensorflow/core/__init__.py": "",
-        "dcos_tensorflow/core/contract.py": (package / "core" / "contract.py").read_text("utf-8"),
     }
-    for room in ("job_code", "task"):
-        for source in (package / room).glob("*.py"):
-            if source.name not in _NOT_PACKED:
-                contents[f"dcos_tensorflow/{room}/{source.name}"] = source.read_text("utf-8")
+    for source in _sources(storage):
+        name = source.relative_to(_ROOT).as_posix()
+        contents[name] = source.read_text("utf-8")
+        contents[f"{name}c"] = _compiled(source, name)
     return contents
 
 
-def _storage_contents() -> Dict[str, str]:
-    here = Path(__file__).resolve().parent
-    return {
-        f"dcos_tensorflow/task/{folder}/{source.name}": source.read_text("utf-8")
-        for folder in ("storage", "log_shipping")
-        for source in (here / folder).glob("*.py")
-    }
+def _compiled(source: Path, name: str) -> bytes:
+    # That which this Python has kept of it, where it has.
+    code = SourceFileLoader(source.stem, str(source)).get_code(source.stem)
+    assert code is not None
+    digest = importlib.util.source_hash(source.read_bytes())
+    marshalled = marshal.dumps(_called(code, name), _MARSHAL_VERSION)
+    return importlib.util.MAGIC_NUMBER + _UNCHECKED + digest + marshalled
+
+
+def _called(code: CodeType, name: str) -> CodeType:
+    """Return ``code`` with ``name`` for its file: where it was packed, nobody is to read.
+
+    What its functions say of themselves is in the source beside it, and nobody reads that there.
+    """
+    constants = [_called(one, name) if isinstance(one, CodeType) else one for one in code.co_consts]
+    if _has_docstring(code):
+        constants[0] = None
+    return code.replace(co_filename=name, co_consts=tuple(constants))
+
+
+def _has_docstring(code: CodeType) -> bool:
+    """Say whether the first constant of a function's code is its docstring.
+
+    Until Python 3.12 it is that or None for all that has a name; since then a flag says so.
+    """
+    if sys.version_info >= (3, 13):
+        return bool(code.co_flags & _CO_HAS_DOCSTRING)
+    is_function = code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<")
+    return bool(is_function and code.co_consts and isinstance(code.co_consts[0], str))

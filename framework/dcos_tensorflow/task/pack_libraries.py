@@ -44,9 +44,14 @@ def contents() -> Dict[str, Union[str, bytes]]:
     index = {
         "digest": digest.hexdigest()[:16],
         "requires_python": _requires_python(),
-        "versions": {module: _version(module) for module in sorted(_MODULES)},
+        "versions": versions(),
     }
     return {INDEX: json.dumps(index, indent=1, sort_keys=True), **files}
+
+
+def versions() -> Dict[str, str]:
+    """Return the version of each module that is packed. Raises BundleError."""
+    return {module: _version(module) for module in sorted(_MODULES)}
 
 
 def _files() -> Iterator[Tuple[str, bytes]]:
@@ -91,4 +96,7 @@ def _requires_python() -> List[int]:
 
 
 def _version(module: str) -> str:
-    return metadata.version(_MODULES[module])
+    try:
+        return metadata.version(_MODULES[module])
+    except metadata.PackageNotFoundError:
+        raise BundleError(f"{module} is not installed beside {sys.executable}") from None

@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Callable, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.job_code.facts import Facts
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE, MULTI_WORKER, PARAMETER_SERVER
-from dcos_tensorflow.task.exit_analysis import ExitReport, job_unusable, storage_failed
+from dcos_tensorflow.task.exit_analysis import job_unusable, storage_failed
 from dcos_tensorflow.task.package_installer import Installer, InstallFailed, Stopped
 from dcos_tensorflow.task.python_environments import (
     is_ready,
@@ -35,24 +35,13 @@ from dcos_tensorflow.task.python_packages import (
 )
 from dcos_tensorflow.task.shared_copies import Copies, Taken
 from dcos_tensorflow.task.spec import RunnerSpec
+from dcos_tensorflow.task.starts import Installed
 
 Log = Callable[[str], None]
 #: From here on TensorFlow's own Keras is Keras 3 (its release notes).
 _FIRST_WITH_KERAS_3 = (2, 16)
 #: In the sandbox: environments, where no folder is shared.
 OWN_DIRECTORY = ".environments"
-
-
-@dataclass(frozen=True)
-class Installed:
-    """Nothing is being installed any more: ``base`` is the Python to run with.
-
-    ``variables`` are for the user's process. ``refusal`` says why there is no environment.
-    """
-
-    base: Base
-    variables: Mapping[str, str] = field(default_factory=dict)
-    refusal: Optional[ExitReport] = None
 
 
 class PackageWork:

@@ -11,7 +11,10 @@ import threading
 from typing import Callable, List, Tuple
 
 CONNECT_SECONDS = 1.0
-PAUSE_SECONDS = 0.2
+#: Between two rounds, for each address that is missing, and at most. TensorFlow takes seconds to
+#: listen, and the last who wait for it are to lose none.
+PAUSE_SECONDS = 0.05
+MOST_PAUSE_SECONDS = 0.2
 
 
 def accepts(address: str, timeout: float = CONNECT_SECONDS) -> bool:
@@ -34,8 +37,13 @@ class PeerWatch:
         self._thread = threading.Thread(target=self._look, name="peer-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to look; ``on_all`` is called from the watch's thread, once, unless stopped."""
-        self._thread.start()
+        """Begin to look; ``on_all`` is called once, unless stopped: from the watch's thread, or at
+        once where nobody is missing.
+        """
+        if self._missing:
+            self._thread.start()
+        else:
+            self._on_all()
 
     def missing(self) -> Tuple[str, ...]:
         """Return the addresses that have not answered yet."""
@@ -55,4 +63,4 @@ class PeerWatch:
             if not self._missing:
                 self._on_all()
                 return
-            self._stopped.wait(PAUSE_SECONDS)
+            self._stopped.wait(min(PAUSE_SECONDS * len(self._missing), MOST_PAUSE_SECONDS))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.task import checkpoints, command_line, environment
 from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.exit_analysis import (
@@ -46,13 +47,19 @@ class Preparation:
     mark: str
     base: Base
 
-    def command(self, cluster: Cluster) -> Tuple[List[str], Dict[str, str], List[str]]:
-        """Return command line and environment of a start, and lines for the log."""
+    def command(
+        self, cluster: Cluster, where: Directories, own: Mapping[str, str]
+    ) -> Tuple[List[str], Dict[str, str], List[str]]:
+        """Return command line and environment of a start that works in ``where``; log lines, too.
+
+        ``own`` are the variables of its unit of work.
+        """
         variables, notes = environment.user_environment(
             self.spec,
             cluster,
             inherited=self.inherited,
-            where=self.where,
+            where=where,
+            own=own,
             python_path=self.found.python_path,
             python=self.base.python,
             mark=self.mark,
@@ -62,7 +69,7 @@ class Preparation:
             self.spec,
             self.found,
             cluster,
-            where=self.where,
+            where=where,
             python=self.base.python,
             wrapper_command=[self.base.python, *self.wrapper_command],
         )
@@ -115,6 +122,6 @@ class Preparation:
             grpc_port=self.spec.grpc_port,
             sandbox=self.where.sandbox,
             python=self.base.python,
-            tensorflow=self.base.tensorflow()[1],
+            tensorflow=self.base.tensorflow()[1] if ending.return_code else "",
         )
         return analyse(known, lines)

@@ -7,44 +7,25 @@ reaches all of it; when it has ended, nothing that it had started is left.
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import json
 import os
+import select
 import signal
 import subprocess
 import threading
-from typing import IO, Callable, List, Mapping, Optional, Set, Tuple
+from typing import IO, Any, Callable, List, Mapping, Optional, Set, Tuple
 
 from dcos_tensorflow.task import process_table
 from dcos_tensorflow.task.logs import BoundedOutput, LineScanner
+from dcos_tensorflow.task.program import GO, WORDS_VARIABLE
+from dcos_tensorflow.task.shield import adopts_orphans
 
+#: Held by whoever takes the exit status of a child: nobody may read our children meanwhile.
+_reaping = threading.Lock()
 READ_BYTES = 64 * 1024
+#: A job that prints little at a time is read so often at most: each look takes a core from it.
+GATHER_SECONDS, LITTLE_BYTES = 0.1, 16 * 1024
 DRAIN_SECONDS = 5.0
-#: What a process at its gate reads from its standard input when it may go on.
-GO = b"go\n"
-#: prctl(2).
-PR_SET_DUMPABLE = 4
-PR_SET_CHILD_SUBREAPER = 36
-
-
-def shield_runner() -> List[str]:
-    """Make this process the parent of orphans below it, and unreadable to the user's code.
-
-    The second keeps the token in ``/proc/<pid>/environ`` from processes of the same user. Returns
-    what could not be done, as lines for the log: not every kernel or sandbox allows it.
-    """
-    wishes = (
-        (PR_SET_CHILD_SUBREAPER, 1, "adopt orphaned processes"),
-        (PR_SET_DUMPABLE, 0, "hide its environment from the user's process"),
-    )
-    try:
-        prctl = ctypes.CDLL(None, use_errno=True).prctl
-    except (OSError, AttributeError):
-        return [f"cannot {wish}: there is no prctl here" for _, _, wish in wishes]
-    failed = []
-    for option, value, wish in wishes:
-        if prctl(option, value, 0, 0, 0) != 0:
-            failed.append(f"cannot {wish}: {os.strerror(ctypes.get_errno())}")
-    return failed
 
 
 class UserProcess:
@@ -53,7 +34,9 @@ class UserProcess:
     ``on_line`` gets every line of its output, from the threads that read it. ``on_end`` gets the
     return code, and whether a signal of ours came before its end, once the process and all that it
     started are gone and its output is read. A process that is ``gated`` has a pipe as its standard
-    input, and ``release`` writes ``GO`` into it.
+    input, and ``release`` writes ``GO`` into it. With ``on_done`` the process is handed units of
+    work there, by ``hand``; whenever it has done one, ``on_done`` gets the number of the start,
+    once all that was printed before is read.
     ``spared`` returns the pids of our own other children, which are not the user's.
     """
 
@@ -69,25 +52,48 @@ class UserProcess:
         on_end: Callable[[int, bool], None],
         spared: Callable[[], Set[int]],
         gated: bool = False,
+        on_done: Optional[Callable[[int], None]] = None,
     ) -> None:
-        self._on_line = on_line
         self._on_end = on_end
         self._spared = spared
         self._signalled = False
-        self._process = subprocess.Popen(
-            command,
-            env=dict(environment),
-            cwd=directory,
-            stdin=subprocess.PIPE if gated else subprocess.DEVNULL,
-            bufsize=0,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        self._ended = threading.Event()
+        variables, words = dict(environment), (-1, -1)
+        if on_done is not None:
+            words = os.pipe()
+            variables[WORDS_VARIABLE] = str(words[1])
+        try:
+            self._process = subprocess.Popen(
+                command,
+                env=variables,
+                cwd=directory,
+                stdin=subprocess.PIPE if gated or on_done else subprocess.DEVNULL,
+                bufsize=0,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=words[1:] if on_done else (),
+            )
+        except BaseException:
+            if on_done is not None:
+                os.close(words[0])
+            raise
+        finally:
+            if on_done is not None:
+                os.close(words[1])
         self.pid = self._process.pid
+        self._outputs = [
+            Stream(stream, output.write, on_line, self._ended)
+            for stream, output in ((self._process.stdout, stdout), (self._process.stderr, stderr))
+            if stream is not None
+        ]
+        streams = list(self._outputs)
+        if on_done is not None:
+            done = on_done
+            said = os.fdopen(words[0], "rb", 0)
+            streams.append(Stream(said, lambda data: None, lambda line: self._done(line, done)))
         self._readers = [
-            threading.Thread(target=self._read, args=pair, name="output", daemon=True)
-            for pair in ((self._process.stdout, stdout), (self._process.stderr, stderr))
+            threading.Thread(target=stream.read, name="output", daemon=True) for stream in streams
         ]
         self._waiter = threading.Thread(target=self._wait, name="process-end", daemon=True)
 
@@ -106,8 +112,25 @@ class UserProcess:
             gate.write(GO)
         gate.close()
 
+    def hand(self, unit: Mapping[str, Any]) -> None:
+        """Hand a unit of work to the process."""
+        pipe = self._process.stdin
+        if pipe is None or pipe.closed:
+            return
+        # A broken pipe means that it ended by itself in between; the waiter tells so.
+        with contextlib.suppress(BrokenPipeError):
+            left = memoryview(json.dumps(unit).encode() + b"\n")
+            while left:
+                left = left[pipe.write(left) :]
+
+    def _done(self, line: str, on_done: Callable[[int], None]) -> None:
+        for output in self._outputs:
+            output.drain()
+        if line.isdigit():
+            on_done(int(line))
+
     def close(self) -> None:
-        """Close our end of the gate; called by the thread that calls ``release``."""
+        """Close our end of the gate; called by the thread that calls ``release`` and ``hand``."""
         if self._process.stdin:
             self._process.stdin.close()
 
@@ -126,16 +149,29 @@ class UserProcess:
             # It ended by itself in between; the waiter tells so.
             return
 
+    def _has_left_nothing(self) -> bool:
+        """Say whether it is known that nothing lives of what the ended process has started.
+
+        All that it leaves is handed to us, who adopt orphans.
+        """
+        with _reaping:
+            children = process_table.own_children() if adopts_orphans() else None
+        return children is not None and children <= self._spared() | {self.pid}
+
     def reap_orphans(self) -> None:
         """Take the exit status of orphans that were handed to us, so that no zombie stays."""
+        # The usual answer, and the table of the whole machine need not be read for it.
+        try:
+            if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+                return
+        except ChildProcessError:
+            return
         ours = self._spared() | {self.pid}
         me = os.getpid()
         for process in process_table.read_processes():
             if process.parent == me and process.state == "Z" and process.pid not in ours:
-                try:
+                with _reaping, contextlib.suppress(ChildProcessError):
                     os.waitpid(process.pid, os.WNOHANG)
-                except ChildProcessError:
-                    continue
 
     def _has_ended(self) -> bool:
         try:
@@ -156,24 +192,74 @@ class UserProcess:
     def _wait(self) -> None:
         # Left a zombie until all is clean: its pid, which is also the group's, cannot be re-used.
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        process_table.kill_all(self.members)
-        return_code = self._process.wait()
+        self._ended.set()
+        if not self._has_left_nothing():
+            process_table.kill_all(self.members)
+        with _reaping:
+            return_code = self._process.wait()
         self.reap_orphans()
         for reader in self._readers:
             reader.join(DRAIN_SECONDS)
         self._on_end(return_code, self._signalled)
 
-    def _read(self, stream: Optional[IO[bytes]], output: BoundedOutput) -> None:
-        if stream is None:
-            return
-        scanner = LineScanner()
-        with stream:
-            while True:
-                data = os.read(stream.fileno(), READ_BYTES)
-                if not data:
-                    break
-                output.write(data)
-                for line in scanner.feed(data):
-                    self._on_line(line)
-        for line in scanner.close():
+
+class Stream:
+    """What comes out of one pipe: ``write`` gets the bytes, ``on_line`` each line. Two threads.
+
+    One reads to the end, another may have all that is there already read at once. With ``ended``
+    what comes little by little is gathered for a moment, but not beyond the process's end.
+    """
+
+    def __init__(
+        self,
+        pipe: IO[bytes],
+        write: Callable[[bytes], None],
+        on_line: Callable[[str], None],
+        ended: Optional[threading.Event] = None,
+    ) -> None:
+        self._pipe = pipe
+        self._write = write
+        self._on_line = on_line
+        self._ended = ended
+        self._scanner = LineScanner()
+        self._lock = threading.Lock()
+        os.set_blocking(pipe.fileno(), False)
+
+    def read(self) -> None:
+        """Read until nobody can write any more."""
+        looks = select.poll()
+        looks.register(self._pipe, select.POLLIN)
+        with self._pipe:
+            while (size := self._take()) is not None:
+                if self._ended is not None and 0 < size < LITTLE_BYTES:
+                    self._ended.wait(GATHER_SECONDS)
+                looks.poll()
+        for line in self._scanner.close():
             self._on_line(line)
+
+    def drain(self) -> None:
+        """Read what is there; what was printed last is a line, whether or not it ended one."""
+        # One that has been read to its end is closed.
+        with contextlib.suppress(ValueError):
+            self._take()
+        with self._lock:
+            for line in self._scanner.close():
+                self._on_line(line)
+
+    def _take(self) -> Optional[int]:
+        """Read what is there, and return how much that was; None at the end."""
+        size = 0
+        with self._lock:
+            while True:
+                try:
+                    data = os.read(self._pipe.fileno(), READ_BYTES)
+                except BlockingIOError:
+                    return size
+                if not data:
+                    return None
+                size += len(data)
+                self._write(data)
+                for line in self._scanner.feed(data):
+                    self._on_line(line)
+                if len(data) < READ_BYTES:
+                    return size

@@ -10,16 +10,20 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
 from typing import Any, Dict, Mapping, Optional
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.records import dataclass
 
 #: Longer lines are data, not progress.
 MAX_LINE = 4000
 #: A result is passed on by several programs: deeper ones are none, and larger numbers no counts.
 MAX_DEPTH = 20
 MAX_COUNT = 2**63 - 1
+#: More metrics, and longer names, are passed over: each report carries all of them.
+MAX_METRICS = 50
+MAX_NAME = 100
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf))"
 _IS = r"""["']?\s*[:=]?\s*"""
@@ -38,7 +42,20 @@ _EPOCH = re.compile(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
 _BATCH = re.compile(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
 _RESULT = re.compile(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
 #: Most lines of most jobs are none of these: one cheap look decides that.
-_WORTH_A_LOOK = re.compile(r"step|loss|acc|epoch|result", re.IGNORECASE)
+_WORTH_A_LOOK = re.compile(
+    r"step|loss|acc|epoch|result|val_|auc|score|error|mae|mse|metric|reward|perplexity",
+    re.IGNORECASE,
+)
+#: What of a record has a place of its own.
+_NAMED = frozenset({"step", "global_step", "loss", "accuracy", "epoch", "epochs"})
+#: A number with its name: "val_loss: 0.3", "auc=0.9". What stands before a place in code or a time
+#: is none.
+_PAIR = re.compile(
+    rf"(?:^|(?<=[\s,(\[|]))([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})(?:: |\s?=\s?){_NUMBER}"
+    r"(?=$|[\s,)\]|])"
+)
+#: A line of nothing but such pairs may have blanks alone between them: "step 3 loss 0.2 auc 0.9".
+_PLAIN_PAIR = re.compile(rf"([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})[:=]? {_NUMBER}(?:[,;] ?| |$)")
 _BLANKS = re.compile(r"\s+")
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
@@ -61,6 +78,10 @@ class Progress:
     start_step: Optional[int] = None
     start_steps: int = 0
     told: bool = False
+    #: What else the job has told by name, in its progress file or in a line with other numbers.
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    #: The metrics of the newest line that has told any, loss and accuracy among them.
+    newest: Mapping[str, float] = field(default_factory=dict)
 
     def as_json(self) -> Mapping[str, Any]:
         """Return what ``GET /v1/status`` shows under ``progress``."""
@@ -70,6 +91,7 @@ class Progress:
             "accuracy": self.accuracy,
             "epoch": self.epoch,
             "epochs": self.epochs,
+            "metrics": dict(self.metrics),
             "at": self.at,
         }
 
@@ -77,6 +99,13 @@ class Progress:
 def begin_start(progress: Progress) -> Progress:
     """Return the progress as another start begins: what is known stays until it says more."""
     return replace(progress, start_step=None, start_steps=0, told=False)
+
+
+def numbers_of(progress: Progress) -> Dict[str, float]:
+    """Return all metrics by their names, loss and accuracy among them."""
+    told = {"loss": progress.loss, "accuracy": progress.accuracy}
+    known = {name: value for name, value in told.items() if value is not None}
+    return {**known, **progress.metrics}
 
 
 def read_event_step(progress: Progress, step: Optional[int], now: float) -> Progress:
@@ -106,7 +135,7 @@ def read_line(progress: Progress, line: str, now: float) -> Progress:
         "loss": _number(_LOSS.search(line)),
         "accuracy": _share(_ACCURACY.search(line)),
     }
-    return _with_numbers(progress, found, now)
+    return _with_metrics(_with_numbers(progress, found, now), found, _pairs(line), now)
 
 
 def read_record(progress: Progress, line: str, now: float) -> Progress:
@@ -124,7 +153,7 @@ def read_record(progress: Progress, line: str, now: float) -> Progress:
         "epoch": _whole(record.get("epoch")),
         "epochs": _whole(record.get("epochs")),
     }
-    progress = _with_numbers(progress, found, now)
+    progress = _with_metrics(_with_numbers(progress, found, now), found, record, now)
     result = record.get("result")
     return _with_result(progress, result, now) if isinstance(result, dict) else progress
 
@@ -134,6 +163,35 @@ def _with_numbers(progress: Progress, found: Mapping[str, Optional[float]], now:
     if "step" in known:
         progress = replace(_with_step(progress, known["step"]), told=True)
     return replace(progress, at=now, **known) if known else progress
+
+
+def _with_metrics(
+    progress: Progress,
+    found: Mapping[str, Optional[float]],
+    record: Mapping[str, Any],
+    now: float,
+) -> Progress:
+    """Add what ``record`` names beside ``found``, which has a place of its own."""
+    numbers = {k: _finite(v) for k, v in record.items() if k not in _NAMED and len(k) <= MAX_NAME}
+    told = {name: value for name, value in numbers.items() if value is not None}
+    newest = {k: v for k in ("loss", "accuracy") if (v := found.get(k)) is not None}
+    newest.update(told)
+    if not newest:
+        return progress
+    known = dict(progress.metrics)
+    for name, value in told.items():
+        if name in known or len(known) < MAX_METRICS:
+            known[name] = value
+    return replace(progress, metrics=known, newest=newest, at=now)
+
+
+def _pairs(line: str) -> Dict[str, float]:
+    """Return the numbers that a line names, one by one."""
+    line = line.strip()
+    plain = _PLAIN_PAIR.findall(line)
+    if len(plain) < 2 or _PLAIN_PAIR.sub("", line).strip():
+        plain = _PAIR.findall(line)
+    return {name: float(number) for name, number in plain}
 
 
 def _with_step(progress: Progress, step: int) -> Progress:

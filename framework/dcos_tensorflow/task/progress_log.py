@@ -1,18 +1,20 @@
 """Gathers what a job says about itself, from any thread: its last lines and how far it is.
 
 ``runner`` hands it to the threads that read the job's output and asks it for the status. What a
-line means is ``progress``'s to say.
+line means is ``progress``'s to say, and which values of a unit of work are kept ``measured``'s.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from typing import List, Optional
+from typing import Callable, List, Mapping, Optional
 
 from dcos_tensorflow.task import progress
 from dcos_tensorflow.task.exit_analysis import ANALYSED_LINES
 from dcos_tensorflow.task.logs import ProgressFile, RecentLines
+from dcos_tensorflow.task.measured import Measured, Point
 
 
 class ProgressLog:
@@ -23,6 +25,8 @@ class ProgressLog:
         self._known = progress.Progress()
         self._lock = threading.Lock()
         self._file: Optional[ProgressFile] = None
+        self._path = ""
+        self._measured: Optional[Measured] = None
         #: How many lines the job has printed, over all its starts.
         self.count = 0
 
@@ -31,15 +35,44 @@ class ProgressLog:
         """Return the newest numbers."""
         return self._known
 
+    @property
+    def points(self) -> Mapping[int, Point]:
+        """Return what was measured of the unit of work that is under way, by its spans."""
+        return self._measured.points if self._measured else {}
+
     def follow(self, path: str) -> None:
         """Read the progress file ``path`` from now on."""
-        self._file = ProgressFile(path)
+        self._path, self._file = path, ProgressFile(path)
 
     def begin_start(self) -> None:
         """Forget the lines of the start before; its numbers stay until there are others."""
         self._recent.clear()
         with self._lock:
             self._known = progress.begin_start(self._known)
+
+    def begin_unit(
+        self, measured: Optional[Measured], goes_on: bool, log: Callable[[str], None]
+    ) -> None:
+        """Forget all that was told: another unit of work begins.
+
+        Where the process ``goes_on`` it may have its progress file open, so that one stays.
+        """
+        self._recent.clear()
+        if goes_on:
+            self.read_file(last=True)
+        elif self._path:
+            try:
+                os.unlink(self._path)
+            except FileNotFoundError:
+                # The unit before has told nothing there.
+                pass
+            except OSError as error:
+                log(f"{self._path} is in the way, and may hold another unit's progress: {error}")
+        with self._lock:
+            if self._path and not goes_on:
+                self._file = ProgressFile(self._path)
+            self._known = progress.Progress()
+            self._measured = measured
 
     def lines(self) -> List[str]:
         """Return the last lines of this start's output, oldest first."""
@@ -50,7 +83,7 @@ class ProgressLog:
         self._recent.add(line)
         self.count += 1
         with self._lock:
-            self._known = progress.read_line(self._known, line, time.time())
+            self._take(progress.read_line(self._known, line, time.time()), printed=True)
 
     def read_event_step(self, step: Optional[int]) -> None:
         """Take the newest step of the event files."""
@@ -64,4 +97,9 @@ class ProgressLog:
         with self._lock:
             file = self._file
             for line in file.close() if last else file.new_lines():
-                self._known = progress.read_record(self._known, line, time.time())
+                self._take(progress.read_record(self._known, line, time.time()), printed=False)
+
+    def _take(self, known: progress.Progress, *, printed: bool) -> None:
+        before, self._known = self._known, known
+        if self._measured is not None and known is not before:
+            self._measured.see(before, known, printed=printed)

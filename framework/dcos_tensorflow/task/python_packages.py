@@ -2,23 +2,19 @@
 
 ``package_work`` asks here what a task wants, ``python_environments`` makes it. Nothing here
 installs anything; the job's own files are read, and nobody else's. ``task.spec`` reads ``Packages``
-from what the scheduler says.
+from what the scheduler says. What most tasks do without is imported where it is used.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import platform
 import re
-import shlex
 import site
 import sys
-from dataclasses import dataclass
-from importlib import metadata
 from typing import Any, Iterator, List, Sequence, Tuple
 
 from dcos_tensorflow.job_code.modules import JobUnusable
+from dcos_tensorflow.job_code.records import dataclass
 
 #: The names under which TensorFlow is published.
 TENSORFLOW_NAMES = ("tensorflow", "tensorflow-cpu", "tensorflow-rocm", "tf-nightly")
@@ -69,6 +65,8 @@ class Base:
 
     def version_of(self, name: str) -> str:
         """Return the version of a package that is installed there; empty for none."""
+        from importlib import metadata
+
         found = next(iter(metadata.distributions(name=name, path=list(self.folders))), None)
         return str(found.version) if found is not None else ""
 
@@ -109,6 +107,8 @@ def this_python() -> Base:
 
 def tensorflow_wanted(version: str, gpus: int, folder: str) -> Wanted:
     """Return an environment with TensorFlow of ``version``, for tasks with or without GPUs."""
+    import platform
+
     lines = (tensorflow_requirement(version, gpus, platform.machine()), "tensorboard")
     return Wanted(f"TensorFlow {version}", lines, lines, folder, alone=True)
 
@@ -164,6 +164,9 @@ def requirements_wanted(
 
 def key_of(base: Base, wanted: Wanted) -> str:
     """Return the name of an environment: another one for all that could make a difference."""
+    import hashlib
+    import platform
+
     digest = hashlib.sha256()
     known: List[Any] = [sys.version, sys.implementation.cache_tag, platform.platform()]
     known += [platform.libc_ver(), sys.base_prefix, wanted.content]
@@ -174,6 +177,8 @@ def key_of(base: Base, wanted: Wanted) -> str:
 
 
 def _distributions(base: Base) -> Iterator[Tuple[str, str]]:
+    from importlib import metadata
+
     for found in metadata.distributions(path=list(base.folders)):
         name = found.metadata["Name"]
         if name:
@@ -241,6 +246,8 @@ def _content_of(line: str, folder: str, depth: int) -> List[str]:
 
 
 def _words(line: str) -> List[str]:
+    import shlex
+
     try:
         return shlex.split(line)
     except ValueError:
@@ -253,6 +260,8 @@ def _wheels_in(folder: str) -> List[str]:
 
 
 def _digest(path: str) -> str:
+    import hashlib
+
     digest = hashlib.sha256()
     files = [path]
     if os.path.isdir(path):

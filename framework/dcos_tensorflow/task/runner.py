@@ -11,27 +11,30 @@ import signal
 import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code import agreement
 from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
 from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.names import PARAMETER_SERVER
 from dcos_tensorflow.task import environment, exit_file, lifecycle
 from dcos_tensorflow.task import lifecycle_events as events
 from dcos_tensorflow.task.contracts import tasks_of
-from dcos_tensorflow.task.exit_analysis import ExitReport, human_line
+from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict, human_line
+from dcos_tensorflow.task.guard import Guard
 from dcos_tensorflow.task.lifecycle_events import Lifecycle, Phase
 from dcos_tensorflow.task.logs import BoundedOutput
-from dcos_tensorflow.task.package_work import Installed, PackageWork
 from dcos_tensorflow.task.peers import PeerWatch
 from dcos_tensorflow.task.showing import Moment, Showing
 from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
-from dcos_tensorflow.task.starts import End, Starts
+from dcos_tensorflow.task.starts import End, Installed, Starts, Word
 from dcos_tensorflow.task.storage_work import storage_work
+from dcos_tensorflow.task.unit_work import own_part
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.log_shipping.shipper import Shipper
+    from dcos_tensorflow.task.package_work import PackageWork
 
 #: How often deadlines and the progress file are looked at.
 TICK_SECONDS = 0.25
@@ -56,8 +59,8 @@ class Request:
 class Runner:
     """Runs one task from its first start to its end.
 
-    ``self_command`` is how this program starts itself again, for wrapper and guard. Raises
-    JobUnusable for settings of S3 that can never work.
+    ``self_command`` is how this program starts itself again, for the wrapper. Raises JobUnusable
+    for settings of S3 that can never work.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Runner:
         sandbox: str,
         inherited: Mapping[str, str],
         self_command: List[str],
+        guard: Guard,
         stdout: BoundedOutput,
         stderr: BoundedOutput,
         shipper: "Optional[Shipper]" = None,
@@ -88,6 +92,7 @@ class Runner:
             where,
             inherited=dict(inherited),
             self_command=self_command,
+            guard=guard,
             stdout=stdout,
             stderr=stderr,
             shipper=shipper,
@@ -102,6 +107,7 @@ class Runner:
             hold_on_failure=spec.hold_on_failure,
             stores=self._storage is not None,
             installs=spec.packages.are_wanted,
+            serves=found.contract == contract.CONTRACT_SHARDS,
         )
         self._state = Lifecycle(spec.first_order, settings)
         self._strategy = ""
@@ -118,6 +124,7 @@ class Runner:
             self._moment(),
             preparation=self._starts.preparation,
             progress=self._starts.progress,
+            unit=self._starts.unit,
             storage=self._storage,
             shipper=shipper,
             dropped_log_bytes=lambda: stdout.dropped_bytes + stderr.dropped_bytes,
@@ -137,7 +144,7 @@ class Runner:
 
         Raises StaleOrder, Ending (see ``lifecycle``) or NotAnswering.
         """
-        request = Request(events.OrderReceived(order))
+        request = Request(events.OrderReceived(own_part(order, self._spec)))
         self._queue.put(request)
         if not request.done.wait(ANSWER_SECONDS):
             raise NotAnswering("the task runner is busy ending the process; ask again")
@@ -153,16 +160,18 @@ class Runner:
         """Return the body of ``GET /v1/status``. May be called from any thread."""
         return self._showing.document()
 
-    def run(self) -> ExitReport:
+    def run(self, begun: Callable[[], None]) -> ExitReport:
         """Run the task to its end and return the verdict. Call it in the main thread.
 
-        Raises JobUnusable when a directory of the task cannot be made, and when the code cannot
-        train in the tasks of its cluster.
+        ``begun`` is called as soon as the first process has been started, or waits for something:
+        what it does, it does beside that. Raises JobUnusable when a directory of the task cannot be
+        made, and when the code cannot train in the tasks of its cluster.
         """
         try:
             self._starts.prepare()
             self._read_code()
             self._feed(events.Prepared())
+            begun()
             while self._report is None:
                 self._next()
             return self._report
@@ -177,18 +186,28 @@ class Runner:
         for doubt in agreement.doubts(kind, facts, tasks):
             self.log(doubt)
         self._strategy = job_strategy(self._found, facts)
+        coordinated = self._strategy == PARAMETER_SERVER and tasks.chiefs and tasks.servers
+        if coordinated and self._spec.role in contract.WORKER_ROLES:
+            # It serves: where only the code tells the strategy, the scheduler could not say so.
+            grace = min(self._state.settings.grace_seconds, contract.NOTHING_TO_SAVE_SECONDS)
+            settings = replace(self._state.settings, grace_seconds=grace)
+            self._state = replace(self._state, settings=settings)
         self._prepare_packages(facts)
 
     def _next(self) -> None:
         """Take one event, or the time that has passed: whatever comes in, deadlines are kept."""
-        wait = self._tick_due - time.monotonic()
+        due = lifecycle.due(self._state)
+        wait = (self._tick_due if due is None else min(due, self._tick_due)) - time.monotonic()
         event: Any = None
         if wait > 0:
             try:
                 event = self._queue.get(timeout=wait)
             except queue.Empty:
                 event = None
-        if event is None:
+        if event is None and time.monotonic() < self._tick_due:
+            # A deadline comes before the next look: a grace of 0.1 s is over after 0.1 s.
+            event = events.Tick()
+        elif event is None:
             self._look_around()
             # From the end of the look: one that takes long must not keep the queue waiting.
             self._tick_due = time.monotonic() + TICK_SECONDS
@@ -197,6 +216,8 @@ class Runner:
             self._feed_request(event)
         elif isinstance(event, End):
             self._take_end(event)
+        elif isinstance(event, Word):
+            self._feed(self._starts.unit_done(event))
         elif isinstance(event, Installed):
             self._take_packages(event)
         else:
@@ -241,6 +262,8 @@ class Runner:
             self._stop_waiting("")
         elif isinstance(action, events.StartProcess):
             self._start(action)
+        elif isinstance(action, events.HandOver):
+            self._hand_over(action)
         elif isinstance(action, events.ReleaseProcess):
             self._release(action.note)
         elif isinstance(action, events.SendSignal):
@@ -260,6 +283,7 @@ class Runner:
             self._starts.started_at,
             self._report,
             self._doing(),
+            self._starts.unit.end,
         )
 
     def _doing(self) -> str:
@@ -281,13 +305,21 @@ class Runner:
 
     def _store(self, action: Union[events.Fetch, events.Keep]) -> None:
         if isinstance(action, events.Keep):
-            assert self._storage is not None
-            self._storage.keep(action.process, action.seconds)
+            self._keep(action)
         elif self._packages and not self._packages.done:
             self._fetch_after = action
             self._packages.begin()
         else:
             self._fetch(action)
+
+    def _keep(self, action: events.Keep) -> None:
+        unit, done = self._starts.unit, action.output_of
+        unit.hurry(action.seconds)
+        if self._storage:
+            publish = unit.publish if done is not None else None
+            self._storage.keep(action.process, action.seconds, publish)
+        elif done is not None:
+            unit.keep(action.process, done.start, self._queue.put)
 
     def _fetch(self, action: events.Fetch) -> None:
         if self._storage:
@@ -297,6 +329,8 @@ class Runner:
 
     def _prepare_packages(self, facts: Facts) -> None:
         if self._spec.packages.are_wanted:
+            from dcos_tensorflow.task.package_work import PackageWork
+
             self._packages = PackageWork(
                 self._spec,
                 self._found,
@@ -359,6 +393,17 @@ class Runner:
         if self._storage:
             self._storage.begin()
 
+    def _hand_over(self, action: events.HandOver) -> None:
+        self._stop_waiting(action.note)
+        refused = self._starts.hand_over(action, has_failed=self._state.failure is not None)
+        if refused:
+            verdict = Verdict(refused.exit_class, refused.summary, refused.hint)
+            self._queue.put(events.Condemned(self._state.starts, verdict))
+            return
+        self._show()
+        if self._storage:
+            self._storage.begin()
+
     def _report_failure(self, failure: events.Failure) -> None:
         name = f"start {failure.start} of {self._spec.task}"
         self.log(human_line(name, failure.report))
@@ -367,6 +412,9 @@ class Runner:
     def _finish(self, report: ExitReport) -> None:
         self._starts.progress.read_file(last=True)
         result = self._starts.progress.known.result
+        # What waits for a unit of work waits in vain.
+        self._starts.kill()
+        self._starts.unit.discard()
         self._report = replace(report, result=result, left=self._starts.left())
 
     def _close(self) -> None:
@@ -379,4 +427,3 @@ class Runner:
             self._packages.close()
         if self._storage:
             self._storage.close()
-        self._starts.close()

@@ -21,6 +21,7 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.task import authentication
 from dcos_tensorflow.task.authentication import is_count
 from dcos_tensorflow.task.lifecycle import Ending, StaleOrder
+from dcos_tensorflow.task.listening import MAX_CONNECTIONS
 from dcos_tensorflow.task.runner import NotAnswering, Runner
 from dcos_tensorflow.task.spec import parse_order
 from dcos_tensorflow.task.spec_fields import SpecError
@@ -28,16 +29,15 @@ from dcos_tensorflow.task.spec_fields import SpecError
 MAX_BODY_BYTES = 1024 * 1024
 #: A client that says nothing for so long is let go.
 IDLE_SECONDS = 15
-#: With more connections at once the oldest is closed, and none is held longer than this: whoever
+#: With ``MAX_CONNECTIONS`` at once the oldest is closed, and none is held longer than this: whoever
 #: reaches the port without the token must neither use up the task's threads nor keep others out.
-MAX_CONNECTIONS = 32
 CONNECTION_SECONDS = 60.0
+#: How often that is looked at.
+LOOK_SECONDS = 1.0
 #: How long an answer is held back at most, until there is something new in it.
 MAX_WAIT_SECONDS = 30.0
 #: How long the end waits for answers that are under way.
 LAST_ANSWERS_SECONDS = 1.0
-#: How long a port that is taken is tried again: its last owner may be ending just now.
-BIND_SECONDS = 2.0
 
 _METHODS: Dict[str, str] = {
     contract.STATUS_PATH: "GET",
@@ -54,21 +54,12 @@ class RequestError(Exception):
         self.status = status
 
 
-def start(runner: Runner, token: str, port: int) -> "ApiServer":
-    """Listen on all interfaces at ``port`` and serve in the background.
-
-    Raises OSError when the port stays taken for ``BIND_SECONDS``.
-    """
-    deadline = time.monotonic() + BIND_SECONDS
-    while True:
-        try:
-            server = ApiServer(runner, token, port)
-            break
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-    threading.Thread(target=server.serve_forever, args=(0.1,), name="http", daemon=True).start()
+def start(runner: Runner, token: str, listener: socket.socket) -> "ApiServer":
+    """Serve whoever connects to ``listener``, in the background."""
+    server = ApiServer(runner, token, listener)
+    threading.Thread(
+        target=server.serve_forever, args=(LOOK_SECONDS,), name="http", daemon=True
+    ).start()
     return server
 
 
@@ -76,18 +67,17 @@ class ApiServer(ThreadingHTTPServer):
     """One listening socket; knows the runner and the token."""
 
     daemon_threads = True
-    # Two processes that listen on one port would share its requests.
-    allow_reuse_port = False
-    request_queue_size = MAX_CONNECTIONS
 
-    def __init__(self, runner: Runner, token: str, port: int) -> None:
+    def __init__(self, runner: Runner, token: str, listener: socket.socket) -> None:
         self.runner = runner
         self.token = token
         self._lock = threading.Lock()
         self._let_go_at: Dict[Any, float] = {}
         self._answering = 0
         self._answered = threading.Condition()
-        super().__init__(("0.0.0.0", port), _Handler)
+        super().__init__(listener.getsockname(), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
 
     @contextlib.contextmanager
     def answering(self) -> Iterator[None]:
@@ -103,6 +93,9 @@ class ApiServer(ThreadingHTTPServer):
 
     def end(self) -> None:
         """Listen no more. Who has asked for the end of the task still gets the answer."""
+        # Its loop looks up at once.
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
         self.shutdown()
         self.server_close()
         with self._answered:
@@ -126,7 +119,7 @@ class ApiServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """End connections that take too long; the serving loop calls it several times a second."""
+        """End connections that take too long; the serving loop calls it every ``LOOK_SECONDS``."""
         now = time.monotonic()
         with self._lock:
             late = [request for request, end in self._let_go_at.items() if now > end]

@@ -11,8 +11,9 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from dataclasses import dataclass
 from typing import Callable, List, Tuple
+
+from dcos_tensorflow.job_code.records import dataclass
 
 _PARTIAL = ".partial"
 _LOCK = ".lock"

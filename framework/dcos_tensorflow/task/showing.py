@@ -7,10 +7,10 @@ Nothing here changes anything of the task.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple
 
 from dcos_tensorflow.job_code.found import Found
+from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.task.checkpoints import Checkpoint
 from dcos_tensorflow.task.exit_analysis import ExitReport
 from dcos_tensorflow.task.exit_file import failure_as_json
@@ -22,6 +22,7 @@ from dcos_tensorflow.task.process import UserProcess
 from dcos_tensorflow.task.progress_log import ProgressLog
 from dcos_tensorflow.task.spec import RunnerSpec
 from dcos_tensorflow.task.storage_work import StorageWork
+from dcos_tensorflow.task.unit_work import UnitWork
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.log_shipping.shipper import Shipper
@@ -31,6 +32,7 @@ _SENTENCES = {
     Phase.PREPARING: "Prepares the sandbox",
     Phase.RUNNING: "The job's process runs",
     Phase.HELD: "Held: no process is to run before the scheduler says so",
+    Phase.DONE: "The unit of work is done; the next one may come",
 }
 
 
@@ -39,7 +41,7 @@ class Moment:
     """What belongs together: the state, and all that the loop has at hand in it.
 
     ``report`` is that of the task's end. ``doing`` says what is being brought, where that is not
-    data or a checkpoint.
+    data or a checkpoint. ``unit`` is what is told of a unit of work that has ended.
     """
 
     state: Lifecycle
@@ -50,6 +52,7 @@ class Moment:
     started_at: Optional[float] = None
     report: Optional[ExitReport] = None
     doing: str = ""
+    unit: Optional[Mapping[str, Any]] = None
 
 
 class Showing:
@@ -63,6 +66,7 @@ class Showing:
         *,
         preparation: Preparation,
         progress: ProgressLog,
+        unit: UnitWork,
         storage: Optional[StorageWork],
         shipper: "Optional[Shipper]",
         dropped_log_bytes: Callable[[], int],
@@ -71,6 +75,7 @@ class Showing:
         self._found = found
         self._preparation = preparation
         self._progress = progress
+        self._unit = unit
         self._storage = storage
         self._shipper = shipper
         self._dropped_log_bytes = dropped_log_bytes
@@ -124,6 +129,7 @@ class Showing:
             "exit": failure_as_json(state.failure) if state.failure else None,
             "progress": progress.as_json(),
             "result": progress.result,
+            "unit": now.unit or self._unit.as_json(),
             "checkpoint": checkpoint.as_json() if checkpoint else None,
             "memory_bytes": now.observer.memory_bytes() if now.observer else None,
             "frozen_seconds": round(now.observer.frozen_seconds, 1) if now.observer else 0.0,
@@ -140,7 +146,12 @@ class Showing:
         return {**(self._storage.as_json() if self._storage else {}), "logs": logs}
 
     def _checkpoint(self) -> Optional[Checkpoint]:
-        """Return what a start would restore now: what is published, where that is brought."""
+        """Return what a start would restore now: what is published, where that is brought.
+
+        Nobody agrees on what a unit of work goes on from.
+        """
+        if self._spec.takes_units:
+            return None
         if self._storage and self._spec.storage.checkpoints:
             return self._storage.checkpoint()
         return self._preparation.checkpoint()

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import zlib
-from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.task.python_packages import Packages
 from dcos_tensorflow.task.spec_fields import (
     Addresses,
@@ -22,6 +22,7 @@ from dcos_tensorflow.task.spec_fields import (
     read,
 )
 from dcos_tensorflow.task.storage_spec import Storage, is_below_the_sandbox
+from dcos_tensorflow.task.units import Unit, parse_unit
 
 #: The versions of the spec that are read: the first says every address out.
 VERSIONS = (1, contract.RUNNER_SPEC_VERSION)
@@ -71,7 +72,8 @@ class Order:
     ``start`` counts from 1. With ``run`` false nothing is to run. ``grace_seconds`` is the grace of
     a process that must be stopped for this; None means the spec's. With ``expects_restore_step``
     the process is started only where it would restore the checkpoint of ``restore_step`` (None: no
-    checkpoint at all).
+    checkpoint at all). ``unit`` is the unit of work that the start is for, None where the task is
+    in no slot or nothing is to run.
     """
 
     start: int
@@ -80,6 +82,7 @@ class Order:
     grace_seconds: Optional[float] = None
     expects_restore_step: bool = False
     restore_step: Optional[int] = None
+    unit: Optional[Unit] = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,9 @@ class RunnerSpec:
     ``held``: nothing is started before an order says so. ``hold_on_failure``: a start that fails
     leaves the container for another one. ``stall_seconds`` and ``freeze_seconds`` are the
     watchdog's; 0 turns it off. ``storage`` is what is in S3. ``packages`` is what is installed
-    beside what the task's Python has, ``links`` input data of the task's machine.
+    beside what the task's Python has, ``links`` input data of the task's machine. ``takes_units``:
+    the task is in a slot, where each start is for a unit of work that an order names, and what is
+    kept in S3 is the unit's.
     """
 
     service: str
@@ -144,6 +149,7 @@ class RunnerSpec:
     storage: Storage = Storage()
     packages: Packages = Packages()
     links: Tuple[Link, ...] = ()
+    takes_units: bool = False
 
     @property
     def first_order(self) -> Order:
@@ -175,7 +181,7 @@ def parse_spec(text: str, table: str = "") -> RunnerSpec:
 def parse_order(text: str) -> Order:
     """Return the order of a ``PUT /v1/cluster`` body. Raises SpecError when it is not one."""
     document = json_object(text, "the body")
-    order = read(Order, document, cluster=_cluster(document))
+    order = read(Order, document, cluster=_cluster(document), unit=parse_unit(document.get("unit")))
     if order.start < 1:
         raise SpecError(f"start must be a whole number of at least 1, got {order.start}")
     return order

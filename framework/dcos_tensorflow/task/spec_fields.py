@@ -8,6 +8,7 @@ are not known are passed over.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from typing import (
     Any,
@@ -61,10 +62,10 @@ def read(kind: Type[Value], document: Mapping[str, Any], path: str = "", **known
 
     Raises SpecError.
     """
-    types, values = get_type_hints(kind), dict(known)
+    types, values = _types_of(kind), dict(known)  # type: ignore[arg-type]
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         value = document.get(field.name)
-        needed = field.default is dataclasses.MISSING
+        needed = dataclasses.MISSING is field.default is field.default_factory
         if field.name in known or (value is None and not needed):
             continue
         where = f"{path}.{field.name}" if path else field.name
@@ -75,6 +76,10 @@ def read(kind: Type[Value], document: Mapping[str, Any], path: str = "", **known
         if is_right and not is_right(values[field.name]):
             raise SpecError(f"{where} must be {wanted}, got {value!r}")
     return kind(**values)
+
+
+#: Orders come with each unit of work, and the types are texts that must be evaluated.
+_types_of = functools.lru_cache(maxsize=None)(get_type_hints)
 
 
 def _value(kind: Any, value: Any, path: str) -> Any:

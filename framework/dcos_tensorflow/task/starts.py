@@ -9,27 +9,40 @@ from __future__ import annotations
 import os
 import signal
 import time
-import uuid
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Set
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Set, Union
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.task import environment, exit_file, out_of_memory, watchdog
-from dcos_tensorflow.task.exit_analysis import Ending, ExitReport, Verdict
-from dcos_tensorflow.task.guarding import Guard
+from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.task import environment, exit_file, out_of_memory, reach, watchdog
+from dcos_tensorflow.task.exit_analysis import (
+    Ending,
+    ExitReport,
+    Verdict,
+    analyse,
+    job_unusable,
+)
+from dcos_tensorflow.task.exit_class import ExitClass
+from dcos_tensorflow.task.guard import MARK_VARIABLE, Guard
 from dcos_tensorflow.task.left_files import LeftFiles, Sandbox
-from dcos_tensorflow.task.lifecycle_events import ProcessEnded, StartProcess
+from dcos_tensorflow.task.lifecycle_events import (
+    HandOver,
+    ProcessEnded,
+    StartProcess,
+    UnitDone,
+)
 from dcos_tensorflow.task.linked_data import make_link
 from dcos_tensorflow.task.logs import BoundedOutput
-from dcos_tensorflow.task.observer import Observer, own_port
+from dcos_tensorflow.task.observer import TABLE_SECONDS, Observer, own_port
 from dcos_tensorflow.task.preparation import Preparation
 from dcos_tensorflow.task.process import UserProcess
 from dcos_tensorflow.task.program import WRAPPER_FLAG
 from dcos_tensorflow.task.progress_log import ProgressLog
 from dcos_tensorflow.task.python_packages import Base, this_python
-from dcos_tensorflow.task.spec import RunnerSpec
+from dcos_tensorflow.task.spec import Cluster, Order, RunnerSpec
+from dcos_tensorflow.task.unit_work import UnitWork
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.log_shipping.shipper import Shipper
@@ -47,11 +60,31 @@ class End:
     signalled: bool
 
 
+@dataclass(frozen=True)
+class Word:
+    """A process has said, on a thread, that it has done the unit of ``start``; not yet judged."""
+
+    process: int
+    start: int
+
+
+@dataclass(frozen=True)
+class Installed:
+    """Nothing is being installed any more: ``base`` is the Python to run with.
+
+    ``variables`` are for the user's process. ``refusal`` says why there is no environment.
+    """
+
+    base: Base
+    variables: Mapping[str, str] = field(default_factory=dict)
+    refusal: Optional[ExitReport] = None
+
+
 class Starts:
     """What runs now of one task's starts, and what they have told.
 
-    ``self_command`` is how this program starts itself again, for wrapper and guard; ``on_end`` gets
-    an ``End`` from another thread.
+    ``self_command`` is how this program starts itself again, for the wrapper; ``on_end`` gets an
+    ``End`` or a ``Word`` from another thread.
     """
 
     def __init__(
@@ -62,26 +95,27 @@ class Starts:
         *,
         inherited: Mapping[str, str],
         self_command: List[str],
+        guard: Guard,
         stdout: BoundedOutput,
         stderr: BoundedOutput,
         shipper: "Optional[Shipper]",
         log: Callable[[str], None],
-        on_end: Callable[[End], None],
+        on_end: Callable[[Union[End, Word]], None],
     ) -> None:
         self._spec = spec
         self._found = found
         self._where = where
         self._inherited = inherited
-        self._self_command = self_command
         self._stdout = stdout
         self._stderr = stderr
         self._shipper = shipper
         self._log = log
         self._on_end = on_end
-        self._mark = uuid.uuid4().hex
-        self._guard: Optional[Guard] = None
+        self._guard = guard
         self._children_due = 0.0
         self._sandbox: Optional[Sandbox] = None
+        #: One process is handed one unit after the other.
+        self._serves = found.contract == contract.CONTRACT_SHARDS
         self._kills_before: Optional[int] = None
         self.preparation = Preparation(
             spec,
@@ -89,10 +123,11 @@ class Starts:
             where,
             inherited,
             wrapper_command=("-u", *self_command[1:], WRAPPER_FLAG),
-            mark=self._mark,
+            mark=guard.mark,
             base=this_python(),
         )
         self.progress = ProgressLog()
+        self.unit = UnitWork(spec, where, self.progress, log)
         self.process: Optional[UserProcess] = None
         self.observer: Optional[Observer] = None
         #: When the newest process was started, in unix seconds.
@@ -110,6 +145,10 @@ class Starts:
                 ) from None
         for link in self._spec.links:
             make_link(link, self._where.sandbox)
+        try:
+            reach.put(self._where.sandbox)
+        except OSError as error:
+            self._log(f"the job cannot import dcos_tensorflow.report: {error}")
         path = os.path.join(self._where.sandbox, environment.PROGRESS_FILE_NAME)
         try:
             os.unlink(path)
@@ -120,12 +159,10 @@ class Starts:
             self._log(f"{path} is in the way, so the job cannot report progress there: {error}")
         self.progress.follow(path)
         self._sandbox = Sandbox(self._where.sandbox, self._told_elsewhere())
-        mark = f"{environment.MARK_VARIABLE}={self._mark}"
-        self._guard = Guard(self._self_command, mark, self._outside())
 
     def helpers_environment(self) -> Dict[str, str]:
         """Return the variables of what the runner starts for itself: it ends with the attempt."""
-        return {**self._outside(), environment.MARK_VARIABLE: self._mark}
+        return {**self._outside(), MARK_VARIABLE: self._guard.mark}
 
     def run_with(self, base: Base, variables: Mapping[str, str]) -> None:
         """Let the starts to come use another Python, and find these variables, too.
@@ -149,23 +186,20 @@ class Starts:
 
         ``has_failed``: the start before has left a report, which is that of the task no more.
         """
-        self.progress.begin_start()
-        if self._shipper:
-            self._shipper.spool.begin_start(action.order.start)
-        refusal = self.preparation.refusal(action.order)
+        refusal = self._begin_start(action.order, has_failed, goes_on=False)
         if refusal:
             return refusal
-        if has_failed:
-            exit_file.withdraw_report(self._where.sandbox, self._log)
         number, cluster = action.process, action.order.cluster
-        command, variables, notes = self.preparation.command(cluster)
+        command, variables, notes = self.preparation.command(
+            cluster, self.unit.where, self.unit.variables()
+        )
         for note in notes:
             self._log(note)
         self.started_at = time.time()
         self._kills_before = out_of_memory.kills()
         self._log(
-            f"start {action.order.start}, epoch {cluster.epoch}, contract {self._found.contract}: "
-            f"{' '.join(command)}"
+            f"start {action.order.start}, {_of_unit(action.order)}epoch {cluster.epoch}, contract "
+            f"{self._found.contract}: {' '.join(command)}"
         )
         try:
             self.process = UserProcess(
@@ -178,19 +212,55 @@ class Starts:
                 on_end=lambda code, signalled: self._on_end(End(number, code, signalled)),
                 spared=self._our_children,
                 gated=action.gated,
+                on_done=(lambda start: self._on_end(Word(number, start))) if self._serves else None,
             )
         except OSError as error:
             return self.preparation.cannot_start(command[0], variables, error)
+        if self._serves:
+            self._hand(action.order)
+        self._observe(self.process, cluster)
+        return None
+
+    def _begin_start(self, order: Order, has_failed: bool, goes_on: bool) -> Optional[ExitReport]:
+        """Make ready for ``order`` what a process finds, and return why it must not begin."""
+        if self._shipper:
+            self._shipper.spool.begin_start(order.start)
+        refusal = self.unit.begin(order, goes_on) or self.preparation.refusal(order)
+        if refusal is None and self._serves:
+            refusal = None if self.unit.shard() else _no_shard()
+        if refusal is None and has_failed:
+            exit_file.withdraw_report(self._where.sandbox, self._log)
+        return refusal
+
+    def hand_over(self, action: HandOver, has_failed: bool) -> Optional[ExitReport]:
+        """Hand a unit to the process that waits for one, and return why that cannot be."""
+        order = action.order
+        refusal = self._begin_start(order, has_failed, goes_on=True)
+        if refusal or self.process is None:
+            return refusal
+        self.started_at = time.time()
+        self._log(f"start {order.start}, {_of_unit(order)}by the process that runs")
+        self._hand(order)
+        self._observe(self.process, order.cluster)
+        return None
+
+    def _hand(self, order: Order) -> None:
+        if self.process:
+            shard, variables = self.unit.shard(), self.unit.variables()
+            self.process.hand({"start": order.start, "shard": shard, "variables": variables})
+
+    def _observe(self, process: UserProcess, cluster: Cluster) -> None:
         shows = self._found.contract == contract.CONTRACT_TENSORBOARD
         self.observer = Observer(
-            self.process,
+            process,
             watchdog.Limits(self._spec.stall_seconds, self._spec.freeze_seconds),
             port=own_port(self._found, cluster),
             in_shell=self._found.contract == contract.CONTRACT_COMMAND,
             # TensorBoard reads what others write: that is no progress of its own.
-            directories=() if shows else self._where.watched(),
+            directories=() if shows else self.unit.where.watched(),
+            # A unit of work may be over by then.
+            first_look=TABLE_SECONDS if self.unit.is_there else 0.0,
         )
-        return None
 
     def listen(self) -> None:
         """Listen to the process that ``begin`` has started, and wait for its end."""
@@ -226,7 +296,7 @@ class Starts:
             self.process.close()
         self.process = self.observer = None
         # All that this start has told is its own, not the next one's.
-        self.progress.read_file()
+        self.progress.read_file(last=self.unit.is_there)
         ending = Ending(
             return_code=end.return_code,
             stop_reason=stop_reason if end.signalled else "",
@@ -235,9 +305,22 @@ class Starts:
             step=self.progress.known.start_step,
         )
         report = self.preparation.report(ending, self.progress.lines())
+        if report.exit_class is ExitClass.SUCCESS and self._serves:
+            report = _left_early(report)
         report = replace(report, result=self.progress.known.result)
+        self.unit.ended()
+        if report.exit_class is not ExitClass.SUCCESS:
+            self.unit.discard()
         asked = end.signalled and ending.condemned is None
         return ProcessEnded(end.process, report, asked, time.time())
+
+    def unit_done(self, word: Word) -> UnitDone:
+        """Return what it means that a process has done its unit, and waits for the next one."""
+        self.progress.read_file(last=True)
+        report = analyse(Ending(return_code=0, contract=self._found.contract), ())
+        report = replace(report, result=self.progress.known.result)
+        self.unit.ended()
+        return UnitDone(word.process, word.start, report, time.time())
 
     def left(self) -> Optional[LeftFiles]:
         """Return what the job has left in the sandbox; None where nothing was started."""
@@ -255,20 +338,36 @@ class Starts:
             self.process.signal_group(signal.SIGKILL)
             self.process.close()
 
-    def close(self) -> None:
-        """Let the guard go."""
-        if self._guard:
-            self._guard.dismiss()
-
     def _our_children(self) -> Set[int]:
-        return {self._guard.pid} if self._guard else set()
+        return {self._guard.pid}
 
     def _look_after_children(self) -> None:
         now = time.monotonic()
         if now < self._children_due:
             return
         self._children_due = now + CHILDREN_SECONDS
-        if self._guard:
-            self._guard.keep(self._log)
+        self._guard.keep(self._log)
         if self.process:
             self.process.reap_orphans()
+
+
+def _of_unit(order: Order) -> str:
+    unit = order.unit
+    return f"unit {unit.number} (attempt {unit.attempt}), " if unit else ""
+
+
+def _no_shard() -> ExitReport:
+    return job_unusable(
+        "main(shard, context) is called for the shards of a batch, and this start is for none",
+        "ask for a batch, or define main(server, log_dir, context)",
+    )
+
+
+def _left_early(report: ExitReport) -> ExitReport:
+    return replace(
+        report,
+        exit_code=1,
+        exit_class=ExitClass.USER_ERROR,
+        summary="The process ended with 0 before main(shard, context) had returned",
+        hint="return from main instead: the process is handed the next shard then",
+    )

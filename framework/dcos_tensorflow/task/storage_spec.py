@@ -6,9 +6,9 @@ keeps nothing in S3 has none. Credentials are in the environment, never here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Optional, Tuple
 
+from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.task.spec_fields import checked
 
 S3_SCHEMES = ("s3", "s3a", "s3n")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.task import environment
@@ -20,6 +20,7 @@ from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict, storage_failed
 from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.spec import Order, RunnerSpec
+from dcos_tensorflow.task.units import Unit, storage_of, storage_without_unit
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.log_shipping.shipper import Shipper
@@ -48,8 +49,15 @@ def storage_work(
             f"CHECKPOINT_DIR is {where.checkpoint_dir}, and checkpoints are to be published",
             "give checkpoints.uri alone: the task then has a directory of its own",
         )
+    if spec.takes_units:
+        wanted = storage_without_unit(wanted)
+
+    def of_unit(unit: Unit) -> TaskStorage:
+        kept = storage_of(spec.storage, unit, f"{spec.task}/{spec.attempt}")
+        return TaskStorage(kept, environment.of_unit(where, unit), log)
+
     try:
-        return StorageWork(TaskStorage(wanted, where, log), log, tell)
+        return StorageWork(TaskStorage(wanted, where, log), of_unit, log, tell)
     except LocationError as error:
         raise JobUnusable(str(error)) from None
 
@@ -86,16 +94,26 @@ def log_shipper(spec: RunnerSpec, sandbox: str, log: Log) -> "Optional[Shipper]"
 class StorageWork:
     """Runs the steps of one ``TaskStorage`` one after the other, and tells when each is done.
 
-    All methods are the loop's, but for ``checkpoint`` and ``as_json``.
+    Each unit of work has one of its own, which ``of_unit`` makes. All methods are the loop's, but
+    for ``checkpoint`` and ``as_json``.
     """
 
-    def __init__(self, storage: "TaskStorage", log: Log, tell: Tell) -> None:
+    def __init__(
+        self,
+        storage: "TaskStorage",
+        of_unit: "Callable[[Unit], TaskStorage]",
+        log: Log,
+        tell: Tell,
+    ) -> None:
         self._storage = storage
+        self._of_unit = of_unit
+        self._unit: Optional[Unit] = None
         self._log = log
         self._tell = tell
         self._steps: "queue.SimpleQueue[Optional[Callable[[], None]]]" = queue.SimpleQueue()
         self._newest_fetch = 0
-        self._keeping: Optional[int] = None
+        #: Of which process, and of which start of it, is being kept what it left.
+        self._keeping: Optional[Tuple[int, int]] = None
         self._thread = threading.Thread(target=self._work, name="storage", daemon=True)
         self._thread.start()
 
@@ -104,10 +122,24 @@ class StorageWork:
         from dcos_tensorflow.task.storage.task_storage import Wanted
 
         agreed = order.run and order.expects_restore_step
+        if order.unit is not None:
+            ran_before = self._turn_to(order.unit)
         wanted = Wanted(agreed, order.restore_step if agreed else None, ran_before)
         self._newest_fetch = number
-        gate = self._storage.announce_fetch()
-        self._steps.put(lambda: self._fetch(wanted, number, gate))
+        storage, gate = self._storage, self._storage.announce_fetch()
+        self._steps.put(lambda: self._fetch(storage, wanted, number, gate))
+
+    def _turn_to(self, unit: Unit) -> bool:
+        """Work for ``unit`` from now on; say whether what it left here is the newest there is."""
+        before, self._unit = self._unit, unit
+        if before == unit:
+            return False
+        former = self._storage
+        former.stop()
+        self._storage = self._of_unit(unit)
+        self._storage.take_over(former)
+        is_next = before is not None and before.number == unit.number
+        return before is not None and is_next and before.attempt + 1 == unit.attempt
 
     def begin(self) -> None:
         """Begin to publish: the process runs."""
@@ -117,16 +149,23 @@ class StorageWork:
         """Have what is complete already published while the process is being stopped."""
         self._storage.publish_soon()
 
-    def keep(self, process: int, seconds: float) -> None:
+    def keep(
+        self,
+        process: int,
+        seconds: float,
+        first: Optional[Callable[[], Optional[ExitReport]]] = None,
+    ) -> None:
         """Publish what ``process`` left, for ``seconds``; then ``Kept`` is told.
 
-        The same again shortens the time.
+        The same again shortens the time. ``first`` is done before, and returns why the start has
+        failed, if it has.
         """
-        if self._keeping == process:
+        this = (process, self._newest_fetch)
+        if self._keeping == this:
             self._storage.hurry(seconds)
             return
-        self._keeping = process
-        self._steps.put(lambda: self._keep(process, seconds))
+        self._keeping, storage = this, self._storage
+        self._steps.put(lambda: self._keep(storage, process, seconds, first))
 
     def close(self) -> None:
         """Stop everything at once."""
@@ -154,32 +193,41 @@ class StorageWork:
             step()
             step = self._steps.get()
 
-    def _fetch(self, wanted: "Wanted", number: int, gate: "Gate") -> None:
+    def _fetch(self, storage: "TaskStorage", wanted: "Wanted", number: int, gate: "Gate") -> None:
         if number == self._newest_fetch:
-            refusal = self._fetched(wanted, gate)
+            refusal = self._fetched(storage, wanted, gate)
             self._tell(events.Fetched(number, time.time(), refusal))
 
-    def _fetched(self, wanted: "Wanted", gate: "Gate") -> Optional[ExitReport]:
+    def _fetched(
+        self, storage: "TaskStorage", wanted: "Wanted", gate: "Gate"
+    ) -> Optional[ExitReport]:
         from dcos_tensorflow.task.storage.errors import StorageError
 
         try:
             try:
-                self._storage.fetch(wanted, gate)
+                storage.fetch(wanted, gate)
             except StorageError as error:
-                if self._storage.keep_local(error, wanted) is None:
+                if storage.keep_local(error, wanted) is None:
                     return storage_failed(error.problem.summary, error.problem.hint)
         except Exception as error:  # The loop waits for an answer whatever this was.
             return storage_failed(f"The start cannot be prepared: {error!r}")
         return None
 
-    def _keep(self, process: int, seconds: float) -> None:
+    def _keep(
+        self,
+        storage: "TaskStorage",
+        process: int,
+        seconds: float,
+        first: Optional[Callable[[], Optional[ExitReport]]],
+    ) -> None:
+        refusal = first() if first is not None else None
         try:
             began = time.monotonic()
-            if not self._storage.finish(seconds):
+            if not storage.finish(seconds):
                 self._log(
                     f"storage: what the process left is not all in S3 after "
                     f"{time.monotonic() - began:.1f} s"
                 )
         except Exception as error:  # The task must end whatever this was.
             self._log(f"storage: what the process left could not be kept: {error!r}")
-        self._tell(events.Kept(process))
+        self._tell(events.Kept(process, refusal))

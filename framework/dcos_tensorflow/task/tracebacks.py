@@ -9,8 +9,9 @@ encountered when calling", and the message stands below that.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Iterable, List, Optional, Sequence
+
+from dcos_tensorflow.job_code.records import dataclass
 
 #: What is told of an error's line at most.
 MAX_ERROR = 300

@@ -7,9 +7,10 @@ a clock; ``sight`` does the former, and time is what has passed between two look
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Optional, Tuple
 
+from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.task.exit_analysis import Verdict
 from dcos_tensorflow.task.exit_class import ExitClass
 

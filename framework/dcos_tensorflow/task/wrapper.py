@@ -5,6 +5,9 @@ former it imports TensorFlow, which takes seconds, while the runner still waits 
 it waits for the runner's word on standard input. It is the only module here that imports
 TensorFlow, by its public interface alone, and only of names that every version from 1.15 on has
 under ``tensorflow.compat.v1``.
+
+For ``main(shard, context)`` it imports the job's module once, and calls that for each shard that
+comes on standard input, one after the other; what goes wrong in one ends the process.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ import os
 import runpy
 import sys
 import zlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Dict, List, Optional
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.task import tf1_compat
-from dcos_tensorflow.task.process import GO
+from dcos_tensorflow.task.program import GO, WORDS_VARIABLE
 
 #: How the runner hands over; taken out of the environment before user code runs.
 VARIABLE = "TASK_WRAPPER_CALL"
@@ -39,6 +43,7 @@ class Call:
 
     ``cluster`` None means a server of one task, without peers.
     ``pin_checkpoints``: no file system is shared, so checkpoints are saved by the chief alone.
+    ``takes_shards``: ``main`` is called with shards, as they come.
     """
 
     module: str
@@ -53,6 +58,7 @@ class Call:
     gpus: int = 0
     tf1_compat: bool = False
     pin_checkpoints: bool = True
+    takes_shards: bool = False
 
     def as_text(self) -> str:
         """Return the call as the value of an environment variable, which must not grow too long."""
@@ -76,6 +82,8 @@ def main() -> int:
         else:
             runpy.run_path(call.file, run_name="__main__")
         return 0
+    if call.takes_shards:
+        return _run_shards(call)
     return _run_function(call)
 
 
@@ -121,6 +129,33 @@ def _run_function(call: Call) -> int:
     return 0
 
 
+def _run_shards(call: Call) -> int:
+    # Neither pipe is the business of user code, or of what that starts.
+    words = int(os.environ.pop(WORDS_VARIABLE))
+    os.set_inheritable(words, False)
+    units = os.fdopen(os.dup(0), "rb")
+    _give_empty_input()
+    main_function: Any = None
+    before: Dict[str, str] = {}
+    # The first is read at once: its writer waits where it is long.
+    for line in iter(units.readline, b""):
+        unit = json.loads(line)
+        for name in before.keys() - unit["variables"].keys():
+            os.environ.pop(name, None)
+        before = unit["variables"]
+        os.environ.update(before)
+        if main_function is None:
+            if call.tf1_compat:
+                tf1_compat.install()
+            main_function = _main_of(call)
+        main_function(unit["shard"], json.loads(os.environ[contract.JOB_CONTEXT].strip() or "{}"))
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os.write(words, b"%d\n" % unit["start"])
+    # The runner is gone.
+    return contract.EXIT_RUNNER_FAILED
+
+
 def _released() -> bool:
     """Wait for the runner's word; False when it is gone. User code then finds an empty input."""
     word = b""
@@ -129,10 +164,14 @@ def _released() -> bool:
         if not more:
             return False
         word += more
+    _give_empty_input()
+    return True
+
+
+def _give_empty_input() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    return True
 
 
 def _main_of(call: Call) -> Any:
@@ -143,7 +182,8 @@ def _main_of(call: Call) -> Any:
         raise
     main_function = getattr(module, "main", None)
     if not callable(main_function):
-        raise TypeError(f"{call.module} has no main(server, log_dir, context)")
+        wanted = "shard, context" if call.takes_shards else "server, log_dir, context"
+        raise TypeError(f"{call.module} has no main({wanted})")
     return main_function
 
 

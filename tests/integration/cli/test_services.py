@@ -115,11 +115,12 @@ def test_a_detached_job_is_followed_to_its_exit_code(command_line, job, name):
     assert "  | the end" in ended.out
 
 
-def test_a_scheduler_that_cannot_start_says_why_to_whoever_detached_it(command_line, job, name):
+def test_who_detaches_a_job_that_is_under_way_is_told_who_serves_it(command_line, job, name):
     file = job("sleep 30", name)
     first = document(command_line("run", file, "--detach", "--json"))
     second = command_line("run", file, "--detach")
     assert second.code == 8
+    assert f"A job of the service {name} is under way" in second.out
     assert f"pid {first['pid']}" in second.out
     assert "Traceback" not in second.out
     assert command_line.ask("stop", name).code == 0

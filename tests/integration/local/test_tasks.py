@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -63,11 +64,29 @@ def test_executor_that_is_killed_fails_its_task(make_cluster: MakeCluster) -> No
         scheduler.launch(offer, task(offer, "t", "sleep 100"))
         scheduler.run_until("t", "TASK_RUNNING")
         (entry,) = cluster.host._processes.values()
-        entry.process.kill()
+        os.kill(entry.pid, signal.SIGKILL)
         status = scheduler.run_until("t", "TASK_FAILED")
         assert status["reason"] == "REASON_EXECUTOR_TERMINATED"
         assert entry.task_pid is not None
         eventually(lambda: not alive(entry.task_pid or 0), what="the task's end")
+
+
+def test_what_executors_come_from_may_be_killed_between_two_tasks(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster()
+    with Scheduler(cluster.master) as scheduler:
+        scheduler.launch(offer := scheduler.offer(), task(offer, "first", "sleep 100"))
+        scheduler.run_until("first", "TASK_RUNNING")
+        (first,) = cluster.host._processes.values()
+        source = Path(f"/proc/{first.pid}/stat").read_text().rpartition(")")[2].split()[1]
+        os.kill(int(source), signal.SIGKILL)
+        scheduler.launch(offer := scheduler.offer(), task(offer, "second", "true"))
+        scheduler.run_until("second", "TASK_FINISHED")
+        assert alive(first.task_pid or 0)
+        scheduler.kill("first")
+        scheduler.run_until("first", "TASK_KILLED")
+        eventually(lambda: not cluster.host.executor_pids(), what="the end of both")
 
 
 def test_gpus_are_named_to_the_task_and_hidden_from_others(

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from dcos_tensorflow.local.agent.agent_config import APPS_ROLE
 from dcos_tensorflow.local.cluster import EmbeddedCluster
+from dcos_tensorflow.local.configuration import APPS_ROLE
 from dcos_tensorflow.local.dcos.mesos_gateway import MesosGateway
 from dcos_tensorflow.local.machine.process_tree import start_time
 from dcos_tensorflow.local.master.allocator import meets_constraints

@@ -114,6 +114,26 @@ def test_a_stop_can_bring_its_own_grace(start):
     assert task.wait() == 137
 
 
+#: What a script is like that saves when it is asked to end: where it serves, it never gets to that.
+SERVES = """\
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if False:
+    import tensorflow as tf
+    tf.distribute.ParameterServerStrategy()
+"""
+
+
+def test_a_worker_that_its_code_says_serves_ends_at_once(start):
+    cluster = {"ps": ["127.0.0.1:1"], "chief": ["127.0.0.1:2"], "worker": ["127.0.0.1:3"]}
+    here = {"cluster": cluster, "task": {"type": "worker", "index": 0}}
+    told = {"epoch": 1, "distribute": {"tf_config": here}}
+    task = running(start, SERVES + WAIT, role="worker", grace_seconds=600, cluster=told)
+    assert task.status()["strategy"] == "parameter_server"
+    task.process.send_signal(signal.SIGTERM)
+    assert task.wait() == 137
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "code"),
     [

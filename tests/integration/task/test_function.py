@@ -82,7 +82,7 @@ def start_function(start):
 def test_tensorflow_is_imported_while_the_peers_are_waited_for(start_function):
     port = free_port()
     task = start_function(port)
-    task.wait_for_text("tensorflow is imported")
+    task.wait_for_text("tensorflow is imported\n")
     status = task.wait_for_state("waiting", waiting_for=[f"{HOST}:{port}"])
     assert alive(status["pid"])
     assert task.text() == "tensorflow is imported\n"

@@ -10,6 +10,7 @@ import urllib.request
 import pytest
 
 from dcos_tensorflow.task.authentication import signed_headers
+from dcos_tensorflow.task.listening import listen
 from dcos_tensorflow.task.server import ApiServer
 from free_ports import free_port
 from runner_process import TOKEN
@@ -39,7 +40,7 @@ class Asked:
     def __init__(self) -> None:
         self.runner = SlowToTell()
         port = free_port()
-        self.server = ApiServer(self.runner, TOKEN, port)
+        self.server = ApiServer(self.runner, TOKEN, listen(port))
         self.answers: list[tuple[int, dict[str, str]]] = []
         self.threads = [
             threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dcos_tensorflow.task.guard import NAME
 from runner_process import alive
 from waiting import eventually
 
@@ -163,7 +164,7 @@ def test_a_guard_that_was_killed_is_replaced(start):
         lambda: [pid for pid, _ in children(task.process.pid) if pid not in (user, guard)],
         what="another guard",
     )
-    eventually(lambda: b"--guard" in Path(f"/proc/{other}/cmdline").read_bytes(), what="it runs")
+    eventually(lambda: Path(f"/proc/{other}/comm").read_text() == f"{NAME}\n", what="it runs")
     task.process.kill()
     task.process.wait()
     eventually(lambda: not alive(user), what="the user's process gone")

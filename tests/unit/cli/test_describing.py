@@ -47,6 +47,35 @@ def test_the_arguments_of_the_code_are_shown_as_they_would_be_typed(described):
     assert any("train --rate 'two words' from ." in line for line in told)
 
 
+def test_a_sweep_says_what_it_tries_and_how_often(described):
+    sweep = {
+        "parameters": {"rate": {"uniform": [0, 1]}, "layers": [1, 2]},
+        "objective": {"metric": "acc"},
+        "max_trials": 60,
+        "early_stopping": "asha",
+    }
+    found = described(worker=1, sweep=sweep)
+    told = lines(found)
+    assert found["units"]["count"] == 60
+    assert told[0] == "job would run 1 task on this machine for each trial at a time:"
+    rows = [line.split(maxsplit=1)[1] for line in told if line.startswith("sweep")]
+    assert rows == [
+        "60 trials by tpe, as many as fit at a time: maximize acc over rate, layers",
+        "bad trials are stopped early by asha",
+    ]
+
+
+def test_a_batch_says_how_many_shards_there_are_and_where_they_go(described):
+    batch = {
+        "inputs": {"range": [0, 1000, 300]},
+        "output": "/data/part-{index}",
+        "parallelism": 2,
+    }
+    told = lines(described(worker=1, batch=batch))
+    rows = [line.split(maxsplit=1)[1] for line in told if line.startswith("batch")]
+    assert rows == ["4 shards of 300 of 0 to 1000, 2 at a time", "into /data/part-{index}"]
+
+
 @pytest.mark.parametrize(
     ("source", "more", "strategy"),
     [

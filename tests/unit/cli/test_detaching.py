@@ -30,7 +30,7 @@ def directory(work: WorkDirectory) -> ServiceDirectory:
 
 def detach(
     monkeypatch: pytest.MonkeyPatch, work: WorkDirectory, directory: ServiceDirectory, script: str
-) -> int:
+) -> registry.Registration:
     """Detach with this script in place of the scheduler: it ends without having answered."""
     python = work.path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")
@@ -38,9 +38,7 @@ def detach(
     monkeypatch.setattr(sys, "executable", str(python))
     given = GivenOptions(work.path / "options.json")
     settings = collect(None, {}, {})
-    return background.detach(
-        given, settings, directory, work, master="", service="job", as_json=False
-    )
+    return background.start_scheduler(given, settings, directory, work, local=False, service="job")
 
 
 @pytest.mark.parametrize("code", [0, 5])
@@ -48,15 +46,14 @@ def test_a_job_that_has_ended_before_its_scheduler_was_seen_was_started(
     monkeypatch: pytest.MonkeyPatch,
     work: WorkDirectory,
     directory: ServiceDirectory,
-    capsys: pytest.CaptureFixture[str],
     code: int,
 ) -> None:
     ending.keep(directory, {"exit_code": code, "finished_at": 1.0})
     registry.register(directory, registry.Registration("job", 0, ""))
     ended = json.dumps({"exit_code": code, "finished_at": 2.0})
     script = f"echo '{ended}' > {directory.last_end}; exit {code}"
-    assert detach(monkeypatch, work, directory, script) == 0
-    assert "job runs in the background" in capsys.readouterr().out
+    started = detach(monkeypatch, work, directory, script)
+    assert (started.service, started.api) == ("job", "")
 
 
 @pytest.mark.parametrize("code", [5, 8])

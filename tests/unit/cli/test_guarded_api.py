@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcos_tensorflow.cli.serving.served_job import with_guarded_api
+from dcos_tensorflow.cli.serving.scheduler_settings import with_guarded_api
 from dcos_tensorflow.cli.settings import collect
 
 MASTER = {"master": "127.0.0.1:5050"}

@@ -16,7 +16,7 @@ from dcos_tensorflow.cli.following.plain_progress import (
     WAITING_SECONDS,
     PlainProgress,
 )
-from dcos_tensorflow.cli.services.snapshot import snapshot_of
+from dcos_tensorflow.cli.services.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
@@ -342,3 +342,33 @@ def test_who_waits_for_longer_than_a_start_takes_is_told_once_with_what_ends_it(
 
 def test_the_live_view_tells_who_waits():
     assert "it starts without after 300 s" in shown(who_waits(40), width=200)
+
+
+def with_slot(doing, done):
+    """A sweep one of whose slots does this, and of which so many trials are done."""
+    counts = {"running": 1, "waiting": 11 - done, "succeeded": done, "failed": 0, "pruned": 0}
+    task = {"state": "running", "attempt": 1, "hostname": "host-1", "report": {"state": doing}}
+    job = {
+        "service": "searched",
+        "phase": "running",
+        "why": "slots work on units",
+        "units": {"kind": "trial", "total": 12, "counts": counts},
+        "tasks": {"slot-0-worker-0": task},
+    }
+    return Snapshot(job, {})
+
+
+def test_slots_that_go_from_unit_to_unit_are_told_of_by_what_is_done():
+    progress = PlainProgress()
+    first = text(progress.lines(with_slot("running", 0), NOW))
+    assert "slot-0-worker-0 running" in first
+    assert "0 of 12 trials done, 1 running" in first
+    assert progress.lines(with_slot("waiting", 1), NOW + 1) == []
+    later = progress.lines(with_slot("preparing", 2), NOW + PROGRESS_SECONDS)
+    assert [line.partition(" ")[2] for line in later] == ["2 of 12 trials done, 1 running"]
+
+
+def test_the_live_view_tells_how_many_units_are_done():
+    console = Console(file=io.StringIO(), width=120)
+    console.print(render(with_slot("running", 3), NOW))
+    assert "3 of 12 trials done, 1 running" in console.file.getvalue()

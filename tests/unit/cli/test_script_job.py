@@ -15,6 +15,8 @@ from dcos_tensorflow.cli.serving.script_job import (
     ScriptFlags,
     given_options,
     only_script,
+    options_of,
+    read_script,
     service_name,
 )
 from dcos_tensorflow.options import service_spec
@@ -55,6 +57,14 @@ def test_a_script_is_run_from_its_folder_under_its_own_name(script: Path) -> Non
         "service": {"name": "train", "job_url": str(script.parent), "job_name": "train"},
         "worker": {"count": 1},
     }
+
+
+def test_a_script_below_the_folder_of_its_code_is_a_module_of_that(script: Path) -> None:
+    options, _ = options_of(read_script(script, script.parent.parent), ScriptFlags())
+    assert options["service"]["job_url"] == str(script.parent.parent)
+    assert options["service"]["job_name"] == "mnist.train"
+    with pytest.raises(UsageError, match="does not lie in /usr"):
+        read_script(script, Path("/usr"))
 
 
 def test_a_script_finds_its_arguments_as_they_were_typed(script: Path) -> None:

@@ -15,6 +15,7 @@ from dcos_tensorflow.cli.following.task_output import (
     NotThere,
     last_lines,
     refuse_nonsense,
+    whole_file,
 )
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 
@@ -49,6 +50,17 @@ def attempt(output: FolderOutput) -> Attempt:
 
 def write(tmp_path: Path, text: str) -> None:
     (tmp_path / "tasks/worker-0/stdout").write_text(text)
+
+
+def test_a_whole_file_has_what_was_copied_out_of_it_when_it_was_full(
+    tmp_path: Path, output: FolderOutput, attempt: Attempt
+) -> None:
+    assert list(whole_file(output, attempt, "stdout")) == ["a", "b", "c"]
+    (tmp_path / "tasks/worker-0/stdout.1").write_text("x\n" * 100_000 + "y")
+    found = list(whole_file(output, attempt, "stdout"))
+    assert (len(found), found[-3:]) == (100_003, ["ya", "b", "c"])
+    with pytest.raises(NotThere):
+        list(whole_file(output, attempt, "nothing"))
 
 
 class TestFolder:

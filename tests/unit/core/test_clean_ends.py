@@ -129,6 +129,17 @@ def test_a_server_that_leaves_after_a_failure_starts_again_with_whom_it_served()
     assert verdict(scheduler) == ""
 
 
+def test_a_server_that_left_long_after_a_failure_did_not_leave_because_of_it_for_a_new_scheduler():
+    scheduler = a_job(SESSIONS)
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    recover(scheduler, 30)
+    end(scheduler, "ps-0", 3)
+    scheduler.restart()
+    scheduler.run(5)
+    assert scheduler.state.tasks["ps-0"].state is TaskState.FINISHED
+    assert [(i.task, i.collateral) for i in incidents(scheduler)] == [("worker-1", ())]
+
+
 def test_a_server_that_has_ended_is_there_again_when_others_start_again():
     scheduler = a_job(SESSIONS)
     end(scheduler, "ps-0", 60)

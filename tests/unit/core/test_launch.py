@@ -24,7 +24,7 @@ from dcos_tensorflow.core.model.spec import (
     Uri,
 )
 from dcos_tensorflow.task.spec import parse_order, parse_spec
-from simulated_scheduler import small_job, started
+from simulated_scheduler import small_job, started, training
 
 
 @pytest.fixture
@@ -62,6 +62,17 @@ def test_the_cluster_definition_has_every_member_and_this_ones_place(launch):
     server = told(launch).cluster.server
     assert (server.job_name, server.task_index) == ("worker", 1)
     assert server.cluster["worker"][1].endswith(f":{launch.ports[0]}")
+
+
+def test_a_server_has_no_grace_because_it_has_nothing_to_save():
+    cluster = started(training(Strategy.PARAMETER_SERVER)).cluster
+    names = ("ps-0", "chief-0", "worker-0")
+    graces = [told(cluster.tasks[cluster.id_of(n)].launch).grace_seconds for n in names]
+    assert graces == [contract.NOTHING_TO_SAVE_SECONDS, 10.0, contract.NOTHING_TO_SAVE_SECONDS]
+
+
+def test_a_worker_has_its_grace_where_nobody_has_said_that_it_serves(launch):
+    assert told(launch).grace_seconds == 10.0
 
 
 def test_no_address_is_said_in_clear_beside_the_table_of_all(launch):

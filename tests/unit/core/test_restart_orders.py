@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dcos_tensorflow.core.cluster.orders import FAILED_GRACE_SECONDS, order
+from dcos_tensorflow.core.cluster.orders import order
+from dcos_tensorflow.core.contract import NOTHING_TO_SAVE_SECONDS
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import GangSpec, RetrySpec, Strategy
@@ -50,14 +51,69 @@ def test_processes_whose_sessions_are_broken_anyway_get_a_short_grace():
     scheduler = a_gang(kill_grace_seconds=60.0)
     fail_process(scheduler, "worker-1", "interrupted", 137)
     scheduler.run(5)
-    assert scheduler.cluster.runner("worker-0").graces == (FAILED_GRACE_SECONDS,)
+    assert scheduler.cluster.runner("worker-0").graces == (NOTHING_TO_SAVE_SECONDS,)
 
 
-def test_in_a_planned_restart_processes_have_their_whole_grace():
+def graces(scheduler):
+    return {name: scheduler.cluster.runner(name).graces for name in scheduler.state.tasks}
+
+
+def test_in_a_planned_restart_the_decider_has_its_whole_grace():
     scheduler = a_gang(kill_grace_seconds=60.0)
     scheduler.handle(events.PodCommand(events.PodVerb.RESTART, ("worker-1",)))
     scheduler.run(10)
-    assert scheduler.cluster.runner("worker-0").graces == (60.0,)
+    assert graces(scheduler)["chief-0"] == (60.0,)
+
+
+def test_members_whose_collectives_broke_with_the_decider_have_nothing_to_save():
+    scheduler = a_gang(kill_grace_seconds=60.0)
+    scheduler.handle(events.PodCommand(events.PodVerb.RESTART, ("worker-1",)))
+    scheduler.run(10)
+    assert graces(scheduler)["worker-0"] == (NOTHING_TO_SAVE_SECONDS,)
+
+
+def everybody_starts_again(scheduler):
+    job = scheduler.state.spec.job
+    changed = replace(scheduler.state.spec, job=replace(job, arguments=("--again",)))
+    scheduler.handle(events.ConfigurationChanged(changed))
+
+
+def test_servers_are_stopped_at_once_when_whom_they_serve_has_saved():
+    scheduler = a_gang(PSS, kill_grace_seconds=60.0)
+    scheduler.cluster.runner("chief-0").stop_seconds = 5.0
+    everybody_starts_again(scheduler)
+    scheduler.run(3)
+    before = {n for n, told in graces(scheduler).items() if told}
+    old = {n: scheduler.cluster.runner(n) for n in scheduler.state.tasks}
+    scheduler.run(15)
+    assert before == {"chief-0"}
+    short = (NOTHING_TO_SAVE_SECONDS,)
+    told = {name: runner.graces for name, runner in old.items()}
+    assert told == {**dict.fromkeys(old, short), "chief-0": (60.0,)}
+
+
+def test_workers_with_sessions_have_their_whole_grace_before_their_servers_stop():
+    scheduler = a_gang(Strategy.BETWEEN_GRAPH, kill_grace_seconds=60.0)
+    old = {n: scheduler.cluster.runner(n) for n in scheduler.state.tasks}
+    old["worker-0"].stop_seconds = 5.0
+    everybody_starts_again(scheduler)
+    scheduler.run(4)
+    assert old["worker-0"].graces == (60.0,)
+    assert old["ps-0"].graces == ()
+    scheduler.run(15)
+    assert old["ps-0"].graces == (NOTHING_TO_SAVE_SECONDS,)
+
+
+def test_independent_tasks_stop_all_at_once_each_with_its_whole_grace():
+    scheduler = started(
+        training(Strategy.INDEPENDENT, ps=0, kill_grace_seconds=60.0), room_for_one_each(8)
+    )
+    old = {n: scheduler.cluster.runner(n) for n in scheduler.state.tasks}
+    for runner in old.values():
+        runner.stop_seconds = 5.0
+    everybody_starts_again(scheduler)
+    scheduler.run(3)
+    assert {runner.graces for runner in old.values()} == {(60.0,)}
 
 
 def test_in_a_planned_restart_the_decider_stops_first():

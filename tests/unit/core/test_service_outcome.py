@@ -96,6 +96,23 @@ def test_a_stop_ends_every_task_and_the_verdict_is_stopped():
     assert scheduler.state.job.verdict.outcome is Outcome.STOPPED
 
 
+def test_whoever_is_stopped_saves_through_its_servers_which_end_after_it():
+    job = training(Strategy.PARAMETER_SERVER, **{"ps": 1, "chief": 1, "worker": 2, "evaluator": 1})
+    scheduler = started(job)
+    cluster = scheduler.cluster
+    scheduler.run(5)
+    cluster.kill_seconds = 5.0
+    chief = cluster.id_of("chief-0")
+    scheduler.handle(events.StopRequested("asked for by a person"))
+    while cluster.tasks[chief].alive:
+        killed = {n for n, r in scheduler.state.tasks.items() if r.kill_reason}
+        scheduler.run(0.5)
+    assert killed == {"chief-0", "evaluator-0"}
+    scheduler.run(8)
+    assert cluster.alive() == []
+    assert scheduler.state.job.phase is JobPhase.DONE
+
+
 def test_a_stop_while_the_gang_waits_for_offers_ends_at_once():
     scheduler = begun(small_job(), Cluster(agents=0))
     scheduler.handle(events.StopRequested("asked for by a person"))

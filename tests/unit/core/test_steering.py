@@ -238,6 +238,26 @@ def test_who_leaves_is_ended_only_when_the_cluster_is_without_it():
     assert not scheduler.cluster.tasks[leaving].alive
 
 
+def test_the_chief_has_its_whole_grace_to_save_before_it_is_told_who_joined():
+    scheduler = a_gang(kill_grace_seconds=60.0)
+    change(scheduler, count=3)
+    settle(scheduler)
+    assert starts(scheduler)["chief-0"] == 2
+    assert scheduler.cluster.runner("chief-0").graces == (60.0,)
+
+
+def test_nobody_waits_for_the_end_of_a_server_that_leaves():
+    scheduler = a_gang()
+    leaving = task_ids(scheduler)["worker-1"]
+    scheduler.cluster.kill_seconds = 20.0
+    change(scheduler, count=1)
+    scheduler.run(3)
+    assert scheduler.cluster.tasks[leaving].alive
+    assert scheduler.state.tasks["worker-1"].kill_reason
+    assert starts(scheduler)["chief-0"] == 2
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
 def test_who_was_to_leave_and_is_wanted_again_starts_with_the_others():
     scheduler = a_gang(MWMS)
     scheduler.cluster.runner("chief-0").stop_seconds = 5.0

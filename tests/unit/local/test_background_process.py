@@ -30,19 +30,19 @@ def slow_server() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/"
+    yield f"127.0.0.1:{server.server_address[1]}"
     server.shutdown()
     server.server_close()
     thread.join()
 
 
 def test_server_that_is_slow_answers(slow_server: str) -> None:
-    assert answers(slow_server)
+    assert answers(slow_server, "/")
 
 
 def test_nobody_who_listens_does_not_answer() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as closed:
-        url = f"http://127.0.0.1:{closed.server_address[1]}/"
+        address = f"127.0.0.1:{closed.server_address[1]}"
     began = time.monotonic()
-    assert not answers(url)
+    assert not answers(address, "/")
     assert time.monotonic() - began < 5

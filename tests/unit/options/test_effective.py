@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from dcos_tensorflow.options import HIDDEN, OptionsError, effective, load, service_spec
+from dcos_tensorflow.options import (
+    HIDDEN,
+    OptionsError,
+    catalogue,
+    effective,
+    load,
+    service_spec,
+)
 
 RICH = {
     "service": {
@@ -53,3 +60,10 @@ def test_a_hidden_value_is_not_taken_for_a_real_one() -> None:
 def test_the_text_form_of_options_tells_no_variable() -> None:
     options = load({"service": {"job_name": "train", "env": {"API_TOKEN": "hush"}}})
     assert "hush" not in repr(options)
+
+
+def test_what_is_hidden_is_what_the_table_of_all_options_calls_so() -> None:
+    known = catalogue.options().values()
+    assert catalogue.secrets() == tuple(each.path for each in known if each.secret)
+    assert catalogue.environments() == tuple(each.path for each in known if each.is_environment)
+    assert len(catalogue.environments()) > 1

@@ -346,7 +346,7 @@ def test_a_mistake_is_refused_with_one_line_that_says_it_all(
     [
         (
             {"s3": {"region": "eu-west-1"}},
-            "s3: has no effect: neither checkpoints, nor data, nor logs are in S3.",
+            "s3: has no effect: nothing of the job is in S3.",
         ),
         (
             {"checkpoints": {"keep": 3}},

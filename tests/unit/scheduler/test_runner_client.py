@@ -265,11 +265,19 @@ def test_what_a_runner_reports_becomes_an_event(service):
 
 def test_a_runner_that_does_not_listen_yet_is_asked_again_soon(service, monkeypatch):
     monkeypatch.setattr(runner_client, "PERIOD_SECONDS", 60.0)
-    monkeypatch.setattr(runner_client, "_BEGINS_FOR", 1_000_000)
     one = service("well", listening=False)
     one.wait(lambda: any(r.silent >= 2 for r in list(one.client._runners.values())))
     one.change("worker-0", ports=(1000, one.all[0].port))
     one.wait(lambda: one.events)
+
+
+@pytest.mark.parametrize(("since", "seconds"), [(0.0, 0.1), (5.0, 0.5), (600.0, 2.0)])
+def test_who_was_never_heard_of_is_asked_after_a_tenth_of_the_time_that_it_was_silent(
+    since, seconds
+):
+    record = _record(0, Runner("token"))
+    runner = runner_client._Runner(record, known_since=100.0, done_at=100.0 + since, silent=50)
+    assert runner_client._due_at(runner, 0.5) - runner.done_at == pytest.approx(seconds)
 
 
 def test_a_report_without_news_is_told_once_and_leads_to_no_order(service):

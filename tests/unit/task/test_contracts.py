@@ -46,6 +46,30 @@ def test_a_main_that_takes_three_arguments_makes_the_function_contract(sandbox, 
     assert find_contract(Job(name="job"), sandbox(job=source)).contract == contract
 
 
+@pytest.mark.parametrize(
+    ("source", "contract"),
+    [
+        ("def main(shard, context): pass", "shards"),
+        ("def main(shard, context, extra=None): pass", "shards"),
+        ("main = lambda shard, context: 0", "shards"),
+        ("def main(shard, context, extra): pass", "script"),
+        ("def main(shard, context, *, k): pass", "script"),
+        ("def main(part, context): pass", "script"),
+        ("def main(shard): pass", "script"),
+    ],
+)
+def test_a_main_that_takes_shard_and_context_by_name_is_called_with_shards(
+    sandbox, source, contract
+):
+    assert find_contract(Job(name="job"), sandbox(job=source)).contract == contract
+
+
+def test_a_function_that_is_asked_for_may_take_shards(sandbox):
+    job = Job(name="job", contract="function")
+    root = sandbox(job="def main(shard, context): pass")
+    assert find_contract(job, root).contract == "shards"
+
+
 def test_a_main_that_is_imported_from_the_job_is_followed(sandbox):
     root = sandbox(job="from other import main", other=MAIN)
     assert find_contract(Job(name="job"), root).contract == "function"

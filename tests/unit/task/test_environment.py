@@ -62,7 +62,8 @@ def test_without_a_cluster_there_is_no_tf_config_even_if_one_is_inherited():
 
 def test_the_job_comes_first_on_the_python_path_and_what_was_there_stays():
     variables, _ = build(inherited={"PYTHONPATH": "/opt/lib:/sandbox"})
-    assert variables["PYTHONPATH"] == "/sandbox/src:/sandbox:/opt/lib"
+    known = "/sandbox/src:/sandbox:/opt/lib"
+    assert variables["PYTHONPATH"] == f"{known}:/sandbox/.task-runner/in-reach"
 
 
 def test_proxies_are_unset_in_any_case_and_the_log_says_so():

@@ -8,7 +8,7 @@ import pytest
 from dcos_tensorflow.task.exit_analysis import Ending as ProcessEnding
 from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict, analyse
 from dcos_tensorflow.task.exit_class import ExitClass
-from dcos_tensorflow.task.lifecycle import Ending, StaleOrder, step
+from dcos_tensorflow.task.lifecycle import Ending, StaleOrder, due, step
 from dcos_tensorflow.task.lifecycle_events import (
     Condemned,
     ForgetPeers,
@@ -158,6 +158,14 @@ def test_a_stop_sends_sigterm_and_after_the_grace_sigkill():
     assert play(*events, (11, Tick()))[1] == ()
     (kill,) = play(*events, (12, Tick()))[1]
     assert kill.number == signal.SIGKILL
+
+
+def test_time_is_to_be_looked_at_when_a_grace_or_a_wait_is_over_and_not_again_after_that():
+    stopping = (*RUNNING, (2, StopAsked("because")))
+    assert due(play((0, Prepared()))[0]) == 100
+    assert due(play(*RUNNING)[0]) is None
+    assert due(play(*stopping)[0]) == 12
+    assert due(play(*stopping, (12, Tick()))[0]) is None
 
 
 def test_a_second_stop_can_shorten_the_grace_and_not_lengthen_it():

@@ -15,6 +15,7 @@ from dcos_tensorflow.task.lifecycle_events import (
     Condemned,
     Fetched,
     Finish,
+    HandOver,
     Kept,
     Lifecycle,
     OrderReceived,
@@ -27,10 +28,12 @@ from dcos_tensorflow.task.lifecycle_events import (
     StartProcess,
     StopAsked,
     Tick,
+    UnitDone,
 )
 from dcos_tensorflow.task.spec import Cluster, Order
+from dcos_tensorflow.task.units import Payload, Unit
 
-KINDS = ("order", "hold", "peers", "end", "time", "fetched", "kept")
+KINDS = ("order", "hold", "peers", "end", "time", "fetched", "kept", "done")
 #: What may happen: a name, and a number that it is about. The rarer things would end most plays.
 HAPPENINGS = st.lists(
     st.tuples(st.sampled_from((*KINDS, *KINDS, "condemn", "stop")), st.integers(0, 5)),
@@ -41,8 +44,20 @@ HAPPENINGS = st.lists(
 class World:
     """Carries out what the state machine says, and checks that it may be said."""
 
-    def __init__(self, first: Order, *, gated: bool, keeps: bool, stores: bool = False) -> None:
-        self.state = Lifecycle(first, Settings(10.0, 100.0, gated, keeps, stores))
+    def __init__(
+        self,
+        first: Order,
+        *,
+        gated: bool,
+        keeps: bool,
+        stores: bool = False,
+        units: bool = False,
+        serves: bool = False,
+    ) -> None:
+        settings = Settings(10.0, 100.0, gated and not serves, keeps, stores, serves=serves)
+        self.state = Lifecycle(first, settings)
+        self.units = units or serves
+        self.done: set[int] = set()
         self.now = 0.0
         self.alive = 0
         self.signalled = False
@@ -52,6 +67,8 @@ class World:
 
     def feed(self, event: object) -> None:
         before = self.state
+        self.idle = before.idle
+        self.cluster = before.current.cluster if before.current else None
         try:
             self.state, actions = step(before, event, self.now)
         except (StaleOrder, Ending):
@@ -70,19 +87,36 @@ class World:
             assert not self.state.fetching, "a process finds all that was to be fetched"
             assert action.order.run
             assert action.order.start not in self.failed, "no failed start begins again"
+            assert action.order.start not in self.done, "no unit is done twice in a start"
             self.alive, self.signalled = action.process, False
+        elif isinstance(action, HandOver):
+            assert self.alive, "a unit is handed to a process that lives"
+            assert not self.signalled, "and that has not been told to go"
+            assert not self.state.keeping, "nor while what the one before left is kept"
+            assert action.order.run
+            assert action.order.start not in self.failed | self.done, "each start is for one unit"
+            assert action.order.cluster == self.cluster, "its process knows this cluster"
         elif isinstance(action, SendSignal):
             assert self.alive, "nothing is signalled where nothing runs"
             self.signalled = True
         elif isinstance(action, Finish):
-            assert not self.alive, "the end comes after the process'"
+            assert not self.alive or self.idle, "the end comes after the process'"
+            self.alive = 0
             self.finished += 1
 
     def check(self) -> None:
         state = self.state
         assert (state.current is not None) == bool(self.alive)
-        if state.phase in (Phase.HELD, Phase.FAILED, Phase.EXITED):
+        assert not state.idle or self.alive
+        if state.phase in (Phase.HELD, Phase.FAILED, Phase.DONE):
+            assert not self.alive or state.idle
+        if state.phase is Phase.EXITED:
             assert not self.alive
+        if state.phase is Phase.RUNNING:
+            assert not state.idle
+        if state.phase is Phase.DONE:
+            assert state.order.unit is not None
+            self.done.add(state.order.start)
         if state.phase is Phase.HELD:
             assert not state.order.run
         if state.phase is Phase.STOPPING:
@@ -94,14 +128,19 @@ class World:
         order = self.state.order
         if what in ("order", "hold"):
             start = max(1, order.start + number - 3)
-            self.feed(OrderReceived(Order(start, what == "order", Cluster(start + number % 2))))
+            self.feed(OrderReceived(self.order(start, what == "order", number)))
         elif what == "peers":
             self.feed(PeersAnswered(order.start, order.cluster.epoch))
         elif what == "fetched":
             refusal = storage_failed("no answer") if number == 0 else None
             self.feed(Fetched(self.state.fetches - number // 4, self.now, refusal))
         elif what == "kept":
-            self.feed(Kept(self.state.starts - number // 4))
+            refusal = storage_failed("no answer") if number == 0 else None
+            self.feed(Kept(self.state.starts - number // 4, refusal))
+        elif what == "done" and self.alive and self.state.settings.serves:
+            start = self.state.current.start if self.state.current else 0
+            report = analyse(ProcessEnding(0), ())
+            self.feed(UnitDone(self.alive, start - number // 4, report, self.now))
         elif what == "end" and self.alive:
             self.end([-15, 0, 1, 42, -9, 78][number])
         elif what == "time":
@@ -113,6 +152,14 @@ class World:
         elif what == "stop" and number == 0:
             self.feed(StopAsked("asked"))
 
+    def order(self, start: int, run: bool, number: int) -> Order:
+        """Return an order as a scheduler may give it: what is held is for no unit."""
+        if not self.units:
+            return Order(start, run, Cluster(start + number % 2))
+        payload = Payload(output="part" if start % 2 else "")
+        unit = Unit(start, 1, payload) if run else None
+        return Order(start, run, Cluster(start // 3 + number // 3), unit=unit)
+
     def end(self, code: int) -> None:
         process, self.alive = self.alive, 0
         asked = self.signalled and self.state.condemned is None
@@ -120,16 +167,20 @@ class World:
         self.feed(ProcessEnded(process, report, asked, self.now))
 
 
-@given(HAPPENINGS, st.booleans(), st.booleans(), st.booleans(), st.booleans())
-def test_no_history_breaks_the_rules(happenings, gated, keeps, run, stores):
-    world = World(Order(1, run, Cluster(1)), gated=gated, keeps=keeps, stores=stores)
+#: What is different from task to task: whether starts are for units of work, for one.
+TASKS = st.fixed_dictionaries(dict.fromkeys(("gated", "stores", "units", "serves"), st.booleans()))
+
+
+@given(HAPPENINGS, st.booleans(), st.booleans(), TASKS)
+def test_no_history_breaks_the_rules(happenings, keeps, run, task):
+    world = World(Order(1, run, Cluster(1)), keeps=keeps, **task)
     for what, number in happenings:
         world.happen(what, number)
 
 
-@given(HAPPENINGS, st.booleans(), st.booleans(), st.booleans())
-def test_a_repeated_order_is_fulfilled_in_the_end(happenings, gated, run, stores):
-    world = World(Order(1, True, Cluster(1)), gated=gated, keeps=True, stores=stores)
+@given(HAPPENINGS, st.booleans(), TASKS)
+def test_a_repeated_order_is_fulfilled_in_the_end(happenings, run, task):
+    world = World(Order(1, True, Cluster(1)), keeps=True, **task)
     for what, number in happenings:
         world.happen(what, number)
     wanted = Order(world.state.order.start + 1, run, Cluster(99))
@@ -147,15 +198,15 @@ def test_a_repeated_order_is_fulfilled_in_the_end(happenings, gated, run, stores
     assert ended or state.order == wanted
 
 
-@given(HAPPENINGS, st.booleans(), st.booleans(), st.booleans())
-def test_a_stop_ends_every_task_within_its_grace(happenings, gated, keeps, stores):
-    world = World(Order(1, True, Cluster(1)), gated=gated, keeps=keeps, stores=stores)
+@given(HAPPENINGS, st.booleans(), TASKS)
+def test_a_stop_ends_every_task_within_its_grace(happenings, keeps, task):
+    world = World(Order(1, True, Cluster(1)), keeps=keeps, **task)
     for what, number in happenings:
         world.happen(what, number)
     world.feed(StopAsked("at last"))
     world.now += 10.0
     world.feed(Tick())
-    if world.alive:
+    if world.alive and not world.state.idle:
         assert world.state.killed
         world.end(-signal.SIGKILL)
     world.feed(Kept(world.state.starts))

@@ -35,8 +35,10 @@ def test_it_holds_what_runs_and_reads_the_job_and_the_shared_constants_alone(tmp
     assert names == {
         "__main__.py",
         "dcos_tensorflow/__init__.py",
+        "dcos_tensorflow/__init__.pyc",
         "dcos_tensorflow/core/__init__.py",
         "dcos_tensorflow/core/contract.py",
+        "dcos_tensorflow/core/contract.pyc",
     }
 
 
@@ -45,22 +47,59 @@ def test_what_packs_is_not_packed(tmp_path):
         assert not [name for name in archive.namelist() if re.search(r"/pack[._]", name)]
 
 
-def test_the_guard_of_a_task_imports_nothing_of_its_runner(tmp_path):
+def test_the_guard_of_a_task_holds_nothing_of_its_runner(tmp_path):
     runner = build_zipapp(tmp_path / "runner.pyz")
+    # All that is there when it is forked.
+    code = "from dcos_tensorflow.task import program, guard; import sys; print(*sys.modules)"
     ended = subprocess.run(
-        [sys.executable, "-S", "-X", "importtime", runner, "--guard", "NO_SUCH_MARK=1"],
-        stdin=subprocess.DEVNULL,
+        [sys.executable, "-S", "-c", code],
+        env={"PYTHONPATH": str(runner)},
         capture_output=True,
         text=True,
         check=True,
     )
-    imported = set(re.findall(r"\|\s+(\S+)$", ended.stderr, re.MULTILINE))
-    ours = {name for name in imported if name.startswith("dcos_tensorflow.task.")}
+    there = set(ended.stdout.split())
+    ours = {name for name in there if name.startswith("dcos_tensorflow.task.")}
     assert ours == {
-        f"dcos_tensorflow.task.{name}" for name in ("program", "guard", "process_table")
+        f"dcos_tensorflow.task.{name}" for name in ("program", "guard", "shield", "process_table")
     }
     # The largest of the standard library's that the runner needs.
-    assert not imported & {"dataclasses", "subprocess", "json", "shutil", "http"}
+    assert not there & {"dataclasses", "subprocess", "json", "shutil", "http"}
+
+
+def test_this_python_compiles_nothing_of_it_and_another_one_all(tmp_path):
+    runner = build_zipapp(tmp_path / "runner.pyz")
+    of_another = tmp_path / "other.pyz"
+    with zipfile.ZipFile(runner) as ours, zipfile.ZipFile(of_another, "w") as theirs:
+        for name in ours.namelist():
+            content = ours.read(name)
+            theirs.writestr(name, b"????" + content[4:] if name.endswith(".pyc") else content)
+    for archive, compiles in ((runner, False), (of_another, True)):
+        told = subprocess.run(
+            [sys.executable, "-S", "-c", _COMPILED],
+            env={"PYTHONPATH": str(archive)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert ("main.py" in told.stdout) is compiles
+
+
+#: Names what is compiled while the runner is imported.
+_COMPILED = """
+import sys
+sys.addaudithook(lambda event, arguments: event == "compile" and print(arguments[1]))
+from dcos_tensorflow.task import main, server
+"""
+
+
+def test_what_it_is_compiled_to_does_not_tell_where_it_was_packed(tmp_path):
+    content = build_zipapp(tmp_path / "runner.pyz")
+    with zipfile.ZipFile(content) as archive:
+        compiled = [archive.read(name) for name in archive.namelist() if name.endswith(".pyc")]
+    home = str(Path(task.__file__).parents[2]).encode()
+    assert compiled
+    assert not [one for one in compiled if home in one]
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)

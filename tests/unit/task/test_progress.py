@@ -1,10 +1,12 @@
 """How far a job is, out of what jobs print."""
 
+import json
 import time
 
 import pytest
 
 from dcos_tensorflow.task.progress import (
+    MAX_METRICS,
     Progress,
     begin_start,
     read_event_step,
@@ -165,3 +167,17 @@ def test_a_number_that_no_training_reaches_is_no_step():
 def test_the_same_step_of_event_files_again_is_no_news():
     progress = read_event_step(Progress(), 40, 9.0)
     assert read_event_step(progress, 40, 10.0) == progress
+
+
+def test_other_numbers_of_a_record_are_metrics_by_their_names():
+    told = read_record(Progress(), '{"step": 1, "loss": 2, "val_auc": 0.5, "name": "x"}', 1.0)
+    told = read_record(told, '{"step": 2, "val_auc": NaN, "f1": 0.25}', 2.0)
+    assert told.as_json()["metrics"] == {"val_auc": 0.5, "f1": 0.25}
+
+
+def test_so_many_metrics_are_kept_and_no_more():
+    many = json.dumps({f"m{number}": number for number in range(1000)} | {"x" * 1000: 1})
+    told = read_record(Progress(), many, 1.0)
+    told = read_record(told, '{"m0": 7, "another": 1}', 2.0)
+    assert len(told.metrics) == MAX_METRICS
+    assert (told.metrics["m0"], "another" in told.metrics) == (7, False)

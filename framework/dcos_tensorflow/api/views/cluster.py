@@ -36,9 +36,10 @@ def cluster(state: ServiceState) -> schemas.Cluster:
 
 def cluster_of_task(state: ServiceState, name: str) -> schemas.TaskOfCluster:
     """Return what one task is told of the current epoch. Raises ElementNotFound."""
-    if state.epoch is None or name not in wanted_names(state):
+    gang = state.gang_wanting(name)
+    if gang is None or gang.epoch is None or name not in wanted_names(state):
         raise ElementNotFound(name)
-    return {"epoch": state.epoch.epoch, **_task(state, state.epoch, name, True)}
+    return {"epoch": gang.epoch.epoch, **_task(state, gang.epoch, name, True)}
 
 
 def _task(state: ServiceState, spec: ClusterSpec, name: str, full: bool) -> schemas.TaskInCluster:

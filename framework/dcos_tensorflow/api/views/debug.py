@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.views.pods import MESOS_STATES
+from dcos_tensorflow.api.counters import MESOS_STATES
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.plans.elements import Phase, Plan, Status, Step
 from dcos_tensorflow.core.plans.plan import plans

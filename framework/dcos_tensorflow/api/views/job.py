@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.views import storage
+from dcos_tensorflow.api.views import storage, units
 from dcos_tensorflow.api.views.offers import verdict_body
 from dcos_tensorflow.api.views.pods import pod_names
 from dcos_tensorflow.core.cluster import output_places
@@ -67,6 +67,7 @@ def job(state: ServiceState) -> schemas.Job:
         "deciding_tasks": list(outcome.deciding_tasks(state.spec)),
         "verdict": codec.to_plain(known.verdict),
         "result": codec.to_plain(known.result) or None,
+        "units": units.counts(state),
         "incidents": [_incident(incident) for incident in known.incidents],
         "tasks": {name: _task(state, name) for name in pod_names(state)},
     }

@@ -10,38 +10,29 @@ from typing import Any
 
 from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.answers import ElementNotFound
+from dcos_tensorflow.api.counters import MESOS_STATES
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import RoleSpec, split_task_name
-from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.model.volume_spec import Reservation, VolumeSpec
 from dcos_tensorflow.core.plans.removal import unwanted
 
 NEVER_LAUNCHED = "PENDING"
 
-#: The Mesos state that stands for each of ours (mesos.proto, TaskState).
-MESOS_STATES = {
-    TaskState.LAUNCHING: "TASK_STAGING",
-    TaskState.STAGING: "TASK_STAGING",
-    TaskState.STARTING: "TASK_STARTING",
-    TaskState.RUNNING: "TASK_RUNNING",
-    TaskState.UNREACHABLE: "TASK_UNREACHABLE",
-    TaskState.FINISHED: "TASK_FINISHED",
-    TaskState.FAILED: "TASK_FAILED",
-    TaskState.KILLED: "TASK_KILLED",
-    TaskState.LOST: "TASK_LOST",
-}
-
 
 def wanted_names(state: ServiceState) -> list[str]:
     """Return the names of the pod instances that the options ask for."""
-    return [name for role in state.spec.roles_in_start_order for name in role.task_names()]
+    roles = state.spec.roles_in_start_order
+    views = tuple(state.views())
+    return [name for role in roles for view in views for name in view.roster.names_of(role)]
 
 
 def pod_names(state: ServiceState) -> list[str]:
     """Return the names of all pod instances, those that are being removed last."""
-    return [*wanted_names(state), *(record.name for record in unwanted(state.view()))]
+    leaving = (record.name for view in state.views() for record in unwanted(view))
+    return [*wanted_names(state), *leaving]
 
 
 def pods_status(state: ServiceState) -> schemas.PodsStatus:

@@ -19,16 +19,9 @@ from dcos_tensorflow.cli.flags import (
     script_flags,
     work_dir_flag,
 )
-from dcos_tensorflow.cli.settings import SETTINGS, collect, setting_flags
+from dcos_tensorflow.cli.settings import RUN_SETTINGS, collect_for_run, setting_flags
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 
-#: Settings that ``run`` takes too; the rest are the daemon's.
-_SETTINGS = (
-    *("master", "state", "principal", "secret_file", "ca_file", "client_cert", "client_key"),
-    *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
-    *("service_account_file", "published_defaults"),
-)
-_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in _SETTINGS or s.secret)
 _AGENTS = ("agents", "cpus", "mem", "disk", "gpus", "attributes")
 
 
@@ -38,7 +31,7 @@ _AGENTS = ("agents", "cpus", "mem", "disk", "gpus", "attributes")
 @click.option("--local", is_flag=True, help="Run on the embedded cluster, the default.")
 @click.option("--follow/--detach", default=True, help="Show progress to the end, or go on alone.")
 @overrides_flag
-@setting_flags(_SETTINGS)
+@setting_flags(RUN_SETTINGS)
 @agent_flags
 @work_dir_flag
 @click.option("--fresh", is_flag=True, help="Remove the checkpoints of earlier runs first.")
@@ -72,8 +65,9 @@ def run(
     are its arguments. OPTIONS.json says everything else that there is to say.
     """
     from dcos_tensorflow.cli.embedded.machine import AgentWishes
-    from dcos_tensorflow.cli.serving.foreground import RunRequest, run
+    from dcos_tensorflow.cli.serving.run_request import RunRequest
     from dcos_tensorflow.cli.serving.script_job import ScriptFlags, given_options
+    from dcos_tensorflow.cli.serving.starting import run
 
     said = ScriptFlags(workers, ps, None, tensorflow, name, script_arguments())
     if job.suffix == ".py":
@@ -83,10 +77,7 @@ def run(
     if local and settings["master"] is not None:
         raise UsageError("--local and --master exclude each other.")
     wishes = AgentWishes(**{name: given[name] for name in _AGENTS})
-    environ = {k: v for k, v in os.environ.items() if k in _VARIABLES}
-    if local:
-        environ.pop("DCOS_TENSORFLOW_MASTER", None)
-    collected = collect(None, environ, settings)
+    collected = collect_for_run(os.environ, settings, local=local)
     if collected["master"] and wishes.given:
         raise UsageError(
             "--agents, --cpus, --mem, --disk, --gpus and --attributes are for the embedded cluster;"

@@ -14,13 +14,11 @@ from dcos_tensorflow.cli.output import complain, say, say_lines, show_json
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.asked import Asked, Service
 from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway, SchedulerClient
-from dcos_tensorflow.cli.wording import detailed, numbers, table, untold
+from dcos_tensorflow.cli.wording import detailed, numbers, table, units_done, untold
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.snapshot import Snapshot
-
-_LOOK_SECONDS = 0.5
 
 
 @click.command()
@@ -47,43 +45,22 @@ def status(asked: Asked, follow: bool) -> int:
 
 
 def _follow(asked: Asked, service: Service) -> int:
-    """Show progress until the job has ended, wherever its scheduler is; return the job's code."""
+    """Show progress until the job has ended; return the job's code."""
     from dcos_tensorflow.cli.following.job import caught_signals, view_for
+    from dcos_tensorflow.cli.following.service_job import follow_service
 
     view = view_for(sys.stderr if asked.as_json else sys.stdout)
-    ended: dict[str, Any] | None = None
-    told_away = ""
     with caught_signals() as signals:
-        try:
-            while ended is None and not signals.interrupts and not signals.ending:
-                try:
-                    snapshot = service.snapshot()
-                except SchedulerAway as away:
-                    ended = service.last_end()
-                    if ended is None and str(away) != told_away:
-                        told_away = str(away)
-                        view.close()
-                        complain(f"{away} Waiting for it to come back.")
-                else:
-                    told_away = ""
-                    view.show(snapshot, time.time())
-                    ended = _end_in(snapshot, service)
-                if ended is None:
-                    time.sleep(_LOOK_SECONDS)
-        finally:
-            view.close()
+        ended = follow_service(
+            service,
+            view,
+            left=lambda: bool(signals.interrupts or signals.ending),
+            tell=complain,
+        )
     if ended is None:
         say(f"{service.name} goes on.", sys.stderr)
         return 128 + (signals.ending or 2)
     return _told(asked, ended)
-
-
-def _end_in(snapshot: Snapshot, service: Service) -> dict[str, Any] | None:
-    """Return how the job ended, as whoever served it here tells it, or as the API does."""
-    if not snapshot.done:
-        return None
-    # What is kept here knows places on this machine, too, and is written a moment later.
-    return ending.document(snapshot, {}) if service.directory is None else service.last_end()
 
 
 def _told(asked: Asked, ended: dict[str, Any]) -> int:
@@ -125,11 +102,12 @@ def _lines(snapshot: Snapshot, client: SchedulerClient) -> list[str]:
         rows.append((task.name, ", ".join(part for part in parts if part)))
     place = snapshot.job.get("output")
     output = [("output", str(place))] if place else []
+    units = [("units", units_done(snapshot.units))] if snapshot.units else []
     here = f"pid {client.registration.pid}, " if client.registration is not None else ""
     return [
         f"{snapshot.service} is {phase}: {why}",
         *table(rows),
-        *table([("run", str(snapshot.run)), *output]),
+        *table([*units, ("run", str(snapshot.run)), *output]),
         *table([(problem.task, problem.text) for problem in snapshot.storage_problems]),
         f"  scheduler {here}API {client.api.url}",
     ]

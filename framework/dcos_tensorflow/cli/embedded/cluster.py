@@ -8,25 +8,34 @@ it could do that, the next run of the service finds the cluster there and carrie
 from __future__ import annotations
 
 import shutil
+import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from dcos_tensorflow.cli.embedded.fitting import check_fits, overcommitted
+from dcos_tensorflow.cli.embedded.fitting import check_fits, fits, overcommitted
 from dcos_tensorflow.cli.embedded.machine import AgentWishes, agents, ports_of
-from dcos_tensorflow.cli.embedded.placing import check_places
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory, make_folder
+from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.local import daemon
-from dcos_tensorflow.local.background_process import BackgroundProcessError
-from dcos_tensorflow.local.cluster import AgentConfig
+from dcos_tensorflow.local.background_process import BackgroundProcessError, StartedProcess
+from dcos_tensorflow.local.configuration import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus
 from dcos_tensorflow.mesos.connection import Credentials
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
+
+#: In the folder of a cluster that was started for a job: its process id.
+_FOR_JOBS = "for-jobs"
+#: How long the scheduler of a job that has ended has to leave the cluster.
+_LEAVING_SECONDS = 5.0
+_LOOK_SECONDS = 0.1
+_ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -84,11 +93,16 @@ def running(directory: Path) -> ClusterStatus | None:
     return found
 
 
-def up(directory: Path, configs: Sequence[AgentConfig], port: int = 0) -> ClusterStatus:
-    """Start a cluster. Raises CliError."""
+def up(
+    directory: Path,
+    configs: Sequence[AgentConfig],
+    port: int = 0,
+    begun: StartedProcess | None = None,
+) -> ClusterStatus:
+    """Start a cluster, in the process that was begun for it if there is one. Raises CliError."""
     make_folder(directory)
     with told_in_a_sentence():
-        return daemon.up(directory, configs, port=port)
+        return daemon.up(directory, configs, port=port, begun=begun)
 
 
 def down(directory: Path) -> bool:
@@ -123,6 +137,7 @@ def cluster_for_run(
     *,
     done: bool,
     strict: bool,
+    begun: StartedProcess | None = None,
 ) -> Cluster:
     """Return the cluster for a run; one of its own is ended by ``stack``.
 
@@ -151,13 +166,17 @@ def cluster_for_run(
     if done:
         _set_aside(directory.cluster)
     stack.callback(down, directory.cluster)
-    return Cluster.at(directory.cluster, up(directory.cluster, configs), own=True, note=note)
+    status = up(directory.cluster, configs, begun=begun)
+    return Cluster.at(directory.cluster, status, own=True, note=note)
 
 
 def _sized(
     spec: ServiceSpec, configs: tuple[AgentConfig, ...], wishes: AgentWishes, *, strict: bool
 ) -> tuple[tuple[AgentConfig, ...], str]:
     """Return the agents, large enough for the job, and what to say of it. Raises UsageError."""
+    # Placement comes with numpy, and on a cluster that runs already nothing is sized.
+    from dcos_tensorflow.cli.embedded.placing import check_places
+
     note = ""
     if not strict:
         configs, note = overcommitted(spec, configs, wishes.sized)
@@ -181,6 +200,7 @@ def lasting_cluster(
     wishes: AgentWishes,
     *,
     strict: bool,
+    begun: StartedProcess | None = None,
 ) -> Cluster:
     """Return a cluster that lives on, started for the job when there is none. Raises CliError."""
     if running(directory.cluster) is not None:
@@ -189,7 +209,48 @@ def lasting_cluster(
             " own: take it up again without --detach."
         )
     found = running(work.local)
-    if found is not None:
+    if found is not None and not _makes_room(work.local, found, spec):
         return Cluster.at(work.local, found, own=False)
     configs, note = _sized(spec, agents(wishes, work.local), wishes, strict=strict)
-    return Cluster.at(work.local, up(work.local, configs), own=False, note=note)
+    started = up(work.local, configs, begun=begun)
+    # Whatever somebody has started by hand is as large as they have said.
+    (work.local / _FOR_JOBS).write_text(str(started.pid))
+    return Cluster.at(work.local, started, own=False, note=note)
+
+
+def keep_as_it_is(directory: Path) -> None:
+    """Let the cluster be that of a person, who has asked for it, and of no job any more."""
+    (directory / _FOR_JOBS).unlink(missing_ok=True)
+
+
+def _makes_room(directory: Path, found: ClusterStatus, spec: ServiceSpec) -> bool:
+    """End a cluster that is too small for a job, where it was started for jobs and has none.
+
+    It is as large as the first of them needed. Says whether it has been ended.
+    """
+    if fits(spec, found.agents) or not _is_for_jobs(directory, found):
+        return False
+    until = time.monotonic() + _LEAVING_SECONDS
+    while not _is_empty(found):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_LOOK_SECONDS)
+    return down(directory)
+
+
+def _is_for_jobs(directory: Path, found: ClusterStatus) -> bool:
+    try:
+        return (directory / _FOR_JOBS).read_text() == str(found.pid)
+    except OSError:
+        return False
+
+
+def _is_empty(found: ClusterStatus) -> bool:
+    """Say whether no framework is registered: one without tasks may wait for room."""
+    try:
+        url, header = f"http://{found.master}/state", found.credentials.header()
+        request = urllib.request.Request(url, headers=header)
+        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+            return not read_json(answer.read())["frameworks"]
+    except (OSError, ValueError, KeyError):
+        return False

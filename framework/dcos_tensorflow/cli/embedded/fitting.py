@@ -17,7 +17,7 @@ from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import ServiceSpec
 
 if TYPE_CHECKING:
-    from dcos_tensorflow.local.cluster import AgentConfig
+    from dcos_tensorflow.local.configuration import AgentConfig
 
 #: What tasks can share. A GPU that is not there is nobody's.
 _SHARED = ("cpus", "mem", "disk")
@@ -46,6 +46,11 @@ def check_fits(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> None:
             f" with {flags} how much the embedded cluster shall claim to have: it counts, it does"
             " not limit."
         )
+
+
+def fits(spec: ServiceSpec, cluster: tuple[AgentConfig, ...]) -> bool:
+    """Say whether agents have as much as all tasks of the job need together."""
+    return not _shortfalls(spec, cluster)
 
 
 def overcommitted(

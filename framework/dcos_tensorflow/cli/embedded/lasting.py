@@ -20,8 +20,7 @@ from dcos_tensorflow.cli.wording import amounts, table
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
-from dcos_tensorflow.local.agent.agent_config import APPS_ROLE
-from dcos_tensorflow.local.cluster import AgentConfig
+from dcos_tensorflow.local.configuration import APPS_ROLE, AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus, credential_file
 from dcos_tensorflow.local.dcos import daemon as dcos_daemon
 from dcos_tensorflow.local.dcos.cluster_calls import Login
@@ -64,6 +63,7 @@ def up(
     login = None if dcos is None else dcos.login_of(environ or {})
     found = embedded.running(work.local)
     already = found is not None
+    embedded.keep_as_it_is(work.local)
     status = found or embedded.up(work.local, agents(wishes, work.local), port)
     with embedded.told_in_a_sentence():
         if dcos is not None:

@@ -6,6 +6,7 @@ state says five times a second and asks what to do when somebody presses Ctrl-C.
 
 from __future__ import annotations
 
+import os
 import select
 import signal
 import sys
@@ -16,15 +17,14 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol, TextIO
 
-from rich.console import Console
-
 from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.following.live_progress import LiveProgress
 from dcos_tensorflow.cli.following.plain_progress import PlainProgress
 from dcos_tensorflow.cli.output import say
 from dcos_tensorflow.cli.services.snapshot import Snapshot
 
 _LOOK_SECONDS = 0.2
+#: Variables by which rich takes for a terminal what is none.
+_FORCES = ("FORCE_COLOR", "TTY_COMPATIBLE")
 #: What a stop may take beyond the tasks' own grace before it is given up.
 _STOP_MARGIN_SECONDS = 30.0
 
@@ -78,6 +78,13 @@ class PlainView:
 
 def view_for(stream: TextIO) -> View:
     """Return a live view where ``stream`` is a terminal that can show one, else plain lines."""
+    # What draws is imported where somebody may see it.
+    if not stream.isatty() and not any(map(os.environ.get, _FORCES)):
+        return PlainView(stream)
+    from rich.console import Console
+
+    from dcos_tensorflow.cli.following.live_progress import LiveProgress
+
     console = Console(file=stream)
     return (
         LiveProgress(console)

@@ -5,6 +5,7 @@ Used by ``job`` where standard output is a terminal; ``plain_progress`` elsewher
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
-from dcos_tensorflow.cli.wording import duration, short, untold
+from dcos_tensorflow.cli.wording import duration, metrics, short, units_done, untold
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.plugin.plain_text import escaped
 
@@ -78,6 +79,8 @@ def _heading(snapshot: Snapshot, now: float) -> Text:
     restarts = snapshot.job.get("restarts", 0)
     if restarts:
         heading.append(f"  {counted(restarts, 'restart')}", style="yellow")
+    if snapshot.units:
+        heading.append(f"  {units_done(snapshot.units)}", style="cyan")
     heading.append(f"\n{escaped(untold(why, _last_failure(snapshot)))}", style="dim")
     return heading
 
@@ -96,7 +99,7 @@ def _tasks(snapshot: Snapshot, now: float) -> Table:
             _step(task),
             "" if task.loss is None else short(task.loss),
             "" if task.accuracy is None else short(task.accuracy),
-            _text(untold(task.detail, told), style="red" if task.failed else "dim"),
+            _text(_detail(task, told), style="red" if task.failed else "dim"),
         )
     if len(tasks) > _MAX_ROWS:
         table.add_row(f"and {len(tasks) - _MAX_ROWS} more", "", "", "", "", "")
@@ -105,6 +108,10 @@ def _tasks(snapshot: Snapshot, now: float) -> Table:
 
 def _text(text: str, **how: Any) -> Text:
     return Text(escaped(text), **how)
+
+
+def _detail(task: TaskLine, told: Sequence[str]) -> str:
+    return ", ".join(filter(None, (untold(task.detail, told), *metrics(task))))
 
 
 def _step(task: TaskLine) -> str:

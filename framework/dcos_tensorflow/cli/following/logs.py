@@ -108,7 +108,8 @@ class Follower:
         self._tail: int | None = lines
         self._clock = clock
         self._streams: dict[str, deque[_Stream]] = {}
-        self._wanted: queue.SimpleQueue[_Stream] = queue.SimpleQueue()
+        #: None is the end of a reader.
+        self._wanted: queue.SimpleQueue[_Stream | None] = queue.SimpleQueue()
         self._read: queue.SimpleQueue[tuple[_Stream, Part | Exception]] = queue.SimpleQueue()
         self._told_away = ""
 
@@ -116,7 +117,14 @@ class Follower:
         """Show lines until the job is done and all of them are shown. Raises CliError."""
         for _ in range(_READERS):
             # Daemons: one that waits for an agent must keep nobody here.
-            threading.Thread(target=self._read_for_ever, daemon=True).start()
+            threading.Thread(target=self._read_what_is_wanted, daemon=True).start()
+        try:
+            self._show_all()
+        finally:
+            for _ in range(_READERS):
+                self._wanted.put(None)
+
+    def _show_all(self) -> None:
         next_look = 0.0
         done = False
         while not (done and all(each.drained for s in self._streams.values() for each in s)):
@@ -203,9 +211,8 @@ class Follower:
             self._sink.line(stream.attempt, line)
         stream.drained = True
 
-    def _read_for_ever(self) -> None:
-        while True:
-            stream = self._wanted.get()
+    def _read_what_is_wanted(self) -> None:
+        while (stream := self._wanted.get()) is not None:
             self._read.put((stream, self._part(stream)))
 
     def _part(self, stream: _Stream) -> Part | Exception:

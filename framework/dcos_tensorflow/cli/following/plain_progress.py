@@ -8,8 +8,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
-from dcos_tensorflow.cli.wording import detailed, numbers, untold
+from dcos_tensorflow.cli.wording import detailed, numbers, units_done, untold
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.spec import is_slot
 from dcos_tensorflow.core.model.task import TERMINAL_STATES
 
 #: Steps and losses of one task are told no more often than this.
@@ -19,6 +20,16 @@ WAITING_SECONDS = 5.0
 
 #: What a task does once nothing of it runs.
 _ENDED = frozenset({"ended", *map(str, TERMINAL_STATES)})
+#: What it does from one unit of work to the next.
+_OF_UNITS = frozenset({"preparing", "waiting", "running", "stopping"})
+
+
+def _at_work(task: TaskLine) -> TaskLine:
+    """Return a slot's task without what differs from unit to unit."""
+    if not is_slot(task.name) or task.doing not in _OF_UNITS:
+        return task
+    where = task.detail if task.doing == "running" else ""
+    return TaskLine(task.name, "running", where, attempt=task.attempt)
 
 
 class PlainProgress:
@@ -29,6 +40,7 @@ class PlainProgress:
         self._incidents: dict[tuple[str, float], str] = {}
         self._standing: dict[str, tuple[str, int]] = {}
         self._told: dict[str, tuple[str, float]] = {}
+        self._units: tuple[str, float] = ("", 0.0)
         self._waits: dict[str, tuple[str, ...]] = {}
         self._storage: frozenset[tuple[str, tuple[str, str]]] = frozenset()
 
@@ -37,10 +49,13 @@ class PlainProgress:
         phase, why = snapshot.standing(now)
         failures = self._incidents_in(snapshot)
         job = self._phase_line(phase, untold(why, self._told_of(snapshot)))
-        tasks = [line for task in snapshot.tasks for line in self._task(task, why, now)]
+        # A slot goes from unit to unit all the time: how many are done is told in their place.
+        seen = map(_at_work, snapshot.tasks) if snapshot.units else snapshot.tasks
+        tasks = [line for task in seen for line in self._task(task, why, now)]
         # A job runs and is done after the last of its tasks; all else they do because it does.
         last = phase in (JobPhase.RUNNING, JobPhase.DONE)
         found = [*failures, *tasks, *job] if last else [*failures, *job, *tasks]
+        found += self._units_in(snapshot, now)
         found += [*self._waits_in(snapshot), *self._problems(snapshot)]
         stamp = datetime.fromtimestamp(now).strftime("%H:%M:%S")
         return [f"{stamp} {line}" for line in found]
@@ -74,6 +89,14 @@ class PlainProgress:
             return []
         self._phase = (phase, why)
         return [f"{phase}: {why}" if why else phase]
+
+    def _units_in(self, snapshot: Snapshot, now: float) -> list[str]:
+        """Tell how many units are done, now and then, and at the end."""
+        text, (before, at) = units_done(snapshot.units) if snapshot.units else "", self._units
+        if text == before or (now - at < PROGRESS_SECONDS and not snapshot.done):
+            return []
+        self._units = (text, now)
+        return [text]
 
     def _waits_in(self, snapshot: Snapshot) -> list[str]:
         """Tell who waits, once, and when that is over."""

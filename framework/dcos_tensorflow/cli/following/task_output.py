@@ -6,7 +6,7 @@ on after an interruption, from the other place even, misses nothing and gets not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -173,6 +173,29 @@ def _rest(output: Output, attempt: Attempt, file: str, offset: int) -> str:
     except NotThere:
         # No copies are kept: what was in there is lost.
         return found
+
+
+def whole_file(output: Output, attempt: Attempt, file: str) -> Iterator[str]:
+    """Yield the lines of a file, with what was copied out of it when it was full.
+
+    Raises as ``read`` does.
+    """
+    lines = Lines()
+    for name in (f"{file}.1", file):
+        offset = 0
+        while True:
+            try:
+                part = output.read(attempt, name, offset)
+            except NotThere:
+                if name == file:
+                    raise
+                # It was never full.
+                break
+            yield from lines.whole(part.text)
+            if part.at_end or part.next_offset <= offset:
+                break
+            offset = part.next_offset
+    yield from lines.rest()
 
 
 def last_lines(output: Output, attempt: Attempt, file: str, lines: int) -> Part:

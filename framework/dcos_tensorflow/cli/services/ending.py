@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.services.registry import write_private
+from dcos_tensorflow.cli.services.sandbox_links import link
 from dcos_tensorflow.cli.wording import duration, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
@@ -360,17 +361,13 @@ def link_sandboxes(directory: ServiceDirectory, cluster: Path, tasks: Mapping[st
     found = {}
     for name, task_id in tasks.items():
         runs = cluster.glob(f"work/agents/*/slaves/*/frameworks/*/executors/{task_id}/runs/*")
-        found[name] = next((run for run in runs if run.is_dir() and not run.is_symlink()), None)
-    if not any(found.values()):
+        run = next((run for run in runs if run.is_dir() and not run.is_symlink()), None)
+        if run is not None:
+            found[name] = run
+    if not found:
         return ""
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        for link in folder.iterdir():
-            if link.is_symlink():
-                link.unlink()
-        for name, sandbox in found.items():
-            if sandbox is not None:
-                (folder / name).symlink_to(sandbox)
+        link(folder, found)
     except OSError as error:
         log.warning("cannot link the sandboxes in %s: %s", folder, error)
         return str(cluster)

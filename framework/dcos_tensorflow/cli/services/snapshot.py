@@ -7,7 +7,7 @@ same two documents, ``/v1/job`` and ``/v1/why`` (docs/api.md).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core import contract
@@ -43,11 +43,15 @@ class TaskLine:
     epochs: int | None = None
     attempt: int = 0
     failed: bool = False
+    #: What else it tells by name.
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def has_progress(self) -> bool:
         """Say whether the job has told anything about this task's training."""
-        return any(v is not None for v in (self.step, self.loss, self.accuracy, self.epoch))
+        return bool(self.metrics) or any(
+            v is not None for v in (self.step, self.loss, self.accuracy, self.epoch)
+        )
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,12 @@ class Snapshot:
         """Return how the job ended; None while that is not known."""
         verdict: Json | None = self.job.get("verdict")
         return verdict
+
+    @property
+    def units(self) -> Json | None:
+        """Return how many units of work there are in each state; None for a job of its own."""
+        units: Json | None = self.job.get("units")
+        return units
 
     @property
     def tasks(self) -> tuple[TaskLine, ...]:
@@ -167,6 +177,7 @@ class Snapshot:
             epochs=progress.get("epochs"),
             attempt=task.get("attempt", 0),
             failed=state in (TaskState.FAILED, TaskState.LOST),
+            metrics=dict(progress.get("metrics") or {}),
         )
 
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
@@ -53,6 +53,15 @@ def check_same(
             f" other options. Take it over to these {over}, end it first (dcos-tensorflow"
             f" stop {spec.name}), or give this one another service.name."
         )
+
+
+def wait_until_left(url: str, service: str, seconds: float) -> None:
+    """Wait until the scheduler of a job that has ended has left the service; at most so long.
+
+    It tells the end a moment before it leaves. One that stays is told of by whoever meets it.
+    """
+    with _opened(url, service) as store, suppress(LeadershipTaken):
+        store.lead(f"the next run, pid {os.getpid()}", seconds, lambda _: None).release()
 
 
 def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDirectory) -> None:

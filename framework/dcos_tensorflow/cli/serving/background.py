@@ -1,4 +1,4 @@
-"""``run --detach``: a scheduler in the background that outlives this terminal.
+"""A scheduler in the background that outlives this terminal: of ``run --detach``, and of Python.
 
 It is the command ``scheduler`` in a session of its own, with the same options and settings, its
 output in the service's log. Secrets reach it by its environment, never by its command line.
@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.cli.errors import CliError
-from dcos_tensorflow.cli.output import say, show_json
 from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.services.client import client_of
+from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.settings import OTHER_VARIABLES, PREFIX, SETTINGS, Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
@@ -26,20 +27,18 @@ _LOOK_SECONDS = 0.1
 _LOG_LINES = 20
 
 
-def detach(
+def start_scheduler(
     given: GivenOptions,
     settings: Settings,
     directory: ServiceDirectory,
     work: WorkDirectory,
     *,
-    master: str,
+    local: bool,
     service: str,
-    as_json: bool,
-) -> int:
-    """Start the scheduler, say how to follow and stop the job, and return 0.
+) -> Registration:
+    """Start the scheduler and return where it is, or was where its job is over already.
 
-    ``master`` is that of an embedded cluster, empty when the settings name one. Raises CliError
-    with what the scheduler said when it ends at once.
+    ``local``: on the embedded cluster that lasts. Raises CliError.
     """
     command = [
         *(sys.executable, "-m", "dcos_tensorflow", "scheduler"),
@@ -48,7 +47,7 @@ def detach(
         *([f"--options-folder={given.folder}"] if given.folder is not None else []),
         *(f"--work-dir={work.path}", "--rerun", "--exit-when-done", "--no-wait-for-leadership"),
         *(["--published-defaults"] if given.published_defaults else []),
-        *_flags(settings, local=bool(master)),
+        *_flags(settings, local=local),
     ]
     start = directory.log.stat().st_size if directory.log.exists() else 0
     earlier = ending.last(directory)
@@ -62,23 +61,12 @@ def detach(
             env={**_plain_environment(), **_secrets(settings)},
         )
     registration = _started(process, directory, service, start, earlier)
-    if as_json:
-        show_json(
-            {
-                "service": service,
-                "pid": registration.pid,
-                "api": registration.api,
-                "log": str(directory.log),
-            }
-        )
-    else:
-        say(f"{service} runs in the background (scheduler pid {registration.pid}).")
-        say(f"  follow it  dcos-tensorflow status {service} --follow")
-        say(f"  stop it    dcos-tensorflow stop {service}")
-        say(f"  its log    {directory.log}")
-    # The process is not ours to wait for any more; without this Popen would warn about it.
-    process.returncode = 0
-    return 0
+    if process.returncode is None:
+        # It outlives this process, of which Popen would warn; or it ends before it does, and is no
+        # zombie then, which would count as alive.
+        process.returncode = 0
+        threading.Thread(target=os.waitpid, args=(process.pid, 0), daemon=True).start()
+    return registration
 
 
 def _flags(settings: Settings, *, local: bool) -> list[str]:
@@ -124,7 +112,7 @@ def _started(
     service: str,
     start: int,
     earlier: dict[str, Any] | None,
-) -> registry.Registration:
+) -> Registration:
     """Return where the scheduler is once it answers, or was when its job is over already.
 
     ``start`` is the end of the log before it was started, ``earlier`` how the last job had ended.
@@ -139,7 +127,7 @@ def _started(
             # A job of a second may be over before anybody looked, whatever has become of it.
             ended = ending.last(directory)
             if ended not in (None, earlier) or (found is None and process.returncode == 0):
-                return registry.Registration(service, process.pid, "")
+                return Registration(service, process.pid, "")
             raise CliError(
                 f"The scheduler of {service} ended at once:\n{_said(directory.log, start)}",
                 process.returncode or 1,
@@ -153,7 +141,7 @@ def _started(
     )
 
 
-def _answers(registration: registry.Registration) -> bool:
+def _answers(registration: Registration) -> bool:
     try:
         client_of(registration).get("/v1/job")
     except CliError:

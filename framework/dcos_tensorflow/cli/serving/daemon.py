@@ -23,6 +23,7 @@ from types import FrameType
 from dcos_tensorflow.cli.embedded import cluster as embedded
 from dcos_tensorflow.cli.embedded.cluster import Cluster
 from dcos_tensorflow.cli.errors import EXIT_UNINSTALLED, CliError, UsageError
+from dcos_tensorflow.cli.garbage import look_as_usual
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.stored import stored_state
 from dcos_tensorflow.cli.serving.own_log import log_to_standard_error
@@ -33,12 +34,12 @@ from dcos_tensorflow.cli.serving.preparation import (
     respecified,
     with_principal,
 )
-from dcos_tensorflow.cli.serving.served_job import (
-    ServedJob,
+from dcos_tensorflow.cli.serving.scheduler_settings import (
     scheduler_config,
     state_of,
     with_guarded_api,
 )
+from dcos_tensorflow.cli.serving.served_job import ServedJob
 from dcos_tensorflow.cli.serving.service_login import service_account, with_clusters_authority
 from dcos_tensorflow.cli.serving.unasked_tasks import kept_note, runs_as_published
 from dcos_tensorflow.cli.serving.wanted_service import (
@@ -129,6 +130,7 @@ def serve(
             with _signals_end(ended) as starting:
                 stack.enter_context(served)
                 starting.clear()
+                look_as_usual()
                 log.info("the API listens on http://%s", served.scheduler.api_address)
                 return _serve(served, settings, ended, folder)
         except _Ended:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dcos_tensorflow.cli.embedded.fitting import wanted
@@ -21,9 +21,12 @@ from dcos_tensorflow.core.contract import CONTRACT_FUNCTION
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, Strategy, TaskRole
+from dcos_tensorflow.core.model.spec import RoleSpec, ServiceSpec, Strategy, TaskRole, UnitKind
+from dcos_tensorflow.core.model.workload_spec import EarlyStopping, SweepSpec
 from dcos_tensorflow.core.recovery import outcome
 from dcos_tensorflow.task.checkpoints import restorable
+
+_UNITS = {UnitKind.TRIAL: "sweep", UnitKind.SHARD: "batch"}
 
 
 def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
@@ -55,6 +58,7 @@ def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
         "tasks": list(spec.task_names()),
         "total": _resources(wanted(spec)),
         "cluster_spec": _members(spec),
+        "units": _units(spec),
         # Which TensorFlow was found is said of the roles.
         "notes": [n for n in prepared.notes if n not in map(found_here, pythons)],
     }
@@ -66,7 +70,9 @@ def lines(described: Mapping[str, Any]) -> list[str]:
     code = shlex.join([job["name"], *job["arguments"]]) if job["name"] else job["command"]
     where = "on this machine" if described["local"] else "on Mesos"
     tasks = counted(len(described["tasks"]), "task")
-    found = [f"{described['service']} would run {tasks} {where}:"]
+    units = described["units"]
+    slots = f" for each {units['kind']} at a time" if units else ""
+    found = [f"{described['service']} would run {tasks} {where}{slots}:"]
     found += table([(_title(role), _needs(role)) for role in roles])
     found.append("")
     members = "; ".join(
@@ -74,6 +80,7 @@ def lines(described: Mapping[str, Any]) -> list[str]:
     )
     rows = [
         ("together", amounts(**described["total"])),
+        *((_UNITS[units["kind"]], text) for text in _told_units(units)),
         ("job", f"{code} from {job['url']}" if job["url"] else code),
         ("contract", _contract(described["contract"], bool(members))),
         ("strategy", f"{described['strategy']}: {described['strategy_from']}"),
@@ -85,6 +92,50 @@ def lines(described: Mapping[str, Any]) -> list[str]:
         *(("TensorBoard", _address(r)) for r in roles if r["role"] == TaskRole.TENSORBOARD),
     ]
     return [*found, *table(rows, indent=""), *(f"note: {note}" for note in described["notes"])]
+
+
+def _units(spec: ServiceSpec) -> dict[str, Any]:
+    """Return what the units of a sweep or batch are, ``count`` None where it is not known yet."""
+    work = spec.workload
+    if spec.units is None or work is None:
+        return {}
+    shared = {"kind": str(spec.units.kind), "parallelism": spec.units.parallelism or "auto"}
+    if isinstance(work, SweepSpec):
+        return {
+            **shared,
+            "count": work.trials,
+            "method": str(work.method),
+            "parameters": [parameter.name for parameter in work.parameters],
+            "objective": {"metric": work.metric, "goal": str(work.goal)},
+            "early_stopping": str(work.early_stopping),
+        }
+    count = None if work.listing else -(-(work.end - work.begin) // work.per_shard)
+    return {
+        **shared,
+        "count": count,
+        "inputs": work.listing or f"{work.begin} to {work.end}",
+        "per_shard": work.per_shard,
+        "output": work.output,
+    }
+
+
+def _told_units(units: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the units are, as text for a person; nothing for a job of its own."""
+    if not units:
+        return
+    pace = "as many as fit" if units["parallelism"] == "auto" else units["parallelism"]
+    if units["kind"] == UnitKind.TRIAL:
+        objective = units["objective"]
+        yield (
+            f"{counted(units['count'], 'trial')} by {units['method']}, {pace} at a time: "
+            f"{objective['goal']} {objective['metric']} over {', '.join(units['parameters'])}"
+        )
+        if units["early_stopping"] != EarlyStopping.NONE:
+            yield f"bad trials are stopped early by {units['early_stopping']}"
+        return
+    shards = "shards" if units["count"] is None else counted(units["count"], "shard")
+    yield f"{shards} of {units['per_shard']} of {units['inputs']}, {pace} at a time"
+    yield f"into {units['output']}"
 
 
 def _strategy(prepared: PreparedJob) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from dcos_tensorflow.cli.embedded.interpreters import (
     this_interpreter,
 )
 from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.cli.serving.batch_places import with_batch_places
 from dcos_tensorflow.cli.serving.job_archive import is_archive, pack
 from dcos_tensorflow.cli.serving.local_data import LocalData, pack_data, with_local_data
 from dcos_tensorflow.cli.serving.requirements import environments_are_there
@@ -105,6 +106,7 @@ def settled(
     for what can never run, OptionsError for TASKCFG_* variables that make no sense.
     """
     spec = with_task_environment(service_spec(options), task_environment(environ))
+    spec = with_batch_places(spec, options.base_directory, local=local)
     told = list(notes(options, shares_directory=local))
     source = local_source(spec, options.base_directory, local=local)
     code = look(spec, source)
@@ -176,6 +178,7 @@ def respecified(
     """
     spec = with_task_environment(service_spec(options), task_environment(environ))
     try:
+        spec = with_batch_places(spec, options.base_directory, local=local)
         source = local_source(spec, options.base_directory, local=local)
         if source is not None and spec.job.uri != running.job.uri:
             raise UsageError(

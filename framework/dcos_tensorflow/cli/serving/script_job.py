@@ -60,11 +60,13 @@ class Script:
     #: Its file, links resolved.
     file: Path
     facts: Facts
+    #: The folder of its job's code, links resolved: that which it lies in, or one above.
+    folder: Path
 
     @property
-    def folder(self) -> Path:
-        """Return the folder that it lies in."""
-        return self.file.parent
+    def module(self) -> str:
+        """Return the name of its module in the job's code."""
+        return ".".join(self.file.relative_to(self.folder).with_suffix("").parts)
 
     @property
     def parameter_server(self) -> Named | None:
@@ -116,20 +118,25 @@ def only_script(folder: Path) -> Path:
     raise UsageError(f"Which script? {f'There are {there}.' if there else 'There is none here.'}")
 
 
-def read_script(path: Path) -> Script:
+def read_script(path: Path, folder: Path | None = None) -> Script:
     """Return the script with what its code says. Raises UsageError for a name that is no module's.
 
-    Whether it is Python is looked at where all code is (``preparation.check_job``).
+    ``folder`` is that of the job's code, where it is not the one that the script lies in. Whether
+    it is Python is looked at where all code is (``preparation.check_job``).
     """
     file = path.resolve()
+    code = file.parent if folder is None else folder.resolve()
+    if not file.is_relative_to(code):
+        raise UsageError(f"{path} does not lie in {folder}, which is to be the job's code.")
     if not re.fullmatch(r"\w[\w-]*", file.stem):
         raise UsageError(
             f"{path}: a script is called as a module, and {file.stem!r} is no module's name: name"
             " it with letters, digits and underscores."
         )
-    folder = str(file.parent)
-    found = Found(CONTRACT_SCRIPT, (folder,), Module(file.stem, str(file), folder))
-    return Script(file, read_facts(found, folder))
+    beside = str(file.parent)
+    module = Module(file.stem, str(file), beside)
+    found = Found(CONTRACT_SCRIPT, tuple(dict.fromkeys((beside, str(code)))), module)
+    return Script(file, read_facts(found, str(code)), code)
 
 
 def options_of(script: Script, flags: ScriptFlags) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -138,7 +145,7 @@ def options_of(script: Script, flags: ScriptFlags) -> tuple[dict[str, Any], tupl
     service: dict[str, Any] = {
         "name": flags.name or service_name(script.file),
         "job_url": url,
-        "job_name": script.file.stem,
+        "job_name": script.module if url == str(script.folder) else script.file.stem,
     }
     if flags.arguments:
         service["job_args"] = list(flags.arguments)

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dcos_tensorflow.api.app import create_app
-from dcos_tensorflow.api.metrics import Metrics
-from dcos_tensorflow.api.server import ApiServer, ServerNotStarted
+from dcos_tensorflow.api.counters import Metrics
+from dcos_tensorflow.api.on_demand import ApiOnDemand
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services import ending, registry
+from dcos_tensorflow.cli.services.kept_output import keep_output
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.services.snapshot import Snapshot, snapshot_of
 from dcos_tensorflow.cli.serving.preparation import PreparedJob
+from dcos_tensorflow.cli.serving.scheduler_settings import without_password
 from dcos_tensorflow.cli.serving.wanted_service import one_sentence
-from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
@@ -32,8 +31,7 @@ from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
-from dcos_tensorflow.mesos.address import parse_masters
-from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
+from dcos_tensorflow.network.listening import ServerNotStarted
 from dcos_tensorflow.options import Options, OptionsError
 from dcos_tensorflow.scheduler.beginning import NothingInForce
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
@@ -44,6 +42,9 @@ from dcos_tensorflow.scheduler.scheduler import (
     SchedulerError,
 )
 from dcos_tensorflow.scheduler.task_files import TaskFiles
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.api.server import ApiServer
 
 log = logging.getLogger(__name__)
 
@@ -224,6 +225,8 @@ class ServedJob:
         snapshot = self.snapshot()
         if (snapshot.verdict or {}).get("outcome") == Outcome.SUCCEEDED:
             snapshot = ending.with_last_words(snapshot, self._tail)
+        if cluster is None:
+            keep_output(self.directory, snapshot.job["tasks"], self._tail)
         places = ending.places(self._spec_in_force(), self.directory, cluster, snapshot)
         left = ending.left_in_sandboxes(snapshot, self._tail)
         steps = ending.steps(self._spec_in_force(), self.directory, again)
@@ -239,9 +242,9 @@ class ServedJob:
         """
         state = self.scheduler.state()
         known = state is not None and bool(state.framework_id)
-        deadline = time.monotonic() + (_REGISTERED_SECONDS if known else _FIRST_SECONDS)
-        while state is not None and not state.registered and time.monotonic() < deadline:
-            time.sleep(0.05)
+        if state is not None and not state.registered:
+            seconds = _REGISTERED_SECONDS if known else _FIRST_SECONDS
+            self.scheduler.wait_until(lambda state: state.registered, seconds)
             state = self.scheduler.state()
         if known and state is not None and not state.registered:
             log.warning(
@@ -270,10 +273,22 @@ class ServedJob:
             return []
         return files.tail(agent_id, state.framework_id, task_id, file, lines=400)
 
-    def _serve_api(self, scheduler: Scheduler) -> ApiServer:
+    def _serve_api(self, scheduler: Scheduler) -> ApiOnDemand:
         source = SchedulerSource(scheduler, self._as_given)
-        app = create_app(source, token=self.config.api_token, metrics=self._metrics)
-        return ApiServer(app, self.config.api_host, self.config.api_port)
+
+        def serve(listening: socket.socket) -> ApiServer:
+            # The application and its libraries come with the first question, not with the start.
+            from dcos_tensorflow.api.app import create_app
+            from dcos_tensorflow.api.server import ApiServer
+
+            app = create_app(source, token=self.config.api_token, metrics=self._metrics)
+            server = ApiServer(app)
+            server.start_at(listening)
+            return server
+
+        # Tasks that fetch their runner from it ask at once.
+        at_once = self.config.artifacts == ArtifactDelivery.HTTP
+        return ApiOnDemand(serve, self.config.api_host, self.config.api_port, at_once=at_once)
 
     def _registration(self) -> Registration:
         return Registration(
@@ -286,95 +301,3 @@ class ServedJob:
             started_at=time.time(),
             local=self._local,
         )
-
-
-def scheduler_config(
-    settings: Settings, directory: ServiceDirectory, *, local: bool
-) -> SchedulerConfig:
-    """Return the configuration of a scheduler whose settings are complete.
-
-    Without a state store the state lies in the service's folder, or beside the masters when those
-    are elected in ZooKeeper.
-    """
-    return SchedulerConfig(
-        master=settings["master"],
-        state=state_of(settings, directory),
-        artifacts_dir=Path(settings["artifacts_dir"] or directory.artifacts),
-        principal=settings["principal"],
-        secret=settings.secret("secret"),
-        ca_file=settings["ca_file"],
-        client_cert=settings["client_cert"],
-        client_key=settings["client_key"],
-        verify=settings["verify"],
-        api_host=settings["api_host"],
-        api_port=settings["api_port"],
-        api_token=settings.secret("api_token"),
-        advertise=settings["advertise"],
-        artifacts=settings["artifacts"]
-        or (ArtifactDelivery.FILE if local else ArtifactDelivery.HTTP),
-        leadership_timeout_seconds=None if settings["wait_for_leadership"] else 0.0,
-        standby=settings["standby"],
-        session_seconds=settings["session_seconds"],
-        secrets_dir=Path(settings["secrets_dir"]) if settings["secrets_dir"] else None,
-        secret_store=not local,
-        fresh=settings["rerun"],
-        uninstall=settings["uninstall"],
-        finish_uninstall=settings["exit_when_uninstalled"],
-        output_dir=str(directory.output) if local else "",
-        first_run=directory.next_run() if local else 1,
-    )
-
-
-def state_of(settings: Settings, directory: ServiceDirectory) -> str:
-    """Return the URL of the state store that the settings mean."""
-    if settings["state"]:
-        return str(settings["state"])
-    master = settings["master"].strip()
-    if master and isinstance(parse_masters(master), ZooKeeperAddress):
-        return ensemble_of(master)
-    return directory.state_url
-
-
-def with_guarded_api(settings: Settings, *, local: bool) -> Settings:
-    """Return the settings with an API that asks for a token, and that agents elsewhere reach.
-
-    Without a token anybody on this machine could give the job other code to run. A token that is
-    made here lies in the registration, which is this user's alone. The API's address and
-    ``api_open`` are the operator's choice.
-    """
-    elsewhere = not local and settings["artifacts"] != ArtifactDelivery.FILE
-    if elsewhere and not settings.given("api_host"):
-        address = reachable_address(settings["master"])
-        settings = settings.with_value("api_host", address, "this machine's address")
-    if settings.secret("api_token") or settings["api_open"]:
-        return settings
-    return settings.with_value("api_token", secrets.token_urlsafe(24), "a token of this process")
-
-
-def reachable_address(master: str) -> str:
-    """Return this machine's address as the masters see it. Raises CliError."""
-    where = parse_masters(master)
-    if isinstance(where, ZooKeeperAddress):
-        host, port = where.hosts[0]
-    else:
-        host, port = where[0].host, where[0].port
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host.strip("[]"), port, type=socket.SOCK_DGRAM
-        )[0]
-        # Connecting a datagram socket sends nothing; the kernel only chooses the way.
-        with socket.socket(family, kind, protocol) as probe:
-            probe.connect(address)
-            return str(probe.getsockname()[0])
-    except OSError as error:
-        raise CliError(
-            f"There is no way to {host} ({error.strerror or error}); see --master, or name this"
-            " machine's address with --api-host."
-        ) from error
-
-
-def without_password(url: str) -> str:
-    """Return a URL as it may be written down: what stands before an @ is left out."""
-    scheme, separator, rest = url.partition("://")
-    place = (separator and rest) or url
-    return f"{scheme}{separator}{place.rpartition('@')[2]}" if separator else place

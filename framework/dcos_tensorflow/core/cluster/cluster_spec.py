@@ -26,6 +26,7 @@ from dcos_tensorflow.core.cluster.addresses import dns_name, not_known_yet
 from dcos_tensorflow.core.model.cluster_spec import SERVER_JOBS, ClusterSpec
 from dcos_tensorflow.core.model.spec import (
     GANG_ROLES,
+    MAIN,
     TRAINING_ROLES,
     Addressing,
     RoleSpec,
@@ -33,6 +34,7 @@ from dcos_tensorflow.core.model.spec import (
     Strategy,
     TaskRole,
     split_task_name,
+    task_in,
 )
 
 #: How members are said: by their addresses, or by their places in the table.
@@ -120,7 +122,9 @@ def illegal_mix(spec: ServiceSpec) -> str | None:
     return next((why for broken, why in rules if broken), None)
 
 
-def address_of(spec: ServiceSpec, role_spec: RoleSpec, index: int, host: str, port: int) -> str:
+def address_of(
+    spec: ServiceSpec, role_spec: RoleSpec, index: int, host: str, port: int, *, gang: str = MAIN
+) -> str:
     """Return the ``host:port`` by which peers reach a task.
 
     ``host`` and ``port`` come from the accepted offer, or are those of the task's own container
@@ -130,14 +134,15 @@ def address_of(spec: ServiceSpec, role_spec: RoleSpec, index: int, host: str, po
     any move. Raises ValueError when DNS addressing is asked for and the role has no configured
     port.
     """
+    name = task_in(gang, f"{role_spec.role}-{index}")
     if spec.addressing is Addressing.OFFER:
-        known = host or not_known_yet(f"{role_spec.role}-{index}")
+        known = host or not_known_yet(name)
         return f"[{known}]:{port}" if ":" in known else f"{known}:{port}"
     if role_spec.port is None:
         raise ValueError(
             f"cluster_spec.addressing dns needs a port for {role_spec.role}; none is configured"
         )
-    return f"{dns_name(spec, f'{role_spec.role}-{index}')}:{role_spec.port}"
+    return f"{dns_name(spec, name)}:{role_spec.port}"
 
 
 def data_shard(cluster: ClusterSpec, task: str) -> tuple[int, int]:

@@ -30,6 +30,7 @@ from dcos_tensorflow.core.model.spec import (
     RoleSpec,
     ServiceSpec,
     TaskRole,
+    split_task_name,
 )
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 
@@ -151,7 +152,7 @@ def _record(role: RoleSpec, name: str) -> TaskRecord:
     return TaskRecord(
         name=name,
         role=role.role,
-        index=int(name.rpartition("-")[2]),
+        index=split_task_name(name)[1],
         attempt=10**9,
         task_id="0" * 255,
         state=TaskState.LAUNCHING,

@@ -18,6 +18,7 @@ from typing import Any
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import addresses, cluster_spec, storage_sections
 from dcos_tensorflow.core.cluster.output_places import Run, output_dir
+from dcos_tensorflow.core.cluster.serving import grace_of
 from dcos_tensorflow.core.model.actions import LaunchTask
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.service_state import LaunchSettings
@@ -107,13 +108,16 @@ def runner_spec(
             "gpus": role.resources.gpus,
             "grpc_port": record.ports[0],
             "wait_seconds": COMMAND_WAIT_SECONDS if job.command else WAIT_SECONDS,
-            "grace_seconds": spec.kill_grace_seconds,
+            # What the code tells of its strategy, the runner itself sees.
+            "grace_seconds": grace_of(spec, "", record.name),
             "log_max_bytes": spec.log_max_bytes,
             "log_keep": spec.log_keep,
             "held": record.held,
             "hold_on_failure": True,
             "stall_seconds": spec.stall_seconds,
             "freeze_seconds": spec.freeze_seconds,
+            # Only then: what others are launched with stays as it is.
+            **({} if spec.units is None else {"takes_units": True}),
         },
         sort_keys=True,
         separators=(",", ":"),

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from dcos_tensorflow.core.cluster.cluster_spec import recovery_strategy, runner_cluster
+from dcos_tensorflow.core.cluster.serving import grace_of
+from dcos_tensorflow.core.contract import NOTHING_TO_SAVE_SECONDS
 from dcos_tensorflow.core.model.job import STOPPED_PHASES
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy
 from dcos_tensorflow.core.model.task import TaskRecord
-
-#: A member that stops because a peer failed has nothing to save: its sessions are broken.
-FAILED_GRACE_SECONDS = 0.1
 
 
 def order(view: GangView, record: TaskRecord) -> Mapping[str, Any] | None:
@@ -32,12 +31,23 @@ def order(view: GangView, record: TaskRecord) -> Mapping[str, Any] | None:
         **runner_cluster(view.spec, view.epoch, record.name),
         "start": record.start,
         "run": not record.held,
-        "grace_seconds": grace_seconds(view),
+        "grace_seconds": grace_seconds(view, record.name),
     }
-    if record.role in GANG_ROLES and must_agree(view.spec, view.job.strategy_seen):
+    if view.gang.unit is not None and not record.held:
+        body["unit"] = unit(view)
+    elif record.role in GANG_ROLES and must_agree(view.spec, view.job.strategy_seen):
         body["expects_restore_step"] = True
         body["restore_step"] = view.job.restart.restore_step
     return body
+
+
+def unit(view: GangView) -> Mapping[str, Any] | None:
+    """Return what a slot's runners are told of the unit that they run; None for none."""
+    run = view.gang.unit
+    if run is None:
+        return None
+    payload = view.service.units.payload(run.number)
+    return {"number": run.number, "attempt": run.attempt, "payload": payload}
 
 
 def _is_to_stop(view: GangView, record: TaskRecord) -> bool:
@@ -58,10 +68,18 @@ def has_order(view: GangView, record: TaskRecord) -> bool:
     return record.role not in GANG_ROLES or record.name in view.epoch.addresses
 
 
-def grace_seconds(view: GangView) -> float:
-    """Return how long a process may take to end when it is stopped for a restart."""
-    grace = view.spec.kill_grace_seconds
-    return grace if view.job.restart.planned else min(grace, FAILED_GRACE_SECONDS)
+def grace_seconds(view: GangView, name: str) -> float:
+    """Return how long a member's process may take to end when it is stopped for a restart.
+
+    A member that stops because a peer failed has nothing to save: its sessions are broken. So are
+    those of MultiWorkerMirrored members when the decider, who saves, has stopped before them.
+    """
+    spec, seen = view.spec, view.job.strategy_seen
+    broken = not view.job.restart.planned or (
+        recovery_strategy(spec, seen) is Strategy.MULTI_WORKER and name != view.roster.decider
+    )
+    grace = grace_of(spec, seen, name)
+    return min(grace, NOTHING_TO_SAVE_SECONDS) if broken else grace
 
 
 def must_agree(spec: ServiceSpec, strategy_seen: str) -> bool:

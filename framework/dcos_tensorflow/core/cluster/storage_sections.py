@@ -17,6 +17,7 @@ from dcos_tensorflow.core.model.spec import (
     ServiceSpec,
     Strategy,
     TaskRole,
+    name_in_gang,
 )
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.core.model.task import TaskRecord
@@ -133,7 +134,7 @@ def _checkpoints(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[st
     parameter servers each member restores, and the same.
     """
     wanted = spec.storage.checkpoints
-    writes = record.name == spec.decider
+    writes = name_in_gang(record.name) == spec.decider
     together = rendered_strategy(spec) is Strategy.MULTI_WORKER and record.role in TRAINING_ROLES
     if not wanted.uri or not (writes or together or record.role is TaskRole.EVALUATOR):
         return None
@@ -147,7 +148,7 @@ def _checkpoints(spec: ServiceSpec, record: TaskRecord, lineage: str) -> dict[st
 
 def _summaries(spec: ServiceSpec, record: TaskRecord) -> dict[str, Any] | None:
     uri = spec.storage.summaries_uri
-    writes = record.role is TaskRole.EVALUATOR or record.name == spec.decider
+    writes = record.role is TaskRole.EVALUATOR or name_in_gang(record.name) == spec.decider
     return {"uri": uri} if uri and writes else None
 
 

@@ -12,13 +12,15 @@ from typing import Any
 
 from dcos_tensorflow.core.kept import codec
 from dcos_tensorflow.core.model.spec import JobSpec, RetrySpec, RoleSpec, ServiceSpec
+from dcos_tensorflow.core.model.storage_spec import StorageSpec
 
 #: What came later does not count where it has its default: what was stored before keeps its id.
 _CAME_LATER: Mapping[type, Collection[str]] = {
-    ServiceSpec: ("idle_seconds",),
+    ServiceSpec: ("idle_seconds", "units", "workload"),
     JobSpec: ("arguments", "links"),
     RetrySpec: ("same_failure_limit",),
     RoleSpec: ("packages",),
+    StorageSpec: ("shards_uri",),
 }
 
 
@@ -37,7 +39,7 @@ def _worked_out(spec: ServiceSpec) -> str:
     stored = codec.decode(ServiceSpec, codec.encode(spec))
     plain = codec.to_plain(stored)
     parts: list[tuple[Any, dict[str, Any]]] = [(stored, plain)]
-    parts += [(stored.job, plain["job"]), (stored.retry, plain["retry"])]
+    parts += [(getattr(stored, name), plain[name]) for name in ("job", "retry", "storage")]
     parts += zip(stored.roles, plain["roles"], strict=True)
     for part, told in parts:
         later = _CAME_LATER.get(type(part), ())

@@ -42,6 +42,8 @@ class KeptService:
     agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     uninstall: Uninstall = Uninstall()
     run: int = 1
+    #: No more units of work will come.
+    last_unit_given: bool = False
 
     @classmethod
     def of(cls, state: ServiceState) -> KeptService:
@@ -53,4 +55,5 @@ class KeptService:
             state.agent_failures,
             state.uninstall,
             state.run,
+            state.units.last,
         )

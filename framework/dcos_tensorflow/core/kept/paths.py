@@ -15,6 +15,7 @@ CONTROLS = "Plans"
 TASKS = "Tasks"
 RESERVATIONS = "Reservations"
 GANGS = "Gangs"
+UNITS = "Units"
 #: What belongs to the service and to no gang: how often it launched, maintenance, the uninstall.
 SERVICE = "Properties/service"
 ABANDONED = "Properties/abandoned"
@@ -50,6 +51,21 @@ def job(gang: str) -> str:
 def epoch(gang: str) -> str:
     """Return where a gang's newest ClusterSpec is."""
     return f"{GANGS}/{gang}/Epoch"
+
+
+def unit(gang: str) -> str:
+    """Return where it is said which unit of work a slot runs."""
+    return f"{GANGS}/{gang}/Unit"
+
+
+def units_given(page: int) -> str:
+    """Return where it is said what the units of a page are."""
+    return f"{UNITS}/{page:04}/Given"
+
+
+def units_state(page: int) -> str:
+    """Return where it is said what became of the units of a page."""
+    return f"{UNITS}/{page:04}/State"
 
 
 def reservation(resource_id: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dcos_tensorflow.core.kept import codec, format_1, paths
 from dcos_tensorflow.core.kept.forms import KeptService
@@ -20,9 +20,10 @@ from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import JobState
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import LaunchSettings, Maintenance, ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.spec import ServiceSpec, gang_named
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitRun, UnitTable
 from dcos_tensorflow.core.model.volume_spec import Reservation
 
 T = TypeVar("T")
@@ -100,13 +101,17 @@ def restore(
     service = _service(values)
     stored, _ = configurations(values)
     target = values[paths.CONFIG_TARGET].decode()
+    pages = _unit_pages(values)
+    gangs = _gangs(values, spec, now, units=sum(len(page.units) for page in pages))
+    runs = [(name, gang.unit) for name, gang in gangs.items() if gang.unit is not None]
     older = [key for key in stored if key not in service.configurations and key != target]
     return ServiceState(
         spec=spec,
         instance=values.get(paths.INSTANCE, b"").decode(),
         settings=replace(settings, token_key=values.get(paths.TOKEN_KEY, b"").decode()),
         framework_id=values.get(paths.FRAMEWORK_ID, b"").decode(),
-        gangs=_gangs(values, spec, now),
+        gangs=gangs,
+        units=UnitTable.of(pages, service.last_unit_given, runs),
         attempt=service.attempt,
         abandoned=_kept(dict, values, paths.ABANDONED) or {},
         controls=_kept(Controls, values, paths.CONTROLS) or Controls(),
@@ -130,25 +135,46 @@ def restore(
     )
 
 
-def _gangs(values: Mapping[str, bytes], spec: ServiceSpec, now: float) -> dict[str, Gang]:
-    names = sorted(
+def _gangs(
+    values: Mapping[str, bytes], spec: ServiceSpec, now: float, units: int
+) -> dict[str, Gang]:
+    names = {
         parts[1]
         for path in values
         if len(parts := path.split("/")) == 3 and parts[0] == paths.GANGS and parts[2] == "Job"
-    )
-    tasks = [
-        _task(values, parts[1], now)
-        for path in sorted(values)
-        if len(parts := path.split("/")) == 3 and parts[0] == paths.TASKS and parts[2] == "TaskInfo"
-    ]
+    }
+    tasks: dict[str, list[TaskRecord]] = {}
+    for path in sorted(values):
+        parts = path.split("/")
+        if len(parts) == 3 and parts[0] == paths.TASKS and parts[2] == "TaskInfo":
+            tasks.setdefault(gang_named(parts[1]), []).append(_task(values, parts[1], now))
     found = {}
-    # A record does not say which gang it is of: the one gang of a service has them all.
-    for name in names or [MAIN]:
+    # The jobs are committed last: where a split commit ended before, there is none yet.
+    for name in sorted({MAIN, *names, *tasks}):
         job = _kept(JobState, values, paths.job(name)) or JobState()
         epoch = _kept(ClusterSpec, values, paths.epoch(name))
-        table = TaskTable(Roster.of(spec, job.membership.absent), tasks)
-        found[name] = Gang(name, table, epoch, _on_time(job, spec, now))
+        roster = Roster.of(spec, job.membership.absent, name)
+        table = TaskTable(roster, tasks.get(name, ()))
+        unit = _unit_run(values, name, now, units)
+        found[name] = Gang(name, table, epoch, _on_time(job, spec, now), unit=unit)
     return found
+
+
+def _unit_run(values: Mapping[str, bytes], gang: str, now: float, units: int) -> UnitRun | None:
+    """Return what a slot runs; None for nothing, and for a unit that nobody knows."""
+    run = _kept(UnitRun, values, paths.unit(gang))
+    if run is None or run.number >= units:
+        return None
+    return replace(run, begun_at=min(run.begun_at, now))
+
+
+def _unit_pages(values: Mapping[str, bytes]) -> list[UnitPage]:
+    pages: list[UnitPage] = []
+    # A page whose state a split commit did not reach was never asked for anything.
+    while (path := paths.units_state(len(pages))) in values:
+        given = _decoded(tuple[dict[str, Any], ...], values, paths.units_given(len(pages)))
+        pages.append(UnitPage(_decoded(tuple[Unit, ...], values, path), given))
+    return pages
 
 
 def _on_time(job: JobState, spec: ServiceSpec, now: float) -> JobState:

@@ -27,6 +27,7 @@ def first_writes(state: ServiceState) -> tuple[Write, ...]:
         Write(paths.INSTANCE, state.instance.encode()),
         Write(paths.TOKEN_KEY, state.settings.token_key.encode()),
         Write(paths.SERVICE, codec.encode(KeptService.of(state))),
+        *(write for gang in state.gangs.values() for write in _epoch(None, gang)),
         *(Write(paths.job(name), codec.encode(gang.job)) for name, gang in state.gangs.items()),
         Write(paths.CONFIG_TARGET, target.encode()),
     )
@@ -43,10 +44,16 @@ def writes_between(before: ServiceState, after: ServiceState) -> tuple[Write, ..
     if before.framework_id != after.framework_id:
         writes.append(Write(paths.FRAMEWORK_ID, after.framework_id.encode() or None))
     writes += _reservations(before, after)
-    for name, gang in after.gangs.items():
-        writes += _tasks(before.gangs.get(name), gang)
-    for name, gang in after.gangs.items():
-        writes += _epoch(before.gangs.get(name), gang)
+    changed = [(before.gangs.get(n), g) for n, g in after.gangs.items()]
+    changed = [(old, gang) for old, gang in changed if old is not gang]
+    for old, gang in changed:
+        writes += _tasks(old, gang)
+    for old, gang in changed:
+        writes += _epoch(old, gang)
+    # Before the gangs that run them: what became of a unit must not be lost with its run.
+    writes += _units(before, after)
+    for old, gang in changed:
+        writes += _unit(old, gang)
     if _differ(before.abandoned, after.abandoned):
         writes.append(Write(paths.ABANDONED, codec.encode(after.abandoned)))
     if _differ(before.controls, after.controls):
@@ -59,11 +66,24 @@ def writes_between(before: ServiceState, after: ServiceState) -> tuple[Write, ..
     kept = KeptService.of(after)
     if kept != KeptService.of(before):
         writes.append(Write(paths.SERVICE, codec.encode(kept)))
-    for name, gang in after.gangs.items():
-        old = before.gangs.get(name)
+    for old, gang in changed:
         if old is None or _differ(old.job, gang.job):
-            writes.append(Write(paths.job(name), codec.encode(gang.job)))
+            writes.append(Write(paths.job(gang.name), codec.encode(gang.job)))
+    for name, gang in before.gangs.items():
+        if name not in after.gangs:
+            writes += _gone(gang)
     return tuple(writes)
+
+
+def _gone(gang: Gang) -> Iterator[Write]:
+    for name in gang.tasks:
+        yield Write(paths.task_info(name), None)
+        yield Write(paths.task_status(name), None)
+    if gang.epoch is not None:
+        yield Write(paths.epoch(gang.name), None)
+    if gang.unit is not None:
+        yield Write(paths.unit(gang.name), None)
+    yield Write(paths.job(gang.name), None)
 
 
 def _differ(before: T, after: T) -> bool:
@@ -92,6 +112,25 @@ def _tasks(before: Gang | None, after: Gang) -> Iterator[Write]:
 def _epoch(before: Gang | None, after: Gang) -> Iterator[Write]:
     if after.epoch is not None and (before is None or before.epoch is not after.epoch):
         yield Write(paths.epoch(after.name), codec.encode(after.epoch))
+
+
+def _units(before: ServiceState, after: ServiceState) -> Iterator[Write]:
+    old_pages, pages = before.units.pages, after.units.pages
+    if old_pages is pages:
+        return
+    for number, page in enumerate(pages):
+        old = old_pages[number] if number < len(old_pages) else None
+        if old is page:
+            continue
+        if old is None or len(old.payloads) != len(page.payloads):
+            yield Write(paths.units_given(number), codec.encode(page.payloads))
+        yield Write(paths.units_state(number), codec.encode([unit.kept for unit in page.units]))
+
+
+def _unit(before: Gang | None, after: Gang) -> Iterator[Write]:
+    if after.unit is not (before.unit if before is not None else None):
+        run = codec.encode(after.unit) if after.unit is not None else None
+        yield Write(paths.unit(after.name), run)
 
 
 def _configurations(before: ServiceState, after: ServiceState) -> Iterator[Write]:

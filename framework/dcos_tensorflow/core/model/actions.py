@@ -179,6 +179,25 @@ class CollectEvidence:
 
 
 @dataclass(frozen=True)
+class UnitsWanted:
+    """Ask the producer for units of work, ``count`` from ``first`` on; answered by UnitsGiven.
+
+    It is asked again when nothing comes, and when a unit has ended since: it may have nothing to
+    give before that.
+    """
+
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class UnitEnded:
+    """Tell the producer that a unit is decided. What became of it is kept by then."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class Teardown:
     """Remove the framework and kill all its tasks. Only an explicit uninstall, or a finished
     run of ``dcos-tensorflow run``, ever asks for this."""
@@ -213,6 +232,8 @@ Action = (
     | Reconcile
     | Acknowledge
     | CollectEvidence
+    | UnitsWanted
+    | UnitEnded
     | Teardown
     | EraseState
     | Resubscribe

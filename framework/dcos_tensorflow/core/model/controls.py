@@ -7,7 +7,7 @@ SDK. The words are the SDK's: a step is called ``<pod>-<index>:[<task>]``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from dcos_tensorflow.core.model.spec import split_task_name
@@ -78,6 +78,15 @@ class Controls:
         if task_id not in self.let_go:
             return self
         return replace(self, let_go=tuple(key for key in self.let_go if key != task_id))
+
+    def without_tasks(self, tasks: Collection[str]) -> Controls:
+        """Return the controls without a word about these tasks: they are no more."""
+        keys = {deploy_key(task) for task in tasks} if self.completed else set()
+        paused = tuple(task for task in self.paused_tasks if task not in tasks)
+        completed = tuple(key for key in self.completed if key not in keys)
+        if (paused, completed) == (self.paused_tasks, self.completed):
+            return self
+        return replace(self, paused_tasks=paused, completed=completed)
 
     def with_completed(self, keys: Iterable[str]) -> Controls:
         """Return the controls with these steps forced complete."""

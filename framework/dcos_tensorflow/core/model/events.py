@@ -223,6 +223,38 @@ class UninstallRequested:
 
 
 @dataclass(frozen=True)
+class UnitsGiven:
+    """The producer's next units of work, the answer to UnitsWanted. Whatever is known is ignored.
+
+    ``first`` is the number of the first of them, ``payloads`` what each of them is: JSON objects of
+    at most 4 KB. With ``last`` no more will ever come. None and not ``last``: it waits for results.
+    ``total`` is how many there will be in all; 0 where that is not known.
+    """
+
+    first: int
+    payloads: tuple[Mapping[str, Any], ...] = ()
+    last: bool = False
+    total: int = 0
+
+
+@dataclass(frozen=True)
+class UnitsRefused:
+    """The producer has no units for us, and ``why``: for ever, or because of what may pass."""
+
+    why: str
+    is_final: bool
+
+
+@dataclass(frozen=True)
+class UnitPruned:
+    """The producer stops a unit: it would not be a good one. ``result`` is what was known of it."""
+
+    number: int
+    why: str
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time has passed."""
 
@@ -247,5 +279,8 @@ Event = (
     | PodCommand
     | ConfigurationChanged
     | UninstallRequested
+    | UnitsGiven
+    | UnitsRefused
+    | UnitPruned
     | Tick
 )

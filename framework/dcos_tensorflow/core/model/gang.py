@@ -1,7 +1,8 @@
 """A gang: the tasks of one ClusterSpec, and everything that is true of them as one.
 
-A service holds one of it, and every function that works on a gang is given which: as a
-:class:`~dcos_tensorflow.core.model.service_state.GangView` where it asks, as a
+A service holds one of it; or one for each slot that takes units of work, and one beside them that
+has no members and whose job is that of all units. Every function that works on a gang is given
+which: as a :class:`~dcos_tensorflow.core.model.service_state.GangView` where it asks, as a
 ``core.draft.GangDraft`` where it changes something. What belongs to the service (subscription,
 offers, reservations, controls, what was told) is beside it.
 """
@@ -14,10 +15,11 @@ from dataclasses import dataclass, field
 
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.job import JobState
+from dcos_tensorflow.core.model.spec import MAIN
 from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.model.units import UnitRun
 
-#: The gang of a service that has one.
-MAIN = "main"
+__all__ = ["MAIN", "QUOTA", "Gang", "Misfit", "Placing"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,10 @@ class Gang:
     epoch: ClusterSpec | None = None
     job: JobState = JobState()
     placing: Placing = Placing()
+    #: Of a slot: the unit of work that it runs; None for none. It is kept.
+    unit: UnitRun | None = None
+    #: The one before, while what is told late may be of it; never kept.
+    former_unit: UnitRun | None = None
 
     @property
     def why(self) -> str:

@@ -65,6 +65,7 @@ TRANSITIONS: dict[tuple[JobPhase, JobPhase], str] = {
     (JobPhase.STAGING, JobPhase.PLACING): "a launched member's container is gone again",
     (JobPhase.STAGING, JobPhase.STARTING): "every new container is ready",
     (JobPhase.STARTING, JobPhase.RUNNING): "every member runs",
+    (JobPhase.RUNNING, JobPhase.STARTING): "all of a slot are done, and start with its next unit",
     (JobPhase.RUNNING, JobPhase.STAGING): "members that join training ones were launched, held",
     (JobPhase.STOPPING, JobPhase.BACKING_OFF): "all have stopped; it is too early to start",
     (JobPhase.STOPPING, JobPhase.PLACING): "all have stopped; some have no container",
@@ -159,7 +160,7 @@ class Restart:
     #: The members it concerns: none of them starts before all of them have stopped. Empty at a
     #: first start, which concerns everybody.
     members: tuple[str, ...] = ()
-    #: Nothing failed: members may take their whole grace, the decider first.
+    #: Nothing failed: who saves may take the whole grace, the decider first, servers last.
     planned: bool = False
     #: Members whose containers are given up on purpose.
     replacing: tuple[str, ...] = ()

@@ -41,7 +41,9 @@ DECLARED: Mapping[str, Fields] = {
         # Of the roles, each has its own.
         never="name roles mesos_role principal outcome outcome_grace_seconds gang retry"
         " idle_seconds replace_after_seconds maintenance_lead_seconds update_strategy"
-        " uninstall_give_up_seconds region failover_timeout_seconds",
+        " uninstall_give_up_seconds region failover_timeout_seconds units"
+        # What a unit is its start is told, not its container.
+        " workload",
     ),
     "RoleSpec": Fields(
         launch="role resources port env container python disk_type",
@@ -65,7 +67,9 @@ DECLARED: Mapping[str, Fields] = {
     "TaskSecret": Fields(launch="source env file", never="option"),
     "ResourceLimit": Fields(launch="name soft hard"),
     "VirtualNetwork": Fields(launch="name labels addresses"),
-    "StorageSpec": Fields(launch="checkpoints summaries_uri data data_cache logs s3"),
+    "StorageSpec": Fields(
+        launch="checkpoints summaries_uri data data_cache logs s3", launch_if_set="shards_uri"
+    ),
     "CheckpointSpec": Fields(launch="uri initial_uri interval_seconds keep"),
     "DataSpec": Fields(launch="uri path"),
     "DataCacheSpec": Fields(launch="directory max_bytes"),

@@ -7,6 +7,7 @@ which keeps the answers, and by ``core.cluster.orders``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 Report = Mapping[str, Any]
 #: What is known of a runner that has not been heard of.
 SILENT: Report = {}
+#: No result of a unit is kept that is longer.
+RESULT_BYTES = contract.UNIT_RESULT_BYTES
 #: No time of a report is later, in unix seconds: what is would be no number, or none of seconds.
 _NEVER = 1e11
 
@@ -35,7 +38,38 @@ def tells_started(record: TaskRecord, report: Report) -> bool:
     return is_under(record, report) and report.get("state") in (
         contract.RUNNER_RUNNING,
         contract.RUNNER_EXITED,
+        contract.RUNNER_DONE,
     )
+
+
+def tells_done(record: TaskRecord, report: Report) -> bool:
+    """Say whether a runner reports that the process of the wanted start has done its unit."""
+    return is_under(record, report) and report.get("state") == contract.RUNNER_DONE
+
+
+def unit_of(report: Report) -> tuple[int, int, Mapping[str, Any]] | None:
+    """Return number, attempt and result of the unit that a report tells of; None for none.
+
+    A result that is no small object is taken for none.
+    """
+    unit = report.get("unit")
+    if not isinstance(unit, Mapping):
+        return None
+    number, attempt, result = unit.get("number"), unit.get("attempt"), unit.get("result")
+    if not isinstance(number, int) or not isinstance(attempt, int):
+        return None
+    return number, attempt, small(result)
+
+
+def small(result: Any) -> Mapping[str, Any]:
+    """Return a unit's result if it is a JSON object of at most RESULT_BYTES; else an empty one."""
+    if not isinstance(result, Mapping):
+        return {}
+    try:
+        text = json.dumps(result, default=dict)
+    except (TypeError, ValueError):
+        return {}
+    return result if len(text.encode()) <= RESULT_BYTES else {}
 
 
 def is_started(record: TaskRecord, report: Report) -> bool:

@@ -10,7 +10,14 @@ import functools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.spec import (
+    MAIN,
+    RoleSpec,
+    ServiceSpec,
+    TaskRole,
+    split_task_name,
+    task_in,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,18 +32,35 @@ class Roster:
     wanted: frozenset[str]
     #: The member that decides about the job's end; empty when nothing trains.
     decider: str
+    #: The gang's own name.
+    gang: str = MAIN
+    #: It takes units of work.
+    is_of_slot: bool = False
 
     @classmethod
-    def of(cls, spec: ServiceSpec, absent: Collection[str] = ()) -> Roster:
+    def of(cls, spec: ServiceSpec, absent: Collection[str] = (), gang: str = MAIN) -> Roster:
         """Return the roster of a gang of these options that goes on without ``absent``."""
-        every = spec.gang_members
-        return cls(every, every, spec.wanted_names, spec.decider).without(absent)
+        every = tuple(task_in(gang, name) for name in spec.gang_members)
+        wanted = frozenset(task_in(gang, name) for name in spec.wanted_names)
+        if spec.units is not None:
+            # One TensorBoard shows them all: it is beside the whole service, and so in its gang.
+            beside = frozenset(n for n in wanted if split_task_name(n)[0] is TaskRole.TENSORBOARD)
+            if gang == MAIN:
+                return cls((), (), beside, "", gang)
+            wanted -= beside
+        decider, in_slot = task_in(gang, spec.decider), spec.units is not None
+        return cls(every, every, wanted, decider, gang, in_slot).without(absent)
 
     def without(self, absent: Collection[str]) -> Roster:
         """Return the roster of the same gang that goes on without these members alone."""
         gone = frozenset(absent)
         names = tuple(n for n in self.every if n not in gone) if gone else self.every
-        return Roster(names, self.every, self.wanted, self.decider)
+        return Roster(names, self.every, self.wanted, self.decider, self.gang, self.is_of_slot)
+
+    def names_of(self, role: RoleSpec) -> tuple[str, ...]:
+        """Return the gang's tasks of a role, by index."""
+        names = (task_in(self.gang, name) for name in role.task_names())
+        return tuple(name for name in names if name in self.wanted)
 
     def __contains__(self, name: str) -> bool:
         """Say whether this is the name of a member."""

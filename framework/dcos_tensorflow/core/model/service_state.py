@@ -8,6 +8,7 @@ read the current one without a lock. What of it is kept in the store, and how it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,16 @@ from dcos_tensorflow.core.model.agents import SilentAgents
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.gang import MAIN, Gang
-from dcos_tensorflow.core.model.job import JobState
+from dcos_tensorflow.core.model.job import JobPhase, JobState
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.report import SILENT, Report
+from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.roster import Roster
-from dcos_tensorflow.core.model.spec import ServiceSpec, Uri
+from dcos_tensorflow.core.model.spec import ServiceSpec, Uri, gang_named
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.model.units import UnitTable
 from dcos_tensorflow.core.model.volume_spec import Reservation
 
 if TYPE_CHECKING:
@@ -139,6 +142,8 @@ class Told:
     quota: Quota | None = None
     #: Which machines make no offers, as the master says; none while nothing waits.
     silent: tuple[SilentAgents, ...] = ()
+    #: Agent id -> what it offers, with what we have there; kept up where a share of it counts.
+    room: Mapping[str, Resources] = field(default_factory=dict)
     #: Why the newest wish for other options was refused; empty when it was not.
     refused_configuration: str = ""
 
@@ -221,6 +226,8 @@ class ServiceState:
     #: Agent id -> the times of recent failures of our tasks on it.
     agent_failures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     uninstall: Uninstall = Uninstall()
+    #: Units of work, of a service that has some.
+    units: UnitTable = UnitTable()
 
     subscription: Subscription = Subscription()
     desk: OfferDesk = OfferDesk()
@@ -233,6 +240,8 @@ class ServiceState:
     strays: Mapping[str, Stray] = field(default_factory=dict)
     #: Reservations whose offers are asked for, to give them back.
     awaited_back: frozenset[str] = frozenset()
+    #: Gangs of which nothing moves by time alone: nobody looks at them before they change.
+    at_rest: AbstractSet[str] = frozenset()
 
     @classmethod
     def of_one_gang(
@@ -240,6 +249,10 @@ class ServiceState:
     ) -> ServiceState:
         """Return the state of a new service that runs one job."""
         gang = Gang(MAIN, TaskTable(Roster.of(spec)))
+        if spec.units is not None:
+            # Slots are made as units come; this one has no members, and its job is that of all.
+            job = JobState(JobPhase.RUNNING, "no unit of work is known yet", deployed=True)
+            gang = replace(gang, epoch=ClusterSpec(1), job=job)
         return cls(spec, instance, settings, gangs={MAIN: gang})
 
     @property
@@ -249,12 +262,14 @@ class ServiceState:
 
     def gang_with(self, task: str) -> Gang | None:
         """Return the gang that has a task of this name; None when no gang has."""
-        return next((g for g in self.gangs.values() if task in g.tasks), None)
+        gang = self.gangs.get(gang_named(task))
+        return gang if gang is not None and task in gang.tasks else None
 
     def gang_wanting(self, task: str) -> Gang | None:
         """Return the gang that has a task, or would have it once it is launched; None for none."""
-        wanting = (g for g in self.gangs.values() if task in g.tasks.roster.wanted)
-        return self.gang_with(task) or next(wanting, None)
+        gang = self.gangs.get(gang_named(task))
+        mine = gang is not None and (task in gang.tasks or task in gang.tasks.roster.wanted)
+        return gang if mine else None
 
     def task_by_id(self, task_id: str) -> TaskRecord | None:
         """Return the record whose current attempt has this Mesos task id."""
@@ -299,8 +314,10 @@ class ServiceState:
 
     @property
     def tasks(self) -> Mapping[str, TaskRecord]:
-        """Return the tasks of a service that has one gang."""
-        return self.only_gang.tasks
+        """Return all tasks: where there are several gangs, put together for whoever shows them."""
+        if len(self.gangs) == 1:
+            return self.only_gang.tasks
+        return {name: record for g in self.gangs.values() for name, record in g.tasks.items()}
 
     def held_up(self, why: str) -> ServiceState:
         """Return the state to be shown while something outside the core holds every gang up."""

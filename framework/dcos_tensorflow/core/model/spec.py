@@ -17,6 +17,7 @@ from dcos_tensorflow.core.model.launched_with import fingerprint_of
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.storage_spec import StorageSpec
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec
+from dcos_tensorflow.core.model.workload_spec import WorkloadSpec
 
 
 class TaskRole(StrEnum):
@@ -300,6 +301,30 @@ class RetrySpec:
     same_failure_limit: int = 2
 
 
+class UnitKind(StrEnum):
+    """What a unit of work is."""
+
+    #: One training of a sweep: another configuration each.
+    TRIAL = "trial"
+    #: One part of a batch: the same work on other data each.
+    SHARD = "shard"
+
+
+@dataclass(frozen=True)
+class UnitsSpec:
+    """How units of work are taken by slots: gangs of the service's roles that outlive a unit.
+
+    ``parallelism`` is how many slots there are at most, 0: as many as there is room for.
+    A unit that has failed ``max_attempts`` times by its own fault has failed. ``max_share`` is how
+    much of what the cluster offers the slots may have together (0 to 1).
+    """
+
+    kind: UnitKind
+    parallelism: int = 0
+    max_attempts: int = 3
+    max_share: float = 1.0
+
+
 @dataclass(frozen=True)
 class ServiceSpec:
     """One service: a name, its roles, its job, and the rules it runs by.
@@ -309,7 +334,8 @@ class ServiceSpec:
     for ``idle_seconds`` (0: never). A task on an agent that does not answer is replaced
     ``replace_after_seconds`` after Mesos said so. Tasks leave an agent ``maintenance_lead_seconds``
     before its maintenance begins. An uninstall gives up what does not answer after
-    ``uninstall_give_up_seconds``.
+    ``uninstall_give_up_seconds``. With ``units`` the roles are those of each slot, and ``workload``
+    says what the units are; without, the service is one job.
     """
 
     name: str
@@ -339,6 +365,8 @@ class ServiceSpec:
     log_keep: int = 2
     storage: StorageSpec = StorageSpec()
     network: VirtualNetwork | None = None
+    units: UnitsSpec | None = None
+    workload: WorkloadSpec | None = None
 
     @functools.cached_property
     def remembered(self) -> dict[str, str]:
@@ -395,10 +423,41 @@ class ServiceSpec:
         return {role.role: fingerprint_of(self, role) for role in self.roles}
 
 
+#: The gang of a service that has one.
+MAIN = "main"
+#: What the names of slots begin with: ``slot-0``, ``slot-1``, ... Their tasks' names begin so, too.
+SLOT = "slot-"
+
+
+def slot_name(number: int) -> str:
+    """Return the name of a slot."""
+    return f"{SLOT}{number}"
+
+
+def is_slot(gang: str) -> bool:
+    """Say whether a gang of this name is a slot."""
+    return gang.startswith(SLOT)
+
+
+def task_in(gang: str, name: str) -> str:
+    """Return the whole name of the task of a gang that is ``name`` in there (``worker-0``)."""
+    return f"{gang}-{name}" if is_slot(gang) else name
+
+
+def gang_named(task: str) -> str:
+    """Return the name of the gang that a task of this name is of: it says so itself."""
+    return "-".join(task.split("-", 2)[:2]) if is_slot(task) else MAIN
+
+
+def name_in_gang(task: str) -> str:
+    """Return what a task is called in its gang: ``worker-0`` for ``slot-3-worker-0``."""
+    return task.split("-", 2)[-1] if is_slot(task) else task
+
+
 def split_task_name(name: str) -> tuple[TaskRole, int]:
-    """Return role and index of a task name such as ``gpu-worker-3``.
+    """Return role and index of a task name such as ``gpu-worker-3`` or ``slot-3-worker-0``.
 
     Raises ValueError when the name is not of that form.
     """
-    role, _, index = name.rpartition("-")
+    role, _, index = name_in_gang(name).rpartition("-")
     return TaskRole(role), int(index)

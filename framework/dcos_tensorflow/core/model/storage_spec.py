@@ -100,7 +100,8 @@ class LogShippingSpec:
 class StorageSpec:
     """Everything that is kept outside of the cluster's machines.
 
-    ``summaries_uri`` is where the log directory of the chief and of the evaluator is copied.
+    ``summaries_uri`` is where the log directory of the chief and of the evaluator is copied,
+    ``shards_uri`` where a batch's shards are written; each is empty where that is not in S3.
     """
 
     checkpoints: CheckpointSpec = CheckpointSpec()
@@ -109,8 +110,10 @@ class StorageSpec:
     data_cache: DataCacheSpec = DataCacheSpec()
     logs: LogShippingSpec = LogShippingSpec()
     s3: S3Spec = S3Spec()
+    shards_uri: str = ""
 
     @property
     def is_used(self) -> bool:
         """Say whether any task needs boto3: then it gets the runner that brings it along."""
-        return bool(self.checkpoints.uri or self.summaries_uri or self.data or self.logs.uri)
+        places = (self.checkpoints.uri, self.summaries_uri, self.logs.uri, self.shards_uri)
+        return bool(self.data or any(places))

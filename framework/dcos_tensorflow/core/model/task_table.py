@@ -21,6 +21,7 @@ from dcos_tensorflow.core.model.report import (
     idle_since,
     is_started,
     is_waiting,
+    tells_done,
     tells_started,
     tells_stopped,
 )
@@ -54,6 +55,8 @@ class Fact(Enum):
     STOPPED = auto()
     #: The wanted start runs, or is done.
     STARTED = auto()
+    #: Its process has done its unit of work, and its container waits for the next one.
+    DONE = auto()
     #: Its runner itself has said so.
     TELLS_STARTED = auto()
     #: Its runner has said that its process waits for peers to listen.
@@ -83,7 +86,8 @@ def facts_of(record: TaskRecord, report: Report, roster: Roster) -> frozenset[Fa
 
 
 def _of_ended(record: TaskRecord, roster: Roster) -> list[Fact]:
-    well = record.state is TaskState.FINISHED
+    # The container of a slot has nothing to end for before it is told to.
+    well = record.state is TaskState.FINISHED and not roster.is_of_slot
     found = [Fact.ENDED, *((Fact.FINISHED, Fact.STARTED) if well else (Fact.UNWELL,))]
     return found if record.name in roster.wanted else [*found, Fact.LEFT]
 
@@ -99,6 +103,7 @@ def _of_live(record: TaskRecord, report: Report) -> list[Fact]:
         (Fact.LAUNCHING, record.state is TaskState.LAUNCHING),
         (Fact.STOPPED, tells_stopped(record, report)),
         (Fact.STARTED, is_started(record, report)),
+        (Fact.DONE, not away and tells_done(record, report)),
         (Fact.TELLS_STARTED, tells_started(record, report)),
         (Fact.WAITS, not away and is_waiting(report)),
         (Fact.IDLE, not away and not record.held and idle_since(report) is not None),

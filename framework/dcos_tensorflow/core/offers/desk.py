@@ -8,26 +8,29 @@ nothing is wanted the master is told (rule 6). Every misfit keeps its reason, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from dcos_tensorflow.core.counted import agreeing, counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Revive, Suppress
-from dcos_tensorflow.core.model.gang import Placing
+from dcos_tensorflow.core.model.gang import MAIN, Placing
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.quota import shortage
-from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import gang_named
+from dcos_tensorflow.core.model.task import TaskRecord, parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.offers import reservations, volume_places
-from dcos_tensorflow.core.offers.launching import SOON_REFUSE_SECONDS, launch
+from dcos_tensorflow.core.offers.launching import SOON_REFUSE_SECONDS, accept_all, launch
 from dcos_tensorflow.core.offers.reconciliation import doubt
 from dcos_tensorflow.core.offers.returning import decline
 from dcos_tensorflow.core.offers.wants import Wants, wants
 from dcos_tensorflow.core.placement.agent_table import AgentTable
 from dcos_tensorflow.core.placement.constraints import depends_on_counts
-from dcos_tensorflow.core.placement.place import Placement, place
-from dcos_tensorflow.core.recovery import avoidance, sidecars
+from dcos_tensorflow.core.placement.place import Assignment, Placement, place
+from dcos_tensorflow.core.recovery import avoidance, sidecars, slots
 from dcos_tensorflow.core.recovery.backoff import spread
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
 
@@ -52,23 +55,158 @@ def use_offers(draft: Draft) -> None:
     reachable = frozenset(offer.agent_id for offer in draft.state.desk.offers.values())
     reservations.look_after(draft)
     _hand_back_offers_of_leaving_agents(draft)
-    wanted = [(gang, what) for gang in draft.gangs() if (what := wants(gang))]
+    wanted = [(gang, what) for gang in draft.awake() if (what := wants(gang))]
     if not wanted:
         _want_nothing(draft)
         return
+    wanted.sort(key=_turn)
     _ask_for_offers(draft)
     blocked = _old_attempts_may_live(draft, reachable)
-    waiting = [gang for gang, what in wanted if what.members]
+    looks = _let_look(draft, wanted, blocked) or _grow(draft, wanted, blocked)
+    waiting = list(looks)
+    launches = bool(draft.accepts)
+    accept_all(draft)
+    _decline_useless(draft, looks)
+    if launches and not waiting:
+        left = tuple(draft.state.desk.offers)
+        decline(draft, left, SOON_REFUSE_SECONDS, "not needed: everything has a place")
     for gang, what in wanted:
-        if blocked:
-            gang.block(blocked)
-        elif draft.state.desk.offers and _consider(gang, what):
-            waiting = [other for other in waiting if other is not gang]
-            if not waiting:
-                left = tuple(draft.state.desk.offers)
-                decline(draft, left, SOON_REFUSE_SECONDS, "not needed: everything has a place")
         _tell_of_quota(gang, what)
-    _hold_no_longer(draft, waiting, blocked)
+    why = next((blocked[gang.name] for gang, _ in wanted if gang.name in blocked), "")
+    _hold_no_longer(draft, waiting, why)
+
+
+def _turn(wanted: tuple[GangDraft, Wants]) -> tuple[object, ...]:
+    """Return what puts gangs in the order in which they look at offers.
+
+    First those that have waited too long, then those that have run before or hold places already,
+    then new ones; the oldest wait first. Who wants no members takes what is left.
+    """
+    gang, what = wanted
+    late, new = _keeps_others_away(gang), _is_new(gang)
+    return (not what.members, not late, new, gang.job.phase_since, len(gang.name), gang.name)
+
+
+def _is_new(gang: GangDraft) -> bool:
+    """Say whether a gang has never run, and holds no places: nothing is lost while it waits."""
+    return not gang.job.deployed and not gang.tasks.having(Fact.CONTAINED)
+
+
+def _is_late(gang: GangDraft) -> bool:
+    return gang.service.waited(gang.job.phase_since) > gang.spec.gang.wait_seconds
+
+
+def _let_look(
+    draft: Draft, wanted: Sequence[tuple[GangDraft, Wants]], blocked: Mapping[str, str]
+) -> dict[GangDraft, _Look]:
+    """Let each gang take what it wants of what those before it have left; return who waits.
+
+    One that does not fit hands everything on to the next, so that no two hold offers against each
+    other; but one that has waited for long is alone with them while they are held for it, so that
+    smaller ones do not take them away piece by piece for ever.
+    """
+    waiting: dict[GangDraft, _Look] = {}
+    alone = False
+    for number, (gang, what) in enumerate(wanted, start=1):
+        look = _NOT_LOOKED
+        if gang.name in blocked:
+            gang.block(blocked[gang.name])
+        elif not alone and draft.state.desk.offers:
+            look = _consider(gang, what)
+        if look.launched:
+            if number < len(wanted) or gang.spec.units is not None:
+                _take_out(draft, what, look.launched)
+        elif what.members:
+            waiting[gang] = look
+            alone = alone or (_keeps_others_away(gang) and not _is_hold_over(draft, [gang]))
+    return waiting
+
+
+def _grow(
+    draft: Draft, wanted: list[tuple[GangDraft, Wants]], blocked: Mapping[str, str]
+) -> dict[GangDraft, _Look]:
+    """Make more slots while all find places; return the one that waits for the next offers."""
+    while draft.accepts and (made := slots.grow(draft, slots.GROWTH)):
+        more = [(gang, what) for gang in made if (what := wants(gang))]
+        waiting = _let_look(draft, more, blocked)
+        if waiting:
+            first, *others = waiting
+            slots.drop_unplaced(draft, others)
+            wanted.append((first, dict(more)[first]))
+            return {first: waiting[first]}
+    return {}
+
+
+def _keeps_others_away(gang: GangDraft) -> bool:
+    return _is_late(gang) and not _is_new(gang)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What came of a gang's look at the offers."""
+
+    #: What was placed and is launched.
+    launched: tuple[Assignment, ...] = ()
+    #: Offers that could hold none of its members, and why ...
+    useless: Mapping[str, str] = field(default_factory=dict)
+    #: ... for so long (seconds).
+    useless_seconds: float = USELESS_REFUSE_SECONDS
+    #: What it has looked for.
+    asked: tuple[str, ...] = ()
+
+
+#: Of a gang that has not looked anew every offer in hand may be of use.
+_NOT_LOOKED = _Look()
+
+
+def _take_out(draft: Draft, what: Wants, launched: Iterable[Assignment]) -> None:
+    """Leave to those behind what is left of the offers that hold these launches."""
+    requests = {request.name: request for request in what.every}
+    offers = dict(draft.state.desk.offers)
+    changed: dict[str, Offer] = {}
+    for assignment in launched:
+        request = requests[assignment.task]
+        owed = request.resources
+        for offer_id in assignment.offer_ids:
+            offer = changed.get(offer_id, offers[offer_id])
+            taken = _most_of(owed, offer.resources)
+            owed = owed - taken
+            changed[offer_id] = replace(
+                offer,
+                resources=offer.resources - taken,
+                ports=offer.ports.without(assignment.ports),
+                mounts=() if request.mount else offer.mounts,
+            )
+    draft.change_offers(changed)
+
+
+def _most_of(wanted: Resources, there: Resources) -> Resources:
+    return Resources(
+        min(wanted.cpus, there.cpus),
+        min(wanted.mem, there.mem),
+        min(wanted.disk, there.disk),
+        min(wanted.gpus, there.gpus),
+    )
+
+
+def _decline_useless(draft: Draft, waiting: Mapping[GangDraft, _Look]) -> None:
+    """Hand back what is of use to nobody who waits."""
+    if not waiting:
+        return
+    looks = tuple(waiting.values())
+    nobody = set.intersection(*(set(look.useless) for look in looks))
+    by_reason: dict[str, list[str]] = {}
+    for offer_id, reason in looks[0].useless.items():
+        if offer_id in nobody and offer_id in draft.state.desk.offers:
+            by_reason.setdefault(reason, []).append(offer_id)
+    seconds = min(look.useless_seconds for look in looks)
+    for reason, offer_ids in by_reason.items():
+        decline(draft, tuple(offer_ids), seconds, reason)
+    for gang, look in waiting.items():
+        if look.asked:
+            # What was declined or launched meanwhile makes nothing fit that did not.
+            considered = (draft.state.desk.version, look.asked)
+            gang.placing = replace(gang.placing, considered=considered)
 
 
 def _tell_of_quota(gang: GangDraft, what: Wants) -> None:
@@ -90,8 +228,8 @@ def _hand_back_offers_of_leaving_agents(draft: Draft) -> None:
     decline(draft, going, USELESS_REFUSE_SECONDS, "the agent is to be taken down for maintenance")
 
 
-def _old_attempts_may_live(draft: Draft, reachable: frozenset[str]) -> str:
-    """Say which attempt that was given up may still run on an agent that is back; empty for none.
+def _old_attempts_may_live(draft: Draft, reachable: frozenset[str]) -> Mapping[str, str]:
+    """Say of each gang which attempt that it gave up may still run on an agent that is back.
 
     An agent that makes offers is reachable. What we left behind on it is asked about and killed
     before the same task starts anywhere (rule 5). So is what the master still owes an answer about.
@@ -102,19 +240,36 @@ def _old_attempts_may_live(draft: Draft, reachable: frozenset[str]) -> str:
     running = [task_id for task_id in state.strays if task_id not in let_go]
     given_up = {
         record.task_id: record.agent_id
-        for gang in state.gangs.values()
+        for gang in draft.awake()
         for record in gang.tasks.records_of(gang.tasks.having(Fact.UNREACHABLE))
     }
     given_up |= {key: at for key, at in state.abandoned.items() if key not in let_go}
     doubtful = frozenset(task_id for task_id, agent_id in given_up.items() if agent_id in reachable)
-    if running:
-        return f"nothing is placed before {_named(running)} ended: not wanted any more, and killed"
+    found = {
+        gang: f"nothing is placed before {_named(mine)} ended: not wanted any more, and killed"
+        for gang, mine in _by_gang(running).items()
+    }
+    # Who waits for an end does not ask, too.
+    doubtful = frozenset(key for key in doubtful if _gang_of(key) not in found)
     if doubtful:
         doubt(draft, doubtful)
-    owed = doubtful | (given_up.keys() & state.reconciliation.waiting)
-    if not owed:
-        return ""
-    return f"nothing is placed before the master says what became of {_named(owed)}"
+    owed = doubtful | (given_up.keys() & draft.state.reconciliation.waiting)
+    for gang, mine in _by_gang(owed).items():
+        told = f"nothing is placed before the master says what became of {_named(mine)}"
+        found.setdefault(gang, told)
+    return found
+
+
+def _gang_of(task_id: str) -> str:
+    parsed = parse_task_id(task_id)
+    return gang_named(parsed[1]) if parsed is not None else MAIN
+
+
+def _by_gang(task_ids: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for task_id in task_ids:
+        found.setdefault(_gang_of(task_id), []).append(task_id)
+    return found
 
 
 def _named(task_ids: Iterable[str]) -> str:
@@ -124,12 +279,12 @@ def _named(task_ids: Iterable[str]) -> str:
 
 
 def _want_nothing(draft: Draft) -> None:
-    seconds = min((_idle_seconds(gang) for gang in draft.gangs()), default=IDLE_REFUSE_SECONDS)
+    seconds = min((_idle_seconds(gang) for gang in draft.awake()), default=IDLE_REFUSE_SECONDS)
     soon = seconds <= SOON_REFUSE_SECONDS
     awaited = bool(draft.state.awaited_back)
     if awaited:
         seconds = min(seconds, USELESS_REFUSE_SECONDS)
-    for gang in draft.gangs():
+    for gang in draft.awake():
         _stop_looking(gang)
     decline(draft, tuple(draft.state.desk.offers), seconds, "nothing is wanted now")
     if draft.state.desk.table is not None:
@@ -165,8 +320,8 @@ def _ask_for_offers(draft: Draft) -> None:
     draft.act(Revive((draft.state.spec.mesos_role,)), "asking for offers")
 
 
-def _consider(gang: GangDraft, what: Wants) -> bool:
-    """Look for places in the offers in hand; say whether something was launched.
+def _consider(gang: GangDraft, what: Wants) -> _Look:
+    """Look for places in the offers in hand, and launch what has some.
 
     Never some members without the others.
     """
@@ -178,7 +333,7 @@ def _consider(gang: GangDraft, what: Wants) -> bool:
         str(choosy),
     )
     if gang.placing.considered == (draft.state.desk.version, asked):
-        return False
+        return _NOT_LOOKED
     avoided = avoidance.reasons(draft) if choosy else {}
     offers = _table(gang)
     placed = _placed(draft, what)
@@ -193,14 +348,21 @@ def _consider(gang: GangDraft, what: Wants) -> bool:
     if what.members and what.others and not result.complete:
         result = place(what.members, offers, placed, avoided, salt)
     if what.members and not result.complete:
-        useless = SOON_REFUSE_SECONDS if what.picky else USELESS_REFUSE_SECONDS
-        _keep_waiting(gang, result, asked, useless, avoided)
-        return False
+        _keep_waiting(gang, result)
+        # What is avoided may have to do in the end.
+        offers_now = draft.state.desk.offers
+        useless = {
+            offer_id: reason
+            for offer_id, reason in result.useless_offers.items()
+            if offers_now[offer_id].agent_id not in avoided
+        }
+        seconds = SOON_REFUSE_SECONDS if what.picky else USELESS_REFUSE_SECONDS
+        return _Look((), useless, seconds, asked)
     if result.assignments:
         launch(gang, result)
     # A sidecar without a place does not hold up the gang, but says why it waits.
     gang.placing = replace(gang.placing, misfits=misfits)
-    return bool(result.assignments)
+    return _Look(result.assignments)
 
 
 def _port_salt(gang: GangDraft) -> str:
@@ -232,15 +394,8 @@ def _placed(draft: Draft, what: Wants) -> tuple[TaskRecord, ...]:
     return tuple(record for record in draft.state.live_tasks if record.name not in wanted)
 
 
-def _keep_waiting(
-    gang: GangDraft,
-    result: Placement,
-    asked: tuple[str, ...],
-    refuse_seconds: float,
-    avoided: Mapping[str, str],
-) -> None:
-    """Hold what helps, hand back what does not, and remember why."""
-    draft = gang.service
+def _keep_waiting(gang: GangDraft, result: Placement) -> None:
+    """Remember why a gang is not placed."""
     first = result.misfits[0].reason if result.misfits else "no offer fits"
     others = len(result.misfits) - 1
     waiting = f"{counted(others, 'more task')} {agreeing(others, 'wait')}"
@@ -248,50 +403,49 @@ def _keep_waiting(
     gang.explain(first + more)
     gang.placing = replace(gang.placing, misfits=result.misfits)
     gang.say(first + more)
-    by_reason: dict[str, list[str]] = {}
-    for offer_id, reason in result.useless_offers.items():
-        if draft.state.desk.offers[offer_id].agent_id in avoided:
-            # It may have to do in the end.
-            continue
-        by_reason.setdefault(reason, []).append(offer_id)
-    for reason, offer_ids in by_reason.items():
-        decline(draft, tuple(offer_ids), refuse_seconds, reason)
-    # What was declined changes nothing about what was considered.
-    considered = (draft.state.desk.version, asked)
-    gang.placing = replace(gang.placing, considered=considered)
 
 
-def _hold_no_longer(draft: Draft, waiting: list[GangDraft], blocked: str) -> None:
+def _held_since(draft: Draft, gangs: Iterable[GangDraft]) -> float:
+    """Return since when offers are held for these gangs, in unix seconds.
+
+    Nobody's hold begins where another's ends: what is in hand goes back in time.
+    """
+    began = [gang.placing.held_since for gang in gangs if gang.placing.held_since]
+    came = (offer.received_at for offer in draft.state.desk.offers.values())
+    return min(began) if began else min(came, default=draft.now)
+
+
+def _is_hold_over(draft: Draft, gangs: Iterable[GangDraft]) -> bool:
+    return draft.now - _held_since(draft, gangs) >= draft.state.spec.gang.hold_seconds
+
+
+def _hold_no_longer(draft: Draft, waiting: Sequence[GangDraft], blocked: str) -> None:
     """Hand every held offer back once the hold has lasted long enough."""
-    desk = draft.state.desk
-    if not desk.offers:
-        for gang in draft.gangs():
+    offers = draft.state.desk.offers
+    if not offers:
+        for gang in draft.awake():
             if gang.placing.held_since:
                 gang.placing = replace(gang.placing, held_since=0.0)
         return
     if not waiting:
         why = blocked or "nothing fits here now"
-        decline(draft, tuple(desk.offers), SOON_REFUSE_SECONDS, why)
+        decline(draft, tuple(offers), SOON_REFUSE_SECONDS, why)
         return
-    came = min(offer.received_at for offer in desk.offers.values())
     rules = draft.state.spec.gang
-    over = 0
-    for gang in waiting:
-        if draft.now - (gang.placing.held_since or came) >= rules.hold_seconds:
-            over += 1
-            continue
-        if not gang.placing.held_since and gang.placing.rounds:
-            # What was refused at other moments would come back when these are gone, for ever.
-            draft.ask_anew()
-        since = gang.placing.held_since or came
-        gang.placing = replace(gang.placing, held_since=since)
-    if over < len(waiting):
+    since = _held_since(draft, waiting)
+    if draft.now - since < rules.hold_seconds:
+        for gang in waiting:
+            if not gang.placing.held_since and gang.placing.rounds:
+                # What was refused at other moments would come back when these are gone, for ever.
+                draft.ask_anew()
+            if gang.placing.held_since != since:
+                gang.placing = replace(gang.placing, held_since=since)
         return
     rounds = min(gang.placing.rounds for gang in waiting)
     wait = min(rules.retry_seconds * 2 ** min(rounds, 16), rules.max_retry_seconds)
     seconds = wait * spread(f"{draft.state.instance}/{rounds}")
     why = blocked or f"the gang was not complete within {rules.hold_seconds:g} s"
-    decline(draft, tuple(desk.offers), seconds, f"{why}; others may use these")
+    decline(draft, tuple(offers), seconds, f"{why}; others may use these")
     for gang in waiting:
         placing = gang.placing
         gang.placing = replace(placing, held_since=0.0, rounds=placing.rounds + 1)

@@ -1,6 +1,8 @@
 """From a placement to launches: the records, the next epoch, and one ACCEPT per agent.
 
-Called by ``core.offers.desk`` once everything that a gang wanted together has a place. A gang that
+Called by ``core.offers.desk`` once everything that a gang wanted together has a place, and again
+when every gang has looked at the offers: an ACCEPT uses an offer up, so that what all gangs launch
+on an agent is in one. A gang that
 starts as a whole is launched to run at once, so that it comes up with the scheduler away. A member
 that joins others is launched held: those that must learn of it are stopped when it is ready,
 not before (``core.recovery.restarts``).
@@ -19,7 +21,7 @@ from dcos_tensorflow.core.cluster.orders import must_agree
 from dcos_tensorflow.core.cluster.output_places import run_of
 from dcos_tensorflow.core.counted import counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
-from dcos_tensorflow.core.model.actions import Accept
+from dcos_tensorflow.core.model.actions import Accept, LaunchTask
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.gang import Placing
 from dcos_tensorflow.core.model.job import JobPhase, Membership, Update
@@ -38,7 +40,7 @@ SOON_REFUSE_SECONDS = 5.0
 
 
 def launch(gang: GangDraft, result: Placement) -> None:
-    """Launch what was placed. The offers that hold it are used up."""
+    """Make the launches of what was placed; ``accept_all`` sends them."""
     by_task = {a.task: a for a in result.assignments}
     members = [n for n in by_task if split_task_name(n)[0] in GANG_ROLES]
     held = bool(members) and _must_be_held(gang, members)
@@ -52,7 +54,8 @@ def launch(gang: GangDraft, result: Placement) -> None:
         _record(gang, assignment, attempt, held if name in mine else name in paused)
         for name, assignment in by_task.items()
     ]
-    _forget_what_was_said_of_earlier_attempts(draft)
+    if not draft.accepts:
+        _forget_what_was_said_of_earlier_attempts(draft)
     _note_launched(gang, mine, by_task)
     for record in records:
         gang.put(record)
@@ -65,12 +68,13 @@ def launch(gang: GangDraft, result: Placement) -> None:
     launched = [replace(record, epoch=epoch.epoch) for record in records]
     for record in launched:
         gang.put(record)
-    _accept_all(gang, launched, by_task, epoch)
+    _add_launches(gang, launched, by_task, epoch)
 
 
 def _must_be_held(gang: GangDraft, members: Sequence[str]) -> bool:
     """Say whether the processes of what is launched wait to be told to start."""
-    if addresses.are_learned(gang.spec):
+    if addresses.are_learned(gang.spec) or gang.roster.is_of_slot:
+        # Which unit a slot runs is said in an order.
         return True
     whole = set(members) >= gang.roster.members and not gang.view.controls.paused_tasks
     return not whole or must_agree(gang.spec, gang.job.strategy_seen)
@@ -119,29 +123,45 @@ def _enter(
         return
     told = who_must_know(gang.view, before, epoch.addresses)
     concerned = gang.roster.in_order({*gang.restart.members, *members, *told})
-    gang.restart = replace(gang.restart, members=concerned)
+    # Beside a gang that trains nothing has failed: who stops for those that join saves first.
+    planned = gang.restart.planned or gang.job.phase is JobPhase.RUNNING
+    gang.restart = replace(gang.restart, members=concerned, planned=planned)
     what = "its container is" if len(members) == 1 else "their containers are"
     gang.enter(JobPhase.STAGING, f"{listed(members)} {where}; {what} being prepared")
 
 
-def _accept_all(
+def _add_launches(
     gang: GangDraft,
     launched: Iterable[TaskRecord],
     by_task: Mapping[str, Assignment],
     epoch: ClusterSpec,
 ) -> None:
-    used: dict[str, list[str]] = {}
-    launches: dict[tuple[str, str], list[TaskRecord]] = {}
+    launches: dict[tuple[str, ...], list[TaskRecord]] = {}
     for record in launched:
-        assignment = by_task[record.name]
-        key = (assignment.agent_id, assignment.mesos_role)
-        launches.setdefault(key, []).append(record)
-        for offer_id in assignment.offer_ids:
-            used.setdefault(offer_id, []).append(record.name)
-    for records in launches.values():
-        _accept(gang, records, by_task, epoch)
-    note_offers(gang.service, tuple(used), True, "tasks launched", used)
-    gang.service.drop_offers(used)
+        launches.setdefault(by_task[record.name].offer_ids, []).append(record)
+    accepts = gang.service.accepts
+    for offer_ids, records in launches.items():
+        added = tuple(_launch_task(gang, record, epoch) for record in records)
+        before = accepts.get(offer_ids)
+        known = before.launches if before is not None else ()
+        agent_id = records[0].agent_id
+        accepts[offer_ids] = Accept(offer_ids, agent_id, (*known, *added), SOON_REFUSE_SECONDS)
+
+
+def accept_all(draft: Draft) -> None:
+    """Launch what all gangs have made of the offers. Those that hold it are used up."""
+    if not draft.accepts:
+        return
+    offers = draft.state.desk.offers
+    used: dict[str, list[str]] = {}
+    for accept in draft.accepts.values():
+        names = [launch.name for launch in accept.launches]
+        hostname = offers[accept.offer_ids[0]].hostname
+        draft.act(accept, f"launching {listed(names)} on {hostname}")
+        used.update(dict.fromkeys(accept.offer_ids, names))
+    note_offers(draft, tuple(used), True, "tasks launched", used)
+    draft.drop_offers(used)
+    draft.accepts.clear()
 
 
 def _forget_what_was_said_of_earlier_attempts(draft: Draft) -> None:
@@ -189,31 +209,16 @@ def _record(gang: GangDraft, assignment: Assignment, attempt: int, held: bool) -
     )
 
 
-def _accept(
-    gang: GangDraft,
-    records: Sequence[TaskRecord],
-    by_task: Mapping[str, Assignment],
-    epoch: ClusterSpec,
-) -> None:
-    """Launch the tasks of one agent, with offers of one Mesos role."""
+def _launch_task(gang: GangDraft, record: TaskRecord, epoch: ClusterSpec) -> LaunchTask:
     view, state = gang.view, gang.service.state
-    offer_ids = tuple(dict.fromkeys(offer for r in records for offer in by_task[r.name].offer_ids))
-    launches = tuple(
-        replace(
-            launch_task(
-                options_of(view, r.name),
-                state.settings,
-                state.framework_id,
-                r,
-                epoch,
-                run=run_of(state),
-            ),
-            reservation=reservations.order(view, r),
-        )
-        for r in records
-    )
-    names = listed([r.name for r in records])
-    gang.service.act(
-        Accept(offer_ids, records[0].agent_id, launches, refuse_seconds=SOON_REFUSE_SECONDS),
-        f"launching {names} on {records[0].hostname}",
+    return replace(
+        launch_task(
+            options_of(view, record.name),
+            state.settings,
+            state.framework_id,
+            record,
+            epoch,
+            run=run_of(state),
+        ),
+        reservation=reservations.order(view, record),
     )

@@ -22,7 +22,7 @@ from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.offer import Offer, OfferedReservation
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import GangView, ServiceState
-from dcos_tensorflow.core.model.spec import split_task_name
+from dcos_tensorflow.core.model.spec import name_in_gang, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.volume_spec import Reservation
 from dcos_tensorflow.core.offers.returning import note_offers
@@ -217,7 +217,7 @@ def _adopt(draft: Draft, offer: Offer, each: OfferedReservation) -> None:
         return
     for volume in each.volumes:
         name, _, resource_id = volume.rpartition(".")
-        if resource_id != each.resource_id or name not in state.spec.wanted_names:
+        if resource_id != each.resource_id or name_in_gang(name) not in state.spec.wanted_names:
             continue
         role = state.spec.role(split_task_name(name)[0])
         if state.gang_with(name) is not None or role is None or role.volume is None:
@@ -244,7 +244,7 @@ def _adopt(draft: Draft, offer: Offer, each: OfferedReservation) -> None:
 def _learn(draft: Draft, found: Reservation) -> None:
     """Confirm what was seen, give up what has lost its task, drop what has lost its agent."""
     state = draft.state
-    wanted = found.task in state.spec.wanted_names
+    wanted = name_in_gang(found.task) in state.spec.wanted_names
     if found.given_up or (wanted and _is_adopted(state, found)):
         return
     gang = state.gang_with(found.task)

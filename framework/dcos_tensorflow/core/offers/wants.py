@@ -72,19 +72,20 @@ class Wants:
         return (*self.members, *self.others)
 
 
+_NOTHING = Wants()
+
+
 def wants(gang: GangDraft) -> Wants:
     """Return what a gang wants now."""
-    terms = _Terms.of(gang)
     lost = _lost_members(gang)
-    members = terms.requests(lost)
-    if members and _waited_too_long(gang, lost):
-        terms = _Terms.of(gang)
+    if lost and _waited_too_long(gang, lost):
         lost = _lost_members(gang)
-        members = terms.requests(lost)
-    beside = _wanted_sidecars(gang, with_gang=bool(members))
-    others = terms.requests((*beside, *_wanted_again(gang)))
+    beside = (*_wanted_sidecars(gang, with_gang=bool(lost)), *_wanted_again(gang))
+    if not lost and not beside:
+        return _NOTHING
+    terms = _Terms.of(gang)
     picky = any(terms.keeps_its_place(gang.tasks.get(name)) for name in lost)
-    return Wants(members, others, picky)
+    return Wants(terms.requests(lost), terms.requests(beside), picky)
 
 
 @dataclass(frozen=True)

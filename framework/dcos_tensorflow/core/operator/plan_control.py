@@ -256,7 +256,7 @@ def _check_can_do_without(view: GangView, name: str, gang: tuple[str, ...]) -> N
         raise Refused(f"{name} decides about the job's end: nobody can do without it")
     if spec is None or spec.min_count is None:
         raise Refused(f"the job needs every {role}: it has no min_count that allows doing without")
-    forced = tuple(n for n in view.spec.task_names() if view.controls.forced(n))
+    forced = tuple(n for n in view.roster.every if view.controls.forced(n))
     absent = tuple(dict.fromkeys((*view.job.membership.absent, *forced)))
     more = {*gang} - {*absent}
     if more and not can_do_without(view, more, besides=absent):

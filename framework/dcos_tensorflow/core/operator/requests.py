@@ -17,7 +17,7 @@ from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, Membership, Outcome, Verdict
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy
+from dcos_tensorflow.core.model.spec import GANG_ROLES, ServiceSpec, Strategy, UnitKind
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.offers import reservations
 from dcos_tensorflow.core.operator import plan_control, uninstall
@@ -122,6 +122,11 @@ def refusal(state: ServiceState, spec: ServiceSpec) -> str:
     wrong = illegal_mix(spec) or _changed_volume(state.spec, spec)
     if wrong:
         return wrong
+    if _kind(state.spec) is not _kind(spec):
+        return (
+            f"the work would change from {_kind(state.spec) or 'one job'} to"
+            f" {_kind(spec) or 'one job'}: install another service"
+        )
     over = [g.job.phase for g in state.gangs.values() if g.job.is_over]
     if len(over) == len(state.gangs):
         return f"the job is {over[0]}: nothing of it can be changed any more"
@@ -132,6 +137,10 @@ def refusal(state: ServiceState, spec: ServiceSpec) -> str:
             " stop the job first"
         )
     return ""
+
+
+def _kind(spec: ServiceSpec) -> UnitKind | None:
+    return spec.units.kind if spec.units is not None else None
 
 
 def _is_joined_or_left(before: ServiceSpec, after: ServiceSpec) -> bool:
@@ -200,7 +209,7 @@ def _remembered(known: Iterable[str], in_use: Collection[str]) -> tuple[str, ...
 def _follow(gang: GangDraft) -> None:
     """Take a gang over to the new options: its members may have changed."""
     gang.look_again()
-    known, roster = gang.job.membership, Roster.of(gang.spec)
+    known, roster = gang.job.membership, Roster.of(gang.spec, gang=gang.name)
     membership = Membership(
         absent=tuple(n for n in known.absent if n in roster.wanted),
         joining=tuple(n for n in known.joining if n in roster.wanted),

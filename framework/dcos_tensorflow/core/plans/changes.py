@@ -35,7 +35,7 @@ def recovery_plan(view: GangView) -> Plan:
         step_of(view, RECOVERY, name, _recovering(view, name))
         for role in view.spec.roles_in_start_order
         if role.role in GANG_ROLES
-        for name in role.task_names()
+        for name in view.roster.names_of(role)
         if name in concerned
     )
     phase = phase_of(view, RECOVERY, f"restart-{job.restart.count}", steps)
@@ -96,7 +96,7 @@ def update_plan(view: GangView, plan: str = UPDATE) -> Plan:
             str(role.role),
             tuple(
                 step_of(view, plan, name, _updating(view, role, name, outdated, waits))
-                for name in role.task_names()
+                for name in view.roster.names_of(role)
             ),
             strategy,
         )

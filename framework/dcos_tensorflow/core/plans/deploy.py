@@ -9,7 +9,7 @@ from __future__ import annotations
 from dcos_tensorflow.core.model.controls import DEPLOY, UPDATE, step_name
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
+from dcos_tensorflow.core.model.spec import GANG_ROLES, MAIN, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.plans.elements import (
     Phase,
@@ -32,6 +32,18 @@ from dcos_tensorflow.core.plans.standing import (
 _GANG = frozenset(str(role) for role in GANG_ROLES)
 
 
+#: The phase that has a step for each slot.
+SLOTS = "slots"
+#: What a slot's phase is in a plan; on its way to a start it is starting.
+_SLOT = {
+    JobPhase.PLACING: Status.PENDING,
+    JobPhase.RUNNING: Status.COMPLETE,
+    JobPhase.ENDING: Status.COMPLETE,
+    JobPhase.DONE: Status.COMPLETE,
+    # It waits for a unit.
+    JobPhase.BACKING_OFF: Status.COMPLETE,
+}
+
 #: Phases that a paused deployment is not left from.
 _HELD_PHASES = (JobPhase.PLACING, JobPhase.BACKING_OFF)
 
@@ -43,10 +55,16 @@ def deploy_plan(view: GangView) -> Plan:
             view,
             DEPLOY,
             str(role.role),
-            tuple(step_of(view, DEPLOY, n, deployed_standing(view, n)) for n in role.task_names()),
+            tuple(
+                step_of(view, DEPLOY, n, deployed_standing(view, n))
+                for n in view.roster.names_of(role)
+            ),
         )
         for role in view.spec.roles_in_start_order
     )
+    if view.spec.units is not None:
+        beside = (_slots(view),) if view.gang.name == MAIN else ()
+        phases = (*(phase for phase in phases if phase.steps), *beside)
     job = view.job
     failed = job.verdict is not None and job.verdict.outcome is Outcome.FAILED
     if failed:
@@ -57,6 +75,22 @@ def deploy_plan(view: GangView) -> Plan:
         status = aggregate(phase.status for phase in phases if phase.name in _GANG)
     errors = (job.verdict.summary,) if failed and job.verdict is not None else ()
     return Plan(DEPLOY, PlanStrategy.SERIAL, status, phases, errors)
+
+
+def _slots(view: GangView) -> Phase:
+    """Return the phase of a service whose slots take units of work: a step for each slot."""
+    slots = (v for v in view.service.views() if v.roster.is_of_slot)
+    steps = tuple(
+        Step(
+            id=identify(view.spec.name, DEPLOY, SLOTS, slot.gang.name),
+            name=slot.gang.name,
+            task=slot.roster.decider,
+            status=_SLOT.get(slot.job.phase, Status.STARTING),
+            message=slot.gang.why,
+        )
+        for slot in slots
+    )
+    return phase_of(view, DEPLOY, SLOTS, steps)
 
 
 def phase_of(

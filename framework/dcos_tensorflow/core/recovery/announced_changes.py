@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import update_order
@@ -32,7 +33,7 @@ def announced(view: GangView, spec: ServiceSpec) -> Announced:
     """Return who is concerned when ``spec`` becomes the target."""
     replaced = update_order.outdated_for(view, spec)
     before = view.epoch.addresses if view.epoch is not None else {}
-    wanted = spec.gang_members
+    wanted = Roster.of(spec, gang=view.gang.name).every
     joining = tuple(n for n in wanted if before and n not in before)
     leaving = tuple(n for n in before if n not in wanted)
     after = {name: before.get(name, "joins") for name in wanted}

@@ -15,7 +15,8 @@ from dcos_tensorflow.core.model.events import EvidenceFound
 from dcos_tensorflow.core.model.job import Incident
 from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.service_state import Evidence
-from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.spec import MAIN, gang_named
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState, parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact
 
 #: How long an ended task's sandbox may take to tell why (seconds); the verdict waits for it.
@@ -35,6 +36,17 @@ def collect(draft: Draft, record: TaskRecord) -> None:
     )
 
 
+def is_awaited(gang: GangDraft) -> bool:
+    """Say whether a sandbox of the gang's tasks may yet tell something."""
+    wanted = gang.service.state.told.evidence_wanted
+    return any(gang.now < until and _is_of(gang.name, task_id) for task_id, until in wanted.items())
+
+
+def _is_of(gang: str, task_id: str) -> bool:
+    parsed = parse_task_id(task_id)
+    return parsed is not None and gang_named(parsed[1]) == gang
+
+
 def learn(draft: Draft, found: EvidenceFound) -> None:
     """Take what a sandbox has told: the incident of that attempt says it too."""
     told = draft.state.told
@@ -46,8 +58,10 @@ def learn(draft: Draft, found: EvidenceFound) -> None:
             evidence_wanted={k: v for k, v in told.evidence_wanted.items() if k != found.task_id},
         ),
     )
-    for gang in draft.gangs():
-        _learn(gang, found)
+    parsed = parse_task_id(found.task_id)
+    gang = gang_named(parsed[1]) if parsed is not None else MAIN
+    if gang in draft.state.gangs:
+        _learn(draft.gang(gang), found)
 
 
 def _learn(gang: GangDraft, found: EvidenceFound) -> None:

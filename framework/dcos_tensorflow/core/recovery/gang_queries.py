@@ -114,7 +114,9 @@ def cluster_addresses(view: GangView) -> dict[str, str]:
         record = view.tasks.get(name)
         role = roles.get(record.role) if record is not None else None
         if record is not None and role is not None:
-            found[name] = address_of(view.spec, role, record.index, record.address, record.ports[0])
+            host, port = record.address, record.ports[0]
+            gang = view.gang.name
+            found[name] = address_of(view.spec, role, record.index, host, port, gang=gang)
     return found
 
 

@@ -16,6 +16,7 @@ from dcos_tensorflow.core.counted import agreeing, counted, they
 from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.model.job import (
     COLLATERAL_NAMES,
+    ENDED_PHASES,
     Incident,
     JobPhase,
     JobState,
@@ -25,6 +26,7 @@ from dcos_tensorflow.core.model.job import (
 from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import (
+    MAIN,
     RetrySpec,
     ServiceSpec,
     Strategy,
@@ -33,6 +35,7 @@ from dcos_tensorflow.core.model.spec import (
 )
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
+from dcos_tensorflow.core.model.units import UnitFailure
 from dcos_tensorflow.core.recovery import (
     avoidance,
     causes,
@@ -40,6 +43,8 @@ from dcos_tensorflow.core.recovery import (
     evidence,
     own_errors,
     restarts,
+    slots,
+    units,
 )
 from dcos_tensorflow.core.recovery.backoff import backoff_seconds
 from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON, Cause
@@ -56,6 +61,8 @@ from dcos_tensorflow.core.recovery.restart_table import Loss, ends_with
 COLLATERAL_SECONDS = 15.0
 #: A job whose steps are unknown has got somewhere when it ran for so long.
 FRUITFUL_SECONDS = 60.0
+#: So many incidents of a slot are kept at most: units have their own account of their failures.
+INCIDENTS_OF_A_SLOT = 20
 #: A parameter server keeps the variables of every chief it ever had (measured): with so much of
 #: its memory in use it is restarted together with the chief.
 PS_MEMORY_SHARE = 0.8
@@ -145,9 +152,10 @@ def add_server(gang: GangDraft, server: TaskRecord) -> bool:
     incident = gang.job.incidents[-1] if gang.job.incidents else None
     if incident is None or not server.began_at <= incident.at <= server.changed_at:
         return False
-    # While we heard nobody it may have ended at any time.
+    # While we heard nobody it may have ended at any time before we heard of it.
     known = gang.service.state.subscription
-    heard_since = max(incident.at, known.registered_at, known.awake_since)
+    began = (incident.at, known.registered_at, known.awake_since)
+    heard_since = max(since for since in began if since <= server.changed_at)
     if server.changed_at > heard_since + COLLATERAL_SECONDS:
         return False
     noted = _with_collateral(incident, server.name)
@@ -248,7 +256,8 @@ def see_own_error(gang: GangDraft) -> None:
 
     The error was read from a sandbox, or the last of all members has failed of it, too.
     """
-    if gang.restart.planned or not gang.job.incidents:
+    if gang.restart.planned or not gang.job.incidents or gang.roster.is_of_slot:
+        # What a slot's unit has failed of was judged as it failed.
         return
     evidence.ask_again(gang)
     why = own_errors.why_not_again(gang.view)
@@ -389,6 +398,8 @@ def _is_open(gang: GangDraft, incident: Incident) -> bool:
 
 
 def _note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
+    if gang.roster.is_of_slot:
+        return _note_in_slot(gang, incident, failure)
     spec, now = gang.spec, gang.now
     known = within_window(gang.job, spec.retry, now)
     gang.job = replace(gang.job, incidents=(*known, incident))
@@ -408,6 +419,52 @@ def _note(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
     code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if permanent else 1)
     _fail(gang, f"{incident.summary} ({end})", code)
     return False
+
+
+def _note_in_slot(gang: GangDraft, incident: Incident, failure: Failure) -> bool:
+    """Note an incident of a slot: its unit has limits, and the slot goes on with another one.
+
+    What can never run, or never comes up, ends the whole work: the next unit would fare the same.
+    """
+    known = (*within_window(gang.job, gang.spec.retry, gang.now), incident)
+    kept = min(gang.spec.retry.limit + 2, INCIDENTS_OF_A_SLOT)
+    gang.job = replace(gang.job, incidents=known[-kept:])
+    _judge_progress(gang, incident)
+    main, never = gang.service.gang(MAIN), failure.cause.permanent
+    had_unit = gang.unit is not None or gang.gang.former_unit is not None
+    if incident.charged and had_unit:
+        told = UnitFailure(
+            agent_id=failure.record.agent_id,
+            kind=incident.kind,
+            summary=incident.summary,
+            at=incident.at,
+            exit_code=failure.exit_code,
+            error=incident.error,
+        )
+        units.fail(gang, told, permanent=never)
+    same = sum(1 for i in gang.job.incidents if i.charged and i.kind == incident.kind)
+    tried = same > gang.spec.retry.limit and not had_unit
+    fruitless = tried and not gang.service.state.units.has_decided
+    if (never or fruitless) and main.job.phase not in ENDED_PHASES:
+        why = "it can never run" if never else "it does not come up"
+        code = failure.exit_code or (contract.EXIT_JOB_UNUSABLE if never else 1)
+        verdict = Verdict(Outcome.FAILED, code, f"{incident.summary} ({why})")
+        slots.conclude(main, verdict)
+    _leave_bad_agent(gang, failure.record.agent_id)
+    in_a_row = max(gang.job.fruitless - int(not incident.charged), _charged_in_a_row(gang.job) - 1)
+    seed = f"{gang.service.state.instance}/{gang.name}/{gang.restart.count}"
+    wait = backoff_seconds(gang.spec.retry, in_a_row, seed)
+    due_at, times = gang.now + wait, gang.restart.count + 1
+    gang.restart = replace(gang.restart, count=times, due_at=due_at)
+    return True
+
+
+def _leave_bad_agent(gang: GangDraft, agent_id: str) -> None:
+    """Give up a slot's containers on an agent that failed units which ran well elsewhere."""
+    if agent_id in avoidance.agents(gang.service):
+        there = [r.name for r in gang.tasks.values() if r.agent_id == agent_id and not r.terminal]
+        replacing = tuple(dict.fromkeys((*gang.restart.replacing, *there)))
+        gang.restart = replace(gang.restart, replacing=replacing)
 
 
 def _fail(gang: GangDraft, summary: str, exit_code: int) -> None:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dcos_tensorflow.core.cluster.serving import serving_roles
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import (
     TRAINING_ROLES,
     OutcomePolicy,
     ServiceSpec,
-    Strategy,
     TaskRole,
     split_task_name,
 )
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.recovery.gang_queries import knows_strategy, strategy_of
 
 
 def deciding_tasks(spec: ServiceSpec) -> tuple[str, ...]:
@@ -38,7 +37,7 @@ def deciders_of(view: GangView) -> tuple[str, ...]:
 def has_succeeded(view: GangView) -> bool:
     """Say whether every deciding task has finished with exit code 0."""
     finished = view.tasks.having(Fact.FINISHED)
-    if view.spec.outcome is not OutcomePolicy.CHIEF and not finished:
+    if not view.roster.names or (view.spec.outcome is not OutcomePolicy.CHIEF and not finished):
         return False
     return finished.issuperset(deciders_of(view))
 
@@ -48,12 +47,11 @@ def servers(view: GangView) -> Iterator[str]:
 
     Of many workers that have finished nobody asks each again and again.
     """
-    roles = [TaskRole.PS]
-    if strategy_of(view) is Strategy.PARAMETER_SERVER and knows_strategy(view):
-        roles += [TaskRole.WORKER, TaskRole.GPU_WORKER]
-    deciders = () if roles == [TaskRole.PS] else deciders_of(view)
-    for role in filter(None, map(view.spec.role, roles)):
-        yield from (name for name in role.task_names() if name not in deciders)
+    serving = serving_roles(view.spec, view.job.strategy_seen)
+    for role in view.spec.roles:
+        if role.role in serving:
+            names = view.roster.names_of(role)
+            yield from (name for name in names if name != view.roster.decider)
 
 
 def still_ending(view: GangView) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def may_be_of_all(view: GangView, now: float) -> bool:
     Members reach the same line seconds apart: whoever is stopped for the first that does never
     tells that it would have failed, too.
     """
-    if not view.job.incidents or now >= view.job.restart.due_at:
+    if view.roster.is_of_slot or not view.job.incidents or now >= view.job.restart.due_at:
         return False
     incident = view.job.incidents[-1]
     if incident.error is None or not _holds_for_all(view.spec.retry.same_failure_limit):

@@ -2,8 +2,9 @@
 
 Called by ``core.advance`` while the job runs. In this order, one at a time: an agent that is to be
 taken down, members that were added or are not wanted any more, a task that an operator pauses or
-resumes, a changed configuration. Each is a planned restart: processes have their whole grace, the
-decider first, so that the newest state is in a checkpoint.
+resumes, a changed configuration. Each is a planned restart: who saves has the
+whole grace, the decider first, so that the newest state is in a checkpoint; servers go last and at
+once.
 """
 
 from __future__ import annotations

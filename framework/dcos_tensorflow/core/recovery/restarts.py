@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from dcos_tensorflow.core.cluster.orders import grace_seconds
+from dcos_tensorflow.core.cluster.serving import serves
 from dcos_tensorflow.core.counted import counted, listed, they
 from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
@@ -19,10 +20,10 @@ from dcos_tensorflow.core.model.controls import DEPLOY, RECOVERY
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.report import checkpoint_step_of
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import GANG_ROLES
+from dcos_tensorflow.core.model.spec import GANG_ROLES, Strategy, gang_named, name_in_gang
 from dcos_tensorflow.core.model.task import TaskRecord, parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact
-from dcos_tensorflow.core.recovery import own_errors
+from dcos_tensorflow.core.recovery import own_errors, units
 from dcos_tensorflow.core.recovery.gang_queries import (
     cluster_addresses,
     contained,
@@ -31,6 +32,7 @@ from dcos_tensorflow.core.recovery.gang_queries import (
     missing,
     paused,
     scope,
+    strategy_of,
 )
 
 #: A runner that has not stopped its process so long after the grace does not work: its container
@@ -44,7 +46,8 @@ def stop(gang: GangDraft, names: Iterable[str], why: str, *, planned: bool) -> N
     Once those of an earlier restart were told to start, it is over for them: STARTING.
     """
     under_way = gang.job.phase not in (JobPhase.RUNNING, JobPhase.STARTING)
-    concerned = set(names) | (set(gang.restart.members) if under_way else set())
+    concerned = units.stopped_with(gang, names)
+    concerned |= set(gang.restart.members) if under_way else set()
     gang.restart = replace(
         gang.restart,
         members=tuple(n for n in gang.roster.every if n in concerned),
@@ -62,8 +65,9 @@ def watch_stopping(gang: GangDraft) -> None:
         return
     concerned = view.tasks.having(Fact.CONTAINED).intersection(scope(view))
     busy = concerned - view.tasks.having(Fact.STOPPED)
+    later = _who_stop_later(view, busy) if gang.restart.planned else frozenset()
     for record in view.tasks.records_of(busy):
-        _order_to_stop(gang, record, concerned)
+        _order_to_stop(gang, record, later)
     replacing = concerned.intersection(gang.restart.replacing)
     for record in gang.tasks.records_of(replacing):
         _give_up_container(gang, record)
@@ -72,14 +76,28 @@ def watch_stopping(gang: GangDraft) -> None:
     due_at = gang.restart.due_at
     if gang.now < due_at:
         gang.enter(JobPhase.BACKING_OFF, f"stopped; it starts again in {due_at - gang.now:.1f} s")
-    elif held := _held_back(gang):
+    elif held := _held_back(gang) or _idle(gang):
         gang.enter(JobPhase.BACKING_OFF, held)
     else:
         _go_on(gang)
 
 
-def _order_to_stop(gang: GangDraft, record: TaskRecord, concerned: Collection[str]) -> None:
-    """Order one process to stop; when nothing failed, the decider's checkpoint comes first."""
+def _who_stop_later(view: GangView, busy: Collection[str]) -> frozenset[str]:
+    """Return who of those that still train is not told yet to stop, when nothing has failed.
+
+    The decider goes first, to save; independent tasks each for themselves. Servers go last, and all
+    together: whoever they serve saves through them.
+    """
+    decider = view.roster.decider
+    if decider in busy and strategy_of(view) is not Strategy.INDEPENDENT:
+        return frozenset(name for name in busy if name != decider)
+    spec, seen = view.spec, view.job.strategy_seen
+    serving = frozenset(name for name in busy if serves(spec, seen, name))
+    return serving if len(serving) < len(busy) else frozenset()
+
+
+def _order_to_stop(gang: GangDraft, record: TaskRecord, later: Collection[str]) -> None:
+    """Order one process to stop, unless it is to stop ``later`` than others."""
     epoch = gang.epoch
     if epoch is not None and record.name not in epoch.addresses:
         # It was out of reach through a scale-in, and the gang has grown again: no order reaches it.
@@ -90,11 +108,8 @@ def _order_to_stop(gang: GangDraft, record: TaskRecord, concerned: Collection[st
         if _disobeys(gang, record):
             _replace(gang, record, "has a runner that did not stop its process in time")
         return
-    chief = gang.roster.decider
-    chief_first = gang.restart.planned and record.name != chief and chief in concerned
-    if chief_first and not gang.tasks.has(chief, Fact.STOPPED):
-        return
-    order_to_stop(gang, record)
+    if record.name not in later:
+        order_to_stop(gang, record)
 
 
 def _replace(gang: GangDraft, record: TaskRecord, why: str) -> None:
@@ -106,7 +121,7 @@ def _replace(gang: GangDraft, record: TaskRecord, why: str) -> None:
 
 def _disobeys(gang: GangDraft, record: TaskRecord) -> bool:
     """Say whether a runner should have stopped its process long ago; it is not held yet."""
-    limit = grace_seconds(gang.view) + DISOBEYED_SECONDS
+    limit = grace_seconds(gang.view, record.name) + DISOBEYED_SECONDS
     return gang.service.waited(max(record.ordered_at, gang.job.phase_since)) > limit
 
 
@@ -120,7 +135,8 @@ def _give_up_container(gang: GangDraft, record: TaskRecord) -> None:
     """Let ``core.advance`` kill a container that is to be replaced, once its process is stopped."""
     if record.kill_reason:
         return
-    overdue = gang.service.waited(record.ordered_at) > grace_seconds(gang.view) + 1.0
+    grace = grace_seconds(gang.view, record.name)
+    overdue = gang.service.waited(record.ordered_at) > grace + 1.0
     if gang.tasks.has(record.name, Fact.STOPPED) or (record.held and overdue):
         gang.put(replace(record, kill_reason="it is placed again"))
 
@@ -129,7 +145,7 @@ def watch_backing_off(gang: GangDraft) -> None:
     """BACKING_OFF: go on when the time has come and nobody holds recovery back."""
     if gang.now < gang.restart.due_at:
         return
-    held = _held_back(gang)
+    held = _held_back(gang) or _idle(gang)
     if not held:
         _go_on(gang)
     elif gang.job.why != held:
@@ -149,6 +165,11 @@ def _held_back(gang: GangDraft) -> str:
     return f"{what} is paused: nothing starts again until it is resumed"
 
 
+def _idle(gang: GangDraft) -> str:
+    """Return why a slot whose containers are all there does not start; empty when it does."""
+    return "" if missing(gang.view) or units.take(gang) else "it waits for a unit of work"
+
+
 def _go_on(gang: GangDraft) -> None:
     view = gang.view
     lost = missing(view)
@@ -160,7 +181,7 @@ def _go_on(gang: GangDraft) -> None:
         back = they(gang.roster.in_order(running), "are")
         gang.enter(JobPhase.STOPPING, f"{back} stopped before anybody starts")
     elif not _waits_for_old_peers(gang):
-        begin(gang)
+        _begin_with_a_unit(gang)
 
 
 def _place(gang: GangDraft, lost: tuple[str, ...]) -> None:
@@ -203,25 +224,39 @@ def _stop_rest_or_begin(gang: GangDraft) -> None:
         told = f"{they(names, 'are')} stopped, to be told the new cluster"
         gang.enter(JobPhase.STOPPING, told)
     elif concerned <= view.tasks.having(Fact.STOPPED) and not _waits_for_old_peers(gang):
-        begin(gang)
+        _begin_with_a_unit(gang)
 
 
 def _waits_for_old_peers(gang: GangDraft) -> bool:
-    """Say whether a task that leaves or was given up runs yet; ``core.advance`` kills it."""
+    """Say whether a task that leaves or was given up trains yet; ``core.advance`` kills it.
+
+    A server that leaves does nothing for those who do not know of it: unless the gang starts as a
+    whole, nobody waits for its end.
+    """
     view = gang.view
     if not is_quiet(view):
         return False
-    let_go = view.controls.let_go
-    old = [record.name for record in leaving(view)]
-    old += [key for key in view.service.strays if _is_of_gang(key) and key not in let_go]
+    let_go, spec, seen = view.controls.let_go, view.spec, view.job.strategy_seen
+    whole = len(scope(view)) == len(view.roster)
+    old = [r.name for r in leaving(view) if whole or not serves(spec, seen, r.name)]
+    old += [key for key in view.service.strays if _is_of(gang, key) and key not in let_go]
     if old:
         gang.block(f"nobody starts before the end of {listed(old)}, being killed")
     return bool(old)
 
 
-def _is_of_gang(task_id: str) -> bool:
+def _is_of(gang: GangDraft, task_id: str) -> bool:
+    """Say whether a task id is that of a member of the gang, of now or of before."""
     parsed = parse_task_id(task_id)
-    return parsed is not None and parsed[1].rpartition("-")[0] in GANG_ROLES
+    if parsed is None or gang_named(parsed[1]) != gang.name:
+        return False
+    return name_in_gang(parsed[1]).rpartition("-")[0] in GANG_ROLES
+
+
+def _begin_with_a_unit(gang: GangDraft) -> None:
+    """Start, once there is a unit of work where units are what is worked on."""
+    if units.take(gang):
+        begin(gang)
 
 
 def begin(gang: GangDraft) -> None:

@@ -13,7 +13,7 @@ from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import DECOMMISSION, DEPLOY, UPDATE
 from dcos_tensorflow.core.model.job import ENDED_PHASES, Update
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import GANG_ROLES
+from dcos_tensorflow.core.model.spec import GANG_ROLES, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery import avoidance, causes, sidecar_ends, update_order
@@ -134,13 +134,13 @@ def due_names(gang: GangDraft) -> tuple[str, ...]:
         name
         for role in gang.spec.roles
         if role.role not in GANG_ROLES
-        for name in role.task_names()
+        for name in gang.roster.names_of(role)
         if name in gang.roster.wanted and _is_due(gang, name)
     )
 
 
 def _is_due(gang: GangDraft, name: str) -> bool:
-    view, role = gang.view, name.rpartition("-")[0]
+    view, role = gang.view, str(split_task_name(name)[0])
     if view.controls.holds(DEPLOY, role) or view.controls.forced(name):
         return False
     record = view.tasks.get(name)

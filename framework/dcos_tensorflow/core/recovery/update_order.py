@@ -13,7 +13,13 @@ from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import DEPLOY, UPDATE, Controls, step_key, step_name
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole, UpdateStrategy
+from dcos_tensorflow.core.model.spec import (
+    ServiceSpec,
+    TaskRole,
+    UpdateStrategy,
+    name_in_gang,
+    split_task_name,
+)
 from dcos_tensorflow.core.model.task_table import Fact
 
 
@@ -36,7 +42,7 @@ def outdated_for(view: GangView, spec: ServiceSpec) -> tuple[str, ...]:
         name
         for role in spec.roles_in_start_order
         if role.role in stale
-        for name in role.task_names()
+        for name in view.roster.names_of(role)
         if name in live and view.tasks[name].fingerprint not in ("", stale[role.role])
     )
 
@@ -73,7 +79,7 @@ def is_left_out(controls: Controls, name: str) -> bool:
     """Say whether the operator keeps this task at its old configuration."""
     if not controls.paused and not controls.completed:
         return False
-    role = name.rpartition("-")[0]
+    role = str(split_task_name(name)[0])
     return (
         controls.holds(UPDATE, role)
         or step_key(UPDATE, role, step_name(name)) in controls.completed
@@ -98,7 +104,7 @@ def come_back_outdated(view: GangView) -> tuple[str, ...]:
     return tuple(
         name
         for role in view.spec.roles_in_start_order
-        for name in role.task_names()
+        for name in view.roster.names_of(role)
         if name in ended
         and view.tasks[name].fingerprint not in ("", fingerprint(view.spec, role.role))
         and is_kept_back(view, name)
@@ -130,7 +136,7 @@ def _everything_runs(view: GangView) -> bool:
 
 def _of_unwanted(key: str, wanted: frozenset[str]) -> bool:
     plan, _, step = key.split("/", 2)
-    return plan == DEPLOY and step.partition(":")[0] not in wanted
+    return plan == DEPLOY and name_in_gang(step.partition(":")[0]) not in wanted
 
 
 def reconfigured(controls: Controls, spec: ServiceSpec) -> Controls:
@@ -149,5 +155,5 @@ def reconfigured(controls: Controls, spec: ServiceSpec) -> Controls:
             for key in controls.completed
             if not key.startswith(f"{UPDATE}/") and not _of_unwanted(key, wanted)
         ),
-        paused_tasks=tuple(name for name in controls.paused_tasks if name in wanted),
+        paused_tasks=tuple(name for name in controls.paused_tasks if name_in_gang(name) in wanted),
     )

@@ -74,7 +74,8 @@ def standstill(view: GangView) -> Standstill | None:
     if not idle or view.job.phase is not JobPhase.RUNNING:
         return None
     rest = view.roster.members - idle
-    if rest and not view.tasks.having(Fact.FINISHED) | view.tasks.having(Fact.WAITS) >= rest:
+    having = view.tasks.having
+    if rest and not having(Fact.FINISHED) | having(Fact.DONE) | having(Fact.WAITS) >= rest:
         return None
     records = view.tasks.records_of(idle)
     times = [idle_since(view.report_of(record)) or 0.0 for record in records]

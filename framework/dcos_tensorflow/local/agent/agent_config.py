@@ -1,45 +1,23 @@
-"""What an embedded agent is made of: its configuration, and the facts that follow from it.
+"""What an embedded agent is made of: the facts that follow from its configuration.
 
-Given to ``cluster`` and ``daemon``; pure.
+Asked by ``cluster``; pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.local.agent.containers import AgentIdentity
+from dcos_tensorflow.local.configuration import AgentConfig
 
 Json = dict[str, Any]
 
-#: The role that everything of the agent for apps is reserved for: as on DC/OS' public agents.
-APPS_ROLE = "slave_public"
 #: How many ended tasks of apps stay: the sandbox of a package's scheduler has 222 MB.
 _KEPT_APPS = 5
-#: And the attribute by which those are known.
+#: The attribute by which agents for apps are known.
 APPS_ATTRIBUTE = "public_ip"
-
-
-@dataclass(frozen=True)
-class AgentConfig:
-    """One agent. ``mem`` and ``disk`` are megabytes, ``ports`` first and last, inclusive.
-
-    ``mounts`` are whole disks: their sizes (MB) by the directories where they are mounted.
-    """
-
-    address: str = "127.0.0.1"
-    hostname: str = ""
-    cpus: float = 2
-    mem: float = 4096
-    disk: float = 10000
-    gpus: int = 0
-    ports: tuple[int, int] = (31000, 32000)
-    attributes: Mapping[str, str | float] = field(default_factory=dict)
-    zone: str | None = None
-    region: str | None = None
-    mounts: Mapping[str, float] = field(default_factory=dict)
 
 
 def for_apps(first: AgentConfig) -> AgentConfig:

@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from dcos_tensorflow.local.agent.agent_config import APPS_ATTRIBUTE, APPS_ROLE
+from dcos_tensorflow.local.agent.agent_config import APPS_ATTRIBUTE
+from dcos_tensorflow.local.configuration import APPS_ROLE
 from dcos_tensorflow.local.dcos.app_records import TaskRecord
 from dcos_tensorflow.mesos.calls import CallError
 from dcos_tensorflow.mesos.connection import Credentials

@@ -66,9 +66,11 @@ def up(config: DcosConfig) -> DcosStatus:
             background.stop(running.pid, STOP_SECONDS)
         background.forget()
         write_json(folder / _CONFIG, _to_json(config))
-        return background.wait_for_answer(
-            background.spawn(), lambda: _answering(folder), START_SECONDS
-        )
+        background.spawn().hand_over({}, START_SECONDS)
+        started = status(folder)
+    if started is None or not started.answering:
+        raise BackgroundProcessError(f"the local DC/OS does not answer: {background.log_end()}")
+    return started
 
 
 def follow(folder: Path, master: str) -> None:
@@ -85,12 +87,7 @@ def status(folder: Path) -> DcosStatus | None:
     if record is None:
         return None
     address = record["address"]
-    return DcosStatus(record["pid"], address, record["master"], answers(f"http://{address}/"))
-
-
-def _answering(folder: Path) -> DcosStatus | None:
-    found = status(folder)
-    return found if found is not None and found.answering else None
+    return DcosStatus(record["pid"], address, record["master"], answers(address, "/"))
 
 
 def down(folder: Path) -> bool:
@@ -104,6 +101,9 @@ def down(folder: Path) -> bool:
 def serve(folder: Path) -> None:
     """Run the local DC/OS of a folder until SIGTERM or SIGINT: the background process."""
     folder = folder.resolve()
+    background = _background(folder)
+    if background.handed_over() is None:
+        return
     stored = read_json(folder / _CONFIG)
     if stored is None:
         raise BackgroundProcessError(f"no {_CONFIG} in {folder}")
@@ -111,7 +111,6 @@ def serve(folder: Path) -> None:
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
     stopping = stop_requested()
-    background = _background(folder)
     config = _from_json(stored, folder)
     with LocalDcos(config) as dcos:
         background.announce(address=dcos.address, master=config.master)

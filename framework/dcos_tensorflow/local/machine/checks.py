@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import ssl
 import subprocess
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -139,6 +136,11 @@ def _command(
 
 
 def _http(check: Mapping[str, Any], address: str, timeout: float | None) -> int | None:
+    # Few tasks have such a check, and each import stands in the way of the first task's start.
+    import ssl
+    import urllib.error
+    import urllib.request
+
     path = "/" + check.get("path", "").lstrip("/")
     url = f"{check.get('scheme', 'http')}://{address}:{check['port']}{path}"
     # As Mesos (curl -k): the certificate of a task names no address.

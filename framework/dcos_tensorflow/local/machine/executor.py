@@ -1,9 +1,10 @@
 """The process beside each task: brings its files, starts it, watches it, ends it.
 
-Started by ``host`` as its own process, one for each task. Reads its orders as lines of JSON from
-standard input (the first is the task) and reports on standard output. It outlives a simulated
-crash of its agent, but not the cluster: when standard input ends, or its parent is gone, it kills
-its task and everything the task has started. Standard library only.
+A process of its own for each task, forked by ``executor_source`` for ``host``. Reads its orders as
+lines of JSON from standard input (the first is the task) and reports on standard output. It
+outlives a simulated crash of its agent, but not the cluster, which alone holds the other end of
+standard input: when that ends, it kills its task and everything the task has started. Standard
+library only.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -29,15 +29,12 @@ from dcos_tensorflow.local.machine.process_tree import group_lives, kill_tree, s
 
 #: prctl(2): orphans below this process become its children, so that it can end them.
 _PR_SET_CHILD_SUBREAPER = 36
-#: Seconds between looks at the parent.
-_PARENT_CHECK_SECONDS = 1.0
 
 
 class Executor:
     """See the module."""
 
     def __init__(self) -> None:
-        self._parent = os.getppid()
         self._task: subprocess.Popen[bytes] | None = None
         self._spec: dict[str, Any] = {}
         self._events, self._events_in = os.pipe()
@@ -54,15 +51,9 @@ class Executor:
         os.set_blocking(self._events_in, False)
         signal.set_wakeup_fd(self._events_in, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # The cluster ends this process; a Ctrl-C in its terminal is the cluster's to answer.
-        # Handlers, not SIG_IGN: an ignored signal would stay ignored in the task.
-        signal.signal(signal.SIGINT, lambda *_: None)
-        signal.signal(signal.SIGTERM, lambda *_: None)
         pending = b""
         while True:
             ready, _, _ = select.select([0, self._events], [], [], self._timeout())
-            if os.getppid() != self._parent:
-                return self._abandon()
             if self._events in ready:
                 os.read(self._events, 4096)
             if 0 in ready:
@@ -78,10 +69,9 @@ class Executor:
             if self._task is not None and self._task.poll() is not None and not self._in_grace():
                 return self._finished(self._task.returncode)
 
-    def _timeout(self) -> float:
+    def _timeout(self) -> float | None:
         deadlines = [at for at in (self._kill_at, self._complete_at) if at is not None]
-        until = min((at - time.monotonic() for at in deadlines), default=_PARENT_CHECK_SECONDS)
-        return max(0.0, min(until, _PARENT_CHECK_SECONDS))
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def _report(self, report: Mapping[str, Any]) -> None:
         line = json.dumps(report).encode() + b"\n"
@@ -218,12 +208,3 @@ def _become_subreaper() -> None:
     library = ctypes.CDLL(None, use_errno=True)
     if library.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
-
-
-def main() -> None:
-    """Run as a process."""
-    sys.exit(Executor().run())
-
-
-if __name__ == "__main__":
-    main()

@@ -3,22 +3,21 @@
 Runs inside ``executor``'s process, before the task starts. Plain paths, ``file://``, ``http://``
 and ``https://``; archives are unpacked into the sandbox unless ``extract`` is false;
 ``executable`` files get their run bit instead. Other schemes are refused by name. ``cache``
-changes nothing: a cache would only save a copy on the same machine.
+changes nothing: a cache would only save a copy on the same machine. What only some schemes and
+archives need is imported for them.
 """
 
 from __future__ import annotations
 
-import http.client
 import os
 import shutil
 import stat
 import urllib.parse
-import urllib.request
-import zipfile
 from collections.abc import Iterable, Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from dcos_tensorflow.local.machine import tar_archives
+if TYPE_CHECKING:
+    import http.client
 
 #: What it brings: the schemes of URIs, empty for a path.
 SCHEMES = ("", "file", "http", "https")
@@ -85,7 +84,9 @@ def _bring(source: str, target: str) -> None:
     if scheme in ("http", "https", "ftp", "ftps"):
         if scheme.startswith("ftp"):
             raise FetchError(f"Not supported by the embedded cluster: {scheme}:// ('{source}')")
-        request = urllib.request.urlopen(source, timeout=_STALLED_SECONDS)
+        from urllib.request import urlopen
+
+        request = urlopen(source, timeout=_STALLED_SECONDS)
         with request as response, open(target, "wb") as out:
             save(response, out)
         return
@@ -114,6 +115,8 @@ def save(response: http.client.HTTPResponse, out: IO[bytes]) -> None:
 def _unpack(path: str, sandbox: str) -> None:
     lowered = path.lower()
     if lowered.endswith(_TAR_ENDINGS):
+        from dcos_tensorflow.local.machine import tar_archives
+
         tar_archives.unpack(path, sandbox, "tar")
     elif lowered.endswith(_ZIP_ENDINGS):
         _unzip(path, sandbox)
@@ -125,6 +128,8 @@ def _unpack(path: str, sandbox: str) -> None:
 
 
 def _unzip(path: str, sandbox: str) -> None:
+    import zipfile
+
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             target = archive.extract(member, sandbox)

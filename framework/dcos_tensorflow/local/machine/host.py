@@ -11,8 +11,6 @@ import json
 import os
 import selectors
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,17 +19,14 @@ from typing import Any
 
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.machine import secret_files
+from dcos_tensorflow.local.machine.executor_source import ExecutorSource
 from dcos_tensorflow.local.machine.process_tree import kill_tree, signal_group
 
 #: Called with the container's id and a message of ``messages``.
 Deliver = Callable[[str, object], None]
 
-_ROOT = str(Path(__file__).resolve().parents[3])
-# -I and -S: what the user set up for their own Python must not reach the executor.
-_BOOT = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from dcos_tensorflow.local.machine.executor import main; main()"
-)
+#: Reports after which nothing of a task is left.
+_LAST_WORDS = ("exited", "fetch_failed")
 # What tasks inherit of the cluster's own environment.
 _INHERITED = (
     "PATH",
@@ -82,9 +77,17 @@ class _Process:
     """An executor process and what is known of its task."""
 
     container_id: str
-    process: subprocess.Popen[bytes]
+    pid: int
+    #: Whose child it is.
+    source: ExecutorSource
+    #: The pipes of its standard input, to write, and of its standard output.
+    orders: int
+    reports: int
     secrets: Mapping[str, Any] | None
+    #: Of the task's command, once it runs.
     task_pid: int | None = None
+    #: It has said how its task has ended, and that nothing of it is left.
+    has_ended: bool = False
     pending: bytes = b""
 
 
@@ -99,6 +102,8 @@ class Host:
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._selector.register(self._wake, selectors.EVENT_READ)
         self._stopping = False
+        #: By the network that they live in, as what they fork does: only tests know more than one.
+        self._sources = {_network(): ExecutorSource()}
         self._thread = threading.Thread(target=self._read, name="executors", daemon=True)
         self._thread.start()
 
@@ -115,50 +120,54 @@ class Host:
         secrets = spec.get("secrets")
         if secrets is not None:
             secret_files.write(secrets, sandbox)
-        with open(os.path.join(sandbox, "stderr"), "ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _BOOT, _ROOT],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                cwd=sandbox,
-                start_new_session=True,
-            )
-        entry = _Process(container_id, process, secrets)
-        assert process.stdout is not None
+        entry = self._fork(container_id, sandbox, secrets)
         with self._lock:
             self._processes[container_id] = entry
-            self._selector.register(process.stdout, selectors.EVENT_READ, entry)
+            self._selector.register(entry.reports, selectors.EVENT_READ, entry)
+            _write(entry, {"type": "task", **spec})
         os.eventfd_write(self._wake, 1)
-        self._write(entry, {"type": "task", **spec})
-        return process.pid
+        return entry.pid
+
+    def _fork(self, container_id: str, sandbox: str, secrets: Mapping[str, Any] | None) -> _Process:
+        network = _network()
+        with self._lock:
+            source = self._sources.get(network)
+            if source is None:
+                source = self._sources[network] = ExecutorSource()
+        its_input, orders = os.pipe()
+        reports, its_output = os.pipe()
+        with open(os.path.join(sandbox, "stderr"), "ab") as log:
+            try:
+                pid = source.fork(sandbox, (its_input, its_output, log.fileno()))
+            except OSError:
+                os.close(orders)
+                os.close(reports)
+                raise
+            finally:
+                os.close(its_input)
+                os.close(its_output)
+        return _Process(container_id, pid, source, orders, reports, secrets)
 
     def tell(self, container_id: str, command: Mapping[str, Any]) -> None:
         """Write a command to an executor; one that is gone needs none."""
         with self._lock:
             entry = self._processes.get(container_id)
-        if entry is not None:
-            self._write(entry, command)
-
-    def _write(self, entry: _Process, order: Mapping[str, Any]) -> None:
-        assert entry.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            entry.process.stdin.write(json.dumps(order).encode() + b"\n")
-            entry.process.stdin.flush()
+            if entry is not None:
+                _write(entry, command)
 
     def destroy(self, container_id: str) -> None:
         """End an executor and everything below it at once."""
         with self._lock:
             entry = self._processes.get(container_id)
         if entry is not None:
-            kill_tree(entry.process.pid)
+            kill_tree(entry.pid)
             if entry.task_pid is not None:
                 signal_group(entry.task_pid, signal.SIGKILL)
 
     def executor_pids(self) -> dict[str, int]:
         """Return the process ids of the executors that live, by container."""
         with self._lock:
-            return {name: entry.process.pid for name, entry in self._processes.items()}
+            return {name: entry.pid for name, entry in self._processes.items()}
 
     def stop(self) -> None:
         """End every process and the reading thread."""
@@ -167,6 +176,8 @@ class Host:
         self._stopping = True
         os.eventfd_write(self._wake, 1)
         self._thread.join()
+        for source in self._sources.values():
+            source.end()
         self._selector.close()
         os.close(self._wake)
 
@@ -182,8 +193,7 @@ class Host:
                     self._read_one(key.data)
 
     def _read_one(self, entry: _Process) -> None:
-        assert entry.process.stdout is not None
-        data = os.read(entry.process.stdout.fileno(), 65536)
+        data = os.read(entry.reports, 65536)
         if not data:
             self._gone(entry)
             return
@@ -192,22 +202,36 @@ class Host:
             report = json.loads(line)
             if report["type"] == "running":
                 entry.task_pid = report.get("pid")
+            entry.has_ended = entry.has_ended or report["type"] in _LAST_WORDS
             message = messages.ExecutorReport(entry.container_id, report)
             self._deliver(entry.container_id, message)
 
     def _gone(self, entry: _Process) -> None:
-        assert entry.process.stdout is not None
-        assert entry.process.stdin is not None
         with self._lock:
-            self._selector.unregister(entry.process.stdout)
+            self._selector.unregister(entry.reports)
             del self._processes[entry.container_id]
-        code = entry.process.wait()
+            os.close(entry.reports)
+            os.close(entry.orders)
         secret_files.remove(entry.secrets)
-        if code < 0 and entry.task_pid is not None:
+        if not entry.has_ended and entry.task_pid is not None:
             # The executor was killed: nobody else ends its task.
             kill_tree(entry.task_pid)
-        entry.process.stdout.close()
-        with contextlib.suppress(BrokenPipeError):
-            entry.process.stdin.close()
-        status = -code if code < 0 else code << 8
-        self._deliver(entry.container_id, messages.ExecutorGone(entry.container_id, status))
+        entry.source.forget(entry.pid)
+        self._deliver(entry.container_id, messages.ExecutorGone(entry.container_id))
+
+
+def _write(entry: _Process, order: Mapping[str, Any]) -> None:
+    left = json.dumps(order).encode() + b"\n"
+    # It may just have ended.
+    with contextlib.suppress(BrokenPipeError):
+        while left:
+            left = left[os.write(entry.orders, left) :]
+
+
+def _network() -> str:
+    """Return which network this thread lives in."""
+    try:
+        return os.readlink("/proc/thread-self/ns/net")
+    except OSError:
+        # A kernel that does not tell has no others.
+        return ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hmac
 import json
 import socket
@@ -42,6 +43,9 @@ class Server(ThreadingHTTPServer):
 
     def stop(self) -> None:
         """Stop serving and end every connection."""
+        # Whoever waits for the next connection looks up at once, and need not look now and then.
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RD)
         self.shutdown()
         self.server_close()
         self._thread.join()

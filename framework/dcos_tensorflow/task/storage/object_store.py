@@ -11,6 +11,7 @@ import base64
 import contextlib
 import hashlib
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from dcos_tensorflow.task.storage.errors import (
@@ -48,8 +49,11 @@ class Upload:
     upload_id: str
 
 
-def connect(settings: S3Settings) -> Any:
-    """Return a boto3 S3 client. It may be shared between threads. Raises StorageError."""
+def connect(settings: S3Settings, credentials: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """Return a boto3 S3 client. It may be shared between threads. Raises StorageError.
+
+    ``credentials`` are variables as boto3 reads them, where it is not to find its own.
+    """
     try:
         import boto3
         from botocore.config import Config
@@ -61,7 +65,8 @@ def connect(settings: S3Settings) -> Any:
         ) from None
     style = {None: "auto", True: "path", False: "virtual"}[settings.uses_path_style]
     try:
-        return boto3.session.Session().client(
+        key = {name.lower(): value for name, value in credentials.items()}
+        return boto3.session.Session(**key).client(
             "s3",
             region_name=settings.region or None,
             endpoint_url=settings.endpoint_url or None,
@@ -231,8 +236,14 @@ class ObjectStore:
         )
         return str(answer["ETag"])
 
-    def complete_upload(self, key: str, upload_id: str, parts: List[Tuple[str, bytes]]) -> None:
-        """Make the object of its parts: their ETags and SHA-256 digests in order."""
+    def complete_upload(
+        self, key: str, upload_id: str, parts: List[Tuple[str, bytes]], if_absent: bool = False
+    ) -> None:
+        """Make the object of its parts: their ETags and SHA-256 digests in order.
+
+        Raises ConditionFailed where there is one already and must not be.
+        """
+        more: Dict[str, Any] = {"IfNoneMatch": "*"} if if_absent else {}
         listed = [
             {"PartNumber": number, "ETag": etag, "ChecksumSHA256": _base64(digest)}
             for number, (etag, digest) in enumerate(parts, 1)
@@ -240,7 +251,11 @@ class ObjectStore:
         self._retrier.call(
             f"complete {self._uri(key)}",
             lambda: self._client.complete_multipart_upload(
-                Bucket=self._bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": listed}
+                Bucket=self._bucket,
+                Key=key,
+                UploadId=upload_id,
+                MultipartUpload={"Parts": listed},
+                **more,
             ),
         )
 

@@ -79,6 +79,11 @@ class TaskStorage:
         self._restored: Optional[Restored] = None
         self._fetched: List[FetchedData] = []
 
+    def take_over(self, former: "TaskStorage") -> None:
+        """Take what the one before in this sandbox has for all: its client, and the input data."""
+        self._connection.client = former._connection.client
+        self._fetched = former._fetched
+
     def announce_fetch(self) -> Gate:
         """Show from now on that a start is prepared, and give up a ``fetch`` that is under way.
 

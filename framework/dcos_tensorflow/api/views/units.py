@@ -1,0 +1,93 @@
+"""The units of work: the trials of a sweep, the shards of a batch (``/v1/units``).
+
+What a unit is its producer says, which is made of the units that the state has: of a job that has
+ended, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from dcos_tensorflow.api import schemas
+from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
+from dcos_tensorflow.core.model.report import unit_of
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.units import Unit, UnitState
+from dcos_tensorflow.core.model.workload_spec import SweepSpec, WorkloadSpec
+from dcos_tensorflow.workloads import producer_of
+from dcos_tensorflow.workloads.kept import kept_units
+from dcos_tensorflow.workloads.producer import Producer
+
+#: A unit that waits for what becomes of it, while a slot works on it.
+_RUNNING = "running"
+STATES = (_RUNNING, *map(str, UnitState))
+
+
+def counts(state: ServiceState) -> schemas.UnitCounts | None:
+    """Return how many units there are in each state; None for a service without units."""
+    kind, table = state.spec.units, state.units
+    if kind is None:
+        return None
+    found = {str(each): table.count(each) for each in UnitState}
+    found |= {str(UnitState.WAITING): table.waiting, _RUNNING: len(table.running)}
+    work = state.spec.workload
+    total = work.trials if isinstance(work, SweepSpec) and not table.last else table.in_all
+    return {
+        "kind": str(kind.kind),
+        "total": total,
+        "counts": {name: found[name] for name in STATES},
+    }
+
+
+def units(state: ServiceState, wanted: str = "") -> schemas.Units:
+    """Return the units, of one state where it is named. Raises ElementNotFound and BadRequest."""
+    counted, work = counts(state), state.spec.workload
+    if counted is None or work is None:
+        raise ElementNotFound("units")
+    if wanted and wanted not in STATES:
+        raise BadRequest(f"state is one of {', '.join(STATES)}, not {wanted}")
+    producer, table = _producer(state, work), state.units
+    objective: schemas.Objective | None = None
+    if isinstance(work, SweepSpec):
+        objective = {"metric": work.metric, "goal": str(work.goal)}
+    return {
+        **counted,
+        "objective": objective,
+        "usual_seconds": table.usual_seconds or None,
+        "units": [
+            _unit(state, unit, producer.shown(unit.number))
+            for unit in table
+            if not wanted or _state_of(unit, table.running) == wanted
+        ],
+    }
+
+
+def _producer(state: ServiceState, work: WorkloadSpec) -> Producer:
+    producer = producer_of(work, kept_units(state.units), last=True)
+    for report in state.told.reports.values():
+        told = unit_of(report)
+        if told is not None and 0 <= told[0] < len(state.units):
+            points: Sequence[Any] = told[2].get("measured") or ()
+            producer.measured(told[0], points)
+    return producer
+
+
+def _state_of(unit: Unit, running: Collection[int]) -> str:
+    return _RUNNING if unit.number in running else str(unit.state)
+
+
+def _unit(state: ServiceState, unit: Unit, shown: Mapping[str, Any]) -> dict[str, Any]:
+    slots = state.units.running.get(unit.number, ())
+    gangs = (state.gangs[name] for name in slots if name in state.gangs)
+    began = min((g.unit.begun_at for g in gangs if g.unit is not None), default=unit.begun_at)
+    return {
+        **shown,
+        "number": unit.number,
+        "state": _state_of(unit, state.units.running),
+        "tries": unit.tries,
+        "slots": list(slots),
+        "begun_at": began or None,
+        "ended_at": unit.ended_at or None,
+        "why": unit.why or shown.get("why", ""),
+    }

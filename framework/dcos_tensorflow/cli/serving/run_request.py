@@ -1,0 +1,44 @@
+"""What was asked of ``run``, as its command hands it on."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TextIO
+
+from dcos_tensorflow.cli.embedded.machine import AgentWishes
+from dcos_tensorflow.cli.serving.given_options import GivenOptions
+from dcos_tensorflow.cli.settings import Settings
+from dcos_tensorflow.cli.work_directory import WorkDirectory
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What was asked of ``run``. ``settings`` are those that a scheduler has too.
+
+    Without a master the job runs on the embedded cluster, which ``strict`` lets claim no more than
+    this machine has. ``update`` takes a job that has not ended over to these options.
+    """
+
+    given: GivenOptions
+    settings: Settings
+    wishes: AgentWishes
+    work: WorkDirectory
+    detach: bool = False
+    fresh: bool = False
+    update: bool = False
+    strict: bool = False
+    yes: bool = False
+    json: bool = False
+    #: The words of the command line, as far as they are known.
+    typed: tuple[str, ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """Say whether the job runs on the embedded cluster."""
+        return not self.settings["master"]
+
+    @property
+    def stream(self) -> TextIO:
+        """Return where progress goes: with --json the document has standard output for itself."""
+        return sys.stderr if self.json else sys.stdout

@@ -1,0 +1,42 @@
+"""``run``, its first part: what the rest takes long to get ready for is begun here.
+
+A cluster of the run's own is a process that imports and starts on a core of its own. It is started
+as soon as the options say that there is a service, and before this process imports what the rest
+of the command needs.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from dcos_tensorflow.cli.serving.run_request import RunRequest
+from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.local import daemon
+from dcos_tensorflow.local.background_process import StartedProcess
+
+
+def run(request: RunRequest) -> int:
+    """Run the job and return the exit code. Raises CliError and OptionsError."""
+    options = request.given.load()
+    directory = request.work.service(options.service.name)
+    with ExitStack() as stack:
+        begun = _begun_cluster(request, directory)
+        if begun is not None:
+            stack.callback(begun.give_up)
+        # Many imports on one core, while the cluster's process has the other.
+        from dcos_tensorflow.cli.serving import deployment
+
+        return deployment.run(request, options, directory, begun)
+
+
+def _begun_cluster(request: RunRequest, directory: ServiceDirectory) -> StartedProcess | None:
+    """Start the process of the cluster that this run is going to need; None where there is one.
+
+    Whether it is needed is decided later, and by more (``embedded.cluster``): one that is not told
+    what to do is ended.
+    """
+    own = request.work.local if request.detach else directory.cluster
+    there = (directory.cluster, request.work.local)
+    if not request.local or any(daemon.running_master(each) is not None for each in there):
+        return None
+    return daemon.begin(own)

@@ -1,0 +1,134 @@
+"""The arguments of ``TensorFlow`` and ``fit`` to the options of a job. Pure.
+
+What a command line says beside a script becomes options in ``cli.serving.script_job``; here is what
+only Python has: hyperparameters, inputs, and options that are laid over all others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dcos_tensorflow.cli.errors import UsageError
+from dcos_tensorflow.core import job_parameters
+from dcos_tensorflow.core.json_text import read_json
+
+#: Where inputs are put below the sandbox, and what the variables that name these places begin with.
+_INPUT_FOLDER = "input"
+_INPUT_PREFIX = "INPUT_"
+
+Options = Mapping[str, Any]
+
+
+def with_hyperparameters(options: Options, hyperparameters: Mapping[str, Any]) -> Options:
+    """Return the options with hyperparameters in JOB_CONTEXT and as PARAM_* variables.
+
+    Raises UsageError for what JSON cannot say, and for two names of the same variable.
+    """
+    if not hyperparameters:
+        return options
+    plain = {name: _plain(f"hyperparameters.{name}", v) for name, v in hyperparameters.items()}
+    _check_names("hyperparameters", plain, job_parameters.variable)
+    service = {
+        "job_context": json.dumps(plain),
+        "env": job_parameters.variables(plain),
+    }
+    return laid_over(options, {"service": service})
+
+
+def with_inputs(options: Options, inputs: Mapping[str, str | Path], folder: Path) -> Options:
+    """Return the options with ``data`` for each input, and the variable that says where it is.
+
+    The input ``train`` is the directory ``input/train`` of the sandbox, and INPUT_TRAIN its name.
+    ``folder`` is where relative paths of the options start; those of inputs start where this
+    process does. Raises UsageError.
+    """
+    if not inputs:
+        return options
+    for name in inputs:
+        if not re.fullmatch(r"[A-Za-z][\w-]*", name, flags=re.ASCII):
+            raise UsageError(
+                f"inputs: {name!r} is no name of an input: allowed are letters, digits, _ and -."
+            )
+    _check_names("inputs", inputs, _input_variable)
+    data = [
+        {"uri": _uri(f"inputs.{name}", place, folder), "path": f"{_INPUT_FOLDER}/{name}"}
+        for name, place in inputs.items()
+    ]
+    variables = {_input_variable(name): f"{_INPUT_FOLDER}/{name}" for name in inputs}
+    known = options.get("data", [])
+    more = known if isinstance(known, list) else [known]
+    return {**laid_over({"service": {"env": variables}}, options), "data": [*data, *more]}
+
+
+def laid_over(below: Options, above: Options, *path: str) -> dict[str, Any]:
+    """Return the options with those ``above`` laid over them; ``path`` leads to both of them.
+
+    JSON texts of objects, ``service.job_context`` and an ``env``, are laid over each other, too.
+    """
+    found = dict(below)
+    for name, value in above.items():
+        found[name] = _over(found[name], value, *path, name) if name in found else value
+    return found
+
+
+def _over(below: Any, above: Any, *path: str) -> Any:
+    is_text = path == ("service", "job_context")
+    if is_text or path[-1] == "env":
+        one, other = _object(below), _object(above)
+        if one is None or other is None:
+            # What is wrong with it is told with all other options.
+            return above
+        return json.dumps({**one, **other}) if is_text else {**one, **other}
+    if isinstance(below, Mapping) and isinstance(above, Mapping):
+        return laid_over(below, above, *path)
+    return above
+
+
+def _object(value: Any) -> Mapping[str, Any] | None:
+    """Return an object that may be written as JSON text; None for anything else."""
+    if isinstance(value, str):
+        try:
+            value = read_json(value.strip() or "{}")
+        except ValueError:
+            return None
+    return value if isinstance(value, Mapping) else None
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return a value as JSON has it, scalars of NumPy among them. Raises UsageError."""
+    try:
+        return read_json(json.dumps(value, default=lambda one: one.item(), allow_nan=False))
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        raise UsageError(
+            f"{name}: {value!r} cannot be handed to a job: allowed is what JSON can say."
+        ) from None
+
+
+def _check_names(option: str, names: Mapping[str, Any], variable: Any) -> None:
+    """Raise UsageError where two names would be the same variable."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(variable(name), name)
+        if other != name:
+            raise UsageError(f"{option}: {other} and {name} are both {variable(name)} to the code.")
+
+
+def _input_variable(name: str) -> str:
+    return _INPUT_PREFIX + name.replace("-", "_").upper()
+
+
+def _uri(option: str, place: str | Path, folder: Path) -> str:
+    text = os.fspath(place)
+    if "://" in text or text.startswith("~"):
+        return text
+    if not text:
+        raise UsageError(f"{option} is empty; name a file, a folder, or s3://bucket/prefix.")
+    if os.path.isabs(text):
+        return text
+    beside = os.path.relpath(os.path.abspath(text), folder)
+    return beside if beside.startswith(os.pardir) else os.path.join(os.curdir, beside)

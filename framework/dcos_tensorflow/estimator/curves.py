@@ -1,0 +1,93 @@
+"""Curves of a training as a drawing in SVG: one chart for each metric, one line for each task.
+
+Drawn by hand: a picture of a few lines that stands in a saved notebook needs no library. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from html import escape
+
+from dcos_tensorflow.cli.services.snapshot import TaskLine
+from dcos_tensorflow.cli.wording import short
+
+_WIDTH, _HEIGHT, _MARGIN = 320, 160, 34
+_COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f")
+#: A line with more points is drawn with every other one from then on.
+_MOST_POINTS = 500
+_MOST_CHARTS = 6
+
+Points = Mapping[float, float]
+
+
+class Curves:
+    """What was seen of a training, by metric and task; of a step that came twice the newer one."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, dict[str, dict[float, float]]] = {}
+
+    def add(self, task: TaskLine) -> None:
+        """Take what a task tells now."""
+        step = task.step if task.step is not None else task.epoch
+        if step is None:
+            return
+        known = {"loss": task.loss, "accuracy": task.accuracy, **task.metrics}
+        for name, value in known.items():
+            if value is not None and math.isfinite(value):
+                points = self._seen.setdefault(name, {}).setdefault(task.name, {})
+                points[float(step)] = float(value)
+                if len(points) > _MOST_POINTS:
+                    for each in sorted(points)[1::2]:
+                        del points[each]
+
+    def svg(self) -> str:
+        """Return the charts beside each other; empty where there is no line to draw."""
+        drawn = [
+            chart(name, lines)
+            for name, lines in list(self._seen.items())[:_MOST_CHARTS]
+            if any(len(points) > 1 for points in lines.values())
+        ]
+        return "".join(drawn)
+
+
+def chart(name: str, lines: Mapping[str, Points]) -> str:
+    """Return one chart: a line for each task, from the first step to the last."""
+    points = [point for line in lines.values() for point in line.items()]
+    across, upwards = _ends(x for x, _ in points), _ends(y for _, y in points)
+    (left, right), (low, high) = across, upwards
+    drawn = "".join(_line(line, across, upwards, n) for n, line in enumerate(lines.values()))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}"'
+        f' font-family="monospace" font-size="10" fill="gray">{drawn}'
+        f"<title>{escape(', '.join(lines))}</title>{_label(_WIDTH / 2, 12, 'middle', name)}"
+        f"{_label(_MARGIN - 3, 24, 'end', short(high))}"
+        f"{_label(_MARGIN - 3, _HEIGHT - 20, 'end', short(low))}"
+        f"{_label(_MARGIN, _HEIGHT - 5, 'start', short(left))}"
+        f"{_label(_WIDTH - 5, _HEIGHT - 5, 'end', short(right))}</svg>"
+    )
+
+
+def _ends(values: Iterable[float]) -> tuple[float, float]:
+    known = list(values)
+    return min(known), max(known)
+
+
+def _line(
+    line: Points, across: tuple[float, float], upwards: tuple[float, float], number: int
+) -> str:
+    width, height = _WIDTH - _MARGIN - 5, _HEIGHT - 40
+    places = " ".join(
+        f"{_MARGIN + width * _share(x, *across):.1f},{20 + height * (1 - _share(y, *upwards)):.1f}"
+        for x, y in sorted(line.items())
+    )
+    colour = _COLOURS[number % len(_COLOURS)]
+    return f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{places}"/>'
+
+
+def _share(value: float, low: float, high: float) -> float:
+    return (value - low) / (high - low) if high > low else 0.5
+
+
+def _label(x: float, y: float, anchor: str, text: str) -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'

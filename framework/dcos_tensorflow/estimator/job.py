@@ -1,0 +1,231 @@
+"""``Job``: a job that was begun, asked and steered from Python.
+
+What it answers is what ``status``, ``logs`` and ``stop`` answer, by the same functions; it knows no
+more of the job than the service's name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from dcos_tensorflow.cli.errors import EXIT_FAILED, CliError
+from dcos_tensorflow.cli.following.job_output import JobOutput, left_output, served_output
+from dcos_tensorflow.cli.following.service_job import follow_service
+from dcos_tensorflow.cli.following.task_output import (
+    Attempt,
+    NotThere,
+    Unreadable,
+    refuse_nonsense,
+    whole_file,
+)
+from dcos_tensorflow.cli.output import say, say_formatted
+from dcos_tensorflow.cli.services import ending, registry
+from dcos_tensorflow.cli.services.asked import Service
+from dcos_tensorflow.cli.services.client import SchedulerAway, connect
+from dcos_tensorflow.cli.services.stored import stored_state
+from dcos_tensorflow.cli.serving.stopping import stop_job
+from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
+from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.estimator import metrics
+from dcos_tensorflow.estimator.showing import Shown, shown
+from dcos_tensorflow.plugin.log_lines import LineFormat
+
+_STOP_SECONDS = 120.0
+_WHY_STOPPED = "stopped from Python"
+
+
+class JobFailed(CliError):
+    """A job that was waited for has not succeeded. The text is what the command line tells."""
+
+    def __init__(self, job: Job, ended: Mapping[str, Any]) -> None:
+        super().__init__("\n".join(ending.lines(ended)), int(ended.get("exit_code", EXIT_FAILED)))
+        #: The job, to look further into.
+        self.job = job
+        #: ``failed`` or ``stopped``.
+        self.outcome = str(ended.get("outcome"))
+        #: Why, in one sentence.
+        self.verdict = str(ended.get("summary", ""))
+        #: What the task that failed has said last.
+        self.last_lines = tuple((ended.get("failure") or {}).get("last_lines") or ())
+
+
+class Job:
+    """The newest job of a service of this machine. ``TensorFlow.fit`` and ``attach`` make it."""
+
+    def __init__(self, name: str, work: WorkDirectory) -> None:
+        self.name = name
+        self._work = work
+        self._directory: ServiceDirectory = work.service(name)
+        self._service = Service(name, self._directory, partial(connect, self._directory, name))
+
+    def __repr__(self) -> str:
+        try:
+            return f"<job {self.name}: {self.status}>"
+        except CliError as unknown:
+            return f"<job {self.name}: {unknown}>"
+
+    @property
+    def status(self) -> str:
+        """Return where the job stands: its phase, and once it has ended its outcome.
+
+        Phases are placing, starting, running and others, outcomes succeeded, failed and stopped.
+        Raises CliError where nobody serves it and it has not ended.
+        """
+        try:
+            snapshot = self._service.snapshot()
+        except SchedulerAway:
+            return str(self._end()["outcome"])
+        if snapshot.done:
+            return str((snapshot.verdict or {}).get("outcome"))
+        return snapshot.standing(time.time())[0]
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        """Return what the job called its result; empty where it has said none yet."""
+        try:
+            return self._service.snapshot().result()
+        except SchedulerAway:
+            return dict(self._end()["result"])
+
+    @property
+    def output_dir(self) -> str:
+        """Return where lies what the run leaves in OUTPUT_DIR, a path or a URL; empty for nothing.
+
+        While the job runs it is the directory of all its tasks.
+        """
+        try:
+            snapshot = self._service.snapshot()
+        except SchedulerAway:
+            return str(self._end()["places"].get("output", ""))
+        return str(snapshot.job.get("output") or "")
+
+    @property
+    def checkpoint_dir(self) -> str:
+        """Return where the checkpoints lie, a path or a URL; empty for the tasks' sandboxes."""
+        found = registry.read(self._directory)
+        state = stored_state(found.state, self.name) if found is not None else None
+        return checkpoints_place(state.spec) if state is not None else ""
+
+    @property
+    def model_dir(self) -> str:
+        """Return where the model lies: in the run's output where it left any, else checkpoints."""
+        return self.output_dir or self.checkpoint_dir
+
+    def metrics(self, task: str | None = None) -> Any:
+        """Return what the tasks have told of their training, as a frame of pandas.
+
+        Where pandas is not installed it is the list of the frame's rows. Each has the task's name,
+        the step, and what was told beside it. ``task`` is one task, or all of a role. Of a task
+        that was moved to another machine it is what it has told there.
+        """
+        found = self._output(task)
+        rows: list[metrics.Row] = []
+        for attempt in found.attempts:
+            records, printed = (
+                _lines(found, attempt, file) for file in ("progress.jsonl", "stdout")
+            )
+            rows += metrics.rows_of(attempt.task, printed, records)
+        return metrics.frame(rows)
+
+    def logs(self, task: str | None = None, *, lines: int = 10, file: str = "stdout") -> None:
+        """Print the last lines of each task; ``task`` is one task, or all of a role.
+
+        Raises CliError for a task that is not there.
+        """
+        refuse_nonsense(file)
+        found = self._output(task)
+        form = LineFormat(found.chosen)
+        for attempt, told in found.last(file, lines):
+            if isinstance(told, Exception):
+                say(f"{attempt.task}: {told}")
+                continue
+            for line in told:
+                say_formatted(form.line(attempt.task, line))
+
+    def wait(self, timeout: float | None = None, *, logs: bool = False) -> Job:
+        """Follow the job to its end and return it. ``logs`` shows what the tasks print, too.
+
+        Raises JobFailed when it does not succeed, TimeoutError when it has not ended within
+        ``timeout`` seconds. Neither that nor Ctrl-C ends the job.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with shown(self._service, logs=logs) as view:
+            try:
+                ended = follow_service(
+                    self._service,
+                    view,
+                    left=lambda: self._is_late(deadline),
+                    tell=view.tell,
+                    pause=view.pause,
+                )
+            except KeyboardInterrupt:
+                view.tell(self._goes_on())
+                raise
+            if ended is None:
+                raise TimeoutError(f"{self.name} has not ended within {timeout:g} s. It goes on.")
+            return self._judged(ended, view)
+
+    def stop(self, timeout: float = _STOP_SECONDS) -> None:
+        """End the job, and wait until it has ended. Nothing is done for one that has.
+
+        Raises CliError when it has not within ``timeout`` seconds.
+        """
+        if self._service.last_end() is None:
+            stop_job(
+                self._work,
+                self._service,
+                _WHY_STOPPED,
+                wait=True,
+                seconds=timeout,
+                tell=say,
+            )
+
+    def _is_late(self, deadline: float | None) -> bool:
+        """Say whether the job has not ended, and should have."""
+        late = deadline is not None and time.monotonic() > deadline
+        return late and self._service.last_end() is None
+
+    def _judged(self, ended: Mapping[str, Any], view: Shown) -> Job:
+        view.finish(ended)
+        if ended["outcome"] != Outcome.SUCCEEDED:
+            raise JobFailed(self, ended)
+        for line in ending.lines(ended):
+            view.tell(line)
+        return self
+
+    def _goes_on(self) -> str:
+        return (
+            f"{self.name} goes on. To follow it again: TensorFlow.attach({self.name!r}).wait();"
+            f" to end it: TensorFlow.attach({self.name!r}).stop(), or dcos-tensorflow stop"
+            f" {self.name}."
+        )
+
+    def _end(self) -> Mapping[str, Any]:
+        """Return how the job has ended. Raises CliError where it has not, or nobody knows."""
+        last = self._service.last_end()
+        if last is not None:
+            return last
+        # Nobody serves it: whoever asks is told so.
+        self._service.snapshot()
+        raise CliError(f"The job {self.name} goes on.")
+
+    def _output(self, task: str | None) -> JobOutput:
+        tasks = () if task is None else (task,)
+        try:
+            return served_output(self._service, tasks)
+        except SchedulerAway as away:
+            return left_output(self._service, tasks, away)
+
+
+def _lines(found: JobOutput, attempt: Attempt, file: str) -> list[str]:
+    """Return the whole lines of a file; none where there is no such file."""
+    try:
+        return list(whole_file(found.output, attempt, file))
+    except NotThere:
+        return []
+    except Unreadable as error:
+        raise CliError(f"{attempt.task}: {error}") from error

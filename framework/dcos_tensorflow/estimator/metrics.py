@@ -1,0 +1,74 @@
+"""What tasks have told of their training, as rows: one for each time that they told something.
+
+Read from what they printed and from their progress files, by the rules of the task runner
+(``task.progress``), so that rows and live display agree. Pure but for ``frame``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dcos_tensorflow.core.json_text import read_json
+from dcos_tensorflow.task.progress import Progress, read_line
+
+#: A row holds the task's name, the step, and whatever else was told by name.
+Row = dict[str, Any]
+
+#: What of a progress is no number that the job told.
+_NO_NUMBERS = ("at",)
+
+
+def rows_of(task: str, printed: Iterable[str], records: Iterable[str]) -> list[Row]:
+    """Return the rows of one task, oldest first: of its progress file, else of what it printed."""
+    return list(_of_records(task, records)) or list(_of_lines(task, printed))
+
+
+def _of_records(task: str, lines: Iterable[str]) -> Iterator[Row]:
+    for line in lines:
+        try:
+            record = read_json(line)
+        except ValueError:
+            # The job may be in the middle of writing it.
+            continue
+        if not isinstance(record, Mapping):
+            continue
+        numbers = {name: value for name, value in record.items() if _is_number(value)}
+        if numbers:
+            yield {"task": task, **numbers}
+
+
+def _of_lines(task: str, lines: Iterable[str]) -> Iterator[Row]:
+    """Yield a row for each line that tells a number; what it does not tell, it does not repeat.
+
+    Only the epoch goes on until there is another: it is told once, before its steps.
+    """
+    known = Progress()
+    for line in lines:
+        before = Progress(epoch=known.epoch, epochs=known.epochs)
+        known = read_line(before, line, 0.0)
+        told = _numbers(known)
+        epoch: Row = {name: told.pop(name) for name in ("epoch", "epochs") if name in told}
+        if told:
+            yield {"task": task, **epoch, **told}
+
+
+def _numbers(progress: Progress) -> Row:
+    """Return the numbers by name, those among ``metrics`` beside the others."""
+    told = dict(progress.as_json())
+    told.update(told.pop("metrics", None) or {})
+    return {k: v for k, v in told.items() if k not in _NO_NUMBERS and _is_number(v)}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def frame(rows: list[Row]) -> Any:
+    """Return the rows as a frame of pandas where that is installed, else as they are."""
+    if importlib.util.find_spec("pandas") is None:
+        return rows
+    import pandas
+
+    return pandas.DataFrame(rows)

@@ -1,0 +1,35 @@
+"""The process behind ``daemon``: one cluster of one folder, until it is told to end.
+
+Called by ``python -m dcos_tensorflow.local``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dcos_tensorflow.local.background_process import stop_requested
+from dcos_tensorflow.local.cluster import EmbeddedCluster
+from dcos_tensorflow.local.daemon import agent_of, background_of, credentials_of
+
+
+def serve(state_dir: Path, kind: Callable[..., EmbeddedCluster] = EmbeddedCluster) -> None:
+    """Run the cluster of ``state_dir`` until SIGTERM or SIGINT: the background process.
+
+    What it is made of comes by standard input. Without that there is nothing to run: whoever
+    started the process has gone away, or has found that no cluster is needed.
+    """
+    state_dir = Path(state_dir).resolve()
+    background = background_of(state_dir)
+    config = background.handed_over()
+    if config is None:
+        return
+    stopping = stop_requested()
+    agents = [agent_of(one) for one in config["agents"]]
+    given = credentials_of(state_dir)
+    known = {given.principal: given.secret} if given.principal else None
+    work = state_dir / "work"
+    with kind(agents, work, port=config["port"], credentials=known) as cluster:
+        background.announce(master=cluster.master, agents=config["agents"])
+        stopping.wait()
+    background.forget()

@@ -1,0 +1,87 @@
+"""What the units of a service are, of its options. Called by ``service``; pure."""
+
+from __future__ import annotations
+
+from math import prod
+
+from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
+from dcos_tensorflow.core.model.workload_spec import (
+    BatchSpec,
+    EarlyStopping,
+    Goal,
+    SearchMethod,
+    SweepSpec,
+    WorkloadSpec,
+)
+from dcos_tensorflow.options.models import Options
+from dcos_tensorflow.options.workload_checks import given_inputs, parameters
+from dcos_tensorflow.options.workload_models import Batch, Sweep
+from dcos_tensorflow.options.workload_values import AUTO
+
+#: How many trials there are where nobody says it, and where they have no end.
+DEFAULT_TRIALS = 50
+#: By what is known how far back a trial is suggested, where nobody says how many run at a time.
+_LAG_OF_AUTO = 16
+
+
+def units_spec(options: Options) -> UnitsSpec | None:
+    """Return how the units are taken by slots; None for a job of its own."""
+    given: Sweep | Batch
+    if options.sweep.parameters:
+        kind, given = UnitKind.TRIAL, options.sweep
+    elif given_inputs(options):
+        kind, given = UnitKind.SHARD, options.batch
+    else:
+        return None
+    parallelism = 0 if given.parallelism == AUTO else given.parallelism
+    return UnitsSpec(kind, parallelism, given.max_retries + 1, given.max_share)
+
+
+def workload_spec(options: Options) -> WorkloadSpec | None:
+    """Return what the units are; None for a job of its own."""
+    if options.sweep.parameters:
+        return _sweep(options)
+    return _batch(options) if given_inputs(options) else None
+
+
+def workload_notes(options: Options) -> list[str]:
+    """Return a sentence for what is accepted, and may not be what was meant."""
+    work = workload_spec(options)
+    if not isinstance(work, SweepSpec) or not work.learns or work.lag < work.trials:
+        return []
+    return [
+        f"sweep.parallelism: no trial learns from another: each knows those that are {work.lag} "
+        f"or more before it, twice as many as run at a time, and there are {work.trials}."
+    ]
+
+
+def _sweep(options: Options) -> SweepSpec:
+    sweep, found = options.sweep, parameters(options)
+    trials = sweep.max_trials or DEFAULT_TRIALS
+    if sweep.method == "grid" and sweep.max_trials is None:
+        trials = prod(parameter.count() or 1 for parameter in found)
+    return SweepSpec(
+        parameters=found,
+        metric=sweep.objective.metric.strip(),
+        goal=Goal(sweep.objective.goal),
+        trials=trials,
+        method=SearchMethod(sweep.method),
+        early_stopping=EarlyStopping(sweep.early_stopping),
+        min_steps=sweep.min_steps,
+        seed=sweep.seed,
+        lag=_LAG_OF_AUTO if sweep.parallelism == AUTO else 2 * sweep.parallelism,
+    )
+
+
+def _batch(options: Options) -> BatchSpec:
+    inputs, output = options.batch.inputs, options.batch.output
+    begin, end, per_shard = inputs.range or (0, 0, inputs.per_shard)
+    prefix = f"{inputs.s3_prefix.rstrip('/')}/" if inputs.s3_prefix else ""
+    return BatchSpec(
+        output=f"{output}part-{{index}}" if output.endswith("/") else output,
+        per_shard=per_shard,
+        begin=begin,
+        end=end,
+        listing=prefix or inputs.manifest,
+        resume=options.batch.resume,
+    )

@@ -1,0 +1,26 @@
+"""The units of a service's state as their producer has them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dcos_tensorflow.core.model.units import Unit, UnitState, UnitTable
+from dcos_tensorflow.workloads.producer import KeptUnit, Outcome
+
+_OUTCOMES = {
+    UnitState.SUCCEEDED: Outcome.SUCCEEDED,
+    UnitState.FAILED: Outcome.FAILED,
+    UnitState.PRUNED: Outcome.PRUNED,
+}
+
+
+def outcome_of(unit: Unit) -> Outcome | None:
+    """Return how a unit has ended; None for one that has not."""
+    return _OUTCOMES.get(unit.state)
+
+
+def kept_units(table: UnitTable) -> Iterator[KeptUnit]:
+    """Yield all units of a state, by their numbers."""
+    for page in table.pages:
+        for unit, payload in zip(page.units, page.payloads, strict=True):
+            yield KeptUnit(unit.number, payload, outcome_of(unit), unit.result)

@@ -1,0 +1,154 @@
+"""A sweep as one picture: the best so far over the trials, and all trials in parallel coordinates.
+
+SVG that can be read on a light and on a dark page. Pure.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from dcos_tensorflow.core.model.workload_spec import ParameterValue
+from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row
+
+_WIDTH, _LEFT, _RIGHT = 900, 90, 60
+#: Where each of the two parts begins and ends, from above.
+_CURVE, _LINES = (60, 280), (360, 620)
+_HEIGHT = 660
+#: Colours that stand out from white and from black alike.
+_BEST, _PLAIN = "#d9730d", "#2f7ed8"
+#: More lines than that are one surface.
+_MOST_LINES = 500
+#: Numbers that differ by more than that are spread by their logarithm.
+_WIDE = 100.0
+
+
+def picture(board: Board, title: str) -> str:
+    """Return the picture of a sweep; with an empty frame while no trial has finished."""
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"'
+            f' font-family="sans-serif" font-size="13"><title>{escape(title)}</title>',
+            "<style>text{fill:#333}.axis{stroke:#888;stroke-opacity:.5}"
+            "@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
+            _text(_LEFT, 26, title, "start", 16),
+            *_curve(board),
+            *_coordinates(board),
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _curve(board: Board) -> Iterator[str]:
+    """Yield the finished trials as dots, and the best so far as a line of steps."""
+    top, bottom = _CURVE
+    yield _text(_LEFT, top - 10, f"{board.metric}: each trial, and the best so far", "start")
+    yield f'<path class="axis" d="M{_LEFT} {top}V{bottom}H{_WIDTH - _RIGHT}" fill="none"/>'
+    if not board.finished:
+        return
+    values = [row.value or 0.0 for row in board.finished]
+    low, high = min(values), max(values)
+    last = max(row.number for row in board.finished)
+
+    def x(number: int) -> float:
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (number / last if last else 0.5)
+
+    def y(value: float) -> float:
+        return bottom - (bottom - top) * ((value - low) / (high - low) if high > low else 0.5)
+
+    for row in board.finished:
+        place = f'cx="{x(row.number):.1f}" cy="{y(row.value or 0.0):.1f}"'
+        yield f'<circle {place} r="3" fill="{_PLAIN}" fill-opacity=".6"/>'
+    path = ""
+    for number, value in board.best_so_far():
+        path += f"H{x(number):.1f}V{y(value):.1f}" if path else f"M{x(number):.1f} {y(value):.1f}"
+    yield f'<path d="{path}" fill="none" stroke="{_BEST}" stroke-width="2.5"/>'
+    for value in sorted({low, high}):
+        yield _text(_LEFT - 8, y(value) + 4, f"{value:.4g}", "end")
+    for number in sorted({0, last}):
+        yield _text(x(number), bottom + 18, str(number), "middle")
+    yield _text(_WIDTH - _RIGHT, bottom + 34, "trial", "end")
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One parameter, or the objective: where each value is, from 0 at the foot to 1."""
+
+    name: str
+    values: Sequence[ParameterValue]
+
+    @functools.cached_property
+    def numbers(self) -> list[float]:
+        """Return all values as numbers; none where some are words."""
+        plain = [v for v in self.values if isinstance(v, int | float) and not isinstance(v, bool)]
+        return [float(value) for value in plain] if len(plain) == len(self.values) else []
+
+    @functools.cached_property
+    def words(self) -> list[str]:
+        """Return the values as words, each once."""
+        return sorted({str(value) for value in self.values})
+
+    def place(self, value: ParameterValue) -> float:
+        """Return where a value is."""
+        numbers = self.numbers
+        if not numbers:
+            return self.words.index(str(value)) / max(1, len(self.words) - 1)
+        low, high, number = min(numbers), max(numbers), float(value)
+        if low > 0 and high / low > _WIDE:
+            low, high, number = math.log(low), math.log(high), math.log(number)
+        return (number - low) / (high - low) if high > low else 0.5
+
+    def marks(self) -> Iterator[tuple[float, str]]:
+        """Yield what is written beside the axis, and where."""
+        numbers = self.numbers
+        if numbers:
+            for number in sorted({min(numbers), max(numbers)}):
+                yield self.place(number), f"{number:.4g}"
+        else:
+            for word in self.words[:12]:
+                yield self.place(word), word[:16]
+
+
+def _coordinates(board: Board) -> Iterator[str]:
+    """Yield an axis for each parameter and for the objective, and a line for each trial."""
+    top, bottom = _LINES
+    if board.best is None or not board.best.parameters:
+        return
+    # Under other options trials may have had other parameters.
+    names = tuple(board.best.parameters)
+    alike = [row for row in board.finished if row.parameters.keys() == set(names)]
+    rows = alike[:_MOST_LINES]
+    axes = [_Axis(name, [row.parameters[name] for row in rows]) for name in names]
+    axes.append(_Axis(board.metric, [row.value or 0.0 for row in rows]))
+    apart = (_WIDTH - _LEFT - _RIGHT) / max(1, len(axes) - 1)
+
+    def path(row: Row) -> str:
+        values = (*(row.parameters[name] for name in names), row.value or 0.0)
+        spots = (
+            f"{_LEFT + apart * turn:.1f} {bottom - (bottom - top) * axis.place(value):.1f}"
+            for turn, (axis, value) in enumerate(zip(axes, values, strict=True))
+        )
+        return "M" + "L".join(spots)
+
+    # The best one lies above the others.
+    for row in reversed(rows):
+        strong = max(0.12, 0.7 * (1 - (row.rank or 1) / (len(rows) + 1)))
+        line = f'stroke="{_PLAIN}" stroke-opacity="{strong:.2f}"'
+        if row is rows[0]:
+            line = f'stroke="{_BEST}" stroke-width="3"'
+        yield f'<path d="{path(row)}" fill="none" {line}/>'
+    for turn, axis in enumerate(axes):
+        x = _LEFT + apart * turn
+        yield f'<path class="axis" d="M{x:.1f} {top}V{bottom}"/>'
+        yield _text(x, top - 12, axis.name, "middle")
+        for place, mark in axis.marks():
+            yield _text(x + 6, bottom - (bottom - top) * place + 4, mark, "start", 11)
+
+
+def _text(x: float, y: float, text: str, anchor: str, size: int = 13) -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}"'
+    return f"<text {place}>{escape(text)}</text>"

@@ -1,0 +1,100 @@
+"""The parameters of the next trial, by Optuna's samplers. Pure: the same question, the same answer.
+
+Each suggestion asks a study of its own, which holds what is known at that point and nothing else,
+and draws from a seed of its own. So it depends on no order of events, and on no other suggestion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from dcos_tensorflow.core.model.workload_spec import (
+    Parameter,
+    ParameterKind,
+    ParameterValue,
+    SearchMethod,
+    SweepSpec,
+)
+from dcos_tensorflow.workloads.sweep.grid import seed_of
+from dcos_tensorflow.workloads.sweep.trial import FACTOR, Trial
+
+# It tells of each study that is made, and of each way to sample that its own user may not expect.
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def suggested(
+    spec: SweepSpec, number: int, known: Iterable[Trial], running: Iterable[Trial]
+) -> dict[str, ParameterValue]:
+    """Return the parameters of trial ``number``.
+
+    ``known`` are trials that have ended, ``running`` those between them and this one, of which the
+    parameters count and nothing else.
+    """
+    seed = seed_of(spec, number)
+    if spec.method is SearchMethod.TPE:
+        sampler: optuna.samplers.BaseSampler = optuna.samplers.TPESampler(seed=seed)
+        told = [*((finished, t) for t in known), *((_running, t) for t in running)]
+        shown = [seen for see, trial in told if (seen := _if_possible(see, spec, trial))]
+    else:
+        sampler, shown = optuna.samplers.RandomSampler(seed=seed), []
+    study = optuna.create_study(direction=spec.goal.value, sampler=sampler)
+    study.add_trials(shown)
+    found: dict[str, ParameterValue] = study.ask(_space(spec)).params
+    return found
+
+
+def finished(spec: SweepSpec, trial: Trial) -> FrozenTrial:
+    """Return a trial that has ended as Optuna sees it."""
+    points = {FACTOR**turn: point.value for turn, point in enumerate(trial.in_order)}
+    if trial.stopped_at is not None:
+        state = TrialState.PRUNED
+    elif trial.value is not None:
+        state = TrialState.COMPLETE
+    else:
+        state = TrialState.FAIL
+    return create_trial(
+        state=state,
+        value=trial.value if state is TrialState.COMPLETE else None,
+        params=dict(trial.parameters),
+        distributions=_space(spec),
+        intermediate_values=points,
+    )
+
+
+def _if_possible(
+    see: Callable[[SweepSpec, Trial], FrozenTrial], spec: SweepSpec, trial: Trial
+) -> FrozenTrial | None:
+    """Return a trial as Optuna sees it; None where other options had other parameters for it."""
+    try:
+        return see(spec, trial)
+    except ValueError:
+        return None
+
+
+def _running(spec: SweepSpec, trial: Trial) -> FrozenTrial:
+    return create_trial(
+        state=TrialState.RUNNING, params=dict(trial.parameters), distributions=_space(spec)
+    )
+
+
+def _space(spec: SweepSpec) -> dict[str, BaseDistribution]:
+    return {parameter.name: _distribution(parameter) for parameter in spec.parameters}
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    low, high = parameter.low, parameter.high
+    if parameter.kind is ParameterKind.CHOICE:
+        return CategoricalDistribution(parameter.choices)
+    if parameter.kind is ParameterKind.INT:
+        step = int(parameter.step) or 1
+        return IntDistribution(int(low), int(high), log=parameter.log, step=step)
+    return FloatDistribution(low, high, log=parameter.log, step=parameter.step or None)

@@ -1,0 +1,74 @@
+"""Which trials are stopped early: the rules of Optuna's pruners, over what is known of others.
+
+A trial is compared with the trials that were known when it was suggested, turn by turn: its first
+value with their first values, its second with their second. So the answer is the same whoever runs
+beside it. Optuna's own pruners look at all trials of a study as they are at that moment, running
+ones too; the tests compare these rules with them. Pure.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dcos_tensorflow.core.model.workload_spec import EarlyStopping, Goal, SweepSpec
+from dcos_tensorflow.workloads.sweep.trial import FACTOR, Point, Trial
+
+#: A median of fewer trials says nothing (Optuna: MedianPruner, n_startup_trials).
+FEWEST_FOR_MEDIAN = 5
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Where a trial is stopped: ``turn`` counts its values from 0."""
+
+    turn: int
+    step: int
+    why: str
+
+
+def stopped(spec: SweepSpec, trial: Trial, known: Sequence[Trial]) -> Stopped | None:
+    """Return the first of a trial's values at which it is stopped; None when it goes on."""
+    if spec.early_stopping is EarlyStopping.NONE:
+        return None
+    rule = _asha if spec.early_stopping is EarlyStopping.ASHA else _median
+    points = trial.in_order
+    for turn, point in enumerate(points):
+        why = rule(spec, points[: turn + 1], known)
+        if why:
+            text = f"{spec.metric} {point.value:.4g} at step {point.step} {why}"
+            return Stopped(turn, point.step, text)
+    return None
+
+
+def _asha(spec: SweepSpec, points: Sequence[Point], known: Sequence[Trial]) -> str:
+    """Stop all but the best third (Optuna: SuccessiveHalvingPruner; one goes on in any case)."""
+    turn, own = len(points) - 1, points[-1].value
+    values = sorted((own, *_at(turn, known)), reverse=spec.goal is Goal.MAXIMIZE)
+    kept = max(1, len(values) // FACTOR)
+    if not _is_better(spec, values[kept - 1], own):
+        return ""
+    return f"is not among the best {kept} of {len(values)}"
+
+
+def _median(spec: SweepSpec, points: Sequence[Point], known: Sequence[Trial]) -> str:
+    """Stop what has never been as good as the median of those that reached their end."""
+    complete = [trial for trial in known if trial.value is not None]
+    values = _at(len(points) - 1, complete)
+    if len(complete) < FEWEST_FOR_MEDIAN or not values:
+        return ""
+    best = (max if spec.goal is Goal.MAXIMIZE else min)(point.value for point in points)
+    middle = statistics.median(values)
+    if not _is_better(spec, middle, best):
+        return ""
+    return f"is worse than {middle:.4g}, the median of {len(values)}"
+
+
+def _at(turn: int, trials: Sequence[Trial]) -> list[float]:
+    found = (trial.in_order for trial in trials)
+    return [points[turn].value for points in found if turn < len(points)]
+
+
+def _is_better(spec: SweepSpec, value: float, other: float) -> bool:
+    return value > other if spec.goal is Goal.MAXIMIZE else value < other

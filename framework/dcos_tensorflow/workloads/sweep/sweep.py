@@ -1,0 +1,161 @@
+"""The producer of a sweep: one trial after the other, each by what those before it have shown.
+
+Trial n knows the trials up to n - lag, and no others, whatever has ended meanwhile; it is suggested
+only when all of these have. So neither the order in which trials end, nor how many run at once, nor
+a crash changes a suggestion or which trials are stopped. How many a trial knows is kept with it: a
+sweep goes on as it began when its options change.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dcos_tensorflow.core.job_parameters import variables
+from dcos_tensorflow.core.model.workload_spec import (
+    EarlyStopping,
+    ParameterValue,
+    SearchMethod,
+    SweepSpec,
+)
+from dcos_tensorflow.workloads.producer import (
+    Given,
+    KeptUnit,
+    Outcome,
+    Points,
+    Producer,
+    Stop,
+    Unit,
+)
+from dcos_tensorflow.workloads.sweep.stopping import stopped
+from dcos_tensorflow.workloads.sweep.trial import (
+    Point,
+    Trial,
+    objective_of,
+    spans,
+)
+
+
+class Sweep(Producer):
+    """The trials of one sweep; ``kept`` are those that the state has, by their numbers."""
+
+    def __init__(self, spec: SweepSpec, kept: Iterable[KeptUnit] = ()) -> None:
+        self._spec = spec
+        self._trials: list[Trial] = []
+        for unit in kept:
+            payload = unit.payload
+            self._trials.append(Trial(unit.number, payload["context"], payload["known"]))
+            if unit.outcome is not None:
+                self.ended(unit.number, unit.outcome, unit.result)
+
+    @property
+    def total(self) -> int:
+        """How many trials there are in all."""
+        return self._spec.trials
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The trials that were suggested so far."""
+        return tuple(self._trials)
+
+    def next(self, first: int, count: int) -> Given:
+        """Return the next trials, as far as those are known that they are suggested by."""
+        until = min(first + count, self.total)
+        while len(self._trials) < until and (trial := self._suggested()):
+            self._trials.append(trial)
+        units = tuple(Unit(t.number, self._payload(t)) for t in self._trials[first:until])
+        return Given(units, last=first + len(units) >= self.total)
+
+    def ended(self, number: int, outcome: Outcome, result: Mapping[str, Any]) -> None:
+        """Keep what a trial counts with, worked out of what is kept of it and nothing else."""
+        trial = self._trials[number]
+        if not trial.ended:
+            self._trials[number] = self._verdict(trial, outcome, result)
+
+    def measured(self, number: int, points: Points) -> Stop | None:
+        """Return that the trial is to be stopped, if one of its values says so."""
+        trial = self._trials[number]
+        if trial.ended:
+            return None
+        trial = self._trials[number] = trial.with_points(self._spec, points)
+        stop = stopped(self._spec, trial, self._trials[: trial.known])
+        return Stop(stop.why, {"measured": trial.measured()}) if stop else None
+
+    def shown(self, number: int) -> Mapping[str, Any]:
+        """Return the parameters, the value or the last one measured, and why there is none."""
+        trial = self._trials[number]
+        points = trial.in_order
+        last = points[-1] if points else None
+        return {
+            "parameters": dict(trial.parameters),
+            "value": trial.value,
+            "measured": last and {"step": last.step, "value": last.value},
+            "stopped_at": trial.stopped_at,
+            "why": trial.why,
+        }
+
+    def _suggested(self) -> Trial | None:
+        """Return the next trial; None while others must end before it can be said."""
+        number, known = len(self._trials), 0
+        if self._spec.learns:
+            before = self._trials[-1].known if self._trials else 0
+            known = max(before, number - self._spec.lag + 1)
+            if not all(trial.ended for trial in self._trials[:known]):
+                return None
+        return Trial(number, self._parameters(number, known), known)
+
+    def _parameters(self, number: int, known: int) -> Mapping[str, ParameterValue]:
+        if self._spec.method is SearchMethod.GRID:
+            return self._grid[number]
+        from dcos_tensorflow.workloads.sweep.search import suggested
+
+        return suggested(self._spec, number, self._trials[:known], self._trials[known:])
+
+    @functools.cached_property
+    def _grid(self) -> list[dict[str, ParameterValue]]:
+        from dcos_tensorflow.workloads.sweep.grid import combinations
+
+        return combinations(self._spec)
+
+    def _payload(self, trial: Trial) -> Mapping[str, Any]:
+        payload: dict[str, Any] = {
+            "env": variables(trial.parameters),
+            "context": dict(trial.parameters),
+            "directory": f"trial-{trial.number}",
+            "known": trial.known,
+        }
+        if self._spec.early_stopping is not EarlyStopping.NONE:
+            payload["measure"] = {"metric": self._spec.metric, "spans": list(spans(self._spec))}
+        return payload
+
+    def _verdict(self, trial: Trial, outcome: Outcome, result: Mapping[str, Any]) -> Trial:
+        trial = replace(trial, ended=True, points={})
+        if outcome is Outcome.FAILED:
+            return replace(trial, why="it failed")
+        trial = trial.with_points(self._spec, result.get("measured"))
+        points = trial.in_order
+        stop = stopped(self._spec, trial, self._trials[: trial.known])
+        if stop is not None:
+            # It may have gone on before it was told: what came of that must not count.
+            told = dict(sorted(trial.points.items())[: stop.turn + 1])
+            return replace(trial, points=told, stopped_at=stop.step, why=stop.why)
+        if outcome is Outcome.PRUNED:
+            return replace(trial, stopped_at=_last_step(points), why="it was stopped")
+        value = objective_of(self._spec, result)
+        if value is not None:
+            return replace(trial, value=value)
+        return replace(trial, why=_missing(self._spec.metric, result))
+
+
+def _last_step(points: tuple[Point, ...]) -> int:
+    return points[-1].step if points else 0
+
+
+def _missing(metric: str, result: Mapping[str, Any]) -> str:
+    """Say that a trial did not tell its objective, and what it told instead."""
+    parts = (result.get(part) for part in ("result", "metrics"))
+    told = sorted({str(name) for part in parts if isinstance(part, Mapping) for name in part})
+    others = f"it told {', '.join(told[:20])}" if told else "it told none"
+    return f"its metric {metric} never came; {others}"

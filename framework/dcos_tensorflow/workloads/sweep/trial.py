@@ -1,0 +1,102 @@
+"""One trial: what it was given, what it has measured, and what it counts as in the end. Pure."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dcos_tensorflow.core.model.workload_spec import ParameterValue, SweepSpec
+
+#: A trial is judged once in each span of steps, each so many times as long as the one before.
+FACTOR = 3
+#: No training has more steps.
+_MOST_STEPS = 10**9
+
+
+@dataclass(frozen=True)
+class Point:
+    """The first value of the objective's metric in a span of steps, and its step."""
+
+    step: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial of a sweep.
+
+    ``known`` is how many trials, those of the lowest numbers, it was suggested and is judged by.
+    ``points`` are by the number of their span. ``ended`` says that its outcome is known: then
+    ``value`` is what it counts with, None where it has none, and ``stopped_at`` the step at which
+    it counts as stopped early, whether it was stopped in time or had reached its end meanwhile.
+    ``why`` says in words why it was stopped or counts for nothing.
+    """
+
+    number: int
+    parameters: Mapping[str, ParameterValue]
+    known: int
+    points: Mapping[int, Point] = field(default_factory=dict)
+    ended: bool = False
+    value: float | None = None
+    stopped_at: int | None = None
+    why: str = ""
+
+    def with_points(self, spec: SweepSpec, told: object) -> Trial:
+        """Return the trial with these measured values (``Points``); what is none is passed over."""
+        points: dict[int, Point] = {}
+        for step, value in _pairs(told):
+            span = span_of(spec, step)
+            if span is not None:
+                points.setdefault(span, Point(step, value))
+        return replace(self, points=points)
+
+    @functools.cached_property
+    def in_order(self) -> tuple[Point, ...]:
+        """Return the points by their steps."""
+        return tuple(self.points[span] for span in sorted(self.points))
+
+    def measured(self) -> list[list[float]]:
+        """Return the points as they are kept."""
+        return [[point.step, point.value] for point in self.in_order]
+
+
+def span_of(spec: SweepSpec, step: int) -> int | None:
+    """Return in which span of steps this one is; None before the first."""
+    found = None
+    for span, begin in enumerate(spans(spec)):
+        if step < begin:
+            break
+        found = span
+    return found
+
+
+def spans(spec: SweepSpec) -> Iterator[int]:
+    """Yield the first step of each span."""
+    begin = max(1, spec.min_steps)
+    while begin <= _MOST_STEPS:
+        yield begin
+        begin *= FACTOR
+
+
+def objective_of(spec: SweepSpec, result: Mapping[str, Any]) -> float | None:
+    """Return the objective's value: what the job gives as its result, else the last one told."""
+    for part in ("result", "metrics"):
+        told = result.get(part)
+        value = told.get(spec.metric) if isinstance(told, Mapping) else None
+        if value is not None and _is_number(value):
+            return float(value)
+    return None
+
+
+def _pairs(told: object) -> Iterator[tuple[int, float]]:
+    for pair in told if isinstance(told, list | tuple) else ():
+        if isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_number, pair)):
+            yield int(pair[0]), float(pair[1])
+
+
+def _is_number(value: object) -> bool:
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain and math.isfinite(value)  # type: ignore[arg-type]

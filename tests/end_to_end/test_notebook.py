@@ -1,0 +1,61 @@
+"""``examples/notebook``, executed cell by cell in a kernel of its own, with real TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import EXAMPLES, NEWEST, CommandLine
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
+
+NOTEBOOK = EXAMPLES / "notebook" / "fit.ipynb"
+
+
+def executed(notebook: Path, command_line: CommandLine, folder: Path) -> list[dict[str, Any]]:
+    """Return the outputs of a notebook's cells, in their order."""
+    folders = ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute"),
+            *("--output-dir", folder, notebook),
+        ],
+        env={**command_line.environment, **{name: str(folder / name) for name in folders}},
+        capture_output=True,
+        text=True,
+        timeout=350,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    cells = json.loads((folder / notebook.name).read_text())["cells"]
+    return [output for cell in cells for output in cell.get("outputs", ())]
+
+
+def shown(outputs: list[dict[str, Any]], kind: str, form: str) -> list[str]:
+    return ["".join(o["data"][form]) for o in outputs if o["output_type"] == kind]
+
+
+def test_a_training_runs_from_a_notebook_and_is_seen_there(
+    local_cluster: CommandLine, tmp_path: Path, tensorflow: Any
+) -> None:
+    tensorflow(NEWEST)
+    outputs = executed(NOTEBOOK, local_cluster, tmp_path)
+    printed = "".join("".join(o["text"]) for o in outputs if o["output_type"] == "stream")
+    assert printed.count("The job notebook-digits has succeeded") == 2
+    first, second = shown(outputs, "display_data", "text/html")
+    assert "run 1  succeeded" in first
+    assert "run 2  succeeded" in second
+    assert "val_accuracy 0." in first
+    # A curve for each metric that the script reports.
+    assert first.count("<svg") == 4
+    told = [
+        "".join(o["data"]["text/plain"]) for o in outputs if o["output_type"] == "execute_result"
+    ]
+    assert "val_loss" in told[0]
+    assert "notebook-digits/output/1/worker-0" in told[1]
+    assert (local_cluster.home / "services/notebook-digits/output/2/worker-0/digits.keras").exists()

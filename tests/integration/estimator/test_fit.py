@@ -1,0 +1,204 @@
+"""Jobs from Python, on the embedded cluster: begun, followed, asked, left, stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import CommandLine
+from dcos_tensorflow import CliError, Job, JobFailed, OptionsError, TensorFlow
+from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from waiting import eventually
+
+CODE = """
+import json, os, sys, time
+from dcos_tensorflow import report
+
+context = json.loads(os.environ["JOB_CONTEXT"])
+print("begins with", context, sys.argv[1:], sorted(os.listdir(os.environ["INPUT_TRAIN"]))
+      if "INPUT_TRAIN" in os.environ else "nothing", flush=True)
+for step in range(1, 4):
+    report(step, loss=1 / step, val_auc=step / 10)
+finish = os.path.join(os.environ["CHECKPOINT_DIR"], "finish")
+while "waits" in context and not os.path.exists(finish):
+    time.sleep(0.1)
+open(os.path.join(os.environ["OUTPUT_DIR"], "model.keras"), "w").close()
+print("result:", json.dumps({"rate": os.environ.get("PARAM_RATE")}))
+sys.exit(context.get("code", 0))
+"""
+SIZE = {"cpus": 0.1, "mem": 64, "disk": 10}
+OPTIONS = {
+    "service": {"python": sys.executable, "kill_grace_seconds": 1, "outcome_grace_seconds": 1},
+    "worker": SIZE,
+    "retry": {"limit": 0},
+}
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of services, with an embedded cluster that fit starts there."""
+    found = tmp_path_factory.mktemp("home")
+    yield found
+    down = CommandLine(found).ask("local", "down")
+    assert down.code == 0, down.out
+
+
+@pytest.fixture
+def begin(home: Path, tmp_path: Path) -> Iterator[Any]:
+    """Return a function that describes a training of a name, with what is given beside."""
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text(CODE)
+    # That of the script that is interrupted, too, should its test fail.
+    names = {"left"}
+
+    def describe(name: str, **given: Any) -> TensorFlow:
+        names.add(name)
+        given = {"options": OPTIONS, **given}
+        return TensorFlow("train.py", source_dir=code, name=name, work_dir=home, **given)
+
+    yield describe
+    for name in names:
+        CommandLine(home).ask("stop", name)
+
+
+def rows_in(job: Job) -> list[dict[str, Any]]:
+    """Return what a job has told, whether pandas is installed here or not."""
+    found = job.metrics()
+    return list(found if isinstance(found, list) else found.to_dict("records"))
+
+
+def test_a_training_is_followed_to_its_end_and_asked_then(
+    begin: Any, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "digits.csv").touch()
+    training = begin("whole", hyperparameters={"rate": 0.1}, script_arguments=["--a", "b c"])
+    job = training.fit({"train": str(tmp_path / "digits.csv")})
+    out = capsys.readouterr().out
+    assert "begins with {'rate': 0.1} ['--a', 'b c'] ['digits.csv']" in out
+    assert "The job whole has succeeded" in out
+    assert (job.status, job.result) == ("succeeded", {"rate": "0.1"})
+    assert job.output_dir == str(home / "services" / "whole" / "output" / "1" / "worker-0")
+    assert os.listdir(job.model_dir) == ["model.keras"]
+    assert job.checkpoint_dir == str(home / "services" / "whole" / "checkpoints")
+    rows = rows_in(job)
+    assert rows[0] == {"task": "worker-0", "step": 1, "loss": 1.0, "val_auc": 0.1}
+    assert [row["step"] for row in rows] == [1, 2, 3]
+    job.logs(lines=1)
+    assert capsys.readouterr().out == 'result: {"rate": "0.1"}\n'
+    again = TensorFlow.attach("whole", work_dir=home)
+    assert repr(again.wait(timeout=0)) == "<job whole: succeeded>"
+    # At once, though the scheduler of the first run may not have left yet.
+    assert training.fit(wait=False).wait().output_dir.endswith("/output/2/worker-0")
+
+
+def test_a_failure_is_an_exception_with_the_verdict_and_the_last_lines(begin: Any) -> None:
+    with pytest.raises(JobFailed, match="The job bad has failed") as raised:
+        begin("bad", hyperparameters={"code": 3}).fit(logs=False)
+    assert raised.value.outcome == "failed"
+    assert "exit code 3" in raised.value.verdict
+    assert raised.value.last_lines[-1].startswith("result:")
+    assert raised.value.exit_code == 3
+    assert raised.value.job.status == "failed"
+
+
+def test_a_job_goes_on_alone_is_found_again_and_stopped(begin: Any, home: Path) -> None:
+    waits = {"hyperparameters": {"waits": True}}
+    job = begin("alone", **waits).fit(wait=False)
+    eventually(lambda: job.status == "running", seconds=180, what=lambda: job.status)
+    with pytest.raises(TimeoutError, match=r"alone has not ended within 0\.5 s\. It goes on\."):
+        job.wait(0.5)
+    for again in (begin("alone", **waits), begin("alone", workers=2, **waits)):
+        with pytest.raises(CliError, match="A job of the service alone is under way"):
+            again.fit()
+    assert job.model_dir == job.output_dir == str(home / "services" / "alone" / "output" / "1")
+    found = TensorFlow.attach("alone", work_dir=home)
+    found.stop()
+    assert found.status == job.status == "stopped"
+    found.stop()
+    with pytest.raises(JobFailed, match="was stopped"):
+        job.wait()
+
+
+def test_a_job_is_followed_in_a_thread(begin: Any) -> None:
+    ended: list[str] = []
+    training = begin("threaded")
+    thread = threading.Thread(target=lambda: ended.append(training.fit(logs=True).status))
+    thread.start()
+    thread.join()
+    assert ended == ["succeeded"]
+
+
+def test_an_interrupt_leaves_the_job_running_and_says_how_to_go_on(
+    begin: Any, home: Path, tmp_path: Path
+) -> None:
+    script = tmp_path / "my_fit.py"
+    # No guard by __name__, and whatever a person types.
+    script.write_text(
+        "from dcos_tensorflow import TensorFlow\n"
+        f"TensorFlow('code/train.py', name='left', hyperparameters={{'waits': True}},\n"
+        f"           options={OPTIONS!r}).fit()\n"
+    )
+    environment = {**os.environ, "DCOS_TENSORFLOW_HOME": str(home)}
+    process = subprocess.Popen(
+        [sys.executable, script],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        stderr=subprocess.STDOUT,
+    )
+    assert process.stdout is not None
+    seen = ""
+    while "begins with" not in seen:
+        line = process.stdout.readline()
+        assert line, seen
+        seen += line
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=300)
+    assert "left goes on. To follow it again: TensorFlow.attach('left').wait()" in rest
+    job = TensorFlow.attach("left", work_dir=home)
+    (Path(job.checkpoint_dir) / "finish").touch()
+    job.wait()
+    assert job.status == "succeeded"
+
+
+def test_on_another_cluster_data_is_brought_and_what_was_told_is_known_after_the_end(
+    begin: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "code" / "images").mkdir()
+    (tmp_path / "code" / "images" / "1.png").touch()
+    with EmbeddedCluster([AgentConfig()], tmp_path / "elsewhere") as cluster:
+        training = begin("elsewhere", hyperparameters={"rate": 0.1}, master=cluster.master)
+        job = training.fit({"train": tmp_path / "code" / "images"}, logs=False)
+    assert "note: " not in capsys.readouterr().out.replace("note: worker.mem", "")
+    assert (job.status, job.result) == ("succeeded", {"rate": "0.1"})
+    assert [row["val_auc"] for row in rows_in(job)] == [0.1, 0.2, 0.3]
+    job.logs(lines=2)
+    assert "['1.png']" in capsys.readouterr().out
+
+
+def test_what_is_wrong_is_told_as_on_the_command_line(begin: Any, home: Path) -> None:
+    with pytest.raises(OptionsError, match=r"worker\.cpu"):
+        begin("wrong", options={"worker": {"cpu": 1}}).fit()
+    with pytest.raises(CliError, match=r"There is no file nothing\.py"):
+        TensorFlow("nothing.py", work_dir=home).fit()
+    with pytest.raises(CliError, match="There is no service nobody"):
+        TensorFlow.attach("nobody", work_dir=home)
+
+
+def test_a_cluster_that_was_started_for_a_smaller_job_grows(begin: Any) -> None:
+    begin("small").fit(logs=False)
+    cpus = 4 * (os.cpu_count() or 1)
+    larger = {**OPTIONS, "worker": {**SIZE, "cpus": cpus}}
+    assert begin("large", options=larger).fit(logs=False).status == "succeeded"

@@ -1,0 +1,272 @@
+"""Units of work in a slot: one start after the other in the same container."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from runner_process import Task, alive
+from waiting import eventually
+
+SHOWS = """\
+echo "$SHARD_INDEX $PARAM_RATE $JOB_CONTEXT" >> seen
+echo "step $SHARD_INDEX loss 0.5"
+echo "result: {\\"index\\": $SHARD_INDEX}"
+"""
+WRITES = 'echo "$SHARD_INDEX" > "$SHARD_OUTPUT"'
+#: Tells what it writes, waits for a file of its name to end with the code in it.
+WAITS = """\
+echo half > "$SHARD_OUTPUT"; echo "$$" > "pid-$SHARD_INDEX"
+while [ ! -e "go-$SHARD_INDEX" ]; do sleep 0.01; done
+exit "$(cat go-$SHARD_INDEX)"
+"""
+SERVES = """\
+import os
+open("loaded", "a").write("once\\n")
+def main(shard, context):
+    print("step", shard["index"], "loss 0.5")
+    print(f'result: {{"index": {shard["index"]}}}', end="")
+    if shard["index"] == context.get("crashes_at"):
+        os.abort()
+    if shard["index"] == context.get("raises_at"):
+        raise KeyError("image")
+    with open(shard["output"], "w") as output:
+        output.write(f"{shard['begin']}-{shard['end']} {os.environ['SHARD_INDEX']}")
+"""
+
+
+def slot(start, command: str = "", **spec) -> Task:
+    job = {"command": command} if command else {"name": "job"}
+    job.update(spec.pop("job", {}))
+    task = start(held=True, hold_on_failure=True, takes_units=True, job=job, **spec)
+    task.wait_for_state("held")
+    return task
+
+
+def payload(index: int, output: Path | None = None, **more) -> dict:
+    shard = {"index": index, "begin": 10 * index, "end": 10 * index + 10}
+    where = {} if output is None else {"output": str(output / f"part-{index}")}
+    return {"env": {"SHARD_INDEX": str(index)}, "shard": shard, **where, **more}
+
+
+def give(task: Task, start: int, what: dict, attempt: int = 1) -> None:
+    unit = {"number": what["shard"]["index"], "attempt": attempt, "payload": what}
+    code, answer = task.order(start, epoch=1, unit=unit)
+    assert code == 200, answer
+
+
+def done(task: Task, start: int) -> dict:
+    status = task.wait_for_status(
+        lambda status: status["start"] == start and status["state"] in ("done", "failed", "exited"),
+        f"the end of start {start}",
+    )
+    assert status["state"] == "done", status
+    return status["unit"]
+
+
+def failed(task: Task, start: int) -> dict:
+    return task.wait_for_state("failed", start=start)
+
+
+def test_one_unit_after_the_other_is_done_in_the_same_container(start):
+    task = slot(start, SHOWS, job={"context": '{"rate": 1, "layers": 2}'})
+    for index in (3, 4):
+        more = {"env": {"SHARD_INDEX": str(index), "PARAM_RATE": "0.5"}, "context": {"rate": 0.5}}
+        give(task, index, payload(index, **more))
+        unit = done(task, index)
+        assert (unit["number"], unit["attempt"]) == (index, 1)
+        assert unit["seconds"] > 0
+        assert unit["result"]["result"] == {"index": index}
+        assert unit["result"]["metrics"] == {"loss": 0.5}
+    assert task.status()["starts"] == 2
+    context = json.dumps({"rate": 0.5, "layers": 2})
+    assert task.text("seen") == f"3 0.5 {context}\n4 0.5 {context}\n"
+
+
+def test_nothing_of_the_unit_before_remains(start):
+    tells = """\
+if [ "$SHARD_INDEX" = 0 ]; then
+  echo '{"step": 7, "loss": 0.1, "result": {"a": 1}}' >> "$PROGRESS_FILE"
+fi"""
+    task = slot(start, tells)
+    give(task, 1, payload(0))
+    assert done(task, 1)["result"]["result"] == {"a": 1}
+    give(task, 2, payload(1))
+    unit, status = done(task, 2), task.status()
+    assert (unit["result"]["result"], unit["result"]["metrics"]) == ({}, {})
+    assert (status["result"], status["progress"]["step"]) == (None, None)
+    assert task.text("progress.jsonl") == ""
+
+
+def test_a_unit_has_directories_of_its_own_and_goes_on_from_its_checkpoints(start, tmp_path):
+    saves = (
+        'echo "$SHARD_INDEX" >> $CHECKPOINT_DIR/saved; ls -d $LOG_DIR $OUTPUT_DIR; [ -z "$FAILS" ]'
+    )
+    task = slot(start, saves, shared_filesystem=str(tmp_path / "shared"))
+    trial = {"directory": "trial-17"}
+    fails = {"SHARD_INDEX": "1", "FAILS": "1"}
+    give(task, 1, payload(1, **trial, env=fails))
+    failed(task, 1)
+    give(task, 2, payload(1, **trial), attempt=2)
+    done(task, 2)
+    give(task, 3, payload(2, directory="trial-18"))
+    done(task, 3)
+    assert (tmp_path / "shared/trial-17/saved").read_text() == "1\n1\n"
+    assert (tmp_path / "shared/trial-18/saved").read_text() == "2\n"
+    assert (task.sandbox / "job-output/trial-17").is_dir()
+
+
+def test_a_unit_that_fails_leaves_the_slot_for_the_next(start):
+    task = slot(start, "exit $SHARD_INDEX")
+    give(task, 1, payload(3))
+    status = failed(task, 1)
+    assert (status["exit"]["code"], status["unit"]["number"]) == (3, 3)
+    give(task, 2, payload(0))
+    done(task, 2)
+
+
+def test_the_output_is_found_under_its_name_once_it_is_whole(start, tmp_path):
+    task = slot(start, WAITS)
+    give(task, 1, payload(5, tmp_path / "out"))
+    task.pid_in("pid-5")
+    assert not (tmp_path / "out/part-5").exists()
+    (task.sandbox / "go-5").write_text("0")
+    assert done(task, 1)["published"] is True
+    assert (tmp_path / "out/part-5").read_text() == "half\n"
+    assert os.listdir(tmp_path / "out") == ["part-5"]
+
+
+def test_of_two_attempts_the_first_that_is_whole_stays(start, tmp_path):
+    first, second = slot(start, WAITS), slot(start, WAITS)
+    give(first, 1, payload(5, tmp_path / "out"))
+    give(second, 1, payload(5, tmp_path / "out"), attempt=2)
+    for task in (first, second):
+        task.pid_in("pid-5")
+    (second.sandbox / "go-5").write_text("0")
+    assert done(second, 1)["published"] is True
+    found = (tmp_path / "out/part-5").stat().st_ino
+    (first.sandbox / "go-5").write_text("0")
+    status = first.wait_for_status(lambda s: s["state"] in ("done", "failed"), "an end")
+    # What it had written was removed by the winner.
+    assert status["state"] == "failed" or status["unit"]["published"] is False
+    assert (tmp_path / "out/part-5").stat().st_ino == found
+    assert os.listdir(tmp_path / "out") == ["part-5"]
+
+
+@pytest.mark.parametrize("code", ["1", "137"])
+def test_what_a_failed_attempt_has_written_is_removed(start, tmp_path, code):
+    task = slot(start, WAITS)
+    give(task, 1, payload(5, tmp_path / "out"))
+    task.pid_in("pid-5")
+    (task.sandbox / "go-5").write_text(code)
+    failed(task, 1)
+    assert os.listdir(tmp_path / "out") == []
+
+
+def test_an_attempt_that_is_stopped_for_another_unit_leaves_nothing(start, tmp_path):
+    task = slot(start, WAITS)
+    give(task, 1, payload(5, tmp_path / "out"))
+    pid = task.pid_in("pid-5")
+    (task.sandbox / "go-6").write_text("0")
+    give(task, 2, payload(6, tmp_path / "out"))
+    assert done(task, 2)["number"] == 6
+    assert not alive(pid)
+    assert os.listdir(tmp_path / "out") == ["part-6"]
+
+
+def test_a_shard_that_leaves_no_output_has_failed(start, tmp_path):
+    task = slot(start, "true")
+    give(task, 1, payload(5, tmp_path / "out"))
+    status = failed(task, 1)
+    assert "SHARD_OUTPUT" in status["exit"]["summary"]
+    assert status["exit"]["class"] == "user_error"
+
+
+def test_a_folder_may_be_the_output(start, tmp_path):
+    task = slot(start, 'mkdir "$SHARD_OUTPUT"; touch "$SHARD_OUTPUT/model"')
+    give(task, 1, payload(5, tmp_path / "out"))
+    assert done(task, 1)["published"] is True
+    assert os.listdir(tmp_path / "out/part-5") == ["model"]
+
+
+def test_a_command_finds_the_names_of_its_inputs_in_a_file(start):
+    task = slot(start, 'cat "$SHARD_INPUTS"')
+    what = payload(0)
+    what["shard"].update(prefix="s3://bucket/", names=["a", "b c"])
+    give(task, 1, what)
+    done(task, 1)
+    assert task.text() == "s3://bucket/a\ns3://bucket/b c\n"
+
+
+def test_a_function_of_shards_is_loaded_once(start, tmp_path):
+    task = slot(start, source=SERVES)
+    for index in range(5):
+        give(task, index + 1, payload(index, tmp_path))
+        unit = done(task, index + 1)
+        assert unit["result"]["result"] == {"index": index}
+        assert unit["result"]["metrics"] == {"loss": 0.5}
+    assert task.text("loaded") == "once\n"
+    assert (tmp_path / "part-4").read_text() == "40-50 4"
+    assert task.status()["starts"] == 1
+
+
+@pytest.mark.parametrize("how", ["raises_at", "crashes_at"])
+def test_a_shard_that_crashes_is_lost_alone(start, tmp_path, how):
+    task = slot(start, source=SERVES, job={"context": json.dumps({how: 1})})
+    give(task, 1, payload(0, tmp_path))
+    done(task, 1)
+    give(task, 2, payload(1, tmp_path))
+    assert failed(task, 2)["exit"]["start"] == 2
+    give(task, 3, payload(2, tmp_path))
+    done(task, 3)
+    assert task.text("loaded") == "once\nonce\n"
+    assert sorted(name for name in os.listdir(tmp_path) if "part" in name) == ["part-0", "part-2"]
+
+
+def test_a_function_of_shards_keeps_what_it_has_loaded_while_the_slot_waits(start, tmp_path):
+    task = slot(start, source=SERVES)
+    give(task, 1, payload(0, tmp_path))
+    done(task, 1)
+    task.order(2, run=False, epoch=1)
+    task.wait_for_state("held", start=2)
+    give(task, 2, payload(1, tmp_path))
+    done(task, 2)
+    assert task.text("loaded") == "once\n"
+
+
+def test_a_function_of_shards_that_leaves_early_has_not_done_its_shard(start):
+    task = slot(start, source="def main(shard, context): raise SystemExit(0)\n")
+    give(task, 1, payload(0))
+    assert "before main(shard, context) had returned" in failed(task, 1)["exit"]["summary"]
+
+
+def test_a_stop_ends_a_process_that_waits_for_its_next_shard(start, tmp_path):
+    task = slot(start, source=SERVES)
+    give(task, 1, payload(0, tmp_path))
+    done(task, 1)
+    pid = task.status()["pid"]
+    task.request("POST", "/v1/stop")
+    assert task.wait() == 143
+    eventually(lambda: not alive(pid), what="the end of the process")
+
+
+def test_a_trial_tells_the_first_value_in_each_span_and_goes_on_with_them(start, tmp_path):
+    trains = """\
+for step in $STEPS; do
+  echo "{\\"step\\": $step, \\"val_accuracy\\": 0.$step}" >> "$PROGRESS_FILE"
+done
+exit $CODE"""
+    task = slot(start, trains, shared_filesystem=str(tmp_path / "shared"))
+    measure = {"metric": "val_accuracy", "spans": [1, 3, 9]}
+
+    def trial(steps, code):
+        env = {"STEPS": steps, "CODE": code}
+        return payload(0, directory="trial-0", measure=measure, env=env)
+
+    give(task, 1, trial("1 2 4", "1"))
+    assert failed(task, 1)["unit"]["result"]["measured"] == [[1, 0.1], [4, 0.4]]
+    give(task, 2, trial("5 6 12", "0"), attempt=2)
+    assert done(task, 2)["result"]["measured"] == [[1, 0.1], [4, 0.4], [12, 0.12]]

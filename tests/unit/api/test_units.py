@@ -1,0 +1,101 @@
+"""The units of work of a service, as the API shows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.core.model.gang import Gang
+from dcos_tensorflow.core.model.roster import Roster
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
+from dcos_tensorflow.core.model.task_table import TaskTable
+from dcos_tensorflow.core.model.units import Unit, UnitRun, UnitState
+from dcos_tensorflow.core.model.workload_spec import BatchSpec, EarlyStopping, WorkloadSpec
+from dcos_tensorflow.workloads import producer_of
+from sample_states import a_spec, a_state
+from worked_sweep import a_sweep
+
+SWEEP = a_sweep(12, early_stopping=EarlyStopping.ASHA, lag=8)
+BATCH = BatchSpec(output="/out/part-{index}", per_shard=10, end=35)
+
+
+def with_units(workload: WorkloadSpec, kind: UnitKind, *decided: Unit) -> ServiceState:
+    """Return a state of which unit 3 runs in slot-0, and as many are known as there can be."""
+    spec = replace(a_spec(), units=UnitsSpec(kind, 4, 3, 1.0), workload=workload)
+    given = producer_of(workload).next(0, 8)
+    state = a_state(spec=spec)
+    table = state.units.given([u.payload for u in given.units], last=given.last)
+    for unit in decided:
+        table = table.put(unit)
+    run = UnitRun(3, 1, 50.0)
+    slot = Gang("slot-0", TaskTable(Roster.of(spec, gang="slot-0")), unit=run)
+    units = replace(table.taken(3, "slot-0"), total=4 if kind is UnitKind.SHARD else 12)
+    return replace(state, units=units, gangs={**state.gangs, "slot-0": slot})
+
+
+def a_running_sweep() -> ServiceState:
+    good = {"metrics": {"score": 0.5}, "measured": [[1, 0.4]]}
+    done = Unit(0, UnitState.SUCCEEDED, 1, result=good, begun_at=10.0, ended_at=14.0)
+    failed = Unit(1, UnitState.FAILED, 2, begun_at=10.0, ended_at=12.0, why="no such file")
+    return with_units(SWEEP, UnitKind.TRIAL, done, failed)
+
+
+def test_a_trial_is_shown_with_its_parameters_and_what_it_has_come_to(ask: Any) -> None:
+    body = ask("/v1/units", a_running_sweep()).json()
+    assert (body["kind"], body["total"]) == ("trial", 12)
+    states = ("running", "waiting", "succeeded", "failed", "pruned")
+    assert body["counts"] == dict(zip(states, (1, 5, 1, 1, 0), strict=True))
+    assert body["objective"] == {"metric": "score", "goal": "maximize"}
+    first, second, _, running = body["units"][:4]
+    assert (first["value"], first["ended_at"] - first["begun_at"]) == (0.5, 4.0)
+    assert set(first["parameters"]) == {"rate", "units", "layers"}
+    assert (second["state"], second["why"]) == ("failed", "no such file")
+    assert (running["state"], running["slots"]) == ("running", ["slot-0"])
+    assert running["begun_at"] == 50.0
+
+
+def test_a_shard_is_shown_with_its_place_in_the_input(ask: Any) -> None:
+    body = ask("/v1/units", with_units(BATCH, UnitKind.SHARD)).json()
+    assert (body["kind"], body["total"], body["objective"]) == ("shard", 4, None)
+    last = body["units"][3]
+    assert (last["index"], last["begin"], last["end"]) == (3, 30, 35)
+    assert last["output"] == "/out/part-3"
+
+
+def test_those_of_one_state_are_shown_alone(ask: Any) -> None:
+    body = ask("/v1/units?state=failed", a_running_sweep()).json()
+    assert [unit["number"] for unit in body["units"]] == [1]
+    answer = ask("/v1/units?state=done", a_running_sweep())
+    assert answer.status_code == 400
+    assert "succeeded" in answer.json()["message"]
+
+
+def test_a_trial_that_runs_is_shown_with_what_it_has_measured(ask: Any) -> None:
+    state = a_running_sweep()
+    unit = {"number": 3, "attempt": 1, "result": {"measured": [[1, 0.25]]}}
+    told = replace(state.told, reports={"task": {"state": "running", "unit": unit}})
+    body = ask("/v1/units", replace(state, told=told)).json()
+    assert body["units"][3]["measured"] == {"step": 1, "value": 0.25}
+
+
+@pytest.mark.parametrize("number", [-1, 4000, "3", None])
+def test_a_report_of_a_unit_that_is_none_changes_nothing(ask: Any, number: object) -> None:
+    state = a_running_sweep()
+    unit = {"number": number, "attempt": 1, "result": {"measured": [[1, 0.25]]}}
+    told = replace(state.told, reports={"task": {"unit": unit}})
+    assert ask("/v1/units", replace(state, told=told)).json() == ask("/v1/units", state).json()
+
+
+def test_a_service_that_is_one_job_has_none(ask: Any) -> None:
+    answer = ask("/v1/units", a_state())
+    assert (answer.status_code, answer.text) == (404, "Element not found")
+    assert ask("/v1/job", a_state()).json()["units"] is None
+
+
+def test_the_job_counts_its_units(ask: Any) -> None:
+    body = ask("/v1/job", a_running_sweep()).json()
+    assert body["units"]["counts"]["succeeded"] == 1
+    assert body["units"]["total"] == 12

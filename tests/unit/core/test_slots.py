@@ -1,0 +1,621 @@
+"""Slots take units of work, one after the other, in containers that outlive them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from dcos_tensorflow.core import contract
+from dcos_tensorflow.core.kept import paths
+from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import Accept, Action, UnitEnded, UnitsWanted
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import (
+    MAIN,
+    Addressing,
+    GangSpec,
+    RetrySpec,
+    RoleSpec,
+    Strategy,
+    TaskRole,
+    UnitKind,
+    UnitsSpec,
+)
+from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.model.units import PAGE, Unit, UnitState
+from dcos_tensorflow.core.operator.requests import refusal
+from dcos_tensorflow.core.plans.elements import Status
+from dcos_tensorflow.core.plans.plan import plans
+from simulated_mesos import Cluster
+from simulated_scheduler import Scheduler, room_for_one_each, small_job
+
+SMALL = Resources(cpus=1, mem=1024, disk=100)
+ONE_TASK = (RoleSpec(TaskRole.WORKER, 1, SMALL),)
+A_FEW = (
+    RoleSpec(TaskRole.PS, 1, SMALL),
+    RoleSpec(TaskRole.CHIEF, 1, SMALL),
+    RoleSpec(TaskRole.WORKER, 1, SMALL),
+)
+
+
+class Work:
+    """A service with units of work, and the producer that gives them."""
+
+    def __init__(
+        self,
+        total: int,
+        cluster: Cluster,
+        kind: UnitKind = UnitKind.SHARD,
+        *,
+        parallelism: int = 0,
+        roles: tuple[RoleSpec, ...] = ONE_TASK,
+        share: float = 1.0,
+        **changes: object,
+    ) -> None:
+        self.total = total
+        self.ended: list[int] = []
+        self.asked: list[UnitsWanted] = []
+        units = UnitsSpec(kind, parallelism, max_attempts=3, max_share=share)
+        spec = small_job(roles=roles, units=units, **changes)
+        cluster.producer = self.hear
+        self.cluster = cluster
+        self.scheduler = Scheduler(spec, cluster)
+        cluster.subscribe()
+        self.go(4)
+
+    def hear(self, action: Action) -> None:
+        if isinstance(action, UnitEnded):
+            self.ended.append(action.number)
+        elif isinstance(action, UnitsWanted):
+            self.asked.append(action)
+            last = min(action.first + action.count, self.total)
+            payloads = tuple({"shard": n} for n in range(action.first, last))
+            answer = events.UnitsGiven(action.first, payloads, last >= self.total)
+            self.cluster.outbox.append(answer)
+
+    def go(self, seconds: float) -> None:
+        """Let time pass; what is launched comes up."""
+        for _ in range(int(seconds)):
+            self.scheduler.run(1)
+            self.cluster.run_everything()
+
+    @property
+    def runs(self) -> dict[str, int]:
+        """Return which unit each slot runs."""
+        gangs = self.scheduler.state.gangs
+        return {name: gang.unit.number for name, gang in gangs.items() if gang.unit is not None}
+
+    def unit(self, number: int) -> Unit:
+        return self.scheduler.state.units[number]
+
+    def record(self, task: str) -> TaskRecord:
+        return self.scheduler.state.tasks[task]
+
+    def finish(self, slot: str, role: str = "worker-0", result: object = None) -> None:
+        """Let the process of a slot's decider end with 0."""
+        self.cluster.runner(f"{slot}-{role}").finish(result or {"by": slot})
+        self.scheduler.run(1)
+
+    def fail(self, slot: str, line: int = 7) -> None:
+        """Let a slot's process fail of the user's code."""
+        error = ("ValueError", line)
+        self.cluster.runner(f"{slot}-worker-0").fail("user_error", 1, "bad shard", error)
+        self.scheduler.run(1)
+
+    def finish_everything(self, seconds: int = 200) -> None:
+        """Let every unit be done as soon as it runs, until the work is over."""
+        for _ in range(seconds):
+            self.go(1)
+            for task in self.cluster.tasks.values():
+                if task.alive and task.runner.unit is not None and task.runner.state == "running":
+                    task.runner.finish({})
+            if self.scheduler.state.job.phase is JobPhase.DONE:
+                return
+        raise AssertionError(self.scheduler.state.job)
+
+
+def accepts(scheduler: Scheduler) -> list[Accept]:
+    return [a for d in scheduler.decisions for a in d.actions if isinstance(a, Accept)]
+
+
+def test_a_runner_in_a_slot_is_told_that_its_starts_are_for_units():
+    (task,) = Work(1, Cluster(1)).cluster.tasks.values()
+    assert json.loads(task.launch.env[contract.RUNNER_SPEC_VARIABLE])["takes_units"] is True
+
+
+# -- how many slots there are ----------------------------------------------------------------------
+
+
+def test_there_are_as_many_slots_as_there_is_room_for():
+    work = Work(100, Cluster(2))
+    assert len(work.runs) == 8
+    assert sorted(work.runs.values()) == list(range(8))
+
+
+def test_there_are_no_more_slots_than_asked_for_nor_than_units():
+    assert len(Work(100, Cluster(2), parallelism=3).runs) == 3
+    assert len(Work(2, Cluster(2)).runs) == 2
+
+
+@pytest.mark.parametrize(("share", "slots"), [(1.0, 8), (0.5, 4), (0.3, 2), (0.01, 1)])
+def test_slots_have_no_more_than_their_share_of_what_is_offered(share: float, slots: int):
+    work = Work(100, Cluster(2), share=share)
+    work.go(20)
+    assert len(work.runs) == slots
+
+
+def test_what_slots_launch_on_an_agent_is_one_accept():
+    found = accepts(Work(100, Cluster(2)).scheduler)
+    assert sorted(len(accept.launches) for accept in found) == [4, 4]
+
+
+def test_a_slot_of_several_tasks_is_placed_as_a_whole():
+    work = Work(100, Cluster(1, Resources(cpus=5, mem=10000, disk=10000)), roles=A_FEW)
+    assert list(work.runs) == ["slot-0"]
+    assert work.scheduler.state.epoch is not None
+    assert work.scheduler.state.gangs["slot-0"].epoch.names == {
+        "slot-0-ps-0", "slot-0-chief-0", "slot-0-worker-0",
+    }  # fmt: skip
+    assert "slot-1" in work.scheduler.state.gangs
+    assert not work.scheduler.state.gangs["slot-1"].tasks
+
+
+def test_a_slot_that_finds_no_place_takes_no_unit():
+    work = Work(100, room_for_one_each(2))
+    gangs = work.scheduler.state.gangs
+    assert list(gangs) == [MAIN, "slot-0", "slot-1", "slot-2"]
+    assert gangs["slot-2"].unit is None
+    assert "slot-2-worker-0" in gangs["slot-2"].why
+
+
+# -- from unit to unit -----------------------------------------------------------------------------
+
+
+def test_the_next_unit_is_started_in_the_same_container():
+    work = Work(100, room_for_one_each(1))
+    launched = list(work.cluster.launch_history)
+    work.finish("slot-0", result={"rows": 5})
+    work.go(2)
+    assert work.runs == {"slot-0": 1}
+    assert work.cluster.launch_history == launched
+    assert work.cluster.runner("slot-0-worker-0").unit == {"number": 1, "attempt": 1}
+    assert (work.unit(0).state, work.unit(0).result) == (UnitState.SUCCEEDED, {"rows": 5})
+    assert work.ended == [0]
+
+
+def test_a_runner_is_told_what_its_unit_is():
+    work = Work(100, room_for_one_each(1))
+    order = work.cluster.runner("slot-0-worker-0").order_taken
+    assert order is not None
+    assert order["unit"] == {"number": 0, "attempt": 1, "payload": {"shard": 0}}
+
+
+def test_whoever_is_left_of_a_unit_is_stopped_before_the_next_one_starts():
+    room = Cluster(1, Resources(cpus=4, mem=10000, disk=10000))
+    work = Work(100, room, roles=A_FEW, strategy=Strategy.PARAMETER_SERVER)
+    ps = work.cluster.runner("slot-0-ps-0")
+    ps.stop_seconds = 3.0
+    work.finish("slot-0", "chief-0")
+    assert work.runs == {}
+    assert work.scheduler.state.gangs["slot-0"].job.phase is JobPhase.STOPPING
+    work.go(6)
+    assert work.runs == {"slot-0": 1}
+    assert ps.unit == {"number": 1, "attempt": 1}
+
+
+def test_units_are_asked_for_before_those_that_wait_are_all_taken():
+    work = Work(1000, room_for_one_each(1))
+    assert [(a.first, a.count) for a in work.asked] == [(0, PAGE)]
+    for _ in range(PAGE // 2 + 2):
+        work.finish("slot-0")
+        work.go(1)
+    assert work.asked[1].first == PAGE
+
+
+def test_units_that_are_given_twice_are_taken_once():
+    work = Work(1000, room_for_one_each(1))
+    known = len(work.scheduler.state.units)
+    twice = events.UnitsGiven(0, tuple({"shard": n} for n in range(known + 1)))
+    work.scheduler.handle(twice)
+    work.scheduler.handle(twice)
+    assert len(work.scheduler.state.units) == known + 1
+
+
+def test_only_the_pages_that_changed_are_written():
+    work = Work(3 * PAGE, room_for_one_each(1))
+    work.scheduler.handle(events.UnitsGiven(PAGE, ({},) * PAGE))
+    before = len(work.scheduler.decisions)
+    work.finish("slot-0")
+    written = [w.path for d in work.scheduler.decisions[before:] for w in d.writes]
+    assert [p for p in written if p.startswith(paths.UNITS)] == [paths.units_state(0)]
+
+
+# -- a crash ---------------------------------------------------------------------------------------
+
+
+def test_after_a_crash_everything_goes_on_where_it_was():
+    work = Work(100, room_for_one_each(2))
+    work.finish("slot-0")
+    work.go(1)
+    before = work.scheduler.state
+    work.scheduler.restart()
+    after = work.scheduler.state
+    assert (after.units.pages, after.units.counts) == (before.units.pages, before.units.counts)
+    assert dict(after.units.running) == dict(before.units.running)
+    for name, gang in before.gangs.items():
+        assert after.gangs[name].unit == gang.unit
+    launched = list(work.cluster.launch_history)
+    work.go(5)
+    assert work.runs == {"slot-0": 2, "slot-1": 1}
+    assert work.cluster.launch_history == launched
+
+
+def test_a_unit_that_was_done_while_nobody_listened_is_not_run_again():
+    work = Work(100, room_for_one_each(1))
+    work.cluster.disconnect()
+    work.cluster.runner("slot-0-worker-0").finish({"rows": 5})
+    work.scheduler.restart()
+    work.go(3)
+    assert work.unit(0).result == {"rows": 5}
+    assert work.cluster.runner("slot-0-worker-0").unit == {"number": 1, "attempt": 1}
+
+
+def test_the_producer_hears_of_a_unit_once_its_end_is_kept():
+    work = Work(100, room_for_one_each(1))
+    kept = []
+
+    def hear(action: Action) -> None:
+        if isinstance(action, UnitEnded):
+            page = json.loads(work.scheduler.store[paths.units_state(0)])
+            kept.append(page[action.number]["state"])
+
+    work.cluster.producer = hear
+    work.finish("slot-0")
+    assert kept == ["succeeded"]
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+def test_a_unit_whose_container_is_gone_is_taken_next_and_costs_nothing():
+    work = Work(100, room_for_one_each(2))
+    gone = work.record("slot-0-worker-0").task_id
+    work.cluster.report(gone, TaskState.FAILED, "", "REASON_CONTAINER_PREEMPTED")
+    work.scheduler.run(1)
+    assert work.unit(0).failures == ()
+    work.finish("slot-1")
+    work.go(2)
+    assert 0 in work.runs.values()
+    work.go(10)
+    assert sorted(work.runs.values()) == [0, 2]
+
+
+def test_a_unit_that_fails_the_same_way_on_two_machines_has_failed():
+    work = Work(100, room_for_one_each(2))
+    work.fail("slot-0")
+    assert work.unit(0).state is UnitState.WAITING
+    work.go(3)
+    assert work.runs["slot-0"] == 2, "it is not tried again where it failed while others wait"
+    work.finish("slot-1")
+    work.go(2)
+    assert work.runs["slot-1"] == 0
+    work.fail("slot-1")
+    assert work.unit(0).state is UnitState.FAILED
+    assert "2 machines" in work.unit(0).why
+    assert work.ended == [1, 0]
+
+
+def test_other_failures_on_other_machines_are_not_the_same():
+    work = Work(100, room_for_one_each(2))
+    work.fail("slot-0", line=1)
+    work.finish("slot-1")
+    work.go(2)
+    work.fail("slot-1", line=2)
+    assert work.unit(0).state is UnitState.WAITING
+
+
+def test_a_unit_that_fails_often_has_failed_and_the_others_are_done_all_the_same():
+    work = Work(5, room_for_one_each(1))
+    while work.unit(0).state is UnitState.WAITING:
+        work.go(10)
+        work.fail("slot-0") if work.runs.get("slot-0") == 0 else work.finish("slot-0")
+    assert len(work.unit(0).failures) == 3
+    assert work.unit(0).why.endswith("(3 attempts failed)")
+    assert work.scheduler.state.units.count(UnitState.SUCCEEDED) == 4
+    work.go(30)
+    assert "4 of 5 shards have succeeded, 1 have failed" in work.scheduler.state.job.why
+
+
+def test_a_machine_on_which_units_fail_that_do_well_elsewhere_is_left():
+    work = Work(100, room_for_one_each(3))
+    bad = next(iter(work.runs))
+    agent = work.record(f"{bad}-worker-0").agent_id
+    for _ in range(40):
+        for slot in list(work.runs):
+            if work.record(f"{slot}-worker-0").agent_id == agent:
+                work.fail(slot, line=3)
+            else:
+                work.finish(slot)
+        work.go(1)
+        if len(work.scheduler.state.agent_failures.get(agent, ())) >= 3:
+            break
+    assert len(work.scheduler.state.agent_failures[agent]) >= 3
+    assert not any(unit.state is UnitState.FAILED for unit in work.scheduler.state.units)
+
+
+def test_what_can_never_run_ends_all():
+    work = Work(100, room_for_one_each(2))
+    work.cluster.runner("slot-0-worker-0").fail("user_error", 78, "no module named shard")
+    work.go(15)
+    verdict = work.scheduler.state.job.verdict
+    assert verdict is not None
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.FAILED, 78)
+    assert work.scheduler.state.job.phase is JobPhase.DONE
+
+
+# -- stopping units, slots, and all ----------------------------------------------------------------
+
+
+def test_a_pruned_unit_is_stopped_and_its_slot_takes_the_next():
+    work = Work(100, room_for_one_each(1), UnitKind.TRIAL)
+    work.scheduler.handle(events.UnitPruned(0, "worse than the others", {"accuracy": 0.1}))
+    work.go(3)
+    assert work.runs == {"slot-0": 1}
+    assert (work.unit(0).state, work.unit(0).result) == (UnitState.PRUNED, {"accuracy": 0.1})
+    work.scheduler.handle(events.UnitPruned(0, "again"))
+    assert work.unit(0).why == "worse than the others"
+
+
+def test_a_unit_is_in_no_other_slot_before_its_process_has_stopped():
+    work = Work(100, room_for_one_each(2))
+    work.cluster.runner("slot-0-worker-0").stop_seconds = 6.0
+    work.scheduler.handle(events.PodCommand(events.PodVerb.RESTART, ("slot-0-worker-0",)))
+    work.scheduler.run(2)
+    work.finish("slot-1")
+    assert work.runs == {"slot-0": 0, "slot-1": 2}
+    work.go(8)
+    assert work.runs == {"slot-0": 0, "slot-1": 2}
+    assert work.scheduler.state.gangs["slot-0"].unit.attempt == 2
+
+
+def test_a_slot_on_a_machine_that_is_to_go_gives_its_unit_back_in_time():
+    work = Work(100, room_for_one_each(2), maintenance_lead_seconds=30.0)
+    agent = work.record("slot-0-worker-0").agent_id
+    start = work.cluster.now + 60
+    work.cluster.agents[agent].unavailable_from = start
+    offer = events.InverseOffer("i1", agent, start, None)
+    work.scheduler.handle(events.InverseOffersReceived((offer,)))
+    work.go(25)
+    assert work.runs["slot-0"] == 0
+    work.go(20)
+    assert work.cluster.now < start
+    assert not any(t.alive and t.launch.agent_id == agent for t in work.cluster.tasks.values())
+    work.finish("slot-1")
+    work.go(2)
+    assert work.runs["slot-1"] == 0
+    assert work.unit(0).failures == ()
+
+
+def test_a_shard_that_takes_long_is_run_once_more_and_the_first_success_counts():
+    work = Work(30, room_for_one_each(2))
+    while work.scheduler.state.units.count(UnitState.SUCCEEDED) < 29:
+        work.finish("slot-1")
+        work.go(1)
+    work.go(8)
+    assert work.runs == {"slot-0": 0, "slot-1": 0}
+    assert work.scheduler.state.gangs["slot-1"].unit.attempt == 2
+    work.finish("slot-1", result={"by": "the second"})
+    assert work.unit(0).result == {"by": "the second"}
+    work.go(20)
+    assert work.scheduler.state.job.phase is JobPhase.DONE
+    assert work.ended.count(0) == 1
+
+
+def test_a_trial_is_never_run_twice_at_once():
+    work = Work(30, room_for_one_each(2), UnitKind.TRIAL)
+    while work.scheduler.state.units.count(UnitState.SUCCEEDED) < 29:
+        work.finish("slot-1")
+        work.go(1)
+    work.go(100)
+    assert work.runs == {"slot-0": 0}
+
+
+def test_slots_end_when_no_unit_is_left_for_them():
+    work = Work(3, room_for_one_each(3), UnitKind.TRIAL)
+    work.finish("slot-0")
+    work.go(20)
+    assert sorted(work.scheduler.state.gangs) == [MAIN, "slot-1", "slot-2"]
+    assert len(work.cluster.alive()) == 2
+    assert not any("slot-0" in path for path in work.scheduler.store)
+
+
+@pytest.mark.parametrize(("kind", "failures", "outcome"), [
+    (UnitKind.SHARD, 0, Outcome.SUCCEEDED),
+    (UnitKind.SHARD, 1, Outcome.FAILED),
+    (UnitKind.TRIAL, 1, Outcome.SUCCEEDED),
+    (UnitKind.TRIAL, 4, Outcome.FAILED),
+])  # fmt: skip
+def test_the_verdict_counts_units(kind: UnitKind, failures: int, outcome: Outcome):
+    work = Work(4, room_for_one_each(2), kind)
+    state = work.scheduler.state
+    units = state.units
+    for number in range(failures):
+        failed = replace(units[number], state=UnitState.FAILED, why="it was made to")
+        units = units.put(failed)
+    work.scheduler.state = replace(state, units=units)
+    work.finish_everything()
+    verdict = work.scheduler.state.job.verdict
+    assert verdict is not None
+    assert verdict.outcome is outcome
+    assert f"{4 - failures} of 4 {kind}s have succeeded" in verdict.summary
+
+
+def test_no_units_at_all_are_soon_done():
+    work = Work(0, Cluster(1))
+    work.go(3)
+    verdict = work.scheduler.state.job.verdict
+    assert verdict is not None
+    assert verdict.outcome is Outcome.SUCCEEDED
+    assert not work.cluster.launch_history
+
+
+@pytest.mark.parametrize("ask", [
+    events.StopRequested("asked to"),
+    events.UninstallRequested("asked to"),
+])  # fmt: skip
+def test_a_stop_or_an_uninstall_ends_every_slot(ask: events.Event):
+    work = Work(100, Cluster(2))
+    work.scheduler.handle(ask)
+    work.go(30)
+    assert work.scheduler.state.job.phase is JobPhase.DONE
+    assert not work.cluster.alive()
+
+
+def test_paused_work_hands_out_no_unit_until_it_is_resumed():
+    work = Work(100, room_for_one_each(1))
+    work.scheduler.handle(events.PlanCommand("deploy", events.PlanVerb.STOP))
+    work.finish("slot-0")
+    work.go(5)
+    assert work.runs == {}
+    work.scheduler.handle(events.PlanCommand("deploy", events.PlanVerb.RESUME))
+    work.go(3)
+    assert work.runs == {"slot-0": 1}
+
+
+# -- gangs in turn ---------------------------------------------------------------------------------
+
+
+def test_a_slot_that_has_lost_its_container_comes_before_new_ones():
+    work = Work(100, room_for_one_each(2), gang=GangSpec(wait_seconds=40.0))
+    gone = work.record("slot-1-worker-0")
+    work.cluster.report(gone.task_id, TaskState.FAILED, "", "REASON_CONTAINER_PREEMPTED")
+    work.go(10)
+    assert "slot-1" in work.runs
+    assert not work.scheduler.state.gangs["slot-2"].tasks
+
+
+def test_tensorboard_is_beside_all_slots():
+    roles = (*ONE_TASK, RoleSpec(TaskRole.TENSORBOARD, 1, SMALL))
+    work = Work(100, room_for_one_each(3), parallelism=2, roles=roles)
+    work.go(5)
+    assert sorted(work.scheduler.state.tasks) == [
+        "slot-0-worker-0", "slot-1-worker-0", "tensorboard-0",
+    ]  # fmt: skip
+
+
+# -- what people see and ask for -------------------------------------------------------------------
+
+
+def test_the_plan_has_a_step_for_each_slot_that_says_what_it_waits_for():
+    work = Work(100, room_for_one_each(1))
+    plan = plans(work.scheduler.state.view())["deploy"]
+    steps = {step.name: step for phase in plan.phases for step in phase.steps}
+    assert steps["slot-0"].status is Status.COMPLETE
+    assert steps["slot-1"].status is Status.PENDING
+    assert "slot-1-worker-0" in steps["slot-1"].message
+
+
+def test_where_no_slot_has_a_place_the_work_says_why():
+    work = Work(100, Cluster(1, Resources(cpus=0.5, mem=100, disk=100)))
+    assert "no slot has a place yet: slot-0-worker-0" in work.scheduler.state.job.why
+
+
+@pytest.mark.parametrize("verb", events.PlanVerb)
+@pytest.mark.parametrize("step", ["", "slot-0"])
+def test_every_verb_has_an_answer(verb: events.PlanVerb, step: str):
+    work = Work(100, room_for_one_each(1))
+    for gang in (MAIN, "slot-0"):
+        phase = "slots" if step and gang == MAIN else ""
+        name = step if phase else ""
+        work.scheduler.handle(events.PlanCommand("deploy", verb, phase, name, gang))
+    work.go(2)
+    assert work.scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_sweep_does_not_become_a_batch():
+    work = Work(100, room_for_one_each(1))
+    spec = work.scheduler.state.spec
+    assert spec.units is not None
+    other = replace(spec, units=replace(spec.units, kind=UnitKind.TRIAL))
+    assert "from shard to trial" in refusal(work.scheduler.state, other)
+    assert refusal(work.scheduler.state, replace(spec, units=None))
+
+
+def test_more_slots_may_be_asked_for_later():
+    work = Work(100, Cluster(2), parallelism=2)
+    spec = work.scheduler.state.spec
+    assert spec.units is not None
+    more = replace(spec, units=replace(spec.units, parallelism=5))
+    work.scheduler.handle(events.ConfigurationChanged(more))
+    work.go(10)
+    assert len(work.runs) == 5
+
+
+def test_fewer_slots_are_left_as_their_units_are_done():
+    work = Work(100, Cluster(2), parallelism=5)
+    spec = work.scheduler.state.spec
+    assert spec.units is not None
+    fewer = replace(spec, units=replace(spec.units, parallelism=2))
+    work.scheduler.handle(events.ConfigurationChanged(fewer))
+    work.go(5)
+    assert len(work.runs) == 5
+    for slot in list(work.runs):
+        work.finish(slot)
+    work.go(20)
+    assert len(work.runs) == 2
+    assert len(work.cluster.alive()) == 2
+
+
+def test_slots_that_never_come_up_end_the_work(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Cluster, "run_everything", lambda cluster: None)
+    retry = RetrySpec(limit=1, max_backoff_seconds=1.0)
+    work = Work(100, room_for_one_each(1), gang=GangSpec(start_seconds=20.0), retry=retry)
+    work.go(120)
+    verdict = work.scheduler.state.job.verdict
+    assert verdict is not None
+    assert verdict.outcome is Outcome.FAILED
+    assert "does not come up" in verdict.summary
+
+
+def test_by_dns_each_slot_has_names_of_its_own():
+    roles = (replace(ONE_TASK[0], port=31010),)
+    work = Work(100, Cluster(2), parallelism=2, roles=roles, addressing=Addressing.DNS)
+    state = work.scheduler.state
+    for slot in ("slot-0", "slot-1"):
+        name = f"{slot}-worker-0"
+        assert dict(state.gangs[slot].epoch.addresses) == {
+            name: f"{name}.mnist.{state.spec.dns_domain}:31010"
+        }
+
+
+# -- when no units come ----------------------------------------------------------------------------
+
+
+class NoUnits(Work):
+    """Work whose producer gives nothing."""
+
+    def hear(self, action: Action) -> None:
+        pass
+
+
+def test_work_without_units_fails_with_what_the_producer_says():
+    work = NoUnits(1, Cluster(1))
+    work.scheduler.handle(events.UnitsRefused("part-3 is there already", is_final=True))
+    verdict = work.scheduler.state.job.verdict
+    assert verdict is not None
+    assert (verdict.outcome, verdict.summary) == (Outcome.FAILED, "part-3 is there already")
+    work.go(20)
+    assert work.scheduler.state.job.phase is JobPhase.DONE
+
+
+def test_work_whose_producer_is_away_waits_and_says_so():
+    work = NoUnits(1, Cluster(1))
+    work.scheduler.handle(events.UnitsRefused("S3 does not answer", is_final=False))
+    assert work.scheduler.state.job.verdict is None
+    assert "S3 does not answer" in work.scheduler.state.only_gang.why
+    work.scheduler.handle(events.UnitsGiven(0, ({"shard": 0},), last=True, total=1))
+    work.go(4)
+    assert "S3" not in work.scheduler.state.only_gang.why

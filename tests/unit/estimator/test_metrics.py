@@ -1,0 +1,34 @@
+"""What a task has told of its training, as rows."""
+
+from __future__ import annotations
+
+from dcos_tensorflow.estimator.metrics import rows_of
+
+KERAS = [
+    "Epoch 1/2",
+    "2/2 ━━━━ 0s 5ms/step - accuracy: 0.5000 - loss: 1.2000",
+    "Epoch 2/2",
+    "2/2 ━━━━ 0s 5ms/step - accuracy: 0.7500 - loss: 0.9000",
+]
+
+
+def test_a_row_is_a_line_of_the_progress_file_with_all_its_numbers():
+    records = ['{"step": 1, "loss": 0.5, "val_auc": 0.7, "result": {"a": 1}}', '{"step": 2, "lo']
+    assert rows_of("worker-0", ["step 9 loss 9"], records) == [
+        {"task": "worker-0", "step": 1, "loss": 0.5, "val_auc": 0.7}
+    ]
+
+
+def test_without_a_progress_file_a_row_is_a_printed_line_that_tells_a_number():
+    printed = ["begins", "step 10 loss 0.5", "step 20, loss 0.25, accuracy 91%", "ends"]
+    assert rows_of("worker-0", printed, []) == [
+        {"task": "worker-0", "step": 10, "loss": 0.5},
+        {"task": "worker-0", "step": 20, "loss": 0.25, "accuracy": 0.91},
+    ]
+
+
+def test_an_epoch_that_was_told_before_its_steps_is_theirs():
+    assert rows_of("worker-0", KERAS, []) == [
+        {"task": "worker-0", "epoch": 1, "epochs": 2, "step": 2, "loss": 1.2, "accuracy": 0.5},
+        {"task": "worker-0", "epoch": 2, "epochs": 2, "step": 4, "loss": 0.9, "accuracy": 0.75},
+    ]

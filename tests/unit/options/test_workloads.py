@@ -1,0 +1,231 @@
+"""What a sweep or a batch is in options, and every way to get it wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dcos_tensorflow.core.kept import codec
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.model.spec import ServiceSpec, UnitKind, UnitsSpec
+from dcos_tensorflow.core.model.workload_spec import (
+    BatchSpec,
+    EarlyStopping,
+    Goal,
+    Parameter,
+    ParameterKind,
+    SearchMethod,
+    SweepSpec,
+)
+from dcos_tensorflow.options import OptionsError, as_given, load, notes, service_spec
+from dcos_tensorflow.package.variables import as_package_options
+
+RATE = {"learning_rate": {"log_uniform": [1e-5, 0.1]}}
+
+
+def sweeping(parameters: Any = RATE, metric: str = "val_accuracy", **more: Any) -> dict[str, Any]:
+    sweep = {"parameters": parameters, "objective": {"metric": metric}, **more}
+    return {"service": {"job_name": "train"}, "sweep": sweep}
+
+
+def batching(output: str = "out/part-{index}", **inputs: Any) -> dict[str, Any]:
+    batch = {"inputs": inputs or {"range": [0, 1000, 100]}, "output": output}
+    return {"service": {"job_cmd": "python shard.py"}, "batch": batch}
+
+
+def workload_of(given: dict[str, Any]) -> Any:
+    return service_spec(load(given)).workload
+
+
+def problems(given: dict[str, Any]) -> list[str]:
+    with pytest.raises(OptionsError) as refused:
+        load(given)
+    return [str(problem) for problem in refused.value.problems]
+
+
+def test_a_sweep_is_what_the_options_say() -> None:
+    parameters = {
+        **RATE,
+        "layers": [2, 3, "many"],
+        "units": {"int": [8, 64]},
+        "batch": {"log_int": [8, 512]},
+        "rest": {"quantised": [0.1, 0.5, 0.1]},
+        "width": {"quantised": [16, 64, 16]},
+        "act": {"choice": ["relu", "tanh"]},
+        "momentum": {"uniform": [0, 1]},
+    }
+    given = sweeping(
+        parameters, max_trials=200, parallelism=4, early_stopping="asha", seed=7, min_steps=2
+    )
+    assert workload_of(given) == SweepSpec(
+        parameters=(
+            Parameter("learning_rate", ParameterKind.FLOAT, 1e-5, 0.1, log=True),
+            Parameter("layers", ParameterKind.CHOICE, choices=(2, 3, "many")),
+            Parameter("units", ParameterKind.INT, 8, 64),
+            Parameter("batch", ParameterKind.INT, 8, 512, log=True),
+            Parameter("rest", ParameterKind.FLOAT, 0.1, 0.5, step=0.1),
+            Parameter("width", ParameterKind.INT, 16, 64, step=16),
+            Parameter("act", ParameterKind.CHOICE, choices=("relu", "tanh")),
+            Parameter("momentum", ParameterKind.FLOAT, 0, 1),
+        ),
+        metric="val_accuracy",
+        goal=Goal.MAXIMIZE,
+        trials=200,
+        method=SearchMethod.TPE,
+        early_stopping=EarlyStopping.ASHA,
+        min_steps=2,
+        seed=7,
+        lag=8,
+    )
+
+
+def test_the_number_of_trials_is_that_of_the_grid_or_fifty() -> None:
+    assert workload_of(sweeping()).trials == 50
+    axes = {"a": [1, 2, 3], "b": {"int": [1, 4]}, "c": {"quantised": [0.1, 0.3, 0.1]}}
+    assert workload_of(sweeping(axes, method="grid")).trials == 36
+    assert workload_of(sweeping(axes, method="grid", max_trials=10)).trials == 10
+
+
+def test_a_batch_is_what_the_options_say() -> None:
+    assert workload_of(batching()) == BatchSpec("out/part-{index}", 100, 0, 1000)
+    assert workload_of(
+        batching("s3://bucket/out/", s3_prefix="s3://bucket/in", per_shard=5)
+    ) == BatchSpec("s3://bucket/out/part-{index}", 5, listing="s3://bucket/in/")
+    assert workload_of(batching(manifest="inputs.txt")) == BatchSpec(
+        "out/part-{index}", 10, listing="inputs.txt"
+    )
+
+
+@pytest.mark.parametrize("given", [sweeping(), sweeping({"a": [2, 2.5, True, "x"]}), batching()])
+def test_what_is_stored_is_read_back_and_travels_in_a_package(given: dict[str, Any]) -> None:
+    spec = service_spec(load(given))
+    assert codec.decode(ServiceSpec, codec.encode(spec)) == spec
+    assert service_spec(load(as_given(load(given)))) == spec
+    assert service_spec(load(as_package_options(load(given)))) == spec
+
+
+def test_options_without_units_are_the_same_configuration_as_ever() -> None:
+    spec = service_spec(load({"service": {"job_name": "train"}}))
+    assert (spec.units, spec.workload) == (None, None)
+    assert configuration_id(spec) != configuration_id(service_spec(load(sweeping())))
+
+
+def test_slots_are_what_the_options_say() -> None:
+    given = sweeping(parallelism=4, max_retries=1, max_share=0.5)
+    assert service_spec(load(given)).units == UnitsSpec(UnitKind.TRIAL, 4, 2, 0.5)
+    assert service_spec(load(batching())).units == UnitsSpec(UnitKind.SHARD, 0, 4)
+
+
+def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
+    for given, lag in ((4, 8), ("4", 8), (4.0, 8), ("auto", 16)):
+        assert workload_of(sweeping(parallelism=given)).lag == lag
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            sweeping(method="bayes"),
+            'sweep.method: is not a value that it can have (given: "bayes"; allowed: one of tpe, '
+            "random, grid)",
+        ),
+        (
+            sweeping(method="tpo"),
+            "sweep.method: is not a value that it can have; did you mean tpe?",
+        ),
+        (
+            sweeping({"rate": {"uniform": [1, 0]}}),
+            "sweep.parameters.rate: the range is empty: 1 is not less than 0; did you mean "
+            '{"uniform": [0, 1]}?',
+        ),
+        (sweeping({"rate": {"uniform": [1, 1]}}), "the range is empty: 1 is not less than 1"),
+        (sweeping({"rate": {"log_uniform": [0, 1]}}), "needs bounds above 0, and 0 has no log"),
+        (sweeping({"rate": {"loguniform": [1, 2]}}), '"loguniform" is none of uniform, log_un'),
+        (sweeping({"rate": {"loguniform": [1, 2]}}), "did you mean log_uniform?"),
+        (sweeping({"rate": {"int": [1, 2.5]}}), "int needs two whole numbers"),
+        (sweeping({"rate": {"quantised": [0, 1]}}), "quantised needs three numbers"),
+        (sweeping({"rate": {"quantised": [0, 1, 2]}}), "the step 2 is not between 0 and"),
+        (sweeping({"rate": []}), "sweep.parameters.rate: there is nothing to choose from"),
+        (sweeping({"rate": [1, 1.0]}), "has the value 1.0 more than once"),
+        (sweeping({"rate": [True, 1]}), "has the value 1 more than once"),
+        (sweeping({"rate": [[1]]}), "a value must be a text, a number, true or false, not a list"),
+        (sweeping({"rate": 0.1}), "must be a list of values, or an object with one of uniform"),
+        (sweeping({"a b": [1]}), 'sweep.parameters: "a b" is no name of a parameter'),
+        (
+            sweeping({"a.b": [1], "a-b": [1]}),
+            "sweep.parameters.a-b: is PARAM_A_B in the environment, and so is a.b",
+        ),
+        (sweeping({f"p{n}": ["x" * 200] for n in range(20)}), "sweep.parameters: need up to"),
+        (sweeping({}), "sweep.parameters: there is nothing to try"),
+        (sweeping(metric=" "), "sweep.objective.metric: is needed: it says how good a trial is"),
+        (
+            sweeping(method="grid"),
+            "sweep.parameters.learning_rate: has no end of values, and a grid tries all of them",
+        ),
+        (
+            sweeping({"a": [1, 2, 3]}, method="grid", max_trials=4),
+            "sweep.max_trials: is more than the grid has combinations, which is 3 (given: 4; "
+            "allowed: at most 3)",
+        ),
+        (
+            sweeping({c: {"int": [0, 99]} for c in "abc"}, method="grid"),
+            "sweep.parameters: a grid of them has 1000000 combinations",
+        ),
+        (sweeping(parallelism=0), "sweep.parallelism: is too small (given: 0; allowed: a whole"),
+        (sweeping(parallelism="outo"), "not a text; did you mean auto?"),
+        (sweeping(max_share=0), "sweep.max_share: is too small"),
+        (sweeping() | {"batch": batching()["batch"]}, "a service is a sweep or a batch"),
+        (batching(range=[100, 0, 10]), "batch.inputs.range: the range is empty: it begins at 100"),
+        (batching(range=[100, 0, 10]), "did you mean [0, 100, 10]?"),
+        (batching(range=[0, 100]), "must be three whole numbers"),
+        (batching(range=[0, 100, 0]), "a shard cannot have 0"),
+        (batching(range=[0, 10**9, 1]), "makes more than 100000 shards; did you mean [0, 10000"),
+        (batching(s3_prefix="gs://b/in"), "batch.inputs.s3_prefix: is no place in S3"),
+        (
+            batching(manifest="in/", range=[0, 1, 1]),
+            'batch.inputs.manifest: must name a file; did you mean in? (given: "in/"',
+        ),
+        (
+            batching(manifest="in.txt", range=[0, 1, 1]),
+            "batch.inputs.manifest: batch.inputs.range is set, too, and a batch has one kind",
+        ),
+        (
+            batching("out/part.jsonl"),
+            "batch.output: is one name for all shards: it needs {index}; did you mean "
+            "out/part-{index}.jsonl?",
+        ),
+        (batching("out/{shard}-{index}"), "has other braces than {index}"),
+        (batching(""), "batch.output: is needed: where the shards' output is written"),
+        ({**batching(), "worker": {"count": 4}}, "worker.count: a shard is worked on by one task"),
+        (
+            {"service": {"job_name": "train"}, "batch": {"output": "out/{index}"}},
+            "batch.inputs: there is nothing to work on: no input is named",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_path_and_what_is_allowed(
+    given: dict[str, Any], expected: str
+) -> None:
+    found = problems(given)
+    assert any(expected in line for line in found), found
+
+
+def test_the_package_asks_for_no_units_by_its_defaults() -> None:
+    given = sweeping({}, metric="")
+    given["sweep"] |= {"method": "tpe", "parallelism": "auto", "seed": 0}
+    assert workload_of(given) is None
+
+
+def test_a_sweep_whose_trials_cannot_learn_from_each_other_is_told() -> None:
+    told = "\n".join(notes(load(sweeping(parallelism=30))))
+    assert "no trial learns from another: each knows those that are 60 or more before it" in told
+    for given in (sweeping(parallelism=4), sweeping(parallelism=30, method="random")):
+        assert "learns" not in "\n".join(notes(load(given)))
+
+
+def test_options_that_do_nothing_are_told() -> None:
+    told = "\n".join(notes(load(sweeping(min_steps=5))))
+    assert "sweep.min_steps: has no effect without sweep.early_stopping." in told
+    told = "\n".join(notes(load(batching(range=[0, 9, 3], per_shard=3))))
+    assert "batch.inputs.per_shard: has no effect with batch.inputs.range." in told

@@ -1,0 +1,65 @@
+"""What a batch finds in folders and manifests; S3's part is in the integration tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.scheduler.batch_inputs import NO_INPUTS, look
+from dcos_tensorflow.workloads.producer import WorkloadError
+from simulated_scheduler import small_job
+
+
+def a_batch(folder: Path, listing: str = "", output: str = "part-{index:02}.txt") -> ServiceSpec:
+    work = BatchSpec(output=str(folder / output), per_shard=2, end=8, listing=listing)
+    return replace(small_job(), workload=work)
+
+
+def test_a_service_that_is_no_batch_finds_nothing() -> None:
+    assert look(small_job(), {}) is NO_INPUTS
+
+
+def test_the_lines_of_a_manifest_are_inputs_and_empty_ones_are_not(tmp_path: Path) -> None:
+    manifest = tmp_path / "inputs.txt"
+    manifest.write_text("b.png\n\n  a.png \nc d.png")
+    assert look(a_batch(tmp_path, str(manifest)), {}).listed == ["b.png", "a.png", "c d.png"]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(None, "No such file"), (b"\xff\xfe", "UTF-8"), (b"\n \n", "nothing is listed")],
+)
+def test_a_manifest_that_cannot_be_read_is_told_by_its_name(
+    tmp_path: Path, content: bytes | None, why: str
+) -> None:
+    manifest = tmp_path / "inputs.txt"
+    if content is not None:
+        manifest.write_bytes(content)
+    with pytest.raises(WorkloadError, match=why) as raised:
+        look(a_batch(tmp_path, str(manifest)), {})
+    assert str(manifest) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("output", "there"),
+    [
+        ("part-{index:02}.txt", "part-03.txt"),
+        ("out/{index}/table", "out/7/table"),
+        ("[odd] name-{index}", "[odd] name-1"),
+        (".hidden-{index}", ".hidden-1"),
+    ],
+)
+def test_outputs_that_are_there_are_found(tmp_path: Path, output: str, there: str) -> None:
+    file = tmp_path / there
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+    (tmp_path / "another").touch()
+    assert look(a_batch(tmp_path, output=output), {}).existing == {str(file)}
+
+
+def test_of_a_folder_that_is_not_there_yet_no_output_is_found(tmp_path: Path) -> None:
+    assert not look(a_batch(tmp_path / "new"), {}).existing

@@ -1,0 +1,78 @@
+"""The guard: a process beside the runner that outlives it just long enough."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dcos_tensorflow.task.guard import MARK_VARIABLE, NAME, Guard
+from runner_process import alive
+from waiting import eventually
+
+
+@pytest.fixture
+def guard() -> Iterator[Guard]:
+    with Guard() as guard:
+        yield guard
+
+
+def marked(guard: Guard) -> subprocess.Popen[bytes]:
+    """Start what the user might leave behind."""
+    return subprocess.Popen(
+        ["sleep", "600"], env={**os.environ, MARK_VARIABLE: guard.mark}, start_new_session=True
+    )
+
+
+def kill(guard: Guard) -> None:
+    os.kill(guard.pid, signal.SIGKILL)
+    eventually(lambda: not alive(guard.pid), what="its end")
+
+
+def test_it_ends_with_the_runner_and_ends_what_carries_the_mark() -> None:
+    with Guard() as guard:
+        left = marked(guard)
+    assert left.wait(60) == -signal.SIGKILL
+    assert not alive(guard.pid)
+
+
+def test_a_runner_whose_guard_was_killed_ends_all_the_same() -> None:
+    with Guard() as guard:
+        kill(guard)
+
+
+def test_it_holds_nothing_that_was_open_when_it_began(guard: Guard) -> None:
+    def held() -> list[str]:
+        names = os.listdir(f"/proc/{guard.pid}/fd")
+        return sorted(os.readlink(f"/proc/{guard.pid}/fd/{name}") for name in names)
+
+    eventually(lambda: len(held()) == 4, what=lambda: f"alone with {held()}")
+    assert held()[:3] == [os.devnull] * 3
+    assert os.readlink(f"/proc/{guard.pid}/cwd") == "/"
+    assert Path(f"/proc/{guard.pid}/comm").read_text().strip() == NAME
+
+
+def test_another_comes_for_one_that_was_killed_and_knows_what_that_knew(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "key").write_text("secret")
+    with Guard() as guard:
+        guard.remove_at_end(str(secrets))
+        first = guard.pid
+        kill(guard)
+        guard.keep(pytest.fail)
+        assert guard.pid != first
+        assert alive(guard.pid)
+        left = marked(guard)
+    assert left.wait(60) == -signal.SIGKILL
+    assert not secrets.exists()
+
+
+def test_a_guard_that_lives_stays(guard: Guard) -> None:
+    pid = guard.pid
+    guard.keep(pytest.fail)
+    assert guard.pid == pid

@@ -1,0 +1,289 @@
+"""The trials of a sweep: the same whatever happens on the way."""
+
+from __future__ import annotations
+
+import functools
+import math
+import subprocess
+import sys
+
+import optuna
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dcos_tensorflow.core.model.workload_spec import (
+    EarlyStopping,
+    Goal,
+    Parameter,
+    ParameterKind,
+    SearchMethod,
+)
+from dcos_tensorflow.workloads import producer_of
+from dcos_tensorflow.workloads.producer import Outcome
+from dcos_tensorflow.workloads.sweep.search import finished
+from dcos_tensorflow.workloads.sweep.stopping import stopped
+from dcos_tensorflow.workloads.sweep.trial import FACTOR, Trial
+from worked_sweep import STEPS, Slots, a_sweep, quality
+
+METHODS = st.sampled_from([SearchMethod.RANDOM, SearchMethod.TPE])
+STOPPING = st.sampled_from(list(EarlyStopping))
+
+
+@functools.cache
+def without_faults(
+    method: SearchMethod, early_stopping: EarlyStopping, seed: int
+) -> tuple[Trial, ...]:
+    return Slots(a_sweep(20, method, early_stopping, seed=seed), seed=0, parallel=1).work().trials
+
+
+@settings(deadline=None)
+@given(METHODS, STOPPING, st.integers(0, 3), st.integers(0, 10**6), st.integers(1, 5))
+def test_the_same_seed_gives_the_same_trials_after_any_crash_and_in_any_order(
+    method: SearchMethod, early_stopping: EarlyStopping, seed: int, order: int, parallel: int
+) -> None:
+    spec = a_sweep(20, method, early_stopping, seed=seed)
+    found = Slots(spec, order, parallel, crashes=0.1).work().trials
+    assert found == without_faults(method, early_stopping, seed)
+
+
+def test_another_seed_gives_other_trials() -> None:
+    first, other = (Slots(a_sweep(8, seed=seed), 0).work().trials for seed in (1, 2))
+    assert not {t.parameters["rate"] for t in first} & {t.parameters["rate"] for t in other}
+
+
+def test_a_trial_is_suggested_once_those_have_ended_that_it_is_suggested_by() -> None:
+    sweep = producer_of(a_sweep(10, lag=4))
+    assert [unit.number for unit in sweep.next(0, 10).units] == [0, 1, 2, 3]
+    sweep.ended(1, Outcome.SUCCEEDED, {"metrics": {"score": 1.0}})
+    assert not sweep.next(4, 10).units
+    sweep.ended(0, Outcome.SUCCEEDED, {"metrics": {"score": 1.0}})
+    assert [unit.number for unit in sweep.next(4, 10).units] == [4, 5]
+
+
+def test_nobody_waits_for_others_where_trials_do_not_depend_on_them() -> None:
+    given_units = producer_of(a_sweep(10, SearchMethod.RANDOM)).next(0, 100)
+    assert len(given_units.units) == 10
+    assert given_units.last
+
+
+def test_a_unit_that_was_given_and_not_kept_is_given_again() -> None:
+    sweep = producer_of(a_sweep(6, lag=6))
+    assert sweep.next(0, 4).units[2:] == sweep.next(2, 2).units
+
+
+def test_a_sweep_that_goes_on_with_another_lag_keeps_what_each_trial_knows() -> None:
+    slots = Slots(a_sweep(8, lag=2), 0)
+    slots.work()
+    slots.spec = a_sweep(8, lag=8)
+    assert slots.producer().trials == slots.sweep.trials
+
+
+def test_trials_of_other_options_are_passed_over() -> None:
+    slots = Slots(a_sweep(14, lag=2), 0)
+    slots.work()
+    other = (Parameter("rate", ParameterKind.FLOAT, 1.0, 2.0), *a_sweep().parameters[2:])
+    slots.spec = a_sweep(16, lag=2, parameters=other)
+    again = slots.producer().next(14, 2)
+    assert [set(unit.payload["context"]) for unit in again.units] == [{"rate", "layers"}] * 2
+    slots.spec = a_sweep(10, lag=2)
+    assert slots.producer().next(14, 2).last
+
+
+def test_a_trial_finds_its_parameters_in_its_context_and_its_environment() -> None:
+    spec = a_sweep(
+        1,
+        SearchMethod.GRID,
+        parameters=(
+            Parameter("learning-rate", ParameterKind.CHOICE, choices=(0.5,)),
+            Parameter("deep", ParameterKind.CHOICE, choices=(True,)),
+            Parameter("kind", ParameterKind.CHOICE, choices=("adam",)),
+        ),
+    )
+    payload = producer_of(spec).next(0, 1).units[0].payload
+    assert payload["context"] == {"learning-rate": 0.5, "deep": True, "kind": "adam"}
+    assert payload["env"] == {
+        "PARAM_LEARNING_RATE": "0.5",
+        "PARAM_DEEP": "true",
+        "PARAM_KIND": "adam",
+    }
+    assert payload["directory"] == "trial-0"
+
+
+def test_a_grid_has_each_combination_once() -> None:
+    axes = (
+        Parameter("a", ParameterKind.INT, 1, 5, step=2),
+        Parameter("b", ParameterKind.FLOAT, 0.1, 0.3, step=0.1),
+        Parameter("c", ParameterKind.CHOICE, choices=("x", "y")),
+    )
+    given_units = producer_of(a_sweep(18, SearchMethod.GRID, parameters=axes)).next(0, 99)
+    found = {tuple(unit.payload["context"].values()) for unit in given_units.units}
+    assert found == {(a, b, c) for a in (1, 3, 5) for b in (0.1, 0.2, 0.3) for c in "xy"}
+    assert given_units.last
+
+
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
+        ({"metrics": {"score": 2.0}}, 2.0),
+        ({"metrics": {"score": 2.0}, "result": {"score": 3}}, 3.0),
+        ({"metrics": {"score": math.nan}}, None),
+        ({"metrics": {"score": True}}, None),
+        ({"metrics": None, "result": [1]}, None),
+        ({}, None),
+    ],
+)
+def test_the_objective_is_the_result_or_else_the_last_value(
+    result: dict[str, object], value: float | None
+) -> None:
+    sweep = producer_of(a_sweep(2))
+    sweep.next(0, 1)
+    sweep.ended(0, Outcome.SUCCEEDED, result)
+    assert sweep.shown(0)["value"] == value
+
+
+def test_a_trial_whose_metric_never_came_says_what_it_told_instead() -> None:
+    sweep = producer_of(a_sweep(2))
+    sweep.next(0, 1)
+    sweep.ended(0, Outcome.SUCCEEDED, {"metrics": {"loss": 1.0, "accuracy": 0.5}})
+    why = "its metric score never came; it told accuracy, loss"
+    assert sweep.shown(0)["why"] == why
+
+
+def test_trials_that_fail_do_not_end_a_sweep() -> None:
+    sweep = producer_of(a_sweep(20, early_stopping=EarlyStopping.ASHA, lag=1))
+    for number in range(20):
+        assert [unit.number for unit in sweep.next(number, 1).units] == [number]
+        sweep.ended(number, Outcome.FAILED, {})
+    assert sweep.next(20, 1).last
+
+
+def test_a_trial_that_ran_past_its_stop_counts_as_stopped() -> None:
+    spec = a_sweep(12, SearchMethod.RANDOM, EarlyStopping.ASHA, lag=1)
+    sweep = producer_of(spec)
+    for number, value in enumerate((1.0, 0.0)):
+        sweep.next(number, 1)
+        told = {"metrics": {"score": 9.0}, "measured": [[1, value], [3, 9.0]]}
+        sweep.ended(number, Outcome.SUCCEEDED, told)
+    assert sweep.shown(0)["value"] == 9.0
+    assert sweep.shown(1) | {"parameters": {}} == {
+        "parameters": {},
+        "value": None,
+        "measured": {"step": 1, "value": 0.0},
+        "stopped_at": 1,
+        "why": "score 0 at step 1 is not among the best 1 of 2",
+    }
+
+
+def test_no_trial_is_stopped_before_its_first_steps() -> None:
+    spec = a_sweep(4, SearchMethod.RANDOM, EarlyStopping.ASHA, lag=1, min_steps=100)
+    sweep = producer_of(spec)
+    for number, value in enumerate((1.0, 0.0)):
+        payload = sweep.next(number, 1).units[0].payload
+        assert payload["measure"]["spans"][:3] == [100, 300, 900]
+        assert sweep.measured(number, [[99, value]]) is None
+        stop = sweep.measured(number, [[99, value], [120, value]])
+        assert (stop is None) == (number == 0)
+        sweep.ended(number, Outcome.SUCCEEDED, {"measured": [[120, value]]})
+
+
+def ended_trial(number: int, values: list[float], complete: bool) -> Trial:
+    points = [[FACTOR**turn, value] for turn, value in enumerate(values)]
+    return Trial(
+        number,
+        {},
+        0,
+        Trial(number, {}, 0).with_points(a_sweep(), points).points,
+        ended=True,
+        value=values[-1] if complete else None,
+        stopped_at=None if complete else 1,
+    )
+
+
+VALUES = st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.0]), min_size=1, max_size=4)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(VALUES, st.booleans()), max_size=9),
+    VALUES,
+    st.sampled_from([EarlyStopping.ASHA, EarlyStopping.MEDIAN]),
+    st.sampled_from(list(Goal)),
+)
+def test_trials_are_stopped_by_the_rules_of_optuna(
+    others: list[tuple[list[float], bool]],
+    values: list[float],
+    early_stopping: EarlyStopping,
+    goal: Goal,
+) -> None:
+    spec = a_sweep(early_stopping=early_stopping, goal=goal, parameters=())
+    known = [ended_trial(number, *other) for number, other in enumerate(others)]
+    if early_stopping is EarlyStopping.ASHA:
+        pruner: optuna.pruners.BasePruner = optuna.pruners.SuccessiveHalvingPruner(
+            min_resource=1, reduction_factor=FACTOR
+        )
+    else:
+        pruner = optuna.pruners.MedianPruner()
+    study = optuna.create_study(direction=goal.value, pruner=pruner)
+    for trial in known:
+        seen = finished(spec, trial)
+        # What Optuna's pruner keeps with each trial that it has judged.
+        rungs = {f"completed_rung_{n}": p.value for n, p in enumerate(trial.in_order)}
+        study.add_trial(
+            optuna.create_trial(
+                state=seen.state,
+                value=seen.value,
+                intermediate_values=seen.intermediate_values,
+                system_attrs=rungs,
+            )
+        )
+    asked, expected = study.ask(), None
+    for turn, value in enumerate(values):
+        asked.report(value, FACTOR**turn)
+        if asked.should_prune():
+            expected = turn
+            break
+    own = ended_trial(len(known), values, complete=True)
+    found = stopped(spec, own, known)
+    assert (found and found.turn) == expected
+
+
+def test_a_search_that_learns_finds_better_ones_than_one_that_does_not() -> None:
+    best = {
+        method: [
+            max(t.value for t in Slots(a_sweep(40, method, seed=s), 0).work().trials if t.value)
+            for s in range(2)
+        ]
+        for method in (SearchMethod.TPE, SearchMethod.RANDOM)
+    }
+    assert sum(best[SearchMethod.TPE]) > sum(best[SearchMethod.RANDOM])
+
+
+def test_the_trials_that_run_are_looked_at_for_their_parameters_alone() -> None:
+    """What runs beside a trial may have measured anything."""
+    spec = a_sweep(16, early_stopping=EarlyStopping.MEDIAN, lag=8)
+    quiet, loud = producer_of(spec), producer_of(spec)
+    for number in range(8):
+        for sweep in (quiet, loud):
+            sweep.next(number, 1)
+        loud.measured(number, [[step, 100.0] for step in STEPS])
+    for sweep in (quiet, loud):
+        sweep.ended(0, Outcome.SUCCEEDED, {"metrics": {"score": 1.0}})
+    assert quiet.next(8, 1) == loud.next(8, 1)
+
+
+def test_nothing_but_a_sweep_loads_optuna() -> None:
+    code = (
+        "import sys, dcos_tensorflow.workloads, dcos_tensorflow.workloads.sweep.sweep,"
+        "dcos_tensorflow.workloads.batch.batch, dcos_tensorflow.scheduler.scheduler,"
+        "dcos_tensorflow.cli.commands.run; sys.exit('optuna' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_best_of_a_long_sweep_is_near_what_is_best() -> None:
+    trials = Slots(a_sweep(60, early_stopping=EarlyStopping.ASHA), 5).work().trials
+    values = [trial for trial in trials if trial.value is not None]
+    best = max(values, key=lambda trial: trial.value or -math.inf)
+    assert quality(best.parameters) > -0.6
+    assert len(values) < 40
