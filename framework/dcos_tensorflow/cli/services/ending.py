@@ -268,11 +268,16 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def places(
-    spec: ServiceSpec, directory: ServiceDirectory, cluster: Path | None, snapshot: Snapshot
+    spec: ServiceSpec,
+    directory: ServiceDirectory,
+    cluster: Path | None,
+    snapshot: Snapshot,
+    framework_id: str,
 ) -> dict[str, str]:
     """Return where the output, the checkpoints, the tasks' logs and the scheduler's log lie.
 
-    ``cluster`` is the folder of the embedded cluster, None for any other.
+    ``cluster`` is the folder of the embedded cluster, None for any other; ``framework_id`` is what
+    the service is called there.
     """
     # Who only reads how a job ended need not know what a service is.
     from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
@@ -284,7 +289,8 @@ def places(
     found["checkpoints"] = checkpoints_place(spec) or "in each task's sandbox"
     tasks = {n: task for n, task in snapshot.job["tasks"].items() if task.get("task_id")}
     if cluster is not None:
-        logs = link_sandboxes(directory, cluster, {n: t["task_id"] for n, t in tasks.items()})
+        ids = {n: t["task_id"] for n, t in tasks.items()}
+        logs = link_sandboxes(directory, cluster, {**_slots(cluster, framework_id), **ids})
     else:
         hosts = ", ".join(sorted({t["hostname"] for t in tasks.values() if t.get("hostname")}))
         logs = f"in the tasks' sandboxes on {hosts}" if hosts else ""
@@ -349,6 +355,20 @@ def _tensorboard(spec: ServiceSpec, directory: ServiceDirectory) -> str:
             program = environment / "bin" / "python"
             return shlex.join([str(program), "-m", "tensorboard.main", "--logdir", str(logs)])
     return ""
+
+
+def _slots(cluster: Path, framework_id: str) -> dict[str, str]:
+    """Return the newest task id of each task of a slot, by its name.
+
+    Slots are given back before the job has ended: what they have printed lies in their sandboxes.
+    """
+    from dcos_tensorflow.core.model.spec import is_slot
+    from dcos_tensorflow.core.model.task import parse_task_id
+
+    executors = cluster.glob(f"work/agents/*/slaves/*/frameworks/{framework_id}/executors/*")
+    ids = (each.name for each in sorted(executors, key=lambda each: each.stat().st_mtime_ns))
+    named = ((parse_task_id(task_id), task_id) for task_id in ids)
+    return {known[1]: task_id for known, task_id in named if known and is_slot(known[1])}
 
 
 def link_sandboxes(directory: ServiceDirectory, cluster: Path, tasks: Mapping[str, str]) -> str:

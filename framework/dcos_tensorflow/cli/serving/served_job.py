@@ -227,9 +227,12 @@ class ServedJob:
             snapshot = ending.with_last_words(snapshot, self._tail)
         if cluster is None:
             keep_output(self.directory, snapshot.job["tasks"], self._tail)
-        places = ending.places(self._spec_in_force(), self.directory, cluster, snapshot)
+        state = self.scheduler.state()
+        framework_id = state.framework_id if state is not None else ""
+        spec = self._spec_in_force()
+        places = ending.places(spec, self.directory, cluster, snapshot, framework_id)
         left = ending.left_in_sandboxes(snapshot, self._tail)
-        steps = ending.steps(self._spec_in_force(), self.directory, again)
+        steps = ending.steps(spec, self.directory, again)
         document = ending.document(snapshot, places, left, steps, self._contract)
         ending.keep(self.directory, document)
         return document
