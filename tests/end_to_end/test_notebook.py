@@ -13,7 +13,7 @@ import pytest
 
 from command_line import EXAMPLES, NEWEST, CommandLine
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(700)]
 
 NOTEBOOK = EXAMPLES / "notebook" / "fit.ipynb"
 
@@ -29,7 +29,7 @@ def executed(notebook: Path, command_line: CommandLine, folder: Path) -> list[di
         env={**command_line.environment, **{name: str(folder / name) for name in folders}},
         capture_output=True,
         text=True,
-        timeout=350,
+        timeout=650,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]
