@@ -136,7 +136,7 @@ def rows_of(board: Board) -> list[metrics.Row]:
         facts = dict(vars(row))
         told = facts.pop("parameters")
         own = {variable(name) if name in facts else name: value for name, value in told.items()}
-        found.append({**facts, **own})
+        found.append({"rank": row.rank, **facts, **own})
     return found
 
 

@@ -23,7 +23,7 @@ PROGRESS = {
 }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_page_can_be_typed(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "1.png").touch()
