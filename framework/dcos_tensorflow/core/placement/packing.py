@@ -17,6 +17,9 @@ What it prefers, most important first:
 4. the agent with the least cpus and memory left afterwards (best fit);
 5. the first by agent id and Mesos role.
 
+Points 3 and 4 are those of ``placement.fitness: pack_gpu``, the default; what the others make of
+them is in ``core.placement.fitness``. GPUs of an agent stay usable with each of them.
+
 A GPU whose agent has no cpus or memory left is never offered again (Mesos' allocator ignores
 what is below 0.01 cpus and 32 MB). So a task without GPUs must leave 0.1 cpus and 64 MB for
 each free GPU.
@@ -32,7 +35,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
+from dcos_tensorflow.core.model.spec import (
+    ConstraintOperator,
+    PlacementConstraint,
+    PlacementSpec,
+    TaskRole,
+)
 from dcos_tensorflow.core.placement.agent_table import (
     CPUS,
     DISK,
@@ -52,6 +60,7 @@ from dcos_tensorflow.core.placement.constraints import (
     looks_at_one_value,
     refuse_broken,
 )
+from dcos_tensorflow.core.placement.fitness import Preference
 from dcos_tensorflow.core.placement.ports import choose_ports
 
 FloatArray = NDArray[np.float64]
@@ -60,6 +69,8 @@ Rows = slice | IntArray | int
 Answers = Any
 
 ALL_ROWS = slice(None)
+#: So many rows are looked at first where one may be good enough; then twice as many, and so on.
+_FIRST_LOOK = 250
 #: What a free GPU must keep on its agent, in thousandths of cpus and MB.
 GPU_HEADROOM_CPUS = 100
 GPU_HEADROOM_MEM = 64_000
@@ -107,7 +118,8 @@ class Problem:
 
     ``columns`` has every field that a counted constraint looks at; ``counts`` the tasks that run,
     per role and field; ``counted`` are those constraints, per role. ``spoken_for`` are ports that
-    some task requires or prefers: others take them last.
+    some task requires or prefers: others take them last. ``preferred`` is what is preferred among
+    the rows that hold a task.
     """
 
     table: AgentTable
@@ -117,11 +129,15 @@ class Problem:
     required_ports: frozenset[int]
     spoken_for: frozenset[int]
     salt: str
+    preferred: PlacementSpec
 
 
 @dataclass
 class _Scores:
-    """The score of each row for one kind: infinite where it does not fit; lower is better."""
+    """The score of each row for one kind: infinite where it does not fit; lower is better.
+
+    Of the first rows alone, where there was no need to look at all.
+    """
 
     values: FloatArray
     seen_changes: int
@@ -208,6 +224,7 @@ class Packing:
         self._changes: list[IntArray | int] = []
         self._scores: dict[Kind, _Scores] = {}
         self._largest = [int(amount) for amount in table.free.max(axis=1, initial=1)]
+        self._preference = Preference(problem.preferred, self._largest)
         self._unavailable = table.numbers[UNAVAILABLE]
         self._has_gpus = bool(self.free[GPUS].any())
         self._fullness: FloatArray = self._share_free(ALL_ROWS)
@@ -228,12 +245,21 @@ class Packing:
         return bool(np.isfinite(self._scores_of(kind)[row]))
 
     def best_row(self, kind: Kind) -> int | None:
-        """Return the row that suits one more task of ``kind`` best; None when none does."""
-        scores = self._scores_of(kind)
-        if not len(scores):
+        """Return the row that suits one more task of ``kind`` best; None when none does.
+
+        The first rows are enough where one of them is good enough.
+        """
+        rows = len(self.problem.table)
+        if not rows:
             return None
-        row = int(scores.argmin())
-        return row if scores[row] < np.inf else None
+        enough = self._preference.enough(kind.need)
+        looked_at = rows if self._preference.looks_at_all else _FIRST_LOOK
+        while True:
+            scores = self._scores_of(kind, looked_at)
+            row = int(scores.argmin())
+            if scores[row] <= enough or len(scores) == rows:
+                return row if scores[row] < np.inf else None
+            looked_at = 2 * len(scores)
 
     def put(self, kind: Kind, row: int, task: str, preferred_port: int | None) -> tuple[int, ...]:
         """Take what ``task`` needs from ``row`` and return its ports."""
@@ -299,24 +325,41 @@ class Packing:
             found[row] = any(each >= size for each in sizes)
         return found
 
-    def _scores_of(self, kind: Kind) -> FloatArray:
-        """Return the score of every row for one more task; infinite where it does not fit."""
+    def _scores_of(self, kind: Kind, looked_at: int | None = None) -> FloatArray:
+        """Return the score of every row for one more task; infinite where it does not fit.
+
+        Of the first ``looked_at`` rows at least, where it is given.
+        """
+        rows = len(self.problem.table)
+        wanted = rows if looked_at is None else min(looked_at, rows)
         known = self._scores.get(kind)
         if known is None:
             if len(self._scores) >= _KEPT_SCORES:
                 del self._scores[next(iter(self._scores))]
-            known = _Scores(self._score(kind, ALL_ROWS), len(self._changes))
+            known = _Scores(self._score(kind, slice(wanted)), len(self._changes))
             self._scores[kind] = known
             return known.values
+        self._follow_changes(kind, known)
+        begin = len(known.values)
+        if begin < wanted:
+            more = self._score(kind, slice(begin, wanted))
+            known.values = np.concatenate([known.values, more])
+        return known.values
+
+    def _follow_changes(self, kind: Kind, known: _Scores) -> None:
+        """Work out anew the scores of the rows that have changed since they were looked at."""
         changes = self._changes[known.seen_changes :]
         known.seen_changes = len(self._changes)
         if len(changes) > _MANY_CHANGES:
             single = [rows for rows in changes if isinstance(rows, int)]
             several = [rows for rows in changes if not isinstance(rows, int)]
             changes = [np.unique(np.concatenate([np.array(single, dtype=np.int64), *several]))]
+        end = len(known.values)
+        if end < len(self.problem.table):
+            changes = [np.atleast_1d(rows) for rows in changes]
+            changes = [rows[rows < end] for rows in changes]
         for rows in changes:
             known.values[rows] = self._score(kind, rows)
-        return known.values
 
     def _score(self, kind: Kind, rows: Rows) -> Answers:
         score: Answers = self._fullness[rows]
@@ -332,19 +375,16 @@ class Packing:
         return np.where(fits, score, np.inf)
 
     def _share_free(self, rows: Rows) -> Answers:
-        """Return how empty a row is: what a task takes from it is the same on every row.
-
-        The mean share of the largest agent's cpus and memory; divided once, so equals are equal.
-        """
-        cpus, mem = self._largest[CPUS], self._largest[MEM]
-        shares = (self.free[CPUS][rows] * mem + self.free[MEM][rows] * cpus) / (2 * cpus * mem)
-        return shares + _MAINTENANCE * self._unavailable[rows]
+        """Return how little a row is wanted: what a task takes from it is the same on every row."""
+        return self._preference.share(self.free, rows) + _MAINTENANCE * self._unavailable[rows]
 
     def _gpu_score(self, kind: Kind, rows: Rows) -> Answers:
         left = self.free[GPUS][rows] - kind.need[GPUS]
         if kind.need[GPUS]:
-            strands = 1 - self._gpus_stay_usable(kind, rows)
-            return _STRANDS_GPUS * strands + _PER_GPU_LEFT * left
+            strands = _STRANDS_GPUS * (1 - self._gpus_stay_usable(kind, rows))
+            return strands + _PER_GPU_LEFT * left if self._preference.uses_up_gpus else strands
+        if not self._preference.keeps_gpus:
+            return 0.0
         shares = [
             (self.free[resource][rows] - kind.need[resource]) / self._largest[resource]
             for resource in (CPUS, MEM)
