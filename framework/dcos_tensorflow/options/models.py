@@ -37,7 +37,6 @@ from dcos_tensorflow.options.values import (
     text_schema,
 )
 from dcos_tensorflow.options.workload_models import Batch, Sweep
-from dcos_tensorflow.options.workload_values import Share
 
 
 class Gang(Section):
@@ -103,13 +102,6 @@ class PlacementOptions(Section):
         "one with the most cpus and memory left, without free GPUs for a task that needs none. "
         "weighted: by placement.weights. A preference costs no task its place, and with each the "
         "free GPUs of an agent keep the cpus and memory that they need to be used.",
-    )
-    good_enough: Share = Field(
-        1.0,
-        title="Good enough",
-        description="Fitness of an agent, of 1, at which no better one is looked for: 1 is an "
-        "agent that is full with the task, or with spread one that is empty, and 0.5 one that is "
-        "half full. With less than 1 not all agents of a large cluster are looked at.",
     )
     weights: Weights = group(Weights, "The weights of the fitness weighted.")
 

@@ -121,8 +121,8 @@ def _placement(options: Options) -> PlacementSpec:
     given = options.placement
     fitness = Fitness(given.fitness)
     if fitness is not Fitness.WEIGHTED:
-        return PlacementSpec(fitness, given.good_enough)
-    return PlacementSpec(fitness, given.good_enough, **given.weights.model_dump())
+        return PlacementSpec(fitness)
+    return PlacementSpec(fitness, **given.weights.model_dump())
 
 
 def _network(options: Options) -> VirtualNetwork | None:

@@ -145,13 +145,10 @@ class Fitness(StrEnum):
 class PlacementSpec:
     """What is preferred among the agents that a task may go to; it never costs a task its place.
 
-    ``good_enough`` (above 0, at most 1) is how fit the first agent is that ends the search: 1 for
-    one that is full afterwards, or with ``SPREAD`` empty; then all are looked at. ``cpus``, ``mem``
-    and ``gpus`` are the weights of ``WEIGHTED``: above 0 packs, below 0 spreads.
+    ``cpus``, ``mem`` and ``gpus`` are the weights of ``WEIGHTED``: above 0 packs, below 0 spreads.
     """
 
     fitness: Fitness = Fitness.PACK_GPU
-    good_enough: float = 1.0
     cpus: float = 1.0
     mem: float = 1.0
     gpus: float = 1.0

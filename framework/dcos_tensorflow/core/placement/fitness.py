@@ -9,7 +9,7 @@ the best before it is the best after it. Knows neither tasks nor rules.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf, prod
+from math import prod
 from typing import Any
 
 from dcos_tensorflow.core.model.spec import Fitness, PlacementSpec
@@ -21,16 +21,13 @@ _WEIGHTS: Mapping[Fitness, Mapping[int, float]] = {
     Fitness.PACK_CPU_MEM: {CPUS: 1.0, MEM: 1.0},
     Fitness.SPREAD: {CPUS: -1.0, MEM: -1.0},
 }
-#: Of two numbers that are equal but for their rounding neither is the better one.
-_ROUNDING = 1e-9
 
 
 class Preference:
     """What a service prefers, on agents of which the largest offers ``largest`` (CPUS ... PORTS).
 
     ``uses_up_gpus``: tasks with GPUs first go where they leave the fewest others. ``keeps_gpus``:
-    tasks without GPUs first go where no GPU is free. ``looks_at_all``: no agent is good enough to
-    look no further.
+    tasks without GPUs first go where no GPU is free.
     """
 
     def __init__(self, spec: PlacementSpec, largest: Sequence[int]) -> None:
@@ -38,14 +35,10 @@ class Preference:
         weights = {r: w for r, w in _WEIGHTS.get(spec.fitness, own).items() if w}
         self.uses_up_gpus = spec.fitness is Fitness.PACK_GPU
         self.keeps_gpus = spec.fitness in (Fitness.PACK_GPU, Fitness.SPREAD)
-        self.looks_at_all = spec.good_enough >= 1
         # Divided once, so that equals are equal.
         common = prod(largest[resource] for resource in weights)
         self._factors = [(r, weight * (common // largest[r])) for r, weight in weights.items()]
-        total = sum(map(abs, weights.values()))
-        self._divisor = total * common
-        best = sum(min(weight, 0.0) for weight in weights.values()) / total
-        self._most = best + 1 - spec.good_enough + _ROUNDING
+        self._divisor = common * sum(map(abs, weights.values()))
 
     def share(self, free: Sequence[Any], rows: Any) -> Any:
         """Return the weighted mean share of the largest agent that is ``free`` (CPUS ...)."""
@@ -53,9 +46,3 @@ class Preference:
         for resource, factor in self._factors:
             found = found + free[resource][rows] * factor
         return found / self._divisor
-
-    def enough(self, need: Sequence[int]) -> float:
-        """Return the share of an agent, before a task that needs this much, that is good enough."""
-        if self.looks_at_all:
-            return -inf
-        return self._most + sum(need[r] * factor for r, factor in self._factors) / self._divisor

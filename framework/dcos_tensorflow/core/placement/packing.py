@@ -69,8 +69,6 @@ Rows = slice | IntArray | int
 Answers = Any
 
 ALL_ROWS = slice(None)
-#: So many rows are looked at first where one may be good enough; then twice as many, and so on.
-_FIRST_LOOK = 250
 #: What a free GPU must keep on its agent, in thousandths of cpus and MB.
 GPU_HEADROOM_CPUS = 100
 GPU_HEADROOM_MEM = 64_000
@@ -134,10 +132,7 @@ class Problem:
 
 @dataclass
 class _Scores:
-    """The score of each row for one kind: infinite where it does not fit; lower is better.
-
-    Of the first rows alone, where there was no need to look at all.
-    """
+    """The score of each row for one kind: infinite where it does not fit; lower is better."""
 
     values: FloatArray
     seen_changes: int
@@ -245,21 +240,12 @@ class Packing:
         return bool(np.isfinite(self._scores_of(kind)[row]))
 
     def best_row(self, kind: Kind) -> int | None:
-        """Return the row that suits one more task of ``kind`` best; None when none does.
-
-        The first rows are enough where one of them is good enough.
-        """
-        rows = len(self.problem.table)
-        if not rows:
+        """Return the row that suits one more task of ``kind`` best; None when none does."""
+        scores = self._scores_of(kind)
+        if not len(scores):
             return None
-        enough = self._preference.enough(kind.need)
-        looked_at = rows if self._preference.looks_at_all else _FIRST_LOOK
-        while True:
-            scores = self._scores_of(kind, looked_at)
-            row = int(scores.argmin())
-            if scores[row] <= enough or len(scores) == rows:
-                return row if scores[row] < np.inf else None
-            looked_at = 2 * len(scores)
+        row = int(scores.argmin())
+        return row if scores[row] < np.inf else None
 
     def put(self, kind: Kind, row: int, task: str, preferred_port: int | None) -> tuple[int, ...]:
         """Take what ``task`` needs from ``row`` and return its ports."""
@@ -301,7 +287,8 @@ class Packing:
     def _amount_checks(self, kind: Kind, rows: Rows) -> Iterator[tuple[str, Answers]]:
         """Yield the conditions that look at what is free."""
         for resource, label in _AMOUNTS:
-            yield label, self.free[resource][rows] >= kind.need[resource]
+            if kind.need[resource]:
+                yield label, self.free[resource][rows] >= kind.need[resource]
         if kind.mount:
             yield f"no MOUNT disk of {kind.mount:g} MB", self._has_mount(kind.mount)[rows]
         if kind.required_port is not None:
@@ -325,41 +312,24 @@ class Packing:
             found[row] = any(each >= size for each in sizes)
         return found
 
-    def _scores_of(self, kind: Kind, looked_at: int | None = None) -> FloatArray:
-        """Return the score of every row for one more task; infinite where it does not fit.
-
-        Of the first ``looked_at`` rows at least, where it is given.
-        """
-        rows = len(self.problem.table)
-        wanted = rows if looked_at is None else min(looked_at, rows)
+    def _scores_of(self, kind: Kind) -> FloatArray:
+        """Return the score of every row for one more task; infinite where it does not fit."""
         known = self._scores.get(kind)
         if known is None:
             if len(self._scores) >= _KEPT_SCORES:
                 del self._scores[next(iter(self._scores))]
-            known = _Scores(self._score(kind, slice(wanted)), len(self._changes))
+            known = _Scores(self._score(kind, ALL_ROWS), len(self._changes))
             self._scores[kind] = known
             return known.values
-        self._follow_changes(kind, known)
-        begin = len(known.values)
-        if begin < wanted:
-            more = self._score(kind, slice(begin, wanted))
-            known.values = np.concatenate([known.values, more])
-        return known.values
-
-    def _follow_changes(self, kind: Kind, known: _Scores) -> None:
-        """Work out anew the scores of the rows that have changed since they were looked at."""
         changes = self._changes[known.seen_changes :]
         known.seen_changes = len(self._changes)
         if len(changes) > _MANY_CHANGES:
             single = [rows for rows in changes if isinstance(rows, int)]
             several = [rows for rows in changes if not isinstance(rows, int)]
             changes = [np.unique(np.concatenate([np.array(single, dtype=np.int64), *several]))]
-        end = len(known.values)
-        if end < len(self.problem.table):
-            changes = [np.atleast_1d(rows) for rows in changes]
-            changes = [rows[rows < end] for rows in changes]
         for rows in changes:
             known.values[rows] = self._score(kind, rows)
+        return known.values
 
     def _score(self, kind: Kind, rows: Rows) -> Answers:
         score: Answers = self._fullness[rows]
