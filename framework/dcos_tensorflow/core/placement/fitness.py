@@ -15,11 +15,11 @@ from typing import Any
 from dcos_tensorflow.core.model.spec import Fitness, PlacementSpec
 from dcos_tensorflow.core.placement.agent_table import CPUS, GPUS, MEM
 
-#: What of cpus and memory counts, by the name of it. ``WEIGHTED`` has its own.
+#: What counts by the name of it; ``WEIGHTED`` has weights of its own. Whole numbers are the faster.
 _WEIGHTS: Mapping[Fitness, Mapping[int, float]] = {
-    Fitness.PACK_GPU: {CPUS: 1.0, MEM: 1.0},
-    Fitness.PACK_CPU_MEM: {CPUS: 1.0, MEM: 1.0},
-    Fitness.SPREAD: {CPUS: -1.0, MEM: -1.0},
+    Fitness.PACK_GPU: {CPUS: 1, MEM: 1},
+    Fitness.PACK_CPU_MEM: {CPUS: 1, MEM: 1},
+    Fitness.SPREAD: {CPUS: -1, MEM: -1},
 }
 
 
@@ -42,7 +42,7 @@ class Preference:
 
     def share(self, free: Sequence[Any], rows: Any) -> Any:
         """Return the weighted mean share of the largest agent that is ``free`` (CPUS ...)."""
-        found: Any = 0.0
+        found: Any = 0
         for resource, factor in self._factors:
             found = found + free[resource][rows] * factor
         return found / self._divisor
