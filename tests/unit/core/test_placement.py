@@ -223,9 +223,8 @@ class TestPreferences:
 
     def test_spread_packs_where_a_task_would_have_no_place_else(self) -> None:
         spread = PlacementSpec(Fitness.SPREAD)
-        tasks = [task("ps-0", cpus=1, constraints=(HOSTNAME_UNIQUE,)), task(cpus=4)]
-        offers = [offer("a1", cpus=4), offer("a2", cpus=2)]
-        assert agents(place(tasks, offers, preferred=spread)) == {"ps-0": "a2", "worker-0": "a1"}
+        tasks = [task(f"worker-{i}", cpus=cpus) for i, cpus in enumerate((2, 4, 3, 4))]
+        assert place(tasks, [offer("a1", cpus=8), offer("a2", cpus=5)], preferred=spread).complete
 
     @pytest.mark.parametrize(
         ("fitness", "agent"), [("pack_gpu", "a2"), ("pack_cpu_mem", "a1"), ("spread", "a2")]
