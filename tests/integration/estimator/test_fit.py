@@ -292,7 +292,7 @@ def test_of_a_batch_what_failed_is_known_and_only_what_is_missing_is_done_again(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     work: dict[str, Any] = {"inputs": range(0, 10, 3), "output": "parts/{index}.txt"}
-    with pytest.raises(JobFailed, match="1 have failed") as raised:
+    with pytest.raises(JobFailed, match="3 of 4 shards have succeeded, 1 ha") as raised:
         begin("pieces", "shard.py", hyperparameters={"bad": 2}).batch(
             **work, parallelism=2, max_retries=0
         )
