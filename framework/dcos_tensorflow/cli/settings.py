@@ -91,6 +91,13 @@ def _path(value: Any) -> str:
     return str(expanded(_text(value)).absolute())
 
 
+def _names(value: Any) -> str:
+    names = [name.strip() for name in _text(value).split(",")]
+    if not all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) for name in names):
+        raise ValueError("must be names of variables with commas between")
+    return ",".join(names)
+
+
 def _masters(value: Any) -> str:
     try:
         parse_masters(_text(value))
@@ -183,6 +190,18 @@ SETTINGS: tuple[Setting, ...] = (
         of_uninstall=False,
     ),
     Setting(
+        "task_secrets_dir",
+        _folder,
+        "folder whose files options may give to tasks as secrets (file:/path)",
+        of_uninstall=False,
+    ),
+    Setting(
+        "task_secret_env",
+        _names,
+        "variables that options may give to tasks as secrets (env:NAME), with commas between",
+        of_uninstall=False,
+    ),
+    Setting(
         "wait_for_leadership",
         _switch,
         "wait while another scheduler serves the service",
@@ -220,7 +239,7 @@ SETTINGS: tuple[Setting, ...] = (
 RUN_SETTINGS = (
     *("master", "state", "principal", "secret_file", "ca_file", "client_cert", "client_key"),
     *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
-    *("service_account_file", "published_defaults"),
+    *("task_secrets_dir", "task_secret_env", "service_account_file", "published_defaults"),
 )
 _RUN_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in RUN_SETTINGS or s.secret)
 

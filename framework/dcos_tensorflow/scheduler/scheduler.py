@@ -134,7 +134,12 @@ class Scheduler:
         self._data = data
         self._serve_api = serve_api
         self._spec_of = spec_of or _plain_spec
-        self._secrets = LaunchSecrets(os.environ, config.secrets_dir, store=config.secret_store)
+        self._secrets = LaunchSecrets(
+            os.environ,
+            config.secrets_dir,
+            store=config.secret_store,
+            allowed=config.task_secrets,
+        )
         self._leader = ""
         self._configurations: Mapping[str, ServiceSpec] = {}
         self._options = OptionsDocuments()
