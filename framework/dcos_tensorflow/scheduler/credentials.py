@@ -59,6 +59,11 @@ class CredentialsReader:
         values = {name: self._environ.get(reference.env + name, "") for name in (*_NEEDED, _TOKEN)}
         return _of(values, str(reference))
 
+    def values(self) -> tuple[str, ...]:
+        """Return the secret parts of what was read so far. From any thread."""
+        known = tuple(self._last.values())
+        return tuple(part for c in known for part in (c.secret_access_key, c.session_token) if part)
+
     def problem(self, reference: CredentialsReference | None) -> str:
         """Return why ``reference`` cannot be followed now; '' when it can, or when it is None."""
         try:

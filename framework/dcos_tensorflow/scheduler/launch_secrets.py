@@ -53,6 +53,17 @@ class LaunchSecrets:
                 found.setdefault(secret.option, self._sources.problem(secret))
         return [OptionProblem(option, text) for option, text in found.items() if text]
 
+    def texts(self) -> frozenset[str]:
+        """Return what may be seen of the secrets that were read: each whole, and each line of it.
+
+        From any thread. What is no text is nobody's to read by eye.
+        """
+        found = set(self._credentials.values())
+        for content in self._sources.read():
+            text = content.decode("utf-8", "replace").strip()
+            found.update({text, *map(str.strip, text.splitlines())})
+        return frozenset(found - {""})
+
     def perform(
         self, action: Action, perform: Callable[[Action], None], emit: Callable[[Event], None]
     ) -> None:

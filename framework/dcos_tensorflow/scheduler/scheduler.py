@@ -207,6 +207,10 @@ class Scheduler:
         state = self.state()
         return self._given if state is not None and state.told.refused_configuration else {}
 
+    def secret_texts(self) -> frozenset[str]:
+        """Return the secrets of tasks that this process has read, each whole and by its lines."""
+        return self._secrets.texts()
+
     def configurations(self) -> Mapping[str, ServiceSpec]:
         """Return every configuration that the state store holds, by id."""
         return self._configurations

@@ -131,6 +131,10 @@ class SecretSources:
             found[secret.source] = self._last[secret.source]
         return found
 
+    def read(self) -> tuple[bytes, ...]:
+        """Return what was read so far. From any thread."""
+        return tuple(self._last.values())
+
     def _is_ours(self, secret: TaskSecret) -> bool:
         return not secret.in_store or self._directory is not None or not self._store
 

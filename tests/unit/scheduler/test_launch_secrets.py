@@ -223,3 +223,10 @@ class TestWhatTheOperatorAllows:
         storage = StorageSpec(s3=S3Spec(credentials=CredentialsReference(file=str(file))))
         (problem,) = LaunchSecrets({}).problems(service(storage=storage))
         assert "--task-secrets-dir" in str(problem)
+
+
+def test_what_was_read_is_known_whole_and_by_its_lines(file: Path) -> None:
+    file.write_bytes(b"first line\nsecond line\n")
+    reader = reader_of()
+    values(reader, in_file(file))
+    assert reader.texts() == {"first line\nsecond line", "first line", "second line"}
