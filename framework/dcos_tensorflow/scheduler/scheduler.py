@@ -37,6 +37,7 @@ from dcos_tensorflow.core.step import Decision
 from dcos_tensorflow.mesos.agent_files import AgentFiles
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
+from dcos_tensorflow.network.zookeeper_address import is_open
 from dcos_tensorflow.options import (
     Options,
     OptionsError,
@@ -274,6 +275,12 @@ class Scheduler:
 
     def _start(self) -> None:
         config = self.config
+        if any(map(is_open, (config.state, config.master))):
+            log.warning(
+                "ZooKeeper is asked without a login: whoever reaches it can read and change what"
+                " this service keeps there, the key of its tasks too, or say that another machine"
+                " is the master; see --zookeeper-login-file"
+            )
         self._store = open_store(
             config.state, self.spec.name, zookeeper_session_seconds=config.session_seconds
         )
