@@ -71,6 +71,7 @@ class SchedulerSource:
         self.configuration = scheduler.options
         self.refused_options = scheduler.refused_options
         self.configurations = scheduler.configurations
+        self.secret_texts = scheduler.secret_texts
         self.artifact = scheduler.artifact
         self.read_file = TaskFiles(lambda: scheduler.files, self._framework_id).read
         self._scheduler = scheduler
