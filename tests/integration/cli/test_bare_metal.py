@@ -223,6 +223,8 @@ DONE = {
     "options": 0,
     "describe": 0,
     "tensorboard": "set service.use_tensorboard",
+    "sweep": "There is no sweep in this service",
+    "batch": "There is no batch in this service",
     "logs": 0,
     "logs worker --file stderr": 0,
     "logs nobody": "There is no task nobody",
