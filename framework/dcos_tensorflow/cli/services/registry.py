@@ -23,7 +23,7 @@ class Registration:
     """Where a scheduler is, or was: ``pid`` is 0 once it has ended.
 
     ``api`` is ``host:port``; ``token`` is what its API asks for. ``local`` says that it served an
-    embedded cluster.
+    embedded cluster. ``folder`` is where relative paths in its options start.
     """
 
     service: str
@@ -34,6 +34,7 @@ class Registration:
     master: str = ""
     started_at: float = 0.0
     local: bool = False
+    folder: str = ""
 
     def process_lives(self) -> bool:
         """Say whether a process of this number runs on this machine."""

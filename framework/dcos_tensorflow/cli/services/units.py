@@ -33,10 +33,10 @@ def _stored(service: Service, state: str, none: str, away: NoScheduler) -> dict[
     from dcos_tensorflow.api.answers import ElementNotFound
     from dcos_tensorflow.api.redaction import redact, secret_values
     from dcos_tensorflow.api.views import units
-    from dcos_tensorflow.cli.services.stored import stored_state
+    from dcos_tensorflow.cli.services.stored import state_url, stored_state
 
     directory = service.directory
-    kept = stored_state(directory.state_url, service.name) if directory is not None else None
+    kept = stored_state(state_url(directory), service.name) if directory is not None else None
     if kept is None:
         raise away
     try:

@@ -92,6 +92,7 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
             local=request.local,
             as_given=as_given(options),
             published_defaults=request.given.published_defaults,
+            folder=options.base_directory,
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 changed, directory, os.environ, running, local=request.local

@@ -102,7 +102,7 @@ class ServedJob:
     ``configuration`` are the options as they are shown, ``as_given`` the same with their secrets.
     ``spec_of`` makes a ServiceSpec of changed options (``preparation.respecified``).
     ``check_cluster`` raises CliError when the embedded cluster is gone. ``published_defaults`` says
-    how changed options are read.
+    how changed options are read, ``folder`` where relative paths in them start.
     """
 
     def __init__(
@@ -118,6 +118,7 @@ class ServedJob:
         check_cluster: Callable[[], None] = lambda: None,
         spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
         published_defaults: bool = False,
+        folder: Path | None = None,
     ) -> None:
         self._local = local
         self._check_cluster = check_cluster
@@ -126,6 +127,7 @@ class ServedJob:
         self.spec = prepared.spec
         self._contract = prepared.code.contract
         self._as_given = as_given
+        self._folder = folder
         self._problem = problem
         self._metrics = Metrics()
         self.scheduler = Scheduler(
@@ -300,4 +302,5 @@ class ServedJob:
             master=without_password(self.config.master),
             started_at=time.time(),
             local=self._local,
+            folder=str(self._folder or ""),
         )
