@@ -11,6 +11,9 @@ from dcos_tensorflow.core.counted import counted
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.snapshot import TaskLine
 
+#: What is said of a unit's state, where that is another word.
+UNIT_WORDS = {"pruned": "stopped early"}
+
 
 def numbers(task: TaskLine) -> str:
     """Return what is known of a task's training, e.g. ``step 300, loss 0.21, accuracy 0.94``."""
@@ -95,8 +98,7 @@ def units_done(told: Mapping[str, Any]) -> str:
     done = found.pop("succeeded", 0)
     of = f" of {told['total']}" if told["total"] else ""
     found.pop("waiting", None)
-    words = {"pruned": "stopped early"}
-    rest = "".join(f", {count} {words.get(state, state)}" for state, count in found.items())
+    rest = "".join(f", {count} {UNIT_WORDS.get(state, state)}" for state, count in found.items())
     return f"{done}{of} {told['kind']}s done{rest}"
 
 

@@ -326,7 +326,7 @@ def test_a_unit_that_fails_often_has_failed_and_the_others_are_done_all_the_same
     assert work.unit(0).why.endswith("(3 attempts failed)")
     assert work.scheduler.state.units.count(UnitState.SUCCEEDED) == 4
     work.go(30)
-    assert "4 of 5 shards have succeeded, 1 have failed" in work.scheduler.state.job.why
+    assert "4 of 5 shards have succeeded, 1 has failed" in work.scheduler.state.job.why
 
 
 def test_a_machine_on_which_units_fail_that_do_well_elsewhere_is_left():

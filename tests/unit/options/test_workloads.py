@@ -113,7 +113,7 @@ def test_options_without_units_are_the_same_configuration_as_ever() -> None:
 
 def test_slots_are_what_the_options_say() -> None:
     given = sweeping(parallelism=4, max_retries=1, max_share=0.5)
-    assert service_spec(load(given)).units == UnitsSpec(UnitKind.TRIAL, 4, 2, 0.5)
+    assert service_spec(load(given)).units == UnitsSpec(UnitKind.TRIAL, 4, 2, 0.5, "val_accuracy")
     assert service_spec(load(batching())).units == UnitsSpec(UnitKind.SHARD, 0, 4)
 
 

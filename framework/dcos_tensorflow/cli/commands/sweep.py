@@ -1,4 +1,4 @@
-"""``sweep``: the leaderboard of a sweep, as a table, for programs, or as a picture; its best trial."""
+"""``sweep``: the leaderboard of a sweep, as a table, for programs or as a picture; its best trial."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dcos_tensorflow.cli.flags import NamedGroup, asks_about
 from dcos_tensorflow.cli.names import service_names
 from dcos_tensorflow.cli.output import say, say_formatted, say_lines, show_json
 from dcos_tensorflow.cli.services.asked import Asked
-from dcos_tensorflow.cli.settings import RUN_SETTINGS
 from dcos_tensorflow.cli.services.units import told_units
-from dcos_tensorflow.cli.wording import duration, table, value_text
+from dcos_tensorflow.cli.settings import RUN_SETTINGS
+from dcos_tensorflow.cli.wording import UNIT_WORDS, duration, table, value_text
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row, board_of
 from dcos_tensorflow.workloads.sweep.picture import FONTS, picture
@@ -159,7 +159,8 @@ def _drawn(svg: str, path: Path) -> bytes:
 
 def lines(board: Board, most: int | None) -> Iterator[str]:
     """Yield the board for a person; ``most`` rows of it, None for all."""
-    told = ", ".join(f"{count} {state}" for state, count in board.counts.items() if count)
+    counts = ((UNIT_WORDS.get(state, state), count) for state, count in board.counts.items())
+    told = ", ".join(f"{count} {state}" for state, count in counts if count)
     yield f"{counted(board.total, 'trial')}: {told or 'none yet'}."
     if not board.rows:
         return

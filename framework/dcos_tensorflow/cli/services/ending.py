@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any
 from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.services.registry import write_private
 from dcos_tensorflow.cli.services.sandbox_links import link
-from dcos_tensorflow.cli.wording import duration, table, value_text, words
+from dcos_tensorflow.cli.wording import duration, short, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.model.spec import UnitKind
+from dcos_tensorflow.core.model.task import parse_task_id
 
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.snapshot import Snapshot
@@ -110,11 +112,14 @@ def document(
     left: Mapping[str, Mapping[str, Any]] | None = None,
     steps: Mapping[str, str] | None = None,
     contract: str = "",
+    *,
+    units: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the end of a job as JSON. ``places`` are paths and addresses by what lies there.
 
     ``left`` is what tasks left in their sandboxes, ``steps`` are commands by what they are for.
-    ``contract`` is how the code is called, as far as that was known before the start.
+    ``contract`` is how the code is called, as far as that was known before the start. ``units`` is
+    what came of those of a sweep or batch (``services.units``).
     """
     verdict = snapshot.verdict or {}
     job = snapshot.job
@@ -136,6 +141,7 @@ def document(
         "left": {name: dict(files) for name, files in (left or {}).items()},
         "idle": not left and "output" not in places and _is_idle(snapshot, places, contract),
         "next": dict(steps or {}),
+        **({"units": dict(units)} if units else {}),
     }
 
 
@@ -186,7 +192,8 @@ def lines(ended: Mapping[str, Any]) -> list[str]:
     """Return the end of a job as text for a person."""
     result = {words(str(k)): value_text(v) for k, v in ended["result"].items()}
     run = [("run", str(ended["run"]))] if "run" in ended else []
-    where = table([*run, *result.items(), *ended["places"].items(), *_left(ended)])
+    units = list(_units(ended.get("units") or {}))
+    where = table([*run, *result.items(), *units, *ended["places"].items(), *_left(ended)])
     why = list(_why(ended))
     steps = table(list(ended.get("next", {}).items()))
     # What the code did comes before where things lie, and that before what may be done next.
@@ -197,6 +204,22 @@ def lines(ended: Mapping[str, Any]) -> list[str]:
         *where,
         *(["", *steps] if steps else ()),
     ]
+
+
+def _units(units: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what came of the units of a sweep or a batch: the best, and the first that failed."""
+    if not units:
+        return
+    best, kind = units["best"], units["kind"]
+    if best:
+        given = value_text(best["parameters"])
+        yield "best", f"{kind} {best['number']}: {best['metric']} {short(best['value'])} ({given})"
+    for failure in units["failures"]:
+        label = "failed" if failure["state"] == "failed" else "no value"
+        yield label, f"{kind} {failure['number']}: {failure['why']}"
+    more = units["failed"] - len(units["failures"])
+    if more:
+        yield "", f"and {more} more"
 
 
 def _left(ended: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -284,7 +307,9 @@ def places(
     found["checkpoints"] = checkpoints_place(spec) or "in each task's sandbox"
     tasks = {n: task for n, task in snapshot.job["tasks"].items() if task.get("task_id")}
     if cluster is not None:
-        logs = link_sandboxes(directory, cluster, {n: t["task_id"] for n, t in tasks.items()})
+        ids = _slots_of(cluster, spec.name, snapshot.job.get("started_at") or 0.0)
+        ids |= {name: task["task_id"] for name, task in tasks.items()}
+        logs = link_sandboxes(directory, cluster, ids)
     else:
         hosts = ", ".join(sorted({t["hostname"] for t in tasks.values() if t.get("hostname")}))
         logs = f"in the tasks' sandboxes on {hosts}" if hosts else ""
@@ -293,6 +318,18 @@ def places(
     if directory.log.exists():
         found["scheduler log"] = str(directory.log)
     return found
+
+
+def _slots_of(cluster: Path, service: str, since: float) -> dict[str, str]:
+    """Return the newest attempts of the tasks of slots, by name: those have ended before the job.
+
+    ``since`` is when the job began, in unix seconds.
+    """
+    runs = cluster.glob(f"work/agents/*/slaves/*/frameworks/*/executors/{service}__slot-*")
+    found = {run: run.stat().st_mtime for run in runs}
+    ids = [run.name for run in sorted(found, key=found.__getitem__) if found[run] >= since]
+    named = ((parse_task_id(task_id), task_id) for task_id in ids)
+    return {parsed[1]: task_id for parsed, task_id in named if parsed is not None}
 
 
 def output_of(snapshot: Snapshot, directory: ServiceDirectory) -> str:
@@ -318,13 +355,23 @@ def output_of(snapshot: Snapshot, directory: ServiceDirectory) -> str:
 
 
 def steps(
-    ended_in: ServiceSpec, directory: ServiceDirectory, again: Sequence[str]
+    ended_in: ServiceSpec,
+    directory: ServiceDirectory,
+    again: Sequence[str],
+    units: Mapping[str, Any],
 ) -> dict[str, str]:
     """Return what a person may want to do next, as commands that work once the job has ended.
 
-    ``again`` is the command line that runs the job once more, empty where it is not known.
+    ``again`` is the command line that runs the job once more, empty where it is not known;
+    ``units`` is what came of those of a sweep or batch, empty for a job of its own.
     """
     found = {}
+    if units:
+        command = "sweep" if units["kind"] == UnitKind.TRIAL else "batch"
+        found[f"all {units['kind']}s"] = shlex.join(["dcos-tensorflow", command, ended_in.name])
+        if units["best"]:
+            words = ["dcos-tensorflow", command, "best", ended_in.name, "--run"]
+            found["train the best"] = shlex.join(words)
     if again:
         found["run again"] = shlex.join(again)
     found["its logs"] = shlex.join(["dcos-tensorflow", "logs", f"--name={ended_in.name}"])

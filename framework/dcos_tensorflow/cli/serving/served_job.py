@@ -21,6 +21,7 @@ from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.services.kept_output import keep_output
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.services.snapshot import Snapshot, snapshot_of
+from dcos_tensorflow.cli.services.units import came_of
 from dcos_tensorflow.cli.serving.preparation import PreparedJob
 from dcos_tensorflow.cli.serving.scheduler_settings import without_password
 from dcos_tensorflow.cli.serving.wanted_service import one_sentence
@@ -231,8 +232,10 @@ class ServedJob:
             keep_output(self.directory, snapshot.job["tasks"], self._tail)
         places = ending.places(self._spec_in_force(), self.directory, cluster, snapshot)
         left = ending.left_in_sandboxes(snapshot, self._tail)
-        steps = ending.steps(self._spec_in_force(), self.directory, again)
-        document = ending.document(snapshot, places, left, steps, self._contract)
+        state = self.scheduler.state()
+        units = came_of(state) if state is not None else {}
+        steps = ending.steps(self._spec_in_force(), self.directory, again, units)
+        document = ending.document(snapshot, places, left, steps, self._contract, units=units)
         ending.keep(self.directory, document)
         return document
 

@@ -10,6 +10,7 @@ Which unit runs where is said by the gangs (``Gang.unit``), and held here as an 
 from __future__ import annotations
 
 import functools
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -59,6 +60,20 @@ class UnitFailure:
         return self.error is other.error or (
             self.error is not None and self.error.is_like(other.error)
         )
+
+
+def number_told(result: Mapping[str, Any], name: str) -> float | None:
+    """Return a number of a unit's result; None where there is none of the name.
+
+    What the job calls its result goes before the last value on the way.
+    """
+    for part in ("result", "metrics"):
+        told = result.get(part)
+        value = told.get(name) if isinstance(told, Mapping) else None
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and plain and math.isfinite(value):
+            return float(value)
+    return None
 
 
 @dataclass(frozen=True)
