@@ -1,4 +1,4 @@
-"""``sweep``: the leaderboard of a sweep, as a table, for programs or as a picture; its best trial."""
+"""``sweep``: the leaderboard of a sweep, as a table, for programs or as a picture; the best one."""
 
 from __future__ import annotations
 
