@@ -53,12 +53,13 @@ class Work:
         parallelism: int = 0,
         roles: tuple[RoleSpec, ...] = ONE_TASK,
         share: float = 1.0,
+        objective: str = "",
         **changes: object,
     ) -> None:
         self.total = total
         self.ended: list[int] = []
         self.asked: list[UnitsWanted] = []
-        units = UnitsSpec(kind, parallelism, max_attempts=3, max_share=share)
+        units = UnitsSpec(kind, parallelism, 3, share, objective)
         spec = small_job(roles=roles, units=units, **changes)
         cluster.producer = self.hear
         self.cluster = cluster
@@ -453,6 +454,44 @@ def test_the_verdict_counts_units(kind: UnitKind, failures: int, outcome: Outcom
     assert f"{4 - failures} of 4 {kind}s have succeeded" in verdict.summary
 
 
+def test_trials_that_never_tell_their_objective_end_a_sweep():
+    work = Work(100, Cluster(1), UnitKind.TRIAL, parallelism=1, objective="acc")
+    for _ in range(3):
+        assert work.scheduler.state.job.verdict is None
+        work.finish("slot-0", result={"metrics": {"loss": 0.5}, "result": {"acc": "high"}})
+        work.go(2)
+    verdict = work.scheduler.state.job.verdict
+    assert verdict is not None
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.FAILED, 1)
+    told = "3 trials have ended without the objective's metric acc, and told acc, loss"
+    assert verdict.summary == told
+
+
+def test_one_trial_that_tells_its_objective_is_enough_to_go_on():
+    work = Work(6, Cluster(1), UnitKind.TRIAL, parallelism=1, objective="acc")
+    for number in range(5):
+        result = {"acc": 0.5} if number == 1 else {}
+        work.finish("slot-0", result={"metrics": result})
+        work.go(2)
+    assert work.scheduler.state.job.verdict is None
+
+
+def test_a_sweep_of_few_trials_without_an_objective_has_failed_in_the_end():
+    work = Work(1, Cluster(1), UnitKind.TRIAL, objective="acc")
+    work.finish("slot-0", result={"metrics": {}})
+    work.go(2)
+    verdict = work.scheduler.state.job.verdict
+    assert verdict is not None
+    told = "1 trial has ended without the objective's metric acc, and told no number"
+    assert (verdict.outcome, verdict.summary) == (Outcome.FAILED, told)
+
+
+def test_the_work_begins_with_its_first_slot():
+    work = Work(9, Cluster(1), parallelism=2)
+    slots = (gang for name, gang in work.scheduler.state.gangs.items() if name != MAIN)
+    assert work.scheduler.state.job.started_at == min(gang.job.started_at for gang in slots) > 0
+
+
 def test_no_units_at_all_are_soon_done():
     work = Work(0, Cluster(1))
     work.go(3)
@@ -516,6 +555,13 @@ def test_the_plan_has_a_step_for_each_slot_that_says_what_it_waits_for():
     assert steps["slot-0"].status is Status.COMPLETE
     assert steps["slot-1"].status is Status.PENDING
     assert "slot-1-worker-0" in steps["slot-1"].message
+
+
+def test_where_some_slots_find_no_place_the_work_says_how_many_do():
+    work = Work(100, Cluster(1), parallelism=6)
+    assert work.scheduler.state.job.why == "4 of 6 slots work on units, and no other finds a place"
+    more = Work(100, Cluster(1), parallelism=4)
+    assert more.scheduler.state.job.why == "slots work on units"
 
 
 def test_where_no_slot_has_a_place_the_work_says_why():

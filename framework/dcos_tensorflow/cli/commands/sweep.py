@@ -130,13 +130,13 @@ def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: A
 def _draw(board: Board, path: Path) -> None:
     title = f"{board.metric}, {board.goal}, {counted(len(board.rows), 'trial')}"
     try:
-        path.write_bytes(_drawn(picture(board, title), path))
+        path.write_bytes(drawn_for(picture(board, title), path))
     except OSError as error:
         raise CliError(f"{path} cannot be written: {error.strerror}.") from error
     say(f"{path} is drawn.")
 
 
-def _drawn(svg: str, path: Path) -> bytes:
+def drawn_for(svg: str, path: Path) -> bytes:
     """Return a picture as the file's name asks for it. Raises CliError where it cannot be had."""
     if path.suffix.lower() == ".svg":
         return svg.encode()

@@ -25,8 +25,8 @@ from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
-from dcos_tensorflow.core.model.spec import UnitKind
 from dcos_tensorflow.core.model.task import parse_task_id
+from dcos_tensorflow.core.model.workload_spec import BatchSpec
 
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.snapshot import Snapshot
@@ -43,6 +43,8 @@ _SEARCHED_LINES = 400
 #: So many tasks are asked what they left in their sandboxes, and so many files of each are named.
 _ASKED_FOR_FILES = 20
 _NAMED_FILES = 6
+#: Has a batch leave the shards alone whose output is there.
+_RESUME = "--set=batch.resume=true"
 #: What trains, takes longer.
 _IDLE_SECONDS = 60.0
 _IDLE = "It told no step and left nothing: look whether the code that trains is called."
@@ -313,6 +315,8 @@ def places(
     else:
         hosts = ", ".join(sorted({t["hostname"] for t in tasks.values() if t.get("hostname")}))
         logs = f"in the tasks' sandboxes on {hosts}" if hosts else ""
+    if isinstance(spec.workload, BatchSpec):
+        found["shards"] = spec.workload.output
     if logs:
         found["task logs"] = logs
     if directory.log.exists():
@@ -366,14 +370,18 @@ def steps(
     ``units`` is what came of those of a sweep or batch, empty for a job of its own.
     """
     found = {}
-    if units:
-        command = "sweep" if units["kind"] == UnitKind.TRIAL else "batch"
-        found[f"all {units['kind']}s"] = shlex.join(["dcos-tensorflow", command, ended_in.name])
+    is_batch = isinstance(ended_in.workload, BatchSpec)
+    if units and units["total"]:
+        command = ["dcos-tensorflow", "batch" if is_batch else "sweep"]
+        found[f"all {units['kind']}s"] = shlex.join([*command, ended_in.name])
         if units["best"]:
-            words = ["dcos-tensorflow", command, "best", ended_in.name, "--run"]
-            found["train the best"] = shlex.join(words)
-    if again:
+            found["train the best"] = shlex.join([*command, "best", ended_in.name, "--run"])
+    if again and not is_batch:
         found["run again"] = shlex.join(again)
+    elif again and (not units["total"] or units["failed"]):
+        # What is there is not written over.
+        resume = [] if _RESUME in again else [_RESUME]
+        found["do what is missing"] = shlex.join([*again, *resume])
     found["its logs"] = shlex.join(["dcos-tensorflow", "logs", f"--name={ended_in.name}"])
     board = _tensorboard(ended_in, directory)
     if board:
