@@ -102,6 +102,12 @@ def units_done(told: Mapping[str, Any]) -> str:
     return f"{done}{of} {told['kind']}s done{rest}"
 
 
+def unit_failure(told: Mapping[str, Any]) -> str:
+    """Return the newest failure of a unit, which may be tried again; empty for none."""
+    failure = told.get("failure")
+    return f"{told['kind']} {failure['number']}: {failure['why']}" if failure else ""
+
+
 def detailed(doing: str, detail: str) -> str:
     """Return what a task does with where, or with why."""
     if not detail or detail.startswith(("on ", "at ", "for ")):

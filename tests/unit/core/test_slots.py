@@ -318,6 +318,16 @@ def test_other_failures_on_other_machines_are_not_the_same():
     assert work.unit(0).state is UnitState.WAITING
 
 
+def test_the_newest_failure_is_known_while_its_unit_is_tried_again():
+    work = Work(100, room_for_one_each(2))
+    assert work.scheduler.state.units.newest_failure is None
+    work.fail("slot-0")
+    found = work.scheduler.state.units.newest_failure
+    assert found is not None
+    assert found[1] == 0
+    assert "bad shard" in found[2]
+
+
 def test_a_unit_that_fails_often_has_failed_and_the_others_are_done_all_the_same():
     work = Work(5, room_for_one_each(1))
     while work.unit(0).state is UnitState.WAITING:
@@ -555,13 +565,6 @@ def test_the_plan_has_a_step_for_each_slot_that_says_what_it_waits_for():
     assert steps["slot-0"].status is Status.COMPLETE
     assert steps["slot-1"].status is Status.PENDING
     assert "slot-1-worker-0" in steps["slot-1"].message
-
-
-def test_where_some_slots_find_no_place_the_work_says_how_many_do():
-    work = Work(100, Cluster(1), parallelism=6)
-    assert work.scheduler.state.job.why == "4 of 6 slots work on units, and no other finds a place"
-    more = Work(100, Cluster(1), parallelism=4)
-    assert more.scheduler.state.job.why == "slots work on units"
 
 
 def test_where_no_slot_has_a_place_the_work_says_why():

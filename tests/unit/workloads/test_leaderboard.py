@@ -138,7 +138,7 @@ def test_where_a_png_cannot_be_drawn_it_says_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(CliError, match="pip install resvg-py, or name a file that ends in .svg"):
+    with pytest.raises(CliError, match="pip install resvg-py, or name another"):
         drawn_for("<svg/>", tmp_path / "sweep.png")
     nothing = SimpleNamespace(svg_to_bytes=lambda svg_string: b"blank")
     monkeypatch.setitem(sys.modules, "resvg_py", nothing)

@@ -145,13 +145,13 @@ def drawn_for(svg: str, path: Path) -> bytes:
     except ImportError:
         raise CliError(
             f"{path}: a PNG is drawn by resvg-py, which is not installed: pip install resvg-py,"
-            " or name a file that ends in .svg."
+            " or name another file, which ends in .svg."
         ) from None
     blank, letter = (svg_to_bytes(svg_string=_PROBE.format(text)) for text in ("", "x"))
     if blank == letter:
         raise CliError(
             f"{path}: this machine has no font to write with: install one (Debian: apt install"
-            " fonts-dejavu-core), or name a file that ends in .svg."
+            " fonts-dejavu-core), or name another file, which ends in .svg."
         )
     drawn: bytes = svg_to_bytes(svg_string=svg, background="white", zoom=2)
     return drawn

@@ -25,7 +25,6 @@ from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
-from dcos_tensorflow.core.model.task import parse_task_id
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
 
 if TYPE_CHECKING:
@@ -214,7 +213,7 @@ def _units(units: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     best, kind = units["best"], units["kind"]
     if best:
-        given = value_text(best["parameters"])
+        given = ", ".join(f"{name} {value_text(v)}" for name, v in best["parameters"].items())
         yield "best", f"{kind} {best['number']}: {best['metric']} {short(best['value'])} ({given})"
     for failure in units["failures"]:
         label = "failed" if failure["state"] == "failed" else "no value"
@@ -293,11 +292,16 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def places(
-    spec: ServiceSpec, directory: ServiceDirectory, cluster: Path | None, snapshot: Snapshot
+    spec: ServiceSpec,
+    directory: ServiceDirectory,
+    cluster: Path | None,
+    snapshot: Snapshot,
+    framework_id: str,
 ) -> dict[str, str]:
     """Return where the output, the checkpoints, the tasks' logs and the scheduler's log lie.
 
-    ``cluster`` is the folder of the embedded cluster, None for any other.
+    ``cluster`` is the folder of the embedded cluster, None for any other; ``framework_id`` is what
+    the service is called there.
     """
     # Who only reads how a job ended need not know what a service is.
     from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
@@ -309,9 +313,8 @@ def places(
     found["checkpoints"] = checkpoints_place(spec) or "in each task's sandbox"
     tasks = {n: task for n, task in snapshot.job["tasks"].items() if task.get("task_id")}
     if cluster is not None:
-        ids = _slots_of(cluster, spec.name, snapshot.job.get("started_at") or 0.0)
-        ids |= {name: task["task_id"] for name, task in tasks.items()}
-        logs = link_sandboxes(directory, cluster, ids)
+        ids = {n: t["task_id"] for n, t in tasks.items()}
+        logs = link_sandboxes(directory, cluster, {**_slots(cluster, framework_id), **ids})
     else:
         hosts = ", ".join(sorted({t["hostname"] for t in tasks.values() if t.get("hostname")}))
         logs = f"in the tasks' sandboxes on {hosts}" if hosts else ""
@@ -322,18 +325,6 @@ def places(
     if directory.log.exists():
         found["scheduler log"] = str(directory.log)
     return found
-
-
-def _slots_of(cluster: Path, service: str, since: float) -> dict[str, str]:
-    """Return the newest attempts of the tasks of slots, by name: those have ended before the job.
-
-    ``since`` is when the job began, in unix seconds.
-    """
-    runs = cluster.glob(f"work/agents/*/slaves/*/frameworks/*/executors/{service}__slot-*")
-    found = {run: run.stat().st_mtime for run in runs}
-    ids = [run.name for run in sorted(found, key=found.__getitem__) if found[run] >= since]
-    named = ((parse_task_id(task_id), task_id) for task_id in ids)
-    return {parsed[1]: task_id for parsed, task_id in named if parsed is not None}
 
 
 def output_of(snapshot: Snapshot, directory: ServiceDirectory) -> str:
@@ -362,12 +353,12 @@ def steps(
     ended_in: ServiceSpec,
     directory: ServiceDirectory,
     again: Sequence[str],
-    units: Mapping[str, Any],
+    units: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
     """Return what a person may want to do next, as commands that work once the job has ended.
 
     ``again`` is the command line that runs the job once more, empty where it is not known;
-    ``units`` is what came of those of a sweep or batch, empty for a job of its own.
+    ``units`` is what came of those of a sweep or batch.
     """
     found = {}
     is_batch = isinstance(ended_in.workload, BatchSpec)
@@ -378,7 +369,7 @@ def steps(
             found["train the best"] = shlex.join([*command, "best", ended_in.name, "--run"])
     if again and not is_batch:
         found["run again"] = shlex.join(again)
-    elif again and (not units["total"] or units["failed"]):
+    elif again and units and (not units["total"] or units["failed"]):
         # What is there is not written over.
         resume = [] if _RESUME in again else [_RESUME]
         found["do what is missing"] = shlex.join([*again, *resume])
@@ -404,6 +395,20 @@ def _tensorboard(spec: ServiceSpec, directory: ServiceDirectory) -> str:
             program = environment / "bin" / "python"
             return shlex.join([str(program), "-m", "tensorboard.main", "--logdir", str(logs)])
     return ""
+
+
+def _slots(cluster: Path, framework_id: str) -> dict[str, str]:
+    """Return the newest task id of each task of a slot, by its name.
+
+    Slots are given back before the job has ended: what they have printed lies in their sandboxes.
+    """
+    from dcos_tensorflow.core.model.spec import is_slot
+    from dcos_tensorflow.core.model.task import parse_task_id
+
+    executors = cluster.glob(f"work/agents/*/slaves/*/frameworks/{framework_id}/executors/*")
+    ids = (each.name for each in sorted(executors, key=lambda each: each.stat().st_mtime_ns))
+    named = ((parse_task_id(task_id), task_id) for task_id in ids)
+    return {known[1]: task_id for known, task_id in named if known and is_slot(known[1])}
 
 
 def link_sandboxes(directory: ServiceDirectory, cluster: Path, tasks: Mapping[str, str]) -> str:

@@ -16,7 +16,6 @@ from dcos_tensorflow.api.redaction import REDACTED
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.services import registry, stored
 from dcos_tensorflow.cli.services.asked import Service
-from dcos_tensorflow.cli.services.client import NoScheduler
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.serving.preparation import packed_job
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
@@ -65,14 +64,28 @@ def master_of(service: Service, *, is_said: bool) -> str:
 
 
 def _options_of(service: Service) -> Mapping[str, Any]:
-    """Return the options in force, or those of the last job; secrets are hidden in them."""
-    try:
-        found: Mapping[str, Any] = service.connect().get("/v1/configurations/target")["options"]
-    except NoScheduler:
-        if service.directory is None:
-            raise
-        found = stored.stored_options(stored.state_url(service.directory), service.name)
-    return found
+    """Return the options in force, or those of the last job; secrets are hidden in them.
+
+    On this machine they are read from the state: the API hides places of secrets, too.
+    """
+    if service.directory is not None:
+        return stored.stored_options(stored.state_url(service.directory), service.name)
+    found: Mapping[str, Any] = service.connect().get("/v1/configurations/target")["options"]
+    return _without_idle(found) if found else found
+
+
+def _without_idle(known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return options that the API has told without places of secrets that nothing is read from.
+
+    It hides these, too, and they have defaults.
+    """
+    service = dict(known["service"])
+    kerberos = dict(service["security"]["kerberos"])
+    if not service["use_gcs_key_secret"]:
+        service.pop("gcs_key_secret", None)
+    if not kerberos["enabled"]:
+        kerberos.pop("keytab_secret", None)
+    return {**known, "service": {**service, "security": {"kerberos": kerberos}}}
 
 
 def _with_parameters(known: Mapping[str, Any], best: Row) -> dict[str, Any]:

@@ -230,11 +230,13 @@ class ServedJob:
             snapshot = ending.with_last_words(snapshot, self._tail)
         if cluster is None:
             keep_output(self.directory, snapshot.job["tasks"], self._tail)
-        places = ending.places(self._spec_in_force(), self.directory, cluster, snapshot)
-        left = ending.left_in_sandboxes(snapshot, self._tail)
         state = self.scheduler.state()
+        framework_id = state.framework_id if state is not None else ""
         units = came_of(state) if state is not None else {}
-        steps = ending.steps(self._spec_in_force(), self.directory, again, units)
+        spec = self._spec_in_force()
+        places = ending.places(spec, self.directory, cluster, snapshot, framework_id)
+        left = ending.left_in_sandboxes(snapshot, self._tail)
+        steps = ending.steps(spec, self.directory, again, units)
         document = ending.document(snapshot, places, left, steps, self._contract, units=units)
         ending.keep(self.directory, document)
         return document

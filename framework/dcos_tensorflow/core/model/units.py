@@ -140,6 +140,16 @@ class UnitPage:
         """Return the numbers of those that wait or run."""
         return tuple(unit.number for unit in self.units if not unit.is_decided)
 
+    @functools.cached_property
+    def newest_failure(self) -> tuple[float, int, str] | None:
+        """Return the failure that was last, final or not: when, of which unit, and why."""
+        failed = (
+            (failure.at, unit.number, failure.summary)
+            for unit in self.units
+            for failure in unit.failures[-1:]
+        )
+        return max(failed, default=None)
+
 
 @dataclass(frozen=True)
 class UnitTable:
@@ -217,6 +227,11 @@ class UnitTable:
     def has_decided(self) -> bool:
         """Say whether some unit is decided already."""
         return any(count for state, count in self.counts.items() if state is not UnitState.WAITING)
+
+    @property
+    def newest_failure(self) -> tuple[float, int, str] | None:
+        """Return the failure that was last, as a page has it; None for none."""
+        return max(filter(None, (page.newest_failure for page in self.pages)), default=None)
 
     def numbers_waiting(self) -> Iterator[int]:
         """Yield the numbers of those that wait for a slot, those first that were given first."""

@@ -186,13 +186,6 @@ def _why(draft: Draft, idle: Iterable[GangDraft]) -> str:
         return f"no more units of work for now: {trouble}"
     if unplaced and len(unplaced) == len(draft.state.gangs) - 1:
         return f"no slot has a place yet: {unplaced[0].gang.why}"
-    spec = draft.state.spec.units
-    if spec is not None and spec.parallelism and any(gang.placing.misfits for gang in unplaced):
-        placed = len(draft.state.gangs) - 1 - len(unplaced)
-        wanted = counted(spec.parallelism, "slot")
-        return (
-            f"{placed} of {wanted} {agreeing(placed, 'work')} on units, and no other finds a place"
-        )
     return "slots work on units"
 
 
