@@ -73,6 +73,7 @@ class SchedulerSource:
         self.refused_options = scheduler.refused_options
         self.configurations = scheduler.configurations
         self.artifact = scheduler.artifact
+        self.secret_texts = scheduler.secret_texts
         self.read_file = TaskFiles(lambda: scheduler.files, self._framework_id).read
         self._scheduler = scheduler
         #: Options as they were given, secrets and all, by configuration id.
