@@ -60,7 +60,7 @@ def test_the_page_can_be_typed(tmp_path: Path) -> None:
         assert f"<job train: succeeded> {output}" in typed("The job")
         assert typed(BATCH).endswith(f"{PROGRESS} []\n100\n")
         searched = typed("A sweep")
-        assert "The job search has succeeded: 6 of 6 trials have succeeded" in searched
+        assert "6 of 6 trials have succeeded" in searched
         assert "{'images': 0}" in searched
         wrong = typed("What goes wrong")
         assert "failed worker-0 failed" in wrong
