@@ -120,15 +120,15 @@ class Sweep(Producer):
         return combinations(self._spec)
 
     def _payload(self, trial: Trial) -> Mapping[str, Any]:
-        payload: dict[str, Any] = {
+        payload = {
             "env": variables(trial.parameters),
             "context": dict(trial.parameters),
             "directory": f"trial-{trial.number}",
             "known": trial.known,
         }
-        if self._spec.early_stopping is not EarlyStopping.NONE:
-            payload["measure"] = {"metric": self._spec.metric, "spans": list(spans(self._spec))}
-        return payload
+        judged = self._spec.early_stopping is not EarlyStopping.NONE
+        told = list(spans(self._spec)) if judged else []
+        return {**payload, "measure": {"metric": self._spec.metric, "spans": told}}
 
     def _verdict(self, trial: Trial, outcome: Outcome, result: Mapping[str, Any]) -> Trial:
         trial = replace(trial, ended=True, points={})
