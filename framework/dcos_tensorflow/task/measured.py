@@ -14,7 +14,7 @@ import os
 import time
 from typing import Any, Callable, Dict, Iterable, Mapping, Tuple
 
-from dcos_tensorflow.task.progress import Progress, numbers_of, told_before
+from dcos_tensorflow.task.progress import Progress, told_before
 from dcos_tensorflow.task.units import Measure, result_of
 
 #: A step, and the metric's value there.
