@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.cli.work_directory import WorkDirectory
 from waiting import eventually
 
 #: Generous: an unhurried machine needs a tenth of it.
@@ -31,7 +32,11 @@ class Work:
         service = {"name": name, **job}
         retry = {"initial_backoff_seconds": 0.2}
         self.options.write_text(json.dumps({"service": service, "retry": retry, **sections}))
-        self.state = f"sqlite:///{folder}/state.db"
+        self.home = folder / "home"
+        # Where the command line looks for what is known of a service of this machine.
+        kept = WorkDirectory(self.home).service(name)
+        kept.prepare()
+        self.state = kept.state_url
         self.log = folder / "scheduler.log"
 
     def scheduler(self, master: str) -> subprocess.Popen[bytes]:
@@ -44,7 +49,7 @@ class Work:
                 ],
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "DCOS_TENSORFLOW_HOME": str(self.folder / "home")},
+                env={**os.environ, "DCOS_TENSORFLOW_HOME": str(self.home)},
             )
 
     def ends_well(self, scheduler: subprocess.Popen[bytes], seconds: float = DEADLINE) -> None:

@@ -65,7 +65,7 @@ class Sweep(Work):
             try:
                 for number, way in enumerate(ways):
                     wanted = 1 + trials_between * number
-                    self.wait(lambda n=wanted: len(self.begun()) >= n, f"{wanted} trials")
+                    eventually(lambda n=wanted: len(self.begun()) >= n, seconds=DEADLINE)
                     self.kills.append(eventually(way, seconds=DEADLINE, what="something to kill"))
             finally:
                 self.ends_well(self.running, DEADLINE)
@@ -165,7 +165,7 @@ def test_a_sweep_of_tensorflow_finds_the_same_whatever_is_killed(
 
 def check_board(work: Sweep) -> None:
     """All ways to look at the leaderboard tell of the same 60 trials."""
-    shows = CommandLine(work.folder / "home")
+    shows = CommandLine(work.home)
     told = json.loads(shows("sweep", work.name, "--json").out)
     assert told == work.document()
     finished = [unit for unit in told["units"] if unit["value"] is not None]

@@ -28,7 +28,7 @@ from dcos_tensorflow.workloads.sweep.picture import picture
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.svg",
-    help="Draw the best so far, and all trials in parallel coordinates.",
+    help="Draw the best so far, and the finished trials in parallel coordinates.",
 )
 @asks_about()
 def sweep(asked: Asked, whole: bool, as_csv: bool, best: bool, plot: Path | None) -> int:
