@@ -272,8 +272,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a placement rule with a bad regular expression": (
         {"worker": {"placement_constraint": "rack:LIKE:a("}},
-        "worker.placement_constraint: rack:LIKE:a(: not a regular expression: missing ), "
-        "unterminated subpattern at position 1 "
+        "worker.placement_constraint: rack:LIKE:a(: not a regular expression of RE2: missing ): a( "
         f'(given: "rack:LIKE:a("; allowed: {PLACEMENT})',
     ),
 }
@@ -407,6 +406,11 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         {"cluster_spec": {"addressing": "dns"}, "worker": {"port": 0}},
         "worker.port: cluster_spec.addressing dns needs a fixed port (given: 0; allowed: a whole "
         "number from 1 to 65535)",
+    ),
+    "some weight counts": (
+        {"placement": {"fitness": "weighted", "weights": {"cpus": 0, "mem": 0, "gpus": 0}}},
+        "placement.weights: by no weight but 0 no agent is better than another (given: "
+        '{"cpus": 0, "mem": 0, "gpus": 0}; allowed: one that is not 0)',
     ),
     "waits do not shrink": (
         {"retry": {"initial_backoff_seconds": 300}},
