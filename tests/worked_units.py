@@ -46,6 +46,7 @@ class Work:
                     *(sys.executable, "-m", "dcos_tensorflow", "scheduler", str(self.options)),
                     *("--master", master, "--state", self.state, "--artifacts", "file"),
                     *("--artifacts-dir", str(self.folder / "artifacts"), "--exit-when-done"),
+                    *("--task-secrets-dir", str(self.folder)),
                 ],
                 stdout=log,
                 stderr=log,

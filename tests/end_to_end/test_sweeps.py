@@ -175,7 +175,7 @@ def check_board(work: Sweep) -> None:
     assert sum(unit["tries"] for unit in told["units"]) > TRIALS
     best = max(finished, key=lambda unit: (unit["value"], -unit["number"]))
     assert best["value"] > 0.95
-    assert json.loads(shows("sweep", work.name, "--best").out) == best["parameters"]
+    assert json.loads(shows("sweep", "best", work.name, "--json").out) == best["parameters"]
     rows = list(csv.DictReader(io.StringIO(shows("sweep", work.name, "--csv").out)))
     assert len(rows) == TRIALS
     assert (rows[0]["rank"], rows[0]["trial"]) == ("1", str(best["number"]))
