@@ -15,7 +15,8 @@ STEPS = 960
 STEPS_PER_CALL = 20
 CALLS_PER_ROUND = 6
 BATCH = 64
-LEARNING_RATE = 0.3
+# A sweep may choose another one.
+LEARNING_RATE = float(os.environ.get("PARAM_LEARNING_RATE", "0.3"))
 # Everything lands on the chief's disk; by default each parameter server writes on its own. The
 # whole device: with the job alone, the number of the variable's parameter server would be taken.
 CHIEF = "/job:chief/replica:0/task:0/cpu:0"

@@ -20,6 +20,7 @@ def main():
     parameters = {**DEFAULTS, **json.loads(os.environ.get("JOB_CONTEXT") or "{}")}
     kept = os.environ.get("CHECKPOINT_DIR", "checkpoints")
     tf.keras.utils.set_random_seed(1)
+    tf.config.experimental.enable_op_determinism()
     (images, labels), (others, answers) = data()
     model = build(parameters)
     optimizer = tf.keras.optimizers.Adam(parameters["learning_rate"])
@@ -46,8 +47,9 @@ def main():
             batch = order[begin : begin + size]
             loss = learn(images[batch], labels[batch])
         epoch.assign_add(1)
-        manager.save()
+        # Before it is kept: whoever goes on from here does not tell it again.
         tell(step=int(epoch), loss=float(loss), val_accuracy=accuracy(model, others, answers))
+        manager.save()
     print("result: " + json.dumps({"val_accuracy": accuracy(model, others, answers)}), flush=True)
 
 

@@ -101,6 +101,16 @@ def begin_start(progress: Progress) -> Progress:
     return replace(progress, start_step=None, start_steps=0, told=False)
 
 
+def told_before(metrics: object, result: object) -> Progress:
+    """Return the progress as another attempt begins of what has told these; none is passed over."""
+    told = metrics if isinstance(metrics, dict) else {}
+    numbers = {name: value for name, given in told.items() if (value := _finite(given)) is not None}
+    known = Progress(
+        loss=numbers.pop("loss", None), accuracy=numbers.pop("accuracy", None), metrics=numbers
+    )
+    return _with_result(known, result, None) if isinstance(result, dict) and result else known
+
+
 def numbers_of(progress: Progress) -> Dict[str, float]:
     """Return all metrics by their names, loss and accuracy among them."""
     told = {"loss": progress.loss, "accuracy": progress.accuracy}
@@ -199,7 +209,9 @@ def _with_step(progress: Progress, step: int) -> Progress:
     return replace(progress, step=step, start_step=step, start_steps=progress.start_steps + moved)
 
 
-def _with_result(progress: Progress, result: Optional[Mapping[str, Any]], now: float) -> Progress:
+def _with_result(
+    progress: Progress, result: Optional[Mapping[str, Any]], now: Optional[float]
+) -> Progress:
     if result is None or not _is_shallow(result, MAX_DEPTH):
         return progress
     return replace(progress, result=result, at=now)

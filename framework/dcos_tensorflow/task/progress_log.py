@@ -53,7 +53,7 @@ class ProgressLog:
     def begin_unit(
         self, measured: Optional[Measured], goes_on: bool, log: Callable[[str], None]
     ) -> None:
-        """Forget all that was told: another unit of work begins.
+        """Forget all that was told but by this unit's attempts before: a unit of work begins.
 
         Where the process ``goes_on`` it may have its progress file open, so that one stays.
         """
@@ -71,7 +71,7 @@ class ProgressLog:
         with self._lock:
             if self._path and not goes_on:
                 self._file = ProgressFile(self._path)
-            self._known = progress.Progress()
+            self._known = measured.before if measured else progress.Progress()
             self._measured = measured
 
     def lines(self) -> List[str]:
@@ -91,13 +91,18 @@ class ProgressLog:
             self._known = progress.read_event_step(self._known, step, time.time())
 
     def read_file(self, last: bool = False) -> None:
-        """Read what came into the progress file; with ``last`` a line without end as well."""
+        """Read what came into the progress file; with ``last`` a line without end as well.
+
+        What is known then of a unit of work is kept.
+        """
         if self._file is None:
             return
         with self._lock:
             file = self._file
             for line in file.close() if last else file.new_lines():
                 self._take(progress.read_record(self._known, line, time.time()), printed=False)
+            if self._measured is not None:
+                self._measured.keep(at_once=last)
 
     def _take(self, known: progress.Progress, *, printed: bool) -> None:
         before, self._known = self._known, known

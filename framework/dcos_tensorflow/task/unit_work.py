@@ -18,7 +18,6 @@ from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.exit_analysis import ExitReport, runner_failed, storage_failed
 from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.lifecycle_events import Kept
-from dcos_tensorflow.task.progress import numbers_of
 from dcos_tensorflow.task.progress_log import ProgressLog
 from dcos_tensorflow.task.spec import Order, RunnerSpec
 from dcos_tensorflow.task.units import Unit
@@ -203,8 +202,9 @@ class UnitWork:
         unit = self._unit
         if unit is None:
             return None
-        known = self._progress.known
-        result = units.result_of(numbers_of(known), known.result, self._progress.points, seconds)
+        measure = unit.payload.measure
+        needed = measure.metric if measure else ""
+        result = units.result_of(self._progress.known, self._progress.points, needed, seconds)
         told = {**unit.as_json(), "result": result}
         return told if seconds is None else {**told, "seconds": round(seconds, 3)}
 

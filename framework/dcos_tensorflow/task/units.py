@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.task.progress import Progress, numbers_of
 from dcos_tensorflow.task.spec_fields import Texts, checked, read
 from dcos_tensorflow.task.storage_spec import Storage, is_below_the_sandbox
 
@@ -139,24 +140,26 @@ def storage_without_unit(kept: Storage) -> Storage:
 
 
 def result_of(
-    metrics: Mapping[str, float],
-    told: Optional[Mapping[str, Any]],
+    known: Progress,
     points: Mapping[int, Tuple[int, float]],
-    seconds: Optional[float],
+    needed: str = "",
+    seconds: Optional[float] = None,
 ) -> Dict[str, Any]:
     """Return what is told of a unit as its result, at most UNIT_RESULT_BYTES of JSON.
 
     Of one that would be longer the job's own result is left out as far as it is not numbers, then
-    all of it, and then the metrics.
+    all of it, and then the metrics; but for the metric ``needed``, which decides about the unit.
     """
+    metrics = numbers_of(known)
     measured: List[Any] = [list(points[span]) for span in sorted(points)]
     document: Dict[str, Any] = {} if seconds is None else {"seconds": round(seconds, 3)}
     if measured:
         document["measured"] = measured
-    own = dict(told or {})
+    own = dict(known.result or {})
     plain = {k: v for k, v in own.items() if type(v) in (int, float)}
-    for result, values in ((own, metrics), (plain, metrics), ({}, metrics), ({}, {})):
-        whole = {**document, "result": result, "metrics": dict(values)}
+    least, one = ({k: v for k, v in d.items() if k == needed} for d in (plain, metrics))
+    for result, values in ((own, metrics), (plain, metrics), (least, metrics), (least, one)):
+        whole = {**document, "result": result, "metrics": values}
         if len(json.dumps(whole).encode()) <= contract.UNIT_RESULT_BYTES:
             return whole
     return document

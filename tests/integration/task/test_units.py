@@ -270,3 +270,18 @@ exit $CODE"""
     assert failed(task, 1)["unit"]["result"]["measured"] == [[1, 0.1], [4, 0.4]]
     give(task, 2, trial("5 6 12", "0"), attempt=2)
     assert done(task, 2)["result"]["measured"] == [[1, 0.1], [4, 0.4], [12, 0.12]]
+
+
+def test_a_trial_that_was_killed_behind_its_last_step_has_told_its_last_value(start, tmp_path):
+    trains = """\
+if [ ! -e "$CHECKPOINT_DIR/last" ]; then
+  for step in 1 2 3; do echo "step $step loss 9 score 0.$step"; done
+  touch "$CHECKPOINT_DIR/last"
+  kill -9 $$
+fi"""
+    task = slot(start, trains, shared_filesystem=str(tmp_path / "shared"))
+    trial = payload(0, directory="trial-0", measure={"metric": "score", "spans": []})
+    give(task, 1, trial)
+    failed(task, 1)
+    give(task, 2, trial, attempt=2)
+    assert done(task, 2)["result"]["metrics"] == {"loss": 9.0, "score": 0.3}

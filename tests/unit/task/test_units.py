@@ -1,12 +1,13 @@
 """What an order says of a unit of work, and what is told of it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.measured import Measured
-from dcos_tensorflow.task.progress import Progress, read_line, read_record
+from dcos_tensorflow.task.progress import Progress, numbers_of, read_line, read_record
 from dcos_tensorflow.task.spec import Cluster, Job, Order, RunnerSpec, parse_order
 from dcos_tensorflow.task.spec_fields import SpecError
 from dcos_tensorflow.task.unit_work import own_part
@@ -19,6 +20,9 @@ from dcos_tensorflow.task.units import (
     parse_unit,
     result_of,
 )
+
+#: More than is kept of a unit.
+MANY = Progress(metrics={f"metric-{number:050}": 0.1 for number in range(50)})
 
 
 def payload(**fields):
@@ -68,22 +72,33 @@ def test_one_task_of_a_slot_writes_the_output_and_measures(role, index, own):
 def test_a_result_is_never_longer_than_what_is_kept():
     points = {0: (1, 0.5)}
     long = {"text": "x" * 3000, "accuracy": 0.9}
-    told = result_of({"loss": 0.1}, long, points, 3.21)
+    told = result_of(Progress(loss=0.1, result=long), points, seconds=3.21)
     assert told == {
         "seconds": 3.21,
         "measured": [[1, 0.5]],
         "result": {"accuracy": 0.9},
         "metrics": {"loss": 0.1},
     }
-    many = {f"metric-{number:050}": 0.1 for number in range(50)}
-    for told in (result_of({}, long, points, 1), result_of(many, {}, points, 1)):
+    for told in (result_of(Progress(result=long), points), result_of(MANY, points)):
         assert len(json.dumps(told).encode()) <= contract.UNIT_RESULT_BYTES
         assert told["measured"] == [[1, 0.5]]
 
 
+def test_what_a_unit_is_judged_by_is_never_left_out_of_its_result():
+    name = min(MANY.metrics)
+    told = result_of(replace(MANY, result={**MANY.metrics, name: 0.3}), {}, name)
+    assert told == {"result": {name: 0.3}, "metrics": {name: 0.1}}
+
+
 def measured(*told, path="", spans=(1, 3, 9)):
     """Return the points after lines that were printed, and records of the progress file."""
-    kept, known = Measured(Measure("auc", spans), path, print), Progress()
+    return attempt(*told, path=path, spans=spans).points
+
+
+def attempt(*told, path, spans=(1, 3, 9)):
+    """Play one attempt of a unit that tells this; how it ends nobody sees."""
+    kept = Measured(Measure("auc", spans), path, print)
+    known = kept.before
     for one in told:
         before = known
         if isinstance(one, str):
@@ -91,7 +106,8 @@ def measured(*told, path="", spans=(1, 3, 9)):
         else:
             known = read_record(known, json.dumps(one), 1.0)
         kept.see(before, known, printed=isinstance(one, str))
-    return kept.points
+    kept.keep(at_once=True)
+    return kept
 
 
 def test_the_first_value_in_each_span_is_kept():
@@ -118,10 +134,39 @@ def test_what_was_measured_before_is_there_for_the_next_attempt(tmp_path):
     assert measured("step 2 auc 0.7", "step 3 auc 0.8", path=path) == {0: (1, 0.5), 1: (3, 0.8)}
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '{"a": 1}', '{"0": [1]}'])
+@pytest.mark.parametrize("spans", [(1, 3, 9), ()])
+def test_what_was_told_before_counts_where_the_next_attempt_has_nothing_to_tell(tmp_path, spans):
+    path = str(tmp_path / "measured.json")
+    attempt("step 1 loss 3 auc 0.5", "step 2 loss 2 auc 0.7", path=path, spans=spans)
+    attempt('result: {"auc": 0.75}', path=path, spans=spans)
+    last = attempt(path=path, spans=spans).before
+    assert numbers_of(last) == {"loss": 2.0, "auc": 0.7}
+    assert last.result == {"auc": 0.75}
+
+
+def test_what_an_attempt_tells_takes_the_place_of_what_was_told_before(tmp_path):
+    path = str(tmp_path / "measured.json")
+    attempt("step 1 loss 3 auc 0.5", path=path)
+    attempt("step 2 loss 2 auc 0.7", path=path)
+    assert numbers_of(attempt(path=path).before) == {"loss": 2.0, "auc": 0.7}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[1]",
+        '{"a": 1}',
+        '{"measured": [1]}',
+        '{"measured": 7, "metrics": [], "result": 1}',
+        '{"measured": [[NaN, 1]], "metrics": {"auc": "x", "loss": NaN}}',
+    ],
+)
 def test_a_damaged_file_is_none(tmp_path, text):
     (tmp_path / "measured.json").write_text(text)
-    assert measured("step 2 auc 0.7", path=str(tmp_path / "measured.json")) == {0: (2, 0.7)}
+    path = str(tmp_path / "measured.json")
+    assert Measured(Measure("auc"), path, print).before == Progress()
+    assert measured("step 2 auc 0.7", path=path) == {0: (2, 0.7)}
 
 
 @pytest.mark.parametrize(

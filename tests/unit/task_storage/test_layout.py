@@ -154,6 +154,15 @@ def test_a_restless_file_alone_is_never_published():
     assert not choose(found, Patience(given_up=True)).ready
 
 
+def test_what_a_trial_has_measured_goes_along_with_its_checkpoint_and_is_not_waited_for():
+    found = listing(*parts("ckpt-2"), "measured.json", states={"checkpoint": "ckpt-2"})
+    assert "measured.json" in paths(choose(restless(found, "measured.json")))
+
+
+def test_what_a_trial_has_measured_is_no_checkpoint():
+    assert choose(listing("measured.json"), Patience(ended=True)).why == NOTHING_YET
+
+
 def test_nothing_is_waited_for_once_the_process_has_ended():
     assert choose(restless(listing("state.json"), "state.json"), Patience(ended=True)).ready
 

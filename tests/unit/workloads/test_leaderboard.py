@@ -41,7 +41,8 @@ def a_document(*units: dict[str, Any], goal: str = "maximize") -> dict[str, Any]
 UNITS = (
     a_trial(0, value=0.5),
     a_trial(1, "failed", why="it exited with 1 on a2"),
-    a_trial(2, value=0.9),
+    # It went on behind the last step that it was judged at.
+    a_trial(2, value=0.9, measured={"step": 9, "value": 0.8}),
     a_trial(3, "running", ended_at=0.0, measured={"step": 9, "value": 0.95}),
     a_trial(4, "pruned", stopped_at=3, measured={"step": 3, "value": 0.1}, why="is not the best"),
     a_trial(5, stopped_at=9, measured={"step": 9, "value": 0.2}),

@@ -66,7 +66,7 @@ def sweep() -> None:
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.svg|FILE.png",
-    help="Draw the best so far, and all trials in parallel coordinates.",
+    help="Draw the best so far, and the finished trials in parallel coordinates.",
 )
 @asks_about()
 def sweep_board(asked: Asked, whole: bool, as_csv: bool, plot: Path | None) -> int:

@@ -4,7 +4,8 @@ Pure. ``snapshot`` lists the directory and reads its state files, ``publisher`` 
 The rules follow TensorFlow's own order of writing: the data, the index, then the state file
 ``checkpoint`` by a rename; older checkpoints are deleted after that. So what the state file names
 is complete, and no other ``.index`` or ``.data`` beside it counts. Everything else (Keras files,
-SavedModels, a job's own files) has no such mark and must have been quiet for a while.
+SavedModels, a job's own files) has no such mark and must have been quiet for a while. What a trial
+of a sweep has told goes along with a checkpoint, and is none by itself.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple, Union
 
 from dcos_tensorflow.task.checkpoints import STATE_FILE, step_of
+from dcos_tensorflow.task.measured import FILE_NAME as MEASURED
 from dcos_tensorflow.task.storage import state_file
 
 #: Names of our own working folders inside the directory; no job's file begins like this.
@@ -119,7 +121,7 @@ def choose(listing: Listing, patience: Patience = Patience()) -> Choice:
     if restless and not (patience.given_up or patience.ended):
         return Choice(f"{restless[0]} is still being written")
     taken.update((path, fact) for path, fact in others.items() if path not in restless)
-    if not taken:
+    if not taken.keys() - {MEASURED}:
         return Choice(f"{restless[0]} is still being written" if restless else NOTHING_YET)
     taken.update((path, candidates[path]) for path in texts)
     kind = _kind(taken, texts)
@@ -302,7 +304,8 @@ def _restless(
     return tuple(
         path
         for path, fact in sorted(others.items())
-        if fact.modified_ns > limit or path in listing.unreadable
+        # What was measured is whole at any time, and seldom rests.
+        if (fact.modified_ns > limit and path != MEASURED) or path in listing.unreadable
     )
 
 

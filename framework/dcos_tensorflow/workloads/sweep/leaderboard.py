@@ -31,7 +31,7 @@ class Row:
     rank: int | None = None
     #: What it counts with; of one that has not finished the last value measured.
     value: float | None = None
-    #: The step of that last value.
+    #: The step of that last value; None for one that has finished.
     step: int | None = None
     #: How long its last attempt took; None where it has not ended.
     seconds: float | None = None
@@ -109,7 +109,7 @@ def _row(unit: Mapping[str, Any]) -> Row:
         state=_word(unit),
         parameters=unit["parameters"],
         value=measured.get("value") if value is None else value,
-        step=measured.get("step"),
+        step=measured.get("step") if value is None else None,
         seconds=ended - began if ended and began else None,
         tries=unit.get("tries", 0),
         why=unit.get("why", ""),

@@ -1,4 +1,4 @@
-"""A sweep as one picture: the best so far over the trials, and all trials in parallel coordinates.
+"""A sweep as one picture of what has finished: the best so far, and parallel coordinates.
 
 SVG that can be read on a light and on a dark page. Pure.
 """
@@ -48,7 +48,8 @@ def picture(board: Board, title: str) -> str:
 def _curve(board: Board) -> Iterator[str]:
     """Yield the finished trials as dots, and the best so far as a line of steps."""
     top, bottom = _CURVE
-    yield _text(_LEFT, top - 10, f"{board.metric}: each trial, and the best so far", "start")
+    title = f"{board.metric}: each finished trial, and the best so far"
+    yield _text(_LEFT, top - 10, title, "start")
     yield f'<path class="axis" d="M{_LEFT} {top}V{bottom}H{_WIDTH - _RIGHT}" fill="none"/>'
     if not board.finished:
         return

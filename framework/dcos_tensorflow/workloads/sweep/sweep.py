@@ -122,15 +122,15 @@ class Sweep(Producer):
         return combinations(self._spec)
 
     def _payload(self, trial: Trial) -> Mapping[str, Any]:
-        payload: dict[str, Any] = {
+        payload = {
             "env": variables(trial.parameters),
             "context": dict(trial.parameters),
             "directory": self._directory(trial),
             "known": trial.known,
         }
-        if self._spec.early_stopping is not EarlyStopping.NONE:
-            payload["measure"] = {"metric": self._spec.metric, "spans": list(spans(self._spec))}
-        return payload
+        judged = self._spec.early_stopping is not EarlyStopping.NONE
+        told = list(spans(self._spec)) if judged else []
+        return {**payload, "measure": {"metric": self._spec.metric, "spans": told}}
 
     def _directory(self, trial: Trial) -> str:
         """Return the name of the trial's own directories.
