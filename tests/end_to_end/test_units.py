@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from command_line import NEWEST
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from s3_server import S3Server
 from waiting import eventually
@@ -54,10 +55,30 @@ with open(os.environ["SHARD_OUTPUT"], "w") as file:
 """
 
 
+SILENT_TRIAL = """
+import os, time
+import tensorflow as tf
+rate = float(os.environ["PARAM_RATE"])
+with tf.summary.create_file_writer(os.path.join(os.environ["LOG_DIR"], "validation")).as_default():
+    for step in range(40):
+        tf.summary.scalar("epoch_score", rate - 1 / (step + 1), step=step)
+        tf.summary.flush()
+        time.sleep(0.2)
+"""
+
+
 class Work:
     """A service with units on a cluster of three agents; its scheduler is started and killed."""
 
-    def __init__(self, folder: Path, name: str, code: str, **sections: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        code: str,
+        *,
+        python: str = sys.executable,
+        **sections: Mapping[str, Any],
+    ) -> None:
         self.marks = folder / "marks"
         self.marks.mkdir()
         self.folder, self.name = folder, name
@@ -66,7 +87,7 @@ class Work:
         self.options = folder / "options.json"
         service = {
             "name": name,
-            "job_cmd": f"{sys.executable} {program} {self.marks}",
+            "job_cmd": f"{python} {program} {self.marks}",
             "python": sys.executable,
         }
         self.options.write_text(
@@ -218,6 +239,26 @@ def test_a_sweep_finds_the_same_whatever_many_times_is_killed(tmp_path: Path, se
     quiet.play(kills=0)
     rough.play(kills=3, seed=seed)
     assert leaderboard(rough) == leaderboard(quiet)
+
+
+@pytest.mark.tensorflow
+def test_trials_are_judged_by_event_files_where_they_print_nothing(
+    tmp_path: Path, tensorflow: Callable[[str], str]
+) -> None:
+    sweep = {
+        "parameters": {"rate": [0.9, 0.1, 0.5]},
+        "objective": {"metric": "val_score"},
+        "method": "grid",
+        "parallelism": 1,
+        "early_stopping": "asha",
+    }
+    python = f"{tensorflow(NEWEST)}/bin/python"
+    work = Work(tmp_path, "silent", SILENT_TRIAL, python=python, sweep=sweep)
+    work.play(kills=0)
+    found = work.document()["units"]
+    assert [unit["parameters"]["rate"] for unit in found] == [0.9, 0.5, 0.1]
+    assert [unit["value"] for unit in found[:2]] == [pytest.approx(r - 1 / 40) for r in (0.9, 0.5)]
+    assert [unit["state"] for unit in found] == ["succeeded", "succeeded", "pruned"]
 
 
 LISTED = """

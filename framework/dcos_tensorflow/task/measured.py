@@ -38,6 +38,11 @@ class Measured:
         """Return the points by the number of their span."""
         return self._points
 
+    @property
+    def metric(self) -> str:
+        """Return the name of what is measured."""
+        return self._wanted.metric
+
     def see(self, before: Progress, known: Progress, *, printed: bool) -> None:
         """Take what was told: ``known`` after it, ``before`` it.
 
@@ -45,8 +50,14 @@ class Measured:
         its place, whichever comes first.
         """
         value, step = known.newest.get(self._wanted.metric), known.start_step
-        if known.newest is before.newest or value is None or step is None:
-            return
+        if known.newest is not before.newest and value is not None and step is not None:
+            self._see(step, value, printed=printed)
+
+    def see_scalar(self, step: int, value: float) -> None:
+        """Take a scalar of an event file."""
+        self._see(step, value, printed=False)
+
+    def _see(self, step: int, value: float, *, printed: bool) -> None:
         span = bisect.bisect_right(self._wanted.spans, step) - 1
         better = not printed and self._printed.get(span) == step
         if span < 0 or (span in self._points and not better):

@@ -82,6 +82,8 @@ class Progress:
     metrics: Mapping[str, float] = field(default_factory=dict)
     #: The metrics of the newest line that has told any, loss and accuracy among them.
     newest: Mapping[str, float] = field(default_factory=dict)
+    #: Scalars of the event files, by the names of ``summaries``.
+    scalars: Mapping[str, float] = field(default_factory=dict)
 
     def as_json(self) -> Mapping[str, Any]:
         """Return what ``GET /v1/status`` shows under ``progress``."""
@@ -91,7 +93,7 @@ class Progress:
             "accuracy": self.accuracy,
             "epoch": self.epoch,
             "epochs": self.epochs,
-            "metrics": dict(self.metrics),
+            "metrics": {**self.scalars, **self.metrics},
             "at": self.at,
         }
 
@@ -102,7 +104,15 @@ def begin_start(progress: Progress) -> Progress:
 
 
 def numbers_of(progress: Progress) -> Dict[str, float]:
-    """Return all metrics by their names, loss and accuracy among them."""
+    """Return all metrics by their names, loss and accuracy among them.
+
+    What the job tells itself goes before what its event files do.
+    """
+    return {**progress.scalars, **told_by_itself(progress)}
+
+
+def told_by_itself(progress: Progress) -> Dict[str, float]:
+    """Return the metrics that the job tells itself, in lines or its progress file."""
     told = {"loss": progress.loss, "accuracy": progress.accuracy}
     known = {name: value for name, value in told.items() if value is not None}
     return {**known, **progress.metrics}
@@ -114,6 +124,15 @@ def read_event_step(progress: Progress, step: Optional[int], now: float) -> Prog
     if step is None or progress.told or step == progress.start_step:
         return progress
     return replace(_with_step(progress, step), at=now)
+
+
+def read_scalar(progress: Progress, name: str, value: float, now: float) -> Progress:
+    """Return the progress after a scalar of the event files."""
+    known, number = progress.scalars, _finite(value)
+    room = name in known or (len(known) < MAX_METRICS and len(name) <= MAX_NAME)
+    if number is None or not room:
+        return progress
+    return replace(progress, scalars={**known, name: number}, at=now)
 
 
 def read_line(progress: Progress, line: str, now: float) -> Progress:
