@@ -30,7 +30,7 @@ from dcos_tensorflow.core.offers.wants import Wants, wants
 from dcos_tensorflow.core.placement.agent_table import AgentTable
 from dcos_tensorflow.core.placement.constraints import depends_on_counts
 from dcos_tensorflow.core.placement.place import Assignment, Placement, place
-from dcos_tensorflow.core.recovery import avoidance, sidecars, slots
+from dcos_tensorflow.core.recovery import avoidance, shares, sidecars, slots
 from dcos_tensorflow.core.recovery.backoff import spread
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
 
@@ -281,7 +281,7 @@ def _named(task_ids: Iterable[str]) -> str:
 def _want_nothing(draft: Draft) -> None:
     seconds = min((_idle_seconds(gang) for gang in draft.awake()), default=IDLE_REFUSE_SECONDS)
     soon = seconds <= SOON_REFUSE_SECONDS
-    awaited = bool(draft.state.awaited_back)
+    awaited = bool(draft.state.awaited_back) or shares.looks_for_more(draft)
     if awaited:
         seconds = min(seconds, USELESS_REFUSE_SECONDS)
     for gang in draft.awake():
