@@ -11,7 +11,7 @@ import json
 import math
 import re
 from dataclasses import field, replace
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, FrozenSet, Mapping, Optional
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.records import dataclass
@@ -82,8 +82,8 @@ class Progress:
     metrics: Mapping[str, float] = field(default_factory=dict)
     #: The metrics of the newest line that has told any, loss and accuracy among them.
     newest: Mapping[str, float] = field(default_factory=dict)
-    #: Scalars of the event files, by the names of ``summaries``.
-    scalars: Mapping[str, float] = field(default_factory=dict)
+    #: Names of the metrics that the job itself has told: its event files' are passed over.
+    named: FrozenSet[str] = frozenset()
 
     def as_json(self) -> Mapping[str, Any]:
         """Return what ``GET /v1/status`` shows under ``progress``."""
@@ -93,7 +93,7 @@ class Progress:
             "accuracy": self.accuracy,
             "epoch": self.epoch,
             "epochs": self.epochs,
-            "metrics": {**self.scalars, **self.metrics},
+            "metrics": dict(self.metrics),
             "at": self.at,
         }
 
@@ -104,15 +104,7 @@ def begin_start(progress: Progress) -> Progress:
 
 
 def numbers_of(progress: Progress) -> Dict[str, float]:
-    """Return all metrics by their names, loss and accuracy among them.
-
-    What the job tells itself goes before what its event files do.
-    """
-    return {**progress.scalars, **told_by_itself(progress)}
-
-
-def told_by_itself(progress: Progress) -> Dict[str, float]:
-    """Return the metrics that the job tells itself, in lines or its progress file."""
+    """Return all metrics by their names, loss and accuracy among them."""
     told = {"loss": progress.loss, "accuracy": progress.accuracy}
     known = {name: value for name, value in told.items() if value is not None}
     return {**known, **progress.metrics}
@@ -128,11 +120,16 @@ def read_event_step(progress: Progress, step: Optional[int], now: float) -> Prog
 
 def read_scalar(progress: Progress, name: str, value: float, now: float) -> Progress:
     """Return the progress after a scalar of the event files."""
-    known, number = progress.scalars, _finite(value)
-    room = name in known or (len(known) < MAX_METRICS and len(name) <= MAX_NAME)
-    if number is None or not room:
+    number, known = _finite(value), progress.metrics
+    if number is None or name in progress.named or len(name) > MAX_NAME:
         return progress
-    return replace(progress, scalars={**known, name: number}, at=now)
+    if name == "loss":
+        return replace(progress, loss=number, at=now)
+    if name == "accuracy":
+        return replace(progress, accuracy=number, at=now)
+    if name not in known and len(known) >= MAX_METRICS:
+        return progress
+    return replace(progress, metrics={**known, name: number}, at=now)
 
 
 def read_line(progress: Progress, line: str, now: float) -> Progress:
@@ -201,7 +198,8 @@ def _with_metrics(
     for name, value in told.items():
         if name in known or len(known) < MAX_METRICS:
             known[name] = value
-    return replace(progress, metrics=known, newest=newest, at=now)
+    named = progress.named.union(newest)
+    return replace(progress, metrics=known, newest=newest, named=named, at=now)
 
 
 def _pairs(line: str) -> Dict[str, float]:

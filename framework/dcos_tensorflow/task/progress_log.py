@@ -44,8 +44,7 @@ class ProgressLog:
     @property
     def misses_its_metric(self) -> bool:
         """Say whether values of a metric are to be kept that the job has not told yet."""
-        wanted = self._measured.metric if self._measured else ""
-        return bool(wanted) and wanted not in progress.told_by_itself(self._known)
+        return self._measured is not None and self._measured.metric not in self._known.named
 
     def follow(self, path: str) -> None:
         """Read the progress file ``path`` from now on."""

@@ -17,7 +17,9 @@ from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import (
     MAIN,
     Addressing,
+    ConstraintOperator,
     GangSpec,
+    PlacementConstraint,
     RetrySpec,
     RoleSpec,
     Strategy,
@@ -600,6 +602,17 @@ def test_slots_that_hold_half_of_what_another_needs_do_not_wait_for_each_other_f
     assert work.runs == {}
     work.go(120)
     assert len(work.runs) == 1
+
+
+@pytest.mark.parametrize(("of_service", "slots"), [(False, 4), (True, 1)])
+def test_a_rule_counts_the_tasks_of_a_slot_or_where_it_says_so_those_of_the_service(
+    of_service: bool, slots: int
+):
+    rule = PlacementConstraint("hostname", ConstraintOperator.UNIQUE, of_service=of_service)
+    work = Work(100, Cluster(2), roles=(replace(PAIR[0], constraints=(rule,)),))
+    assert len(work.runs) == slots
+    for slot in work.runs:
+        assert len({work.record(f"{slot}-worker-{n}").agent_id for n in (0, 1)}) == 2
 
 
 def test_slots_that_wait_are_placed_in_the_order_in_which_they_came():

@@ -336,7 +336,7 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
         return _NOT_LOOKED
     avoided = avoidance.reasons(draft) if choosy else {}
     offers = _table(gang)
-    placed = _placed(draft, what)
+    placed = _placed(gang, what)
     salt = _port_salt(gang)
     result = place(what.every, offers, placed, avoided, salt)
     names = [request.name for request in what.others]
@@ -385,13 +385,16 @@ def _table(gang: GangDraft) -> AgentTable:
     return table
 
 
-def _placed(draft: Draft, what: Wants) -> tuple[TaskRecord, ...]:
+def _placed(gang: GangDraft, what: Wants) -> tuple[TaskRecord, ...]:
     """Return what runs already, as far as placement constraints count it."""
     rules = {rule for request in what.every for rule in request.constraints}
-    if not any(depends_on_counts(rule) for rule in rules):
+    counted = [rule for rule in rules if depends_on_counts(rule)]
+    if not counted:
         return ()
     wanted = {request.name for request in what.members}
-    return tuple(record for record in draft.state.live_tasks if record.name not in wanted)
+    everywhere = any(rule.of_service for rule in counted)
+    live = gang.service.state.live_tasks if everywhere else gang.tasks.live
+    return tuple(record for record in live if record.name not in wanted)
 
 
 def _keep_waiting(gang: GangDraft, result: Placement) -> None:
