@@ -144,6 +144,14 @@ def test_there_are_as_many_slots_as_there_is_room_for():
     assert sorted(work.runs.values()) == list(range(8))
 
 
+def test_there_are_more_slots_when_there_is_more_room():
+    work = Work(100, Cluster(1))
+    assert len(work.runs) == 4
+    work.cluster.agents["S1"] = Cluster(2).agents["S1"]
+    work.go(8)
+    assert len(work.runs) == 8
+
+
 def test_there_are_no_more_slots_than_asked_for_nor_than_units():
     assert len(Work(100, Cluster(2), parallelism=3).runs) == 3
     assert len(Work(2, Cluster(2)).runs) == 2
@@ -163,6 +171,15 @@ def test_a_share_grows_with_the_cluster():
     work.cluster.agents.update({name: more[name] for name in ("S2", "S3")})
     work.go(10)
     assert len(work.runs) == 8
+
+
+def test_a_share_is_the_same_after_a_crash():
+    work = Work(100, Cluster(2), share=0.5)
+    before = work.runs
+    work.scheduler.restart()
+    work.finish("slot-0")
+    work.go(5)
+    assert work.runs.keys() == before.keys()
 
 
 def test_a_share_is_one_of_what_is_left_when_an_agent_is_gone():

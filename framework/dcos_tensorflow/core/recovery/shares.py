@@ -32,7 +32,11 @@ def note_offered(draft: Draft, agents: Iterable[str]) -> None:
         return
     state, now = draft.state, draft.now
     seen = dict(state.told.room.by_agent)
-    for agent_id in [a for a, (_, at) in seen.items() if now - at > ROOM_SECONDS]:
+    unheard = [agent for agent, (_, at) in seen.items() if now - at > ROOM_SECONDS]
+    if not seen:
+        # We have just started, and those that are full of our tasks offer nothing.
+        unheard = [record.agent_id for record in state.live_tasks]
+    for agent_id in set(unheard):
         seen[agent_id] = (_ours(state, agent_id), now)
     for agent_id in set(agents):
         offers = (o.resources for o in state.desk.offers.values() if o.agent_id == agent_id)
@@ -120,7 +124,7 @@ def _ending(draft: Draft) -> Iterable[GangDraft]:
 
 
 def _most_by_share(state: ServiceState, units: UnitsSpec) -> int | None:
-    if units.max_share >= 1:
+    if units.max_share >= 1 or not state.told.room.by_agent:
         return None
     room, wanted = state.told.room.total, slot_size(state)
     limits = state.told.quota.limits if state.told.quota is not None else {}
