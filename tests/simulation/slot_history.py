@@ -271,6 +271,7 @@ class SlotFaults(Faults):
             (4, self._result_is_lost),
             (3, self._unit_is_pruned),
             (2, self._unit_fails_everywhere),
+            (2, self._machine_goes_bad),
             (2, self._report_comes_again),
             (1, self._agent_drains),
             (1, self._quota_changes),
@@ -279,6 +280,7 @@ class SlotFaults(Faults):
     def mend(self) -> None:
         """Take back what the quota has asked for, too."""
         super().mend()
+        self._history.bad_machine = ""
         try:
             self._history.handle(events.QuotaSeen(None))
         except Crash:
@@ -312,6 +314,11 @@ class SlotFaults(Faults):
             number = self._dice.choice(running)
             self._note(f"unit {number} fails from now on wherever it is run")
             self._history.cursed.add(number)
+
+    def _machine_goes_bad(self) -> None:
+        """Every unit fails on one machine, and on no other."""
+        self._history.bad_machine = self._dice.choice(sorted(self._cluster.agents))
+        self._note(f"units fail on {self._history.bad_machine} from now on")
 
     def _report_comes_again(self) -> None:
         """What a runner has told before is heard late, or twice."""
@@ -360,8 +367,9 @@ class SlotHistory(History):
     calm_steps = 3000
 
     def __init__(self, seed: int) -> None:
-        #: Units that fail wherever they are run; what each attempt has left.
+        #: Units that fail wherever they are run; where any does; what each attempt has left.
         self.cursed: set[int] = set()
+        self.bad_machine = ""
         self.slow = -1
         self.results: set[tuple[int, int, str]] = set()
         super().__init__(seed)
@@ -433,6 +441,10 @@ class SlotHistory(History):
         assert runner.unit is not None
         number, attempt = runner.unit["number"], runner.unit["attempt"]
         if number == self.slow and attempt == 1 and self.dice.random() < 0.98:
+            return
+        if task.launch.agent_id == self.bad_machine and self.dice.random() < 0.5:
+            self.note(f"{task_id} fails of its machine")
+            runner.fail("user_error", 1, "it fails here", ("OSError", self.dice.randrange(50)))
             return
         if number in self.cursed:
             self.note(f"{task_id} fails of unit {number}")
