@@ -18,8 +18,10 @@ from dcos_tensorflow.core.model.spec import (
     MAIN,
     Addressing,
     ConstraintOperator,
+    Fitness,
     GangSpec,
     PlacementConstraint,
+    PlacementSpec,
     RetrySpec,
     RoleSpec,
     Strategy,
@@ -228,6 +230,16 @@ def test_a_quota_that_is_nothing_leaves_one_slot():
 def test_the_work_says_why_there_are_fewer_slots_than_asked_for():
     why = Work(100, Cluster(2), parallelism=10).scheduler.state.job.why
     assert "8 slots of 10 have a place: slot-8-worker-0" in why
+
+
+@pytest.mark.parametrize(
+    ("fitness", "agents"), [("pack_gpu", 1), ("pack_cpu_mem", 1), ("spread", 3), ("weighted", 1)]
+)
+def test_slots_share_few_agents_or_many_as_is_preferred(fitness: str, agents: int):
+    work = Work(100, Cluster(3), parallelism=3, placement=PlacementSpec(Fitness(fitness)))
+    hosts = {work.record(f"slot-{number}-worker-0").agent_id for number in range(3)}
+    assert len(work.runs) == 3
+    assert len(hosts) == agents
 
 
 def test_what_slots_launch_on_an_agent_is_one_accept():
