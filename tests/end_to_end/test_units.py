@@ -241,6 +241,7 @@ def test_a_sweep_finds_the_same_whatever_many_times_is_killed(tmp_path: Path, se
     assert leaderboard(rough) == leaderboard(quiet)
 
 
+@pytest.mark.soak
 @pytest.mark.tensorflow
 def test_trials_are_judged_by_event_files_where_they_print_nothing(
     tmp_path: Path, tensorflow: Callable[[str], str]
