@@ -300,15 +300,25 @@ class Incident(TypedDict):
     step: int | None
 
 
+class UnitFailure(TypedDict):
+    """A try of a unit that failed: which unit, counted from 0, when and why."""
+
+    number: Count
+    at: float
+    why: str
+
+
 class UnitCounts(TypedDict):
     """How many units of work there are in all, and in each state.
 
-    ``kind`` is trial or shard; ``total`` is 0 while that is not known.
+    ``kind`` is trial or shard; ``total`` is 0 while that is not known. ``failure`` is the newest
+    one, which may be tried again.
     """
 
     kind: str
     total: Count
     counts: dict[str, Count]
+    failure: UnitFailure | None
 
 
 class Objective(TypedDict):

@@ -11,6 +11,9 @@ from dcos_tensorflow.core.counted import counted
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.snapshot import TaskLine
 
+#: What is said of a unit's state, where that is another word.
+UNIT_WORDS = {"pruned": "stopped early"}
+
 
 def numbers(task: TaskLine) -> str:
     """Return what is known of a task's training, e.g. ``step 300, loss 0.21, accuracy 0.94``."""
@@ -95,9 +98,14 @@ def units_done(told: Mapping[str, Any]) -> str:
     done = found.pop("succeeded", 0)
     of = f" of {told['total']}" if told["total"] else ""
     found.pop("waiting", None)
-    words = {"pruned": "stopped early"}
-    rest = "".join(f", {count} {words.get(state, state)}" for state, count in found.items())
+    rest = "".join(f", {count} {UNIT_WORDS.get(state, state)}" for state, count in found.items())
     return f"{done}{of} {told['kind']}s done{rest}"
+
+
+def unit_failure(told: Mapping[str, Any]) -> str:
+    """Return the newest failure of a unit, which may be tried again; empty for none."""
+    failure = told.get("failure")
+    return f"{told['kind']} {failure['number']}: {failure['why']}" if failure else ""
 
 
 def detailed(doing: str, detail: str) -> str:

@@ -66,9 +66,12 @@ class ServiceDirectory:
     def remove(self) -> None:
         """Remove what a scheduler of an uninstalled service has left here, as far as it can be.
 
-        Checkpoints, output, logs and sandboxes are the user's, and stay.
+        Checkpoints, output, logs and sandboxes are the user's, and stay; what was copied of the
+        sandboxes of another cluster goes, with the links to it.
         """
-        shutil.rmtree(self.artifacts, ignore_errors=True)
+        copied = (self.kept_output, self.task_logs) if self.kept_output.exists() else ()
+        for folder in (self.artifacts, *copied):
+            shutil.rmtree(folder, ignore_errors=True)
         for file in (self.registration, self.last_end):
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)

@@ -41,8 +41,10 @@ def workload_findings(options: Options) -> Iterator[Finding]:
         yield Finding(path, told, "one of the two", (_PARAMETERS, *_INPUT_PATHS))
     elif sweep:
         yield from _sweep(options)
+        yield from _beside(options, "trial", "sweep")
     elif batch:
         yield from _batch(options)
+        yield from _beside(options, "shard", "batch")
     if not sweep and (differing(options.sweep) or differing(options.sweep.objective)):
         yield Finding(
             _PARAMETERS,
@@ -107,6 +109,20 @@ def _grid(options: Options, found: tuple[Parameter, ...]) -> Iterator[Finding]:
 
 def _longest(parameter: Parameter) -> int:
     return max((len(json.dumps(value)) for value in parameter.choices), default=24)
+
+
+def _beside(options: Options, unit: str, service: str) -> Iterator[Finding]:
+    """Refuse what follows one training, where tasks go from one unit to the next."""
+    if options.evaluator.count:
+        path = "evaluator.count"
+        told = f"an evaluator follows the checkpoints of one training, and each {unit} is another"
+        yield Finding(path, told, f"0 in a {service}: let the code evaluate", (path,))
+    for group in _TASKS:
+        path = f"{group}.persistent_volume"
+        role = getattr(options, group)
+        if role.count and role.persistent_volume:
+            told = f"each {unit} goes to whichever task is free, and would find the others' files"
+            yield Finding(path, told, f"false in a {service}", (path, f"{group}.count"))
 
 
 def _batch(options: Options) -> Iterator[Finding]:

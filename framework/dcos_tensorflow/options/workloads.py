@@ -39,7 +39,8 @@ def units_spec(options: Options) -> UnitsSpec | None:
     else:
         return None
     parallelism = 0 if given.parallelism == AUTO else given.parallelism
-    return UnitsSpec(kind, parallelism, given.max_retries + 1, given.max_share)
+    objective = options.sweep.objective.metric.strip() if kind is UnitKind.TRIAL else ""
+    return UnitsSpec(kind, parallelism, given.max_retries + 1, given.max_share, objective)
 
 
 def workload_spec(options: Options) -> WorkloadSpec | None:

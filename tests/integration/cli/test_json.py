@@ -38,7 +38,8 @@ WITH_LINES = {"logs"}
 REFUSED = {
     "debug state refresh_cache": "there is no cache",
     "batch": "There is no batch",
-    "sweep": "There is no sweep",
+    "sweep board": "There is no sweep",
+    "sweep best": "There is no sweep",
 }
 
 #: command -> its arguments; OPTIONS is the path of an options file, SCRIPT that of a script.

@@ -46,3 +46,9 @@ def test_of_many_tasks_the_first_are_kept(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path) -> None:
     (tmp_path / "tasks").touch()
     keep_output(ServiceDirectory(tmp_path), {"worker-0": task("worker-0")}, tail)
+
+
+def test_an_uninstalled_service_leaves_none_of_it(tmp_path: Path) -> None:
+    kept(tmp_path / "services" / "job", "worker-0")
+    ServiceDirectory(tmp_path / "services" / "job").remove()
+    assert list(tmp_path.iterdir()) == []

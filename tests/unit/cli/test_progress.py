@@ -344,7 +344,7 @@ def test_the_live_view_tells_who_waits():
     assert "it starts without after 300 s" in shown(who_waits(40), width=200)
 
 
-def with_slot(doing, done):
+def with_slot(doing, done, failure=None):
     """A sweep one of whose slots does this, and of which so many trials are done."""
     counts = {"running": 1, "waiting": 11 - done, "succeeded": done, "failed": 0, "pruned": 0}
     task = {"state": "running", "attempt": 1, "hostname": "host-1", "report": {"state": doing}}
@@ -352,7 +352,7 @@ def with_slot(doing, done):
         "service": "searched",
         "phase": "running",
         "why": "slots work on units",
-        "units": {"kind": "trial", "total": 12, "counts": counts},
+        "units": {"kind": "trial", "total": 12, "counts": counts, "failure": failure},
         "tasks": {"slot-0-worker-0": task},
     }
     return Snapshot(job, {})
@@ -366,6 +366,17 @@ def test_slots_that_go_from_unit_to_unit_are_told_of_by_what_is_done():
     assert progress.lines(with_slot("waiting", 1), NOW + 1) == []
     later = progress.lines(with_slot("preparing", 2), NOW + PROGRESS_SECONDS)
     assert [line.partition(" ")[2] for line in later] == ["2 of 12 trials done, 1 running"]
+
+
+def test_the_newest_failure_of_a_unit_is_told_while_it_is_tried_again():
+    progress = PlainProgress()
+    failure = {"number": 3, "at": NOW, "why": "no data"}
+    first = text(progress.lines(with_slot("running", 0, failure), NOW))
+    assert "failure: trial 3: no data" in first
+    assert progress.lines(with_slot("running", 0, failure), NOW + 60) == []
+    console = Console(file=io.StringIO(), width=120)
+    console.print(render(with_slot("running", 3, failure), NOW))
+    assert "last failure: trial 3: no data" in console.file.getvalue()
 
 
 def test_the_live_view_tells_how_many_units_are_done():

@@ -59,12 +59,13 @@ class Work:
         parallelism: int = 0,
         roles: tuple[RoleSpec, ...] = ONE_TASK,
         share: float = 1.0,
+        objective: str = "",
         **changes: object,
     ) -> None:
         self.total = total
         self.ended: list[int] = []
         self.asked: list[UnitsWanted] = []
-        units = UnitsSpec(kind, parallelism, max_attempts=3, max_share=share)
+        units = UnitsSpec(kind, parallelism, 3, share, objective)
         spec = small_job(roles=roles, units=units, **changes)
         cluster.producer = self.hear
         self.cluster = cluster
@@ -427,6 +428,16 @@ def test_other_failures_on_other_machines_are_not_the_same():
     assert work.unit(0).state is UnitState.WAITING
 
 
+def test_the_newest_failure_is_known_while_its_unit_is_tried_again():
+    work = Work(100, room_for_one_each(2))
+    assert work.scheduler.state.units.newest_failure is None
+    work.fail("slot-0")
+    found = work.scheduler.state.units.newest_failure
+    assert found is not None
+    assert found[1] == 0
+    assert "bad shard" in found[2]
+
+
 def test_a_unit_that_fails_often_has_failed_and_the_others_are_done_all_the_same():
     work = Work(5, room_for_one_each(1))
     while work.unit(0).state is UnitState.WAITING:
@@ -436,7 +447,7 @@ def test_a_unit_that_fails_often_has_failed_and_the_others_are_done_all_the_same
     assert work.unit(0).why.endswith("(3 attempts failed)")
     assert work.scheduler.state.units.count(UnitState.SUCCEEDED) == 4
     work.go(30)
-    assert "4 of 5 shards have succeeded, 1 have failed" in work.scheduler.state.job.why
+    assert "4 of 5 shards have succeeded, 1 has failed" in work.scheduler.state.job.why
 
 
 def test_a_machine_on_which_units_fail_that_do_well_elsewhere_is_left():
@@ -573,6 +584,44 @@ def test_the_verdict_counts_units(kind: UnitKind, failures: int, outcome: Outcom
     assert verdict is not None
     assert verdict.outcome is outcome
     assert f"{4 - failures} of 4 {kind}s have succeeded" in verdict.summary
+
+
+def test_trials_that_never_tell_their_objective_end_a_sweep():
+    work = Work(100, Cluster(1), UnitKind.TRIAL, parallelism=1, objective="acc")
+    for _ in range(3):
+        assert work.scheduler.state.job.verdict is None
+        work.finish("slot-0", result={"metrics": {"loss": 0.5}, "result": {"acc": "high"}})
+        work.go(2)
+    verdict = work.scheduler.state.job.verdict
+    assert verdict is not None
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.FAILED, 1)
+    told = "3 trials have ended without the objective's metric acc, and told acc, loss"
+    assert verdict.summary == told
+
+
+def test_one_trial_that_tells_its_objective_is_enough_to_go_on():
+    work = Work(6, Cluster(1), UnitKind.TRIAL, parallelism=1, objective="acc")
+    for number in range(5):
+        result = {"acc": 0.5} if number == 1 else {}
+        work.finish("slot-0", result={"metrics": result})
+        work.go(2)
+    assert work.scheduler.state.job.verdict is None
+
+
+def test_a_sweep_of_few_trials_without_an_objective_has_failed_in_the_end():
+    work = Work(1, Cluster(1), UnitKind.TRIAL, objective="acc")
+    work.finish("slot-0", result={"metrics": {}})
+    work.go(2)
+    verdict = work.scheduler.state.job.verdict
+    assert verdict is not None
+    told = "1 trial has ended without the objective's metric acc, and told no number"
+    assert (verdict.outcome, verdict.summary) == (Outcome.FAILED, told)
+
+
+def test_the_work_begins_with_its_first_slot():
+    work = Work(9, Cluster(1), parallelism=2)
+    slots = (gang for name, gang in work.scheduler.state.gangs.items() if name != MAIN)
+    assert work.scheduler.state.job.started_at == min(gang.job.started_at for gang in slots) > 0
 
 
 def test_no_units_at_all_are_soon_done():

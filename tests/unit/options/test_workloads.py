@@ -113,7 +113,7 @@ def test_options_without_units_are_the_same_configuration_as_ever() -> None:
 
 def test_slots_are_what_the_options_say() -> None:
     given = sweeping(parallelism=4, max_retries=1, max_share=0.5)
-    assert service_spec(load(given)).units == UnitsSpec(UnitKind.TRIAL, 4, 2, 0.5)
+    assert service_spec(load(given)).units == UnitsSpec(UnitKind.TRIAL, 4, 2, 0.5, "val_accuracy")
     assert service_spec(load(batching())).units == UnitsSpec(UnitKind.SHARD, 0, 4)
 
 
@@ -197,6 +197,24 @@ def test_parallelism_is_a_number_or_auto_also_as_text() -> None:
         ),
         (batching("out/{shard}-{index}"), "has other braces than {index}"),
         (batching(""), "batch.output: is needed: where the shards' output is written"),
+        (
+            sweeping() | {"worker": {"count": 1}, "evaluator": {"count": 1}},
+            "evaluator.count: an evaluator follows the checkpoints of one training, and each trial "
+            "is another (given: 1; allowed: 0 in a sweep: let the code evaluate)",
+        ),
+        (
+            batching() | {"worker": {"count": 1}, "evaluator": {"count": 1}},
+            "evaluator.count: an evaluator follows the checkpoints of one training, and each shard",
+        ),
+        (
+            sweeping() | {"worker": {"count": 1, "persistent_volume": True}},
+            "worker.persistent_volume: each trial goes to whichever task is free, and would find "
+            "the others' files (given: true; allowed: false in a sweep)",
+        ),
+        (
+            batching() | {"gpu_worker": {"count": 1, "gpus": 1, "persistent_volume": True}},
+            "gpu_worker.persistent_volume: each shard goes to whichever task is free",
+        ),
         ({**batching(), "worker": {"count": 4}}, "worker.count: a shard is worked on by one task"),
         (
             {"service": {"job_name": "train"}, "batch": {"output": "out/{index}"}},

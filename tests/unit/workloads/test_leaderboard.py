@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 from click.testing import CliRunner
 
 from dcos_tensorflow.cli.commands.batch import lines as batch_lines
-from dcos_tensorflow.cli.commands.sweep import as_text, lines, sweep
+from dcos_tensorflow.cli.commands.sweep import as_text, drawn_for, lines, sweep
+from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.core.model.workload_spec import EarlyStopping, SearchMethod
 from dcos_tensorflow.workloads.sweep.leaderboard import board_of
 from dcos_tensorflow.workloads.sweep.picture import picture
@@ -118,9 +122,28 @@ def test_trials_of_other_options_have_no_line_of_their_own() -> None:
     assert len([path for path in paths(drawn) if path.get("class") != "axis"]) == 1 + 3
 
 
-def test_a_picture_is_svg_and_nothing_else(tmp_path: Path) -> None:
-    ended = CliRunner().invoke(sweep, ["--plot", str(tmp_path / "sweep.png")])
-    assert "pictures are SVG" in str(ended.exception)
+def test_a_picture_is_svg_or_png_and_nothing_else(tmp_path: Path) -> None:
+    ended = CliRunner().invoke(sweep, ["--plot", str(tmp_path / "sweep.jpg")])
+    assert "ends in .svg or .png" in str(ended.exception)
+
+
+def test_a_png_is_the_same_picture_in_dots(tmp_path: Path) -> None:
+    svg = picture(board_of(a_document(*UNITS)), "a sweep")
+    drawn = drawn_for(svg, tmp_path / "sweep.PNG")
+    assert drawn.startswith(b"\x89PNG")
+    assert drawn_for(svg, tmp_path / "sweep.svg") == svg.encode()
+
+
+def test_where_a_png_cannot_be_drawn_it_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    with pytest.raises(CliError, match="pip install resvg-py, or name another"):
+        drawn_for("<svg/>", tmp_path / "sweep.png")
+    nothing = SimpleNamespace(svg_to_bytes=lambda svg_string: b"blank")
+    monkeypatch.setitem(sys.modules, "resvg_py", nothing)
+    with pytest.raises(CliError, match="this machine has no font to write with"):
+        drawn_for("<svg/>", tmp_path / "sweep.png")
 
 
 def test_a_sweep_of_which_nothing_is_known_can_be_shown() -> None:

@@ -13,7 +13,7 @@ from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
 from dcos_tensorflow.core.model.report import unit_of
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.units import Unit, UnitState
+from dcos_tensorflow.core.model.units import Unit, UnitState, UnitTable
 from dcos_tensorflow.core.model.workload_spec import SweepSpec, WorkloadSpec
 from dcos_tensorflow.workloads import producer_of
 from dcos_tensorflow.workloads.kept import kept_units
@@ -37,7 +37,13 @@ def counts(state: ServiceState) -> schemas.UnitCounts | None:
         "kind": str(kind.kind),
         "total": total,
         "counts": {name: found[name] for name in STATES},
+        "failure": _failure(table),
     }
+
+
+def _failure(table: UnitTable) -> schemas.UnitFailure | None:
+    found = table.newest_failure
+    return None if found is None else {"number": found[1], "at": found[0], "why": found[2]}
 
 
 def units(state: ServiceState, wanted: str = "") -> schemas.Units:

@@ -11,7 +11,7 @@ from dcos_tensorflow.cli.flags import asks_about
 from dcos_tensorflow.cli.output import say_lines, show_json
 from dcos_tensorflow.cli.services.asked import Asked
 from dcos_tensorflow.cli.services.units import told_units
-from dcos_tensorflow.cli.wording import duration
+from dcos_tensorflow.cli.wording import duration, unit_failure
 from dcos_tensorflow.core.counted import counted
 
 _MOST_FAILURES = 20
@@ -39,6 +39,9 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     seconds = estimate(document)
     if seconds is not None:
         yield f"About {duration(seconds)} to go for {counted(left, 'shard')}."
+    failure = unit_failure(document)
+    if failure and left:
+        yield f"The newest failure: {failure}"
     failed = [unit for unit in document["units"] if unit["state"] == "failed"]
     for unit in failed[:_MOST_FAILURES]:
         yield f"  shard {unit['index']} [{unit['begin']}:{unit['end']}] failed: {unit['why']}"

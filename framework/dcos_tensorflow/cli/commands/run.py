@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,27 +20,60 @@ from dcos_tensorflow.cli.flags import (
     script_flags,
     work_dir_flag,
 )
-from dcos_tensorflow.cli.settings import RUN_SETTINGS, collect_for_run, setting_flags
+from dcos_tensorflow.cli.settings import (
+    RUN_SETTINGS,
+    Settings,
+    collect_for_run,
+    setting_flags,
+)
 from dcos_tensorflow.cli.work_directory import WorkDirectory
 
+if TYPE_CHECKING:
+    from dcos_tensorflow.cli.serving.given_options import GivenOptions
+
 _AGENTS = ("agents", "cpus", "mem", "disk", "gpus", "attributes")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
+    """Add what says where and how a job is run, whatever it is: ``deployed`` takes all of it.
+
+    ``settings`` are those of its scheduler that have a flag.
+    """
+    flags: tuple[Callable[[F], F], ...] = (
+        click.option("--local", is_flag=True, help="Run on the embedded cluster, the default."),
+        click.option(
+            "--follow/--detach", default=True, help="Show progress to the end, or go on alone."
+        ),
+        overrides_flag,
+        setting_flags(settings),
+        agent_flags,
+        click.option("--fresh", is_flag=True, help="Remove the checkpoints of earlier runs first."),
+        click.option(
+            "--strict", is_flag=True, help="Refuse a job that is larger than this machine."
+        ),
+        click.option(
+            "--yes", "-y", is_flag=True, help="Ask nothing: Ctrl-C stops, --fresh removes."
+        ),
+    )
+
+    def decorate(function: F) -> F:
+        for add in reversed(flags):
+            function = add(function)
+        return function
+
+    return decorate
 
 
 @click.command(cls=ScriptCommand)
 @click.argument("job", metavar="SCRIPT.py|OPTIONS.json", type=click.Path(path_type=Path))
 @script_flags
-@click.option("--local", is_flag=True, help="Run on the embedded cluster, the default.")
-@click.option("--follow/--detach", default=True, help="Show progress to the end, or go on alone.")
-@overrides_flag
-@setting_flags(RUN_SETTINGS)
-@agent_flags
+@run_flags()
 @work_dir_flag
-@click.option("--fresh", is_flag=True, help="Remove the checkpoints of earlier runs first.")
-@click.option("--strict", is_flag=True, help="Refuse a job that is larger than this machine.")
 @click.option(
     "--update", is_flag=True, help="Let a job that has not ended go over to these options."
 )
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing: Ctrl-C stops, --fresh removes.")
 @json_flag
 def run(
     job: Path,
@@ -48,14 +82,9 @@ def run(
     ps: int | None,
     tensorflow: str | None,
     name: str | None,
-    local: bool,
-    follow: bool,
     overrides: tuple[str, ...],
     work: WorkDirectory,
-    fresh: bool,
-    strict: bool,
     update: bool,
-    yes: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -64,20 +93,45 @@ def run(
     SCRIPT.py is run as it is, by one worker unless --workers says how many; what stands behind --
     are its arguments. OPTIONS.json says everything else that there is to say.
     """
-    from dcos_tensorflow.cli.embedded.machine import AgentWishes
-    from dcos_tensorflow.cli.serving.run_request import RunRequest
     from dcos_tensorflow.cli.serving.script_job import ScriptFlags, given_options
-    from dcos_tensorflow.cli.serving.starting import run
 
     said = ScriptFlags(workers, ps, None, tensorflow, name, script_arguments())
     if job.suffix == ".py":
         # Of a script's job they are the workers', not the embedded cluster's.
         said, given = replace(said, gpus=given["gpus"]), {**given, "gpus": None}
-    settings = {name: value for name, value in given.items() if name not in _AGENTS}
-    if local and settings["master"] is not None:
+
+    def read(settings: Settings) -> GivenOptions:
+        defaults = settings["published_defaults"]
+        return given_options(job, said, overrides, published_defaults=defaults)
+
+    return deployed(read, work, given, as_json=as_json, update=update)
+
+
+def deployed(
+    read: Callable[[Settings], GivenOptions],
+    work: WorkDirectory,
+    flags: Mapping[str, Any],
+    *,
+    as_json: bool,
+    update: bool = False,
+    master: str = "",
+) -> int:
+    """Run what ``read`` returns as ``flags`` say, those of ``run_flags``; return the exit code.
+
+    ``master`` is where it goes when nobody says it. Raises CliError and OptionsError.
+    """
+    from dcos_tensorflow.cli.embedded.machine import AgentWishes
+    from dcos_tensorflow.cli.serving.run_request import RunRequest
+    from dcos_tensorflow.cli.serving.starting import run
+
+    other = {*_AGENTS, "local", "follow", "fresh", "strict", "yes"}
+    settings = {name: value for name, value in flags.items() if name not in other}
+    if flags["local"] and settings["master"] is not None:
         raise UsageError("--local and --master exclude each other.")
-    wishes = AgentWishes(**{name: given[name] for name in _AGENTS})
-    collected = collect_for_run(os.environ, settings, local=local)
+    wishes = AgentWishes(**{name: flags[name] for name in _AGENTS})
+    collected = collect_for_run(os.environ, settings, local=flags["local"])
+    if master and not flags["local"]:
+        collected = collected.with_value("master", master, f"the cluster at {master}")
     if collected["master"] and wishes.given:
         raise UsageError(
             "--agents, --cpus, --mem, --disk, --gpus and --attributes are for the embedded cluster;"
@@ -85,20 +139,15 @@ def run(
         )
     return run(
         RunRequest(
-            given=given_options(
-                job,
-                said,
-                overrides,
-                published_defaults=collected["published_defaults"],
-            ),
+            given=read(collected),
             settings=collected,
             wishes=wishes,
             work=work,
-            detach=not follow,
-            fresh=fresh,
+            detach=not flags["follow"],
+            fresh=flags["fresh"],
             update=update,
-            strict=strict,
-            yes=yes,
+            strict=flags["strict"],
+            yes=flags["yes"],
             json=as_json,
             typed=tuple(click.get_current_context().obj or ()),
         )

@@ -14,7 +14,7 @@ from dcos_tensorflow.cli.output import complain, say, say_lines, show_json
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.asked import Asked, Service
 from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway, SchedulerClient
-from dcos_tensorflow.cli.wording import detailed, numbers, table, units_done, untold
+from dcos_tensorflow.cli.wording import detailed, numbers, table, unit_failure, units_done, untold
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ def _lines(snapshot: Snapshot, client: SchedulerClient) -> list[str]:
     place = snapshot.job.get("output")
     output = [("output", str(place))] if place else []
     units = [("units", units_done(snapshot.units))] if snapshot.units else []
+    if failure := unit_failure(snapshot.units or {}):
+        units.append(("last failure", failure))
     here = f"pid {client.registration.pid}, " if client.registration is not None else ""
     return [
         f"{snapshot.service} is {phase}: {why}",

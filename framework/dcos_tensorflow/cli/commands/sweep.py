@@ -1,49 +1,83 @@
-"""``sweep``: the leaderboard of a sweep, as a table, for programs, or as a picture."""
+"""``sweep``: the leaderboard of a sweep, as a table, for programs or as a picture; the best one."""
 
 from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
+from dcos_tensorflow.cli.commands.run import deployed, run_flags
 from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.cli.flags import asks_about
+from dcos_tensorflow.cli.flags import NamedGroup, asks_about
+from dcos_tensorflow.cli.names import service_names
 from dcos_tensorflow.cli.output import say, say_formatted, say_lines, show_json
 from dcos_tensorflow.cli.services.asked import Asked
 from dcos_tensorflow.cli.services.units import told_units
-from dcos_tensorflow.cli.wording import duration, value_text
+from dcos_tensorflow.cli.settings import RUN_SETTINGS
+from dcos_tensorflow.cli.wording import UNIT_WORDS, duration, table, value_text
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row, board_of
-from dcos_tensorflow.workloads.sweep.picture import picture
+from dcos_tensorflow.workloads.sweep.picture import FONTS, picture
+
+_BOARD = "board"
+#: Of the scheduler that a best trial is trained by: --api-token-file is the token of the sweep's.
+_SETTINGS = tuple(name for name in RUN_SETTINGS if name != "api_token_file")
+_COMMAND_LINE = ParameterSource.COMMANDLINE
+#: Drawn with and without text, to see whether there is any font.
+_PROBE = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20">'
+    f'<text y="15" font-family="{FONTS}">{{}}</text></svg>'
+)
 
 
-@click.command()
+class _Board(NamedGroup):
+    """``sweep`` shows a board, of the service that stands where no command of it does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the command in front that is meant where none is named."""
+        named = args[:1] and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named else [_BOARD, *args])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the services of this machine, too."""
+        names = service_names(ctx, self.params[0], incomplete)
+        return [*super().shell_complete(ctx, incomplete), *map(CompletionItem, names)]
+
+
+@click.group(cls=_Board)
+def sweep() -> None:
+    """Show the leaderboard of a sweep.
+
+    SWEEP NAME is SWEEP BOARD NAME.
+    """
+
+
+@sweep.command(name=_BOARD)
 @click.option("--all", "-a", "whole", is_flag=True, help="Show all trials, not the first 20.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print all trials as comma-separated values.")
-@click.option("--best", is_flag=True, help="Print the parameters of the best trial as JSON.")
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.svg",
+    metavar="FILE.svg|FILE.png",
     help="Draw the best so far, and all trials in parallel coordinates.",
 )
 @asks_about()
-def sweep(asked: Asked, whole: bool, as_csv: bool, best: bool, plot: Path | None) -> int:
-    """Show the leaderboard of a sweep."""
-    if plot is not None and plot.suffix.lower() != ".svg":
-        raise UsageError(f"{plot} cannot be drawn: pictures are SVG; name a file that ends in .svg")
+def sweep_board(asked: Asked, whole: bool, as_csv: bool, plot: Path | None) -> int:
+    """Show all trials, the best first."""
+    if plot is not None and plot.suffix.lower() not in (".svg", ".png"):
+        raise UsageError(f"{plot} cannot be drawn: name a file that ends in .svg or .png.")
     document = told_units(asked, "trial")
     board = board_of(document)
     if plot is not None:
         _draw(board, plot)
-    if best:
-        if board.best is None:
-            raise CliError("No trial has finished yet.")
-        show_json(dict(board.best.parameters))
-    elif as_csv:
+    if as_csv:
         say_formatted(as_text(board).rstrip("\n"))
     elif asked.as_json:
         show_json(document)
@@ -52,18 +86,81 @@ def sweep(asked: Asked, whole: bool, as_csv: bool, best: bool, plot: Path | None
     return 0
 
 
+@sweep.command(name="best")
+@click.option("--run", "again", is_flag=True, help="Train with them as a job of its own, in full.")
+@run_flags(_SETTINGS)
+@asks_about()
+def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: Any) -> int:
+    """Show the parameters of the best trial, or train with them once more.
+
+    With --run the sweep's job runs with these parameters and without a search, as the service
+    NAME-best; all other flags are those of the command run.
+    """
+    context = click.get_current_context()
+    of_run = ("overrides", *flags)
+    said = [name for name in of_run if context.get_parameter_source(name) is _COMMAND_LINE]
+    if said and not again:
+        option = next(one for one in context.command.params if one.name == said[0])
+        raise UsageError(f"{'/'.join([*option.opts, *option.secondary_opts])} is for --run.")
+    best = board_of(told_units(asked, "trial")).best
+    if best is None:
+        raise CliError("No trial has finished yet.")
+    if again:
+        service = asked.service()
+        from dcos_tensorflow.cli.serving.best_trial import given_options, master_of
+
+        told = f"{service.name}: trial {best.number} is the best."
+        say(told, sys.stderr if asked.as_json else sys.stdout)
+        return deployed(
+            lambda _: given_options(
+                service, best, overrides, asked.work, fresh=bool(flags["fresh"])
+            ),
+            asked.work,
+            flags,
+            as_json=asked.as_json,
+            master=master_of(service, is_said=bool(flags["local"] or flags["master"])),
+        )
+    if asked.as_json:
+        show_json(dict(best.parameters))
+    else:
+        say_lines(table([(name, value_text(value)) for name, value in best.parameters.items()]))
+    return 0
+
+
 def _draw(board: Board, path: Path) -> None:
-    drawn = picture(board, f"{board.metric}, {board.goal}, {counted(len(board.rows), 'trial')}")
+    title = f"{board.metric}, {board.goal}, {counted(len(board.rows), 'trial')}"
     try:
-        path.write_text(drawn, encoding="utf-8")
+        path.write_bytes(drawn_for(picture(board, title), path))
     except OSError as error:
         raise CliError(f"{path} cannot be written: {error.strerror}.") from error
     say(f"{path} is drawn.")
 
 
+def drawn_for(svg: str, path: Path) -> bytes:
+    """Return a picture as the file's name asks for it. Raises CliError where it cannot be had."""
+    if path.suffix.lower() == ".svg":
+        return svg.encode()
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError:
+        raise CliError(
+            f"{path}: a PNG is drawn by resvg-py, which is not installed: pip install resvg-py,"
+            " or name another file, which ends in .svg."
+        ) from None
+    blank, letter = (svg_to_bytes(svg_string=_PROBE.format(text)) for text in ("", "x"))
+    if blank == letter:
+        raise CliError(
+            f"{path}: this machine has no font to write with: install one (Debian: apt install"
+            " fonts-dejavu-core), or name another file, which ends in .svg."
+        )
+    drawn: bytes = svg_to_bytes(svg_string=svg, background="white", zoom=2)
+    return drawn
+
+
 def lines(board: Board, most: int | None) -> Iterator[str]:
     """Yield the board for a person; ``most`` rows of it, None for all."""
-    told = ", ".join(f"{count} {state}" for state, count in board.counts.items() if count)
+    counts = ((UNIT_WORDS.get(state, state), count) for state, count in board.counts.items())
+    told = ", ".join(f"{count} {state}" for state, count in counts if count)
     yield f"{counted(board.total, 'trial')}: {told or 'none yet'}."
     if not board.rows:
         return

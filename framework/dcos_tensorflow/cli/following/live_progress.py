@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
-from dcos_tensorflow.cli.wording import duration, metrics, short, units_done, untold
+from dcos_tensorflow.cli.wording import duration, metrics, short, unit_failure, units_done, untold
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.plugin.plain_text import escaped
 
@@ -64,7 +64,8 @@ def render(snapshot: Snapshot, now: float) -> RenderableType:
 
 
 def _last_failure(snapshot: Snapshot) -> list[str]:
-    return [str(incident["summary"]) for incident in (snapshot.job.get("incidents") or [])[-1:]]
+    found = [str(incident["summary"]) for incident in (snapshot.job.get("incidents") or [])[-1:]]
+    return found or list(filter(None, [unit_failure(snapshot.units or {})]))
 
 
 def _heading(snapshot: Snapshot, now: float) -> Text:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
-from dcos_tensorflow.cli.wording import detailed, numbers, units_done, untold
+from dcos_tensorflow.cli.wording import detailed, numbers, unit_failure, units_done, untold
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.spec import is_slot
 from dcos_tensorflow.core.model.task import TERMINAL_STATES
@@ -41,6 +41,7 @@ class PlainProgress:
         self._standing: dict[str, tuple[str, int]] = {}
         self._told: dict[str, tuple[str, float]] = {}
         self._units: tuple[str, float] = ("", 0.0)
+        self._unit_failure: tuple[str, float] = ("", 0.0)
         self._waits: dict[str, tuple[str, ...]] = {}
         self._storage: frozenset[tuple[str, tuple[str, str]]] = frozenset()
 
@@ -91,12 +92,18 @@ class PlainProgress:
         return [f"{phase}: {why}" if why else phase]
 
     def _units_in(self, snapshot: Snapshot, now: float) -> list[str]:
-        """Tell how many units are done, now and then, and at the end."""
+        """Tell how many units are done, and the newest that failed, now and then."""
+        found = []
+        failure, (before, at) = unit_failure(snapshot.units or {}), self._unit_failure
+        # What has failed in the end is told with the job's.
+        if failure != before and now - at >= WAITING_SECONDS and not snapshot.done:
+            self._unit_failure = (failure, now)
+            found.append(f"failure: {failure}")
         text, (before, at) = units_done(snapshot.units) if snapshot.units else "", self._units
         if text == before or (now - at < PROGRESS_SECONDS and not snapshot.done):
-            return []
+            return found
         self._units = (text, now)
-        return [text]
+        return [*found, text]
 
     def _waits_in(self, snapshot: Snapshot) -> list[str]:
         """Tell who waits, once, and when that is over."""

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 from dcos_tensorflow.cli.errors import EXIT_FAILED
 from dcos_tensorflow.cli.services.registry import write_private
 from dcos_tensorflow.cli.services.sandbox_links import link
-from dcos_tensorflow.cli.wording import duration, table, value_text, words
+from dcos_tensorflow.cli.wording import duration, short, table, value_text, words
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.contract import CONTRACT_SCRIPT
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.model.workload_spec import BatchSpec
 
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.snapshot import Snapshot
@@ -41,6 +42,8 @@ _SEARCHED_LINES = 400
 #: So many tasks are asked what they left in their sandboxes, and so many files of each are named.
 _ASKED_FOR_FILES = 20
 _NAMED_FILES = 6
+#: Has a batch leave the shards alone whose output is there.
+_RESUME = "--set=batch.resume=true"
 #: What trains, takes longer.
 _IDLE_SECONDS = 60.0
 _IDLE = "It told no step and left nothing: look whether the code that trains is called."
@@ -110,11 +113,14 @@ def document(
     left: Mapping[str, Mapping[str, Any]] | None = None,
     steps: Mapping[str, str] | None = None,
     contract: str = "",
+    *,
+    units: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the end of a job as JSON. ``places`` are paths and addresses by what lies there.
 
     ``left`` is what tasks left in their sandboxes, ``steps`` are commands by what they are for.
-    ``contract`` is how the code is called, as far as that was known before the start.
+    ``contract`` is how the code is called, as far as that was known before the start. ``units`` is
+    what came of those of a sweep or batch (``services.units``).
     """
     verdict = snapshot.verdict or {}
     job = snapshot.job
@@ -136,6 +142,7 @@ def document(
         "left": {name: dict(files) for name, files in (left or {}).items()},
         "idle": not left and "output" not in places and _is_idle(snapshot, places, contract),
         "next": dict(steps or {}),
+        **({"units": dict(units)} if units else {}),
     }
 
 
@@ -186,7 +193,8 @@ def lines(ended: Mapping[str, Any]) -> list[str]:
     """Return the end of a job as text for a person."""
     result = {words(str(k)): value_text(v) for k, v in ended["result"].items()}
     run = [("run", str(ended["run"]))] if "run" in ended else []
-    where = table([*run, *result.items(), *ended["places"].items(), *_left(ended)])
+    units = list(_units(ended.get("units") or {}))
+    where = table([*run, *result.items(), *units, *ended["places"].items(), *_left(ended)])
     why = list(_why(ended))
     steps = table(list(ended.get("next", {}).items()))
     # What the code did comes before where things lie, and that before what may be done next.
@@ -197,6 +205,22 @@ def lines(ended: Mapping[str, Any]) -> list[str]:
         *where,
         *(["", *steps] if steps else ()),
     ]
+
+
+def _units(units: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what came of the units of a sweep or a batch: the best, and the first that failed."""
+    if not units:
+        return
+    best, kind = units["best"], units["kind"]
+    if best:
+        given = ", ".join(f"{name} {value_text(v)}" for name, v in best["parameters"].items())
+        yield "best", f"{kind} {best['number']}: {best['metric']} {short(best['value'])} ({given})"
+    for failure in units["failures"]:
+        label = "failed" if failure["state"] == "failed" else "no value"
+        yield label, f"{kind} {failure['number']}: {failure['why']}"
+    more = units["failed"] - len(units["failures"])
+    if more:
+        yield "", f"and {more} more"
 
 
 def _left(ended: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -268,11 +292,16 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def places(
-    spec: ServiceSpec, directory: ServiceDirectory, cluster: Path | None, snapshot: Snapshot
+    spec: ServiceSpec,
+    directory: ServiceDirectory,
+    cluster: Path | None,
+    snapshot: Snapshot,
+    framework_id: str,
 ) -> dict[str, str]:
     """Return where the output, the checkpoints, the tasks' logs and the scheduler's log lie.
 
-    ``cluster`` is the folder of the embedded cluster, None for any other.
+    ``cluster`` is the folder of the embedded cluster, None for any other; ``framework_id`` is what
+    the service is called there.
     """
     # Who only reads how a job ended need not know what a service is.
     from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
@@ -284,10 +313,13 @@ def places(
     found["checkpoints"] = checkpoints_place(spec) or "in each task's sandbox"
     tasks = {n: task for n, task in snapshot.job["tasks"].items() if task.get("task_id")}
     if cluster is not None:
-        logs = link_sandboxes(directory, cluster, {n: t["task_id"] for n, t in tasks.items()})
+        ids = {n: t["task_id"] for n, t in tasks.items()}
+        logs = link_sandboxes(directory, cluster, {**_slots(cluster, framework_id), **ids})
     else:
         hosts = ", ".join(sorted({t["hostname"] for t in tasks.values() if t.get("hostname")}))
         logs = f"in the tasks' sandboxes on {hosts}" if hosts else ""
+    if isinstance(spec.workload, BatchSpec):
+        found["shards"] = spec.workload.output
     if logs:
         found["task logs"] = logs
     if directory.log.exists():
@@ -318,15 +350,29 @@ def output_of(snapshot: Snapshot, directory: ServiceDirectory) -> str:
 
 
 def steps(
-    ended_in: ServiceSpec, directory: ServiceDirectory, again: Sequence[str]
+    ended_in: ServiceSpec,
+    directory: ServiceDirectory,
+    again: Sequence[str],
+    units: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
     """Return what a person may want to do next, as commands that work once the job has ended.
 
-    ``again`` is the command line that runs the job once more, empty where it is not known.
+    ``again`` is the command line that runs the job once more, empty where it is not known;
+    ``units`` is what came of those of a sweep or batch.
     """
     found = {}
-    if again:
+    is_batch = isinstance(ended_in.workload, BatchSpec)
+    if units and units["total"]:
+        command = ["dcos-tensorflow", "batch" if is_batch else "sweep"]
+        found[f"all {units['kind']}s"] = shlex.join([*command, ended_in.name])
+        if units["best"]:
+            found["train the best"] = shlex.join([*command, "best", ended_in.name, "--run"])
+    if again and not is_batch:
         found["run again"] = shlex.join(again)
+    elif again and units and (not units["total"] or units["failed"]):
+        # What is there is not written over.
+        resume = [] if _RESUME in again else [_RESUME]
+        found["do what is missing"] = shlex.join([*again, *resume])
     found["its logs"] = shlex.join(["dcos-tensorflow", "logs", f"--name={ended_in.name}"])
     board = _tensorboard(ended_in, directory)
     if board:
@@ -349,6 +395,20 @@ def _tensorboard(spec: ServiceSpec, directory: ServiceDirectory) -> str:
             program = environment / "bin" / "python"
             return shlex.join([str(program), "-m", "tensorboard.main", "--logdir", str(logs)])
     return ""
+
+
+def _slots(cluster: Path, framework_id: str) -> dict[str, str]:
+    """Return the newest task id of each task of a slot, by its name.
+
+    Slots are given back before the job has ended: what they have printed lies in their sandboxes.
+    """
+    from dcos_tensorflow.core.model.spec import is_slot
+    from dcos_tensorflow.core.model.task import parse_task_id
+
+    executors = cluster.glob(f"work/agents/*/slaves/*/frameworks/{framework_id}/executors/*")
+    ids = (each.name for each in sorted(executors, key=lambda each: each.stat().st_mtime_ns))
+    named = ((parse_task_id(task_id), task_id) for task_id in ids)
+    return {known[1]: task_id for known, task_id in named if known and is_slot(known[1])}
 
 
 def link_sandboxes(directory: ServiceDirectory, cluster: Path, tasks: Mapping[str, str]) -> str:

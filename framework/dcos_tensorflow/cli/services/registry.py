@@ -26,7 +26,7 @@ class Registration:
     ``started`` is when the process began, in clock ticks since boot: another one that got its
     number, somebody else's perhaps, is not taken for it. 0 is told by earlier releases. ``api`` is
     ``host:port``; ``token`` is what its API asks for. ``local`` says that it served an embedded
-    cluster.
+    cluster, ``folder`` where relative paths in its options start.
     """
 
     service: str
@@ -37,6 +37,7 @@ class Registration:
     master: str = ""
     started_at: float = 0.0
     local: bool = False
+    folder: str = ""
     started: int = 0
 
     def process_lives(self) -> bool:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
+from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.wording import sentence
-from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, upgrade
 from dcos_tensorflow.core.model.job import JobPhase
@@ -34,6 +36,24 @@ def stored_state(url: str, service: str) -> ServiceState | None:
         return None
     with _opened(url, service) as store:
         return _restored(store)
+
+
+def stored_options(url: str, service: str) -> Mapping[str, Any]:
+    """Return the options of the stored service, secrets hidden; empty for none. Raises CliError."""
+    from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
+
+    if _is_missing(url):
+        return {}
+    with _opened(url, service) as store:
+        state, documents = _restored(store), OptionsDocuments()
+        documents.load(store.load())
+        return documents.of(state.spec) if state is not None else {}
+
+
+def state_url(directory: ServiceDirectory) -> str:
+    """Return where the service of a folder keeps its state, or did when it was served last."""
+    served = registry.read(directory)
+    return (served.state if served is not None else "") or directory.state_url
 
 
 def check_same(

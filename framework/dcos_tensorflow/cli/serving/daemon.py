@@ -121,6 +121,7 @@ def serve(
             local=local,
             as_given=wanted.as_given,
             published_defaults=published_defaults(settings, os.environ),
+            folder=wanted.options.base_directory,
             check_cluster=embedded.check_of(folder, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 of_package(changed, os.environ), directory, os.environ, running, local=local

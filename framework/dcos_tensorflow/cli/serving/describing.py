@@ -58,7 +58,7 @@ def document(prepared: PreparedJob, *, local: bool) -> dict[str, Any]:
         "tasks": list(spec.task_names()),
         "total": _resources(wanted(spec)),
         "cluster_spec": _members(spec),
-        "units": _units(spec),
+        "units": units_of(spec),
         # Which TensorFlow was found is said of the roles.
         "notes": [n for n in prepared.notes if n not in map(found_here, pythons)],
     }
@@ -94,7 +94,7 @@ def lines(described: Mapping[str, Any]) -> list[str]:
     return [*found, *table(rows, indent=""), *(f"note: {note}" for note in described["notes"])]
 
 
-def _units(spec: ServiceSpec) -> dict[str, Any]:
+def units_of(spec: ServiceSpec) -> dict[str, Any]:
     """Return what the units of a sweep or batch are, ``count`` None where it is not known yet."""
     work = spec.workload
     if spec.units is None or work is None:
@@ -123,19 +123,29 @@ def _told_units(units: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the units are, as text for a person; nothing for a job of its own."""
     if not units:
         return
-    pace = "as many as fit" if units["parallelism"] == "auto" else units["parallelism"]
+    pace = told_pace(units)
     if units["kind"] == UnitKind.TRIAL:
         objective = units["objective"]
         yield (
-            f"{counted(units['count'], 'trial')} by {units['method']}, {pace} at a time: "
+            f"{told_count(units)} by {units['method']}, {pace} at a time: "
             f"{objective['goal']} {objective['metric']} over {', '.join(units['parameters'])}"
         )
         if units["early_stopping"] != EarlyStopping.NONE:
             yield f"bad trials are stopped early by {units['early_stopping']}"
         return
-    shards = "shards" if units["count"] is None else counted(units["count"], "shard")
-    yield f"{shards} of {units['per_shard']} of {units['inputs']}, {pace} at a time"
+    yield f"{told_count(units)} of {units['per_shard']} of {units['inputs']}, {pace} at a time"
     yield f"into {units['output']}"
+
+
+def told_count(units: Mapping[str, Any]) -> str:
+    """Return how many units there are, as far as that is known."""
+    kind, count = units["kind"], units["count"]
+    return f"{kind}s" if count is None else counted(count, kind)
+
+
+def told_pace(units: Mapping[str, Any]) -> str:
+    """Return how many units are worked on at a time."""
+    return "as many as fit" if units["parallelism"] == "auto" else str(units["parallelism"])
 
 
 def _strategy(prepared: PreparedJob) -> tuple[str, str]:

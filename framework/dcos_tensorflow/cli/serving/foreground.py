@@ -31,6 +31,7 @@ from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.registry import only_run
 from dcos_tensorflow.cli.serving.deployment import Deployment, tell
+from dcos_tensorflow.cli.serving.describing import told_count, told_pace, units_of
 from dcos_tensorflow.cli.serving.own_log import log_to_file
 from dcos_tensorflow.cli.serving.preparation import PreparedJob, respecified
 from dcos_tensorflow.cli.serving.run_request import RunRequest
@@ -92,6 +93,7 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
             local=request.local,
             as_given=as_given(options),
             published_defaults=request.given.published_defaults,
+            folder=options.base_directory,
             check_cluster=check_of(cluster.directory if cluster else None, settings["master"]),
             spec_of=lambda changed, running: respecified(
                 changed, directory, os.environ, running, local=request.local
@@ -121,8 +123,10 @@ def _announce(
     run: int,
 ) -> None:
     spec = prepared.spec
-    count = len(spec.task_names())
-    say(f"{spec.name}: run {run}, {counted(count, 'task')} on {where}", stream)
+    tasks = counted(len(spec.task_names()), "task")
+    units = units_of(spec)
+    what = f"{told_count(units)}, {told_pace(units)} at a time, {tasks} each," if units else tasks
+    say(f"{spec.name}: run {run}, {what} on {where}", stream)
     kept = directory.checkpoints
     if known is not None and known.job.phase is not JobPhase.DONE:
         say(f"The job of {spec.name} is still {known.job.phase}: it is taken up again.", stream)

@@ -149,6 +149,14 @@ def _unsaid_tensorflow(spec: ServiceSpec, found: str) -> list[str]:
     ]
 
 
+def packed_job(directory: ServiceDirectory, url: str) -> Path | None:
+    """Return the code at ``url`` as it was packed for a service; None where it was not."""
+    packed = directory.artifacts / _PACKED_JOB
+    scheme = urlsplit(url).scheme if "://" in url else ""
+    is_packed = scheme in ("", "file") and not is_archive(Path(url)) and packed.is_file()
+    return packed if is_packed else None
+
+
 def prepare_name(options: Options, directory: ServiceDirectory) -> PreparedJob:
     """Return what goes by the service's name alone: what an uninstall needs, and a scheduler whose
     options cannot be had. Code that was packed for those of before is still there."""

@@ -21,6 +21,7 @@ from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.services.kept_output import keep_output
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.services.snapshot import Snapshot, snapshot_of
+from dcos_tensorflow.cli.services.units import came_of
 from dcos_tensorflow.cli.serving.preparation import PreparedJob
 from dcos_tensorflow.cli.serving.scheduler_settings import without_password
 from dcos_tensorflow.cli.serving.wanted_service import one_sentence
@@ -72,6 +73,7 @@ class SchedulerSource:
         self.refused_options = scheduler.refused_options
         self.configurations = scheduler.configurations
         self.artifact = scheduler.artifact
+        self.secret_texts = scheduler.secret_texts
         self.read_file = TaskFiles(lambda: scheduler.files, self._framework_id).read
         self._scheduler = scheduler
         #: Options as they were given, secrets and all, by configuration id.
@@ -103,7 +105,7 @@ class ServedJob:
     ``configuration`` are the options as they are shown, ``as_given`` the same with their secrets.
     ``spec_of`` makes a ServiceSpec of changed options (``preparation.respecified``).
     ``check_cluster`` raises CliError when the embedded cluster is gone. ``published_defaults`` says
-    how changed options are read.
+    how changed options are read, ``folder`` where relative paths in them start.
     """
 
     def __init__(
@@ -119,6 +121,7 @@ class ServedJob:
         check_cluster: Callable[[], None] = lambda: None,
         spec_of: Callable[[Options, ServiceSpec], ServiceSpec] | None = None,
         published_defaults: bool = False,
+        folder: Path | None = None,
     ) -> None:
         self._local = local
         self._check_cluster = check_cluster
@@ -127,6 +130,7 @@ class ServedJob:
         self.spec = prepared.spec
         self._contract = prepared.code.contract
         self._as_given = as_given
+        self._folder = folder
         self._problem = problem
         self._metrics = Metrics()
         self.scheduler = Scheduler(
@@ -228,10 +232,14 @@ class ServedJob:
             snapshot = ending.with_last_words(snapshot, self._tail)
         if cluster is None:
             keep_output(self.directory, snapshot.job["tasks"], self._tail)
-        places = ending.places(self._spec_in_force(), self.directory, cluster, snapshot)
+        state = self.scheduler.state()
+        framework_id = state.framework_id if state is not None else ""
+        units = came_of(state) if state is not None else {}
+        spec = self._spec_in_force()
+        places = ending.places(spec, self.directory, cluster, snapshot, framework_id)
         left = ending.left_in_sandboxes(snapshot, self._tail)
-        steps = ending.steps(self._spec_in_force(), self.directory, again)
-        document = ending.document(snapshot, places, left, steps, self._contract)
+        steps = ending.steps(spec, self.directory, again, units)
+        document = ending.document(snapshot, places, left, steps, self._contract, units=units)
         ending.keep(self.directory, document)
         return document
 
@@ -301,5 +309,6 @@ class ServedJob:
             master=without_password(self.config.master),
             started_at=time.time(),
             local=self._local,
+            folder=str(self._folder or ""),
             started=start_time(os.getpid()) or 0,
         )

@@ -352,13 +352,15 @@ class UnitsSpec:
 
     ``parallelism`` is how many slots there are at most, 0: as many as there is room for.
     A unit that has failed ``max_attempts`` times by its own fault has failed. ``max_share`` is how
-    much of what the cluster offers the slots may have together (0 to 1).
+    much of what the cluster offers the slots may have together (0 to 1). ``objective`` is the
+    number that units are for: the work of those that never tell it is for nothing. Empty: none.
     """
 
     kind: UnitKind
     parallelism: int = 0
     max_attempts: int = 3
     max_share: float = 1.0
+    objective: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ Which unit runs where is said by the gangs (``Gang.unit``), and held here as an 
 from __future__ import annotations
 
 import functools
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -59,6 +60,20 @@ class UnitFailure:
         return self.error is other.error or (
             self.error is not None and self.error.is_like(other.error)
         )
+
+
+def number_told(result: Mapping[str, Any], name: str) -> float | None:
+    """Return a number of a unit's result; None where there is none of the name.
+
+    What the job calls its result goes before the last value on the way.
+    """
+    for part in ("result", "metrics"):
+        told = result.get(part)
+        value = told.get(name) if isinstance(told, Mapping) else None
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and plain and math.isfinite(value):
+            return float(value)
+    return None
 
 
 @dataclass(frozen=True)
@@ -124,6 +139,16 @@ class UnitPage:
     def undecided(self) -> tuple[int, ...]:
         """Return the numbers of those that wait or run."""
         return tuple(unit.number for unit in self.units if not unit.is_decided)
+
+    @functools.cached_property
+    def newest_failure(self) -> tuple[float, int, str] | None:
+        """Return the failure that was last, final or not: when, of which unit, and why."""
+        failed = (
+            (failure.at, unit.number, failure.summary)
+            for unit in self.units
+            for failure in unit.failures[-1:]
+        )
+        return max(failed, default=None)
 
 
 @dataclass(frozen=True)
@@ -202,6 +227,11 @@ class UnitTable:
     def has_decided(self) -> bool:
         """Say whether some unit is decided already."""
         return any(count for state, count in self.counts.items() if state is not UnitState.WAITING)
+
+    @property
+    def newest_failure(self) -> tuple[float, int, str] | None:
+        """Return the failure that was last, as a page has it; None for none."""
+        return max(filter(None, (page.newest_failure for page in self.pages)), default=None)
 
     def numbers_waiting(self) -> Iterator[int]:
         """Yield the numbers of those that wait for a slot, those first that were given first."""

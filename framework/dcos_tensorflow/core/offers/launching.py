@@ -25,7 +25,7 @@ from dcos_tensorflow.core.model.actions import Accept, LaunchTask
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.gang import Placing
 from dcos_tensorflow.core.model.job import JobPhase, Membership, Update
-from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole, split_task_name
+from dcos_tensorflow.core.model.spec import GANG_ROLES, MAIN, TaskRole, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState, mesos_task_id
 from dcos_tensorflow.core.offers import reservations, volume_places
 from dcos_tensorflow.core.offers.returning import note_offers
@@ -105,7 +105,11 @@ def _note_launched(gang: GangDraft, members: set[str], names: Iterable[str]) -> 
     gang.restart = replace(gang.restart, replacing=replacing)
     updating = tuple(n for n in known.update.updating if n not in launched)
     update = Update(canary=known.update.canary, updating=updating)
-    gang.job = replace(gang.job, update=update, started_at=known.started_at or gang.now)
+    gang.job = replace(gang.job, update=update)
+    # The work on units begins with its first slot.
+    for begun in (gang, gang.service.gang(MAIN)):
+        if not begun.job.started_at:
+            begun.job = replace(begun.job, started_at=gang.now)
 
 
 def _enter(

@@ -9,11 +9,11 @@ left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import count, islice
 
-from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.counted import agreeing, counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import UnitsWanted
 from dcos_tensorflow.core.model.controls import DEPLOY
@@ -26,7 +26,7 @@ from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import MAIN, UnitKind, UnitsSpec, gang_named, slot_name
 from dcos_tensorflow.core.model.task import parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact, TaskTable
-from dcos_tensorflow.core.model.units import PAGE, UnitState, UnitTable
+from dcos_tensorflow.core.model.units import PAGE, UnitState, UnitTable, number_told
 from dcos_tensorflow.core.recovery import restarts, shares, units
 from dcos_tensorflow.core.recovery.gang_queries import contained, paused
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
@@ -42,6 +42,8 @@ KNOWN_AFTER = 20
 STRAGGLES_AFTER = 2.0
 #: ... but no sooner than after so long (seconds).
 STRAGGLES_SECONDS = 5.0
+#: When so many units are done and none has told the objective, no other one is begun.
+SILENT = 3
 #: So many more slots are tried at once when the one before has found a place.
 GROWTH = 16
 
@@ -163,6 +165,10 @@ def lead(draft: Draft) -> None:
         if gang.job.phase not in ENDED_PHASES:
             end(gang, "fewer slots are allowed now")
     table = draft.state.units
+    if silence := _silence(spec, table):
+        conclude(main, Verdict(Outcome.FAILED, 1, silence))
+        lead(draft)
+        return
     if table.is_complete:
         _conclude(main, spec.kind, table)
         lead(draft)
@@ -205,12 +211,36 @@ def _conclude(main: GangDraft, kind: UnitKind, table: UnitTable) -> None:
     """Give the verdict when every unit is decided."""
     good, bad = table.count(UnitState.SUCCEEDED), table.count(UnitState.FAILED)
     stopped = table.count(UnitState.PRUNED)
-    told = f"{good} of {counted(len(table), str(kind))} have succeeded"
-    told += f", {bad} have failed" if bad else ""
-    told += f", {stopped} were stopped early" if stopped else ""
+    told = f"{good} of {counted(len(table), str(kind))} {agreeing(good, 'have')} succeeded"
+    told += f", {bad} {agreeing(bad, 'have')} failed" if bad else ""
+    told += f", {stopped} {agreeing(stopped, 'were')} stopped early" if stopped else ""
     failed = bad > 0 if kind is UnitKind.SHARD else not good and len(table) > 0
     outcome = Outcome.FAILED if failed else Outcome.SUCCEEDED
     conclude(main, Verdict(outcome, int(failed), told))
+
+
+def _silence(spec: UnitsSpec, table: UnitTable) -> str:
+    """Return why going on is for nothing: no unit that is done has told its objective.
+
+    The first one that has ends the search, and so do the first few that have not.
+    """
+    if not spec.objective or table.count(UnitState.PRUNED):
+        return ""
+    silent = []
+    for unit in table if table.count(UnitState.SUCCEEDED) else ():
+        if unit.state is UnitState.SUCCEEDED:
+            if number_told(unit.result, spec.objective) is not None:
+                return ""
+            silent.append(unit)
+            if len(silent) == SILENT:
+                break
+    if not silent or not (len(silent) == SILENT or table.is_complete):
+        return ""
+    parts = (part for unit in silent for part in unit.result.values() if isinstance(part, Mapping))
+    others = sorted({str(name) for part in parts for name in part})
+    told = f"told {listed(others)}" if others else "told no number"
+    done = f"{counted(len(silent), str(spec.kind))} {agreeing(len(silent), 'have')} ended"
+    return f"{done} without the objective's metric {spec.objective}, and {told}"
 
 
 def refused(draft: Draft, event: UnitsRefused) -> None:

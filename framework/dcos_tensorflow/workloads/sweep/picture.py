@@ -14,6 +14,8 @@ from html import escape
 from dcos_tensorflow.core.model.workload_spec import ParameterValue
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row
 
+#: Usual ones on Linux, too: not everything that draws SVG knows which of them is "sans-serif".
+FONTS = "Arial, Liberation Sans, DejaVu Sans, Noto Sans, sans-serif"
 _WIDTH, _LEFT, _RIGHT = 900, 90, 60
 #: Where each of the two parts begins and ends, from above.
 _CURVE, _LINES = (60, 280), (360, 620)
@@ -31,7 +33,7 @@ def picture(board: Board, title: str) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"'
-            f' font-family="sans-serif" font-size="13"><title>{escape(title)}</title>',
+            f' font-family="{FONTS}" font-size="13"><title>{escape(title)}</title>',
             "<style>text{fill:#333}.axis{stroke:#888;stroke-opacity:.5}"
             "@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
             _text(_LEFT, 26, title, "start", 16),

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core.job_parameters import variables
+from dcos_tensorflow.core.model.units import number_told
 from dcos_tensorflow.core.model.workload_spec import (
     EarlyStopping,
     ParameterValue,
@@ -33,7 +34,6 @@ from dcos_tensorflow.workloads.sweep.stopping import stopped
 from dcos_tensorflow.workloads.sweep.trial import (
     Point,
     Trial,
-    objective_of,
     spans,
 )
 
@@ -143,7 +143,7 @@ class Sweep(Producer):
             return replace(trial, points=told, stopped_at=stop.step, why=stop.why)
         if outcome is Outcome.PRUNED:
             return replace(trial, stopped_at=_last_step(points), why="it was stopped")
-        value = objective_of(self._spec, result)
+        value = number_told(result, self._spec.metric)
         if value is not None:
             return replace(trial, value=value)
         return replace(trial, why=_missing(self._spec.metric, result))

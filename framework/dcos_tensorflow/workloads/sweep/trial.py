@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dcos_tensorflow.core.model.workload_spec import ParameterValue, SweepSpec
 
@@ -79,16 +78,6 @@ def spans(spec: SweepSpec) -> Iterator[int]:
     while begin <= _MOST_STEPS:
         yield begin
         begin *= FACTOR
-
-
-def objective_of(spec: SweepSpec, result: Mapping[str, Any]) -> float | None:
-    """Return the objective's value: what the job gives as its result, else the last one told."""
-    for part in ("result", "metrics"):
-        told = result.get(part)
-        value = told.get(spec.metric) if isinstance(told, Mapping) else None
-        if value is not None and _is_number(value):
-            return float(value)
-    return None
 
 
 def _pairs(told: object) -> Iterator[tuple[int, float]]:
