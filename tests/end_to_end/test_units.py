@@ -10,13 +10,14 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import NEWEST
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from s3_server import S3Server
 from worked_units import Work
@@ -52,13 +53,33 @@ with open(os.environ["SHARD_OUTPUT"], "w") as file:
 """
 
 
+SILENT_TRIAL = """
+import os, time
+import tensorflow as tf
+rate = float(os.environ["PARAM_RATE"])
+with tf.summary.create_file_writer(os.path.join(os.environ["LOG_DIR"], "validation")).as_default():
+    for step in range(40):
+        tf.summary.scalar("epoch_score", rate - 1 / (step + 1), step=step)
+        tf.summary.flush()
+        time.sleep(0.2)
+"""
+
+
 class Program(Work):
     """A program as the job, on a cluster of three agents; each of its processes leaves a mark."""
 
-    def __init__(self, folder: Path, name: str, code: str, **sections: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        code: str,
+        *,
+        python: str = sys.executable,
+        **sections: Mapping[str, Any],
+    ) -> None:
         self.marks = folder / "marks"
         program = folder / "program.py"
-        job = {"job_cmd": f"{sys.executable} {program} {self.marks}", "python": sys.executable}
+        job = {"job_cmd": f"{python} {program} {self.marks}", "python": sys.executable}
         super().__init__(folder, name, job, worker=SMALL, **sections)
         self.marks.mkdir()
         program.write_text(code)
@@ -170,6 +191,27 @@ def test_a_sweep_finds_the_same_whatever_many_times_is_killed(tmp_path: Path, se
     quiet.play(kills=0)
     rough.play(kills=3, seed=seed)
     assert rough.leaderboard() == quiet.leaderboard()
+
+
+@pytest.mark.soak
+@pytest.mark.tensorflow
+def test_trials_are_judged_by_event_files_where_they_print_nothing(
+    tmp_path: Path, tensorflow: Callable[[str], str]
+) -> None:
+    sweep = {
+        "parameters": {"rate": [0.9, 0.1, 0.5]},
+        "objective": {"metric": "val_score"},
+        "method": "grid",
+        "parallelism": 1,
+        "early_stopping": "asha",
+    }
+    python = f"{tensorflow(NEWEST)}/bin/python"
+    work = Program(tmp_path, "silent", SILENT_TRIAL, python=python, sweep=sweep)
+    work.play(kills=0)
+    found = work.document()["units"]
+    assert [unit["parameters"]["rate"] for unit in found] == [0.9, 0.5, 0.1]
+    assert [unit["value"] for unit in found[:2]] == [pytest.approx(r - 1 / 40) for r in (0.9, 0.5)]
+    assert [unit["state"] for unit in found] == ["succeeded", "succeeded", "pruned"]
 
 
 LISTED = """

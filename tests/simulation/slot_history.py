@@ -2,15 +2,16 @@
 
 Everything goes wrong that does in any history, and what can with units: a result is lost with its
 container, or is heard late or twice; the producer's answers are lost, late and doubled; a unit is
-stopped early; a shard takes very long. Each unit must be decided once, by an attempt that was made,
-and be in one slot at a time. ``python tests/simulation/slot_history.py SEED`` prints one of them.
+stopped early; a shard takes very long; an agent drains; a quota asks for places back. Each unit
+must be decided once, by an attempt that was made, and be in one slot at a time; none is begun where
+it must not be. ``python tests/simulation/slot_history.py SEED`` prints one of them.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -25,8 +26,12 @@ from history_rules import RuleBroken, Rules
 from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Action, UnitEnded, UnitsWanted
+from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.events import Event
+from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.quota import Quota
+from dcos_tensorflow.core.model.report import Report
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import (
@@ -44,7 +49,7 @@ from dcos_tensorflow.core.model.task import TaskState
 from dcos_tensorflow.core.model.units import PAGE, UnitState, UnitTable
 from dcos_tensorflow.core.step import Decision
 from simulated_mesos import Cluster, RunningTask
-from simulated_scheduler import small_job
+from simulated_scheduler import Crash, small_job
 
 #: A unit that has failed so often has failed.
 MOST_ATTEMPTS = 3
@@ -91,6 +96,21 @@ class Producer:
             self._history.cluster.outbox.append(answer)
 
 
+def _slots(state: ServiceState) -> Iterator[Gang]:
+    return (gang for name, gang in state.gangs.items() if name != MAIN)
+
+
+def _elsewhere(state: ServiceState, agents: Collection[str]) -> set[str]:
+    """Return the tasks in slots that go on and have nothing on these agents."""
+    found = set()
+    for gang in _slots(state):
+        there = [r for r in gang.tasks.values() if not r.terminal]
+        lives = all(r.state is not TaskState.UNREACHABLE for r in there)
+        if gang.job.verdict is None and lives and agents.isdisjoint(r.agent_id for r in there):
+            found.update(record.task_id for record in there)
+    return found
+
+
 class SlotRules(Rules):
     """What must hold of units and slots."""
 
@@ -113,7 +133,31 @@ class SlotRules(Rules):
             run = gang.unit
             if run is not None and (known is None or known.attempt != run.attempt):
                 self._check_is_alone(after, name, run.number)
+                self._check_may_take(before, after, name, run.number)
         self._check_stops(before, after)
+
+    def _check_may_take(
+        self, before: ServiceState, after: ServiceState, slot: str, number: int
+    ) -> None:
+        """Look whether a slot may begin a unit, as far as that was so all through the step."""
+        mine = {r.agent_id for r in after.gangs[slot].tasks.values() if not r.terminal}
+        if before.controls.holds(DEPLOY) and after.controls.holds(DEPLOY):
+            raise RuleBroken(f"{slot} takes unit {number}, and the work is paused")
+        lead = after.spec.maintenance_lead_seconds
+        for agent_id, start in before.maintenance.starts.items():
+            near = self._cluster.now >= start - lead
+            if agent_id in mine and near and after.maintenance.starts.get(agent_id) == start:
+                raise RuleBroken(f"{slot} takes unit {number} on {agent_id}, which is to go")
+        left = after.told.slots_left
+        going = [g for g in _slots(after) if g.job.verdict is None and g.tasks]
+        if left is not None and before.told.slots_left == left and len(going) > left:
+            raise RuleBroken(f"{slot} takes unit {number}, one of {len(going)} where {left} may")
+        failed_on = [failure.agent_id for failure in after.units[number].failures]
+        if len(failed_on) + 1 >= MOST_ATTEMPTS and mine.issuperset(failed_on):
+            others = _elsewhere(before, mine) & _elsewhere(after, mine)
+            if others:
+                told = f"{slot} takes the last attempt of unit {number}, and {others} may"
+                raise RuleBroken(f"{told}: it has failed on {failed_on}")
 
     def _note_who_is_away(self, after: ServiceState) -> None:
         for gang in after.gangs.values():
@@ -216,6 +260,8 @@ class SlotFaults(Faults):
     """What goes wrong with slots and units besides."""
 
     _history: SlotHistory
+    #: What a runner has told once.
+    _kept: tuple[str, Report] | None = None
 
     def table(self) -> tuple[tuple[int, Callable[[], None]], ...]:
         """Return the faults with their weights."""
@@ -225,7 +271,20 @@ class SlotFaults(Faults):
             (4, self._result_is_lost),
             (3, self._unit_is_pruned),
             (2, self._unit_fails_everywhere),
+            (2, self._machine_goes_bad),
+            (2, self._report_comes_again),
+            (1, self._agent_drains),
+            (1, self._quota_changes),
         )
+
+    def mend(self) -> None:
+        """Take back what the quota has asked for, too."""
+        super().mend()
+        self._history.bad_machine = ""
+        try:
+            self._history.handle(events.QuotaSeen(None))
+        except Crash:
+            self._history.crashed()
 
     def _names(self) -> list[str]:
         return sorted(self._history.scheduler.state.tasks) or ["slot-0-worker-0"]
@@ -256,6 +315,41 @@ class SlotFaults(Faults):
             self._note(f"unit {number} fails from now on wherever it is run")
             self._history.cursed.add(number)
 
+    def _machine_goes_bad(self) -> None:
+        """Every unit fails on one machine, and on no other."""
+        self._history.bad_machine = self._dice.choice(sorted(self._cluster.agents))
+        self._note(f"units fail on {self._history.bad_machine} from now on")
+
+    def _report_comes_again(self) -> None:
+        """What a runner has told before is heard late, or twice."""
+        told = self._history.scheduler.state.told.reports
+        if self._kept is not None:
+            task_id, report = self._kept
+            self._note(f"an old report of {task_id} comes again")
+            self._history.handle(events.RunnerReported(task_id, report))
+        self._kept = self._dice.choice(sorted(told.items(), key=str)) if told else None
+
+    def _agent_drains(self) -> None:
+        """The agent kills what runs on it, as it was asked to, and takes nothing more for now."""
+        agent = self._dice.choice(list(self._cluster.agents.values()))
+        if not agent.reachable or agent.frozen:
+            return
+        self._note(f"{agent.agent_id} drains")
+        for task_id, task in self._alive():
+            if task.launch.agent_id == agent.agent_id:
+                self._cluster.report(task_id, TaskState.KILLED, "", "REASON_SLAVE_DRAINING")
+        agent.filtered_until = self._cluster.now + 60.0
+        agent.filtered = agent.free
+
+    def _quota_changes(self) -> None:
+        """Our role may use less than it does, or as much as it likes."""
+        used = float(sum(1 for task in self._cluster.tasks.values() if task.alive))
+        limit = float(self._dice.randint(0, 4))
+        free = self._dice.random() < 0.4
+        quota = None if free else Quota("*", {"cpus": limit}, {"cpus": used})
+        self._note(f"the quota is {quota}")
+        self._history.handle(events.QuotaSeen(quota))
+
     def _options_change(self) -> None:
         state = self._history.scheduler.state
         changed = other_options(self._dice, state.spec)
@@ -273,8 +367,9 @@ class SlotHistory(History):
     calm_steps = 3000
 
     def __init__(self, seed: int) -> None:
-        #: Units that fail wherever they are run; what each attempt has left.
+        #: Units that fail wherever they are run; where any does; what each attempt has left.
         self.cursed: set[int] = set()
+        self.bad_machine = ""
         self.slow = -1
         self.results: set[tuple[int, int, str]] = set()
         super().__init__(seed)
@@ -346,6 +441,10 @@ class SlotHistory(History):
         assert runner.unit is not None
         number, attempt = runner.unit["number"], runner.unit["attempt"]
         if number == self.slow and attempt == 1 and self.dice.random() < 0.98:
+            return
+        if task.launch.agent_id == self.bad_machine and self.dice.random() < 0.5:
+            self.note(f"{task_id} fails of its machine")
+            runner.fail("user_error", 1, "it fails here", ("OSError", self.dice.randrange(50)))
             return
         if number in self.cursed:
             self.note(f"{task_id} fails of unit {number}")

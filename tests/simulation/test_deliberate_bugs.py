@@ -36,6 +36,7 @@ from dcos_tensorflow.core.recovery import (
     incidents,
     own_errors,
     restarts,
+    shares,
     slots,
     standstills,
     units,
@@ -224,7 +225,7 @@ def test_silence_of_who_waits_for_a_port_is_found(monkeypatch):
 
 def test_giving_a_unit_back_before_its_process_has_stopped_is_found(monkeypatch):
     monkeypatch.setattr(units, "stop", units.give_back)
-    assert broken_seed(SlotHistory, known=38) is not None
+    assert broken_seed(SlotHistory, known=36) is not None
 
 
 def test_telling_the_producer_of_what_is_not_kept_is_found(monkeypatch):
@@ -298,3 +299,18 @@ def test_starting_a_slot_before_all_of_it_are_done_is_found(monkeypatch):
 
     monkeypatch.setattr(slots, "_next", at_once)
     assert broken_seed(SlotHistory) is not None
+
+
+def test_beginning_a_unit_where_a_machine_is_to_go_is_found(monkeypatch):
+    monkeypatch.setattr(slots, "_has_to_leave", lambda gang: False)
+    assert broken_seed(SlotHistory, known=10) is not None
+
+
+def test_beginning_a_unit_while_the_work_is_paused_is_found(monkeypatch):
+    monkeypatch.setattr(units, "may_go_on", lambda draft: True)
+    assert broken_seed(SlotHistory, known=14) is not None
+
+
+def test_keeping_places_that_a_quota_asks_for_is_found(monkeypatch):
+    monkeypatch.setattr(shares, "surplus", lambda draft: 0)
+    assert broken_seed(SlotHistory, known=12) is not None

@@ -185,6 +185,7 @@ def _inverse_offer_rescinded(draft: Draft, event: events.InverseOfferRescinded) 
 def _agent_failed(draft: Draft, event: events.AgentFailed) -> None:
     offers = draft.state.desk.offers
     draft.drop_offers([key for key, offer in offers.items() if offer.agent_id == event.agent_id])
+    shares.forget(draft, event.agent_id)
     # The event itself proves nothing about tasks (Mesos: no order is guaranteed): ask about those
     # that the master has not spoken of yet. Nothing is placed while an answer is owed.
     doubtful = frozenset(
@@ -316,7 +317,7 @@ def _recognise(gang: GangDraft, record: TaskRecord, seen: str) -> None:
 
 
 def _quota(draft: Draft, event: events.QuotaSeen) -> None:
-    draft.state = replace(draft.state, told=replace(draft.state.told, quota=event.quota))
+    shares.note_quota(draft, event.quota)
 
 
 def _agents(draft: Draft, event: events.AgentsSeen) -> None:

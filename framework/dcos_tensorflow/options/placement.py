@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint
+from dcos_tensorflow.core.model.spec import OF_SERVICE, ConstraintOperator, PlacementConstraint
 
 OPERATOR_NAMES = ", ".join(ConstraintOperator)
 EXAMPLE = '[["hostname", "UNIQUE"]] or hostname:UNIQUE,rack:LIKE:r[12]'
@@ -73,12 +73,13 @@ def _split(text: str, separator: str) -> list[str]:
 
 def _constraint(row: Sequence[str]) -> PlacementConstraint:
     shown = ":".join(row)
-    if len(row) not in (2, 3):
+    if len(row) not in (2, 3) and not (len(row) == 4 and row[3] == OF_SERVICE):
         raise PlacementError(
-            f"rule {shown!r} has {len(row)} parts; a rule is field:OPERATOR or field:OPERATOR:value"
+            f"rule {shown!r} has {len(row)} parts; a rule is field:OPERATOR or"
+            f" field:OPERATOR:value; :{OF_SERVICE} may follow the value, which may be empty"
         )
     field, operator_name = row[0], row[1].upper()
-    value = row[2] if len(row) == 3 else ""
+    value = row[2] if len(row) > 2 else ""
     try:
         operator = ConstraintOperator(operator_name)
     except ValueError:
@@ -87,7 +88,7 @@ def _constraint(row: Sequence[str]) -> PlacementConstraint:
             f"{shown}: unknown operator {row[1]!r}; operators are {OPERATOR_NAMES}",
             near[0] if near else "",
         ) from None
-    constraint = PlacementConstraint(field, operator, value)
+    constraint = PlacementConstraint(field, operator, value, of_service=len(row) == 4)
     wrong = _problem(constraint)
     if wrong is not None:
         raise PlacementError(wrong)

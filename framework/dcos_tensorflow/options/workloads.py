@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
 from dcos_tensorflow.core.model.spec import UnitKind, UnitsSpec
@@ -13,7 +15,10 @@ from dcos_tensorflow.core.model.workload_spec import (
     SweepSpec,
     WorkloadSpec,
 )
+from dcos_tensorflow.options.cross_checks import count_of, role_options
 from dcos_tensorflow.options.models import Options
+from dcos_tensorflow.options.placement import parse_placement
+from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
 from dcos_tensorflow.options.workload_checks import given_inputs, parameters
 from dcos_tensorflow.options.workload_models import Batch, Sweep
 from dcos_tensorflow.options.workload_values import AUTO
@@ -48,12 +53,31 @@ def workload_spec(options: Options) -> WorkloadSpec | None:
 def workload_notes(options: Options) -> list[str]:
     """Return a sentence for what is accepted, and may not be what was meant."""
     work = workload_spec(options)
+    alone = list(_rules_of_one(options)) if work is not None else []
     if not isinstance(work, SweepSpec) or not work.learns or work.lag < work.trials:
-        return []
+        return alone
     return [
+        *alone,
         f"sweep.parallelism: no trial learns from another: each knows those that are {work.lag} "
-        f"or more before it, twice as many as run at a time, and there are {work.trials}."
+        f"or more before it, twice as many as run at a time, and there are {work.trials}.",
     ]
+
+
+def _rules_of_one(options: Options) -> Iterator[str]:
+    """Yield what is to be said of rules about places that count the only task of a slot."""
+    for group in GROUP_OF_ROLE.values():
+        alone = count_of(options, group) == 1
+        text = getattr(role_options(options, group), "placement_constraint", "") if alone else ""
+        for rule in parse_placement(text):
+            # numpy comes with it, and most options have no rule.
+            from dcos_tensorflow.core.placement.constraints import depends_on_counts, describe
+
+            if depends_on_counts(rule) and not rule.of_service:
+                everywhere = describe(replace(rule, of_service=True))
+                yield (
+                    f"{group}.placement_constraint: {describe(rule)} counts the tasks of one slot,"
+                    f" which has one {group}: it changes nothing. {everywhere} counts all slots'."
+                )
 
 
 def _sweep(options: Options) -> SweepSpec:

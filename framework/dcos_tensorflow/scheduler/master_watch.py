@@ -1,4 +1,4 @@
-"""Asks the master, while a gang waits, about what no offer says: a quota, and silent machines.
+"""Asks the master about what no offer says: a quota, and machines that are silent.
 
 Used by ``scheduler.Scheduler``. What is found becomes QuotaSeen and AgentsSeen; that is all that
 is done about it (``core.model.quota``, ``core.model.agents``). A master that does not let us look,
@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from dcos_tensorflow.core.model.agents import KnownAgent, SilentAgents, silent_agents
 from dcos_tensorflow.core.model.events import AgentsSeen, Event, QuotaSeen
-from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.address import Address
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: How long a gang has waited when the master is asked first.
+#: How long it has been worth it when the master is asked first.
 LOOK_SECONDS = 2.0
 
 
@@ -37,11 +37,13 @@ class Question(Generic[T]):
     #: What it is about, for the log.
     what: str
     path: str
-    #: How often it is asked while the gang waits.
+    #: How often it is asked while it is worth it ...
     every_seconds: float
+    #: ... and when that is so.
+    is_worth_it: Callable[[ServiceState], bool]
     #: The answer out of the master's, as far as it concerns a service.
     read: Callable[[Any, ServiceState], T]
-    #: What the state holds of it, and what it holds when nothing waits.
+    #: What the state holds of it, and what it holds when that is not worth it.
     known: Callable[[ServiceState], T]
     nothing: T
     event: Callable[[T], Event]
@@ -102,10 +104,23 @@ def _silent_in(answer: Any, state: ServiceState) -> tuple[SilentAgents, ...]:
     return silent_agents(tuple(agents_in(answer)), state)
 
 
+def _waits(state: ServiceState) -> bool:
+    """Say whether somebody wants a place: a gang, or one of it that fits nowhere."""
+    return state.job.phase is JobPhase.PLACING or any(
+        gang.placing.misfits for gang in state.gangs.values()
+    )
+
+
+def _shares(state: ServiceState) -> bool:
+    """Say whether a quota may ask for places back: slots take as many as there are."""
+    return state.spec.units is not None and state.job.phase not in ENDED_PHASES
+
+
 QUOTA: Question[Quota | None] = Question(
     what="the quota of our Mesos role",
     path="/roles",
     every_seconds=15.0,
+    is_worth_it=lambda state: _waits(state) or _shares(state),
     read=lambda answer, state: quota_in(answer, state.spec.mesos_role),
     known=lambda state: state.told.quota,
     nothing=None,
@@ -116,6 +131,7 @@ AGENTS: Question[tuple[SilentAgents, ...]] = Question(
     path="/slaves",
     # On a large cluster the master has more to write here than for anything else.
     every_seconds=60.0,
+    is_worth_it=_waits,
     read=_silent_in,
     known=lambda state: state.told.silent,
     nothing=(),
@@ -144,9 +160,9 @@ class MasterWatch(Generic[T]):
         self._trouble = ""
 
     def look(self, state: ServiceState) -> None:
-        """Ask when the gang waits and it is time; forget the answer when nothing waits."""
+        """Ask when it is worth it and it is time; forget the answer when it is not."""
         self._known = self._question.known(state)
-        if not (state.registered and _waits(state)):
+        if not (state.registered and self._question.is_worth_it(state)):
             self._ask_at = None
             self._tell(self._question.nothing)
             return
@@ -171,10 +187,3 @@ class MasterWatch(Generic[T]):
     def _tell(self, found: T) -> None:
         if found != self._known:
             self._emit(self._question.event(found))
-
-
-def _waits(state: ServiceState) -> bool:
-    """Say whether somebody wants a place: a gang, or one of it that fits nowhere."""
-    return state.job.phase is JobPhase.PLACING or any(
-        gang.placing.misfits for gang in state.gangs.values()
-    )

@@ -1,10 +1,11 @@
-"""The newest step in the event files that a task writes for TensorBoard.
+"""The newest step in the event files that a task writes for TensorBoard, and their scalars.
 
-``runner`` asks for it where a job tells no step itself. TensorFlow is not needed: an event file is
-a row of framed records, and the step lies in the first bytes of each. Only what was appended since
-the last look is read, and of that a few bytes per record.
+``observer`` asks for them where a job tells no step itself, and where a unit of work is judged by a
+metric that was not told otherwise. TensorFlow is not needed: an event file is a row of framed
+records. Only what was appended since the last look is read; of a record a few bytes where its step
+alone is asked for.
 
-Source: tensorflow/core/lib/io/record_writer.h (the frame) and tensorflow/core/util/event.proto.
+Source: tensorflow/core/lib/io/record_writer.h (the frame); what is in it ``summaries`` says.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 import os
 import struct
 from dataclasses import dataclass
-from typing import Dict, Iterable, Optional, Tuple
+from itertools import islice
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
+from dcos_tensorflow.task import summaries
 from dcos_tensorflow.task.process_table import open_files
 
 #: TensorFlow names its event files ``events.out.tfevents.<seconds>.<host>...``.
@@ -23,12 +26,15 @@ HEAD_BYTES = 12
 TAIL_BYTES = 4
 #: The wall time (a tag, 8 bytes) and the step (a tag, a varint) come first.
 LOOK_BYTES = 32
+#: Events of scalars are no longer: graphs and pictures are.
+SCALARS_BYTES = 64 * 1024
 #: What one look reads at most, so that a directory full of events stops nothing.
 MAX_RECORDS = 20_000
-#: Wire types of a protocol buffer's fields.
-_VARINT, _FIXED64, _FIXED32 = 0, 1, 5
-_STEP_FIELD = 2
-_MAX_STEP = 2**63
+#: So many files are looked through for event files.
+MAX_FILES = 10_000
+
+#: A step, a metric's name, and its value there.
+Scalar = Tuple[int, str, float]
 
 
 def open_event_files(pids: Iterable[int], directories: Tuple[str, ...]) -> Tuple[str, ...]:
@@ -41,39 +47,15 @@ def open_event_files(pids: Iterable[int], directories: Tuple[str, ...]) -> Tuple
     return tuple(p for p in paths if NAME_PART in os.path.basename(p) and p.startswith(below))
 
 
-def step_of(event: bytes) -> Optional[int]:
-    """Return the step of an Event message, of which ``event`` is the beginning; None if unknown.
-
-    Fields other than the first two are never needed: TensorFlow writes in the order of numbers.
-    """
-    position = 0
-    while position < len(event):
-        tag, position = _varint(event, position)
-        kind = tag & 7
-        if kind == _VARINT:
-            value, position = _varint(event, position)
-            if tag >> 3 == _STEP_FIELD and 0 <= position <= len(event):
-                return value if value < _MAX_STEP else None
-        elif kind == _FIXED64:
-            position += 8
-        elif kind == _FIXED32:
-            position += 4
-        else:
-            return None
-    return None
-
-
-def _varint(data: bytes, position: int) -> Tuple[int, int]:
-    """Return a number and where it ends; beyond the data when it is cut off."""
-    value = shift = 0
-    while position < len(data) and shift < 70:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return value, position
-        shift += 7
-    return 0, len(data) + 1
+def event_files_below(directories: Iterable[str]) -> Tuple[str, ...]:
+    """Return the event files below ``directories``."""
+    found = (
+        os.path.join(place, name)
+        for directory in dict.fromkeys(map(os.path.realpath, directories))
+        for place, _, names in os.walk(directory)
+        for name in names
+    )
+    return tuple(dict.fromkeys(p for p in islice(found, MAX_FILES) if NAME_PART in p))
 
 
 @dataclass
@@ -83,22 +65,38 @@ class _File:
 
 
 class EventFiles:
-    """Follows the event files of one start of the user's process."""
+    """Follows the event files of one start of the user's process.
 
-    def __init__(self) -> None:
-        self._files: Dict[str, _File] = {}
+    They are those that its processes hold open below ``directories``; with ``own`` nobody else
+    writes there, so that they are all that come there, and their scalars are kept until asked for.
+    """
+
+    def __init__(self, directories: Tuple[str, ...], *, own: bool = False) -> None:
+        self._directories = directories
+        self._own = own
+        # Those of an earlier start tell nothing of this one.
+        before = event_files_below(directories) if own else ()
+        self._files: Dict[str, _File] = {path: _File(_size(path)) for path in before}
         self._newest: Optional[int] = None
+        self._scalars: List[Scalar] = []
 
-    def newest_step(self, paths: Iterable[str]) -> Optional[int]:
-        """Read what was appended to ``paths``; return the highest step seen so far, if any.
+    def newest_step(self, pids: Iterable[int]) -> Optional[int]:
+        """Read what was appended; return the highest step seen so far, if any.
 
         Step 0 counts as none: the graph and the file's version are written with it.
         """
+        directories = self._directories
+        paths = event_files_below(directories) if self._own else open_event_files(pids, directories)
         for path in paths:
             file = self._files.setdefault(path, _File())
             if not file.broken:
                 self._read(path, file)
         return self._newest
+
+    def take_scalars(self) -> List[Scalar]:
+        """Return the scalars that were read since they were last taken, oldest of a file first."""
+        taken, self._scalars = self._scalars, []
+        return taken
 
     def _read(self, path: str, file: _File) -> None:
         try:
@@ -116,12 +114,28 @@ class EventFiles:
                 if end > size:
                     # Half written; or no event file at all, which then never gets so long.
                     return
-                event = os.pread(descriptor, min(length, LOOK_BYTES), file.offset + HEAD_BYTES)
-                step = step_of(event)
+                whole = self._own and length <= SCALARS_BYTES
+                look = length if whole else min(length, LOOK_BYTES)
+                event = os.pread(descriptor, look, file.offset + HEAD_BYTES)
+                step = summaries.step_of(event)
                 if step:
                     self._newest = max(self._newest or 0, step)
+                if whole:
+                    self._scalars.extend(_scalars(path, step or 0, event))
                 file.offset = end
         except OSError:
             file.broken = True
         finally:
             os.close(descriptor)
+
+
+def _scalars(path: str, step: int, event: bytes) -> Iterator[Scalar]:
+    for tag, value in summaries.scalars_of(event).items():
+        yield step, summaries.metric_of(tag, path), value
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0

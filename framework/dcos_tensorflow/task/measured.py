@@ -51,6 +51,11 @@ class Measured:
         """Return the points by the number of their span."""
         return self._points
 
+    @property
+    def metric(self) -> str:
+        """Return the name of what is measured."""
+        return self._wanted.metric
+
     def see(self, before: Progress, known: Progress, *, printed: bool) -> None:
         """Take what was told: ``known`` after it, ``before`` it."""
         self._known = known
@@ -76,6 +81,14 @@ class Measured:
         value, step = known.newest.get(self._wanted.metric), known.start_step
         if known.newest is before.newest or value is None or step is None:
             return False
+        return self._take(step, value, printed=printed)
+
+    def see_scalar(self, known: Progress, step: int, value: float) -> None:
+        """Take a scalar of an event file: ``known`` after it."""
+        self._known = known
+        self.keep(at_once=self._take(step, value, printed=False))
+
+    def _take(self, step: int, value: float, *, printed: bool) -> bool:
         span = self._span(step)
         better = not printed and self._printed.get(span) == step
         if span < 0 or (span in self._points and not better):

@@ -13,7 +13,7 @@ from typing import Any, List, Mapping, Optional, Tuple
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.task import memory, process_table, sockets, watchdog
-from dcos_tensorflow.task.event_files import EventFiles, open_event_files
+from dcos_tensorflow.task.event_files import EventFiles, Scalar
 from dcos_tensorflow.task.exit_analysis import Verdict
 from dcos_tensorflow.task.process import UserProcess
 from dcos_tensorflow.task.progress import Progress
@@ -35,8 +35,9 @@ class Observer:
     """What can be seen of one start of the user's process.
 
     ``port`` is that of its own TensorFlow server, 0 for none. With ``in_shell`` the process is a
-    shell, and what it runs is looked at too. ``directories`` are where its event files may lie.
-    What takes a table of the whole machine waits for ``first_look`` seconds.
+    shell, and what it runs is looked at too. ``directories`` are where its event files may lie;
+    with ``measures`` nobody else's lie there, and their scalars count. What takes a table of the
+    whole machine waits for ``first_look`` seconds.
     """
 
     def __init__(
@@ -47,20 +48,20 @@ class Observer:
         port: int,
         in_shell: bool,
         directories: Tuple[str, ...],
+        measures: bool = False,
         first_look: float = 0.0,
     ) -> None:
         self._process = process
         self._limits = limits
         self._port = port
         self._in_shell = in_shell
-        self._directories = directories
         self._watch = watchdog.Watch()
         self._looked_at = time.monotonic()
         self._chain: List[int] = [process.pid]
         self._server: Optional[process_table.Process] = None
         self._port_open: Optional[bool] = None
         self._table_due = self._looked_at + first_look
-        self._events = EventFiles()
+        self._events = EventFiles(directories, own=measures)
         self._events_due = self._looked_at + TABLE_SECONDS
         self._activity = watchdog.Activity()
         self._activity_at = self._looked_at
@@ -98,17 +99,21 @@ class Observer:
         self._watch, verdict = watchdog.look(self._watch, sight, self._limits, elapsed)
         return verdict
 
-    def event_step(self) -> Optional[int]:
-        """Return the newest step in the event files that the process has open; None if none.
+    def event_step(self, *, last: bool = False) -> Optional[int]:
+        """Return the newest step in the event files of the process; None if none.
 
-        They are read every ``EVENTS_SECONDS``; in between there is nothing new.
+        They are read every ``EVENTS_SECONDS``, and at the ``last`` look; in between there is
+        nothing new.
         """
         now = time.monotonic()
-        if now < self._events_due:
+        if now < self._events_due and not last:
             return None
         self._events_due = now + EVENTS_SECONDS
-        pids = [process.pid for process in self._process.members()]
-        return self._events.newest_step(open_event_files(pids, self._directories))
+        return self._events.newest_step([process.pid for process in self._process.members()])
+
+    def take_scalars(self) -> List[Scalar]:
+        """Return the scalars of the event files that were read since they were last taken."""
+        return self._events.take_scalars()
 
     def memory_bytes(self) -> Optional[int]:
         """Return the memory of the process and all that it has started. From any thread."""

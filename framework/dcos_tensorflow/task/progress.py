@@ -11,7 +11,7 @@ import json
 import math
 import re
 from dataclasses import field, replace
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, FrozenSet, Mapping, Optional
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.records import dataclass
@@ -82,6 +82,8 @@ class Progress:
     metrics: Mapping[str, float] = field(default_factory=dict)
     #: The metrics of the newest line that has told any, loss and accuracy among them.
     newest: Mapping[str, float] = field(default_factory=dict)
+    #: Names of the metrics that the job itself has told: its event files' are passed over.
+    named: FrozenSet[str] = frozenset()
 
     def as_json(self) -> Mapping[str, Any]:
         """Return what ``GET /v1/status`` shows under ``progress``."""
@@ -124,6 +126,20 @@ def read_event_step(progress: Progress, step: Optional[int], now: float) -> Prog
     if step is None or progress.told or step == progress.start_step:
         return progress
     return replace(_with_step(progress, step), at=now)
+
+
+def read_scalar(progress: Progress, name: str, value: float, now: float) -> Progress:
+    """Return the progress after a scalar of the event files."""
+    number, known = _finite(value), progress.metrics
+    if number is None or name in progress.named or len(name) > MAX_NAME:
+        return progress
+    if name == "loss":
+        return replace(progress, loss=number, at=now)
+    if name == "accuracy":
+        return replace(progress, accuracy=number, at=now)
+    if name not in known and len(known) >= MAX_METRICS:
+        return progress
+    return replace(progress, metrics={**known, name: number}, at=now)
 
 
 def read_line(progress: Progress, line: str, now: float) -> Progress:
@@ -192,7 +208,8 @@ def _with_metrics(
     for name, value in told.items():
         if name in known or len(known) < MAX_METRICS:
             known[name] = value
-    return replace(progress, metrics=known, newest=newest, at=now)
+    named = progress.named.union(newest)
+    return replace(progress, metrics=known, newest=newest, named=named, at=now)
 
 
 def _pairs(line: str) -> Dict[str, float]:

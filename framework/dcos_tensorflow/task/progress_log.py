@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Callable, List, Mapping, Optional
+from typing import Callable, Iterable, List, Mapping, Optional
 
 from dcos_tensorflow.task import progress
+from dcos_tensorflow.task.event_files import Scalar
 from dcos_tensorflow.task.exit_analysis import ANALYSED_LINES
 from dcos_tensorflow.task.logs import ProgressFile, RecentLines
 from dcos_tensorflow.task.measured import Measured, Point
@@ -39,6 +40,11 @@ class ProgressLog:
     def points(self) -> Mapping[int, Point]:
         """Return what was measured of the unit of work that is under way, by its spans."""
         return self._measured.points if self._measured else {}
+
+    @property
+    def misses_its_metric(self) -> bool:
+        """Say whether values of a metric are to be kept that the job has not told yet."""
+        return self._measured is not None and self._measured.metric not in self._known.named
 
     def follow(self, path: str) -> None:
         """Read the progress file ``path`` from now on."""
@@ -89,6 +95,14 @@ class ProgressLog:
         """Take the newest step of the event files."""
         with self._lock:
             self._known = progress.read_event_step(self._known, step, time.time())
+
+    def read_scalars(self, scalars: Iterable[Scalar]) -> None:
+        """Take scalars of the event files, oldest first."""
+        with self._lock:
+            for step, name, value in scalars:
+                self._known = progress.read_scalar(self._known, name, value, time.time())
+                if self._measured is not None and self._measured.metric == name:
+                    self._measured.see_scalar(self._known, step, value)
 
     def read_file(self, last: bool = False) -> None:
         """Read what came into the progress file; with ``last`` a line without end as well.

@@ -258,6 +258,7 @@ class Starts:
             in_shell=self._found.contract == contract.CONTRACT_COMMAND,
             # TensorBoard reads what others write: that is no progress of its own.
             directories=() if shows else self.unit.where.watched(),
+            measures=self.unit.measures,
             # A unit of work may be over by then.
             first_look=TABLE_SECONDS if self.unit.is_there else 0.0,
         )
@@ -283,9 +284,14 @@ class Starts:
         self.progress.read_file()
         if self.observer is None:
             return None
-        if not self.progress.known.told:
-            self.progress.read_event_step(self.observer.event_step())
+        self._read_events(self.observer)
         return self.observer.look(self.progress.known, self.progress.count)
+
+    def _read_events(self, observer: Observer, *, last: bool = False) -> None:
+        """Take what the event files tell, where the job does not tell it itself."""
+        if not self.progress.known.told or self.progress.misses_its_metric:
+            self.progress.read_event_step(observer.event_step(last=last))
+            self.progress.read_scalars(observer.take_scalars())
 
     def ended(self, end: End, condemned: Optional[Verdict], stop_reason: str) -> ProcessEnded:
         """Return what the end of the process means.
@@ -294,9 +300,11 @@ class Starts:
         """
         if self.process:
             self.process.close()
-        self.process = self.observer = None
         # All that this start has told is its own, not the next one's.
         self.progress.read_file(last=self.unit.is_there)
+        if self.observer and self.unit.measures:
+            self._read_events(self.observer, last=True)
+        self.process = self.observer = None
         ending = Ending(
             return_code=end.return_code,
             stop_reason=stop_reason if end.signalled else "",

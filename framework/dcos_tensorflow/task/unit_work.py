@@ -70,6 +70,12 @@ class UnitWork:
         """Say whether the present start is for a unit."""
         return self._unit is not None
 
+    @property
+    def measures(self) -> bool:
+        """Say whether values are kept on the way of what this task works on, in its own place."""
+        payload = self._unit.payload if self._unit else None
+        return payload is not None and payload.measure is not None and bool(payload.directory)
+
     def begin(self, order: Order, goes_on: bool) -> Optional[ExitReport]:
         """Make everything ready for the unit of ``order``; return why that cannot be.
 

@@ -12,12 +12,15 @@ from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.actions import Accept, Action, UnitEnded, UnitsWanted
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
+from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import (
     MAIN,
     Addressing,
+    ConstraintOperator,
     Fitness,
     GangSpec,
+    PlacementConstraint,
     PlacementSpec,
     RetrySpec,
     RoleSpec,
@@ -36,6 +39,7 @@ from simulated_scheduler import Scheduler, room_for_one_each, small_job
 
 SMALL = Resources(cpus=1, mem=1024, disk=100)
 ONE_TASK = (RoleSpec(TaskRole.WORKER, 1, SMALL),)
+PAIR = (RoleSpec(TaskRole.WORKER, 2, SMALL),)
 A_FEW = (
     RoleSpec(TaskRole.PS, 1, SMALL),
     RoleSpec(TaskRole.CHIEF, 1, SMALL),
@@ -108,6 +112,11 @@ class Work:
         self.cluster.runner(f"{slot}-worker-0").fail("user_error", 1, "bad shard", error)
         self.scheduler.run(1)
 
+    def finish_all(self) -> None:
+        """Let every unit be done that runs."""
+        for slot in list(self.runs):
+            self.finish(slot)
+
     def finish_everything(self, seconds: int = 200) -> None:
         """Let every unit be done as soon as it runs, until the work is over."""
         for _ in range(seconds):
@@ -138,6 +147,14 @@ def test_there_are_as_many_slots_as_there_is_room_for():
     assert sorted(work.runs.values()) == list(range(8))
 
 
+def test_there_are_more_slots_when_there_is_more_room():
+    work = Work(100, Cluster(1))
+    assert len(work.runs) == 4
+    work.cluster.agents["S1"] = Cluster(2).agents["S1"]
+    work.go(8)
+    assert len(work.runs) == 8
+
+
 def test_there_are_no_more_slots_than_asked_for_nor_than_units():
     assert len(Work(100, Cluster(2), parallelism=3).runs) == 3
     assert len(Work(2, Cluster(2)).runs) == 2
@@ -148,6 +165,72 @@ def test_slots_have_no_more_than_their_share_of_what_is_offered(share: float, sl
     work = Work(100, Cluster(2), share=share)
     work.go(20)
     assert len(work.runs) == slots
+
+
+def test_a_share_grows_with_the_cluster():
+    work = Work(100, Cluster(2), share=0.5)
+    assert len(work.runs) == 4
+    more = Cluster(4).agents
+    work.cluster.agents.update({name: more[name] for name in ("S2", "S3")})
+    work.go(10)
+    assert len(work.runs) == 8
+
+
+def test_a_share_is_the_same_after_a_crash():
+    work = Work(100, Cluster(2), share=0.5)
+    before = work.runs
+    work.scheduler.restart()
+    work.finish("slot-0")
+    work.go(5)
+    assert work.runs.keys() == before.keys()
+
+
+def test_a_share_is_one_of_what_is_left_when_an_agent_is_gone():
+    work = Work(100, Cluster(2), share=0.5)
+    free = next(a for a in work.cluster.agents.values() if a.free.cpus == 4)
+    work.cluster.lose(free.agent_id)
+    work.scheduler.handle(events.AgentFailed(free.agent_id))
+    work.finish_all()
+    work.go(5)
+    assert len(work.runs) == 2
+
+
+def test_a_share_is_one_of_a_quota_where_that_is_less():
+    work = Work(100, Cluster(2), share=0.5)
+    work.scheduler.handle(events.QuotaSeen(Quota("*", {"cpus": 4.0}, {"cpus": 4.0})))
+    work.finish_all()
+    work.go(5)
+    assert len(work.runs) == 2
+    assert "2 slots are allowed by max_share 0.5" in work.scheduler.state.job.why
+
+
+def test_slots_give_back_what_is_used_beyond_a_quota_as_their_units_are_done():
+    work = Work(100, Cluster(2))
+    quota = Quota("team", {"cpus": 5.0}, {"cpus": 8.0})
+    work.scheduler.handle(events.QuotaSeen(quota))
+    work.go(5)
+    assert len(work.runs) == 8, "no unit is interrupted for it"
+    work.finish_all()
+    work.go(5)
+    assert len(work.cluster.alive()) == 5
+    assert "5 slots are allowed: more of team is used" in work.scheduler.state.job.why
+    assert not any(unit.interruptions for unit in work.scheduler.state.units)
+    work.scheduler.handle(events.QuotaSeen(replace(quota, consumed={"cpus": 5.0})))
+    work.go(10)
+    assert len(work.runs) == 8
+
+
+def test_a_quota_that_is_nothing_leaves_one_slot():
+    work = Work(100, Cluster(2))
+    work.scheduler.handle(events.QuotaSeen(Quota("team", {"cpus": 0.0}, {"cpus": 8.0})))
+    work.finish_all()
+    work.go(5)
+    assert len(work.runs) == 1
+
+
+def test_the_work_says_why_there_are_fewer_slots_than_asked_for():
+    why = Work(100, Cluster(2), parallelism=10).scheduler.state.job.why
+    assert "8 slots of 10 have a place: slot-8-worker-0" in why
 
 
 @pytest.mark.parametrize(
@@ -321,6 +404,21 @@ def test_a_unit_that_fails_the_same_way_on_two_machines_has_failed():
     assert work.ended == [1, 0]
 
 
+def test_the_last_attempt_of_a_unit_is_left_to_another_machine():
+    work = Work(2, room_for_one_each(2))
+    bad, good = "slot-0", "slot-1"
+    for _ in range(2):
+        work.fail(bad)
+        work.go(30)
+    assert work.runs == {good: 1}
+    assert len(work.unit(0).failures) == 2
+    work.finish(good)
+    work.go(3)
+    assert work.runs == {good: 0}
+    work.finish(good)
+    assert work.unit(0).state is UnitState.SUCCEEDED
+
+
 def test_other_failures_on_other_machines_are_not_the_same():
     work = Work(100, room_for_one_each(2))
     work.fail("slot-0", line=1)
@@ -420,6 +518,18 @@ def test_a_slot_on_a_machine_that_is_to_go_gives_its_unit_back_in_time():
     work.go(2)
     assert work.runs["slot-1"] == 0
     assert work.unit(0).failures == ()
+
+
+def test_a_unit_whose_agent_drains_waits_again_and_has_not_failed():
+    work = Work(100, room_for_one_each(2))
+    gone = work.record("slot-0-worker-0")
+    work.cluster.agents[gone.agent_id].reachable = False
+    work.cluster.report(gone.task_id, TaskState.KILLED, "", "REASON_SLAVE_DRAINING")
+    work.finish("slot-1")
+    work.go(2)
+    assert work.runs == {"slot-1": 0}
+    assert work.unit(0).failures == ()
+    assert not work.scheduler.state.agent_failures
 
 
 def test_a_shard_that_takes_long_is_run_once_more_and_the_first_success_counts():
@@ -535,15 +645,17 @@ def test_a_stop_or_an_uninstall_ends_every_slot(ask: events.Event):
     assert not work.cluster.alive()
 
 
-def test_paused_work_hands_out_no_unit_until_it_is_resumed():
-    work = Work(100, room_for_one_each(1))
-    work.scheduler.handle(events.PlanCommand("deploy", events.PlanVerb.STOP))
+def test_paused_work_hands_out_no_unit_and_gives_its_places_back_until_it_is_resumed():
+    work = Work(100, room_for_one_each(2))
+    work.scheduler.handle(events.PlanCommand("deploy", events.PlanVerb.PAUSE))
     work.finish("slot-0")
     work.go(5)
-    assert work.runs == {}
+    assert work.runs == {"slot-1": 1}
+    assert len(work.cluster.alive()) == 1
+    assert "paused" in work.scheduler.state.job.why
     work.scheduler.handle(events.PlanCommand("deploy", events.PlanVerb.RESUME))
-    work.go(3)
-    assert work.runs == {"slot-0": 1}
+    work.go(8)
+    assert sorted(work.runs.values()) == [1, 2]
 
 
 # -- gangs in turn ---------------------------------------------------------------------------------
@@ -556,6 +668,43 @@ def test_a_slot_that_has_lost_its_container_comes_before_new_ones():
     work.go(10)
     assert "slot-1" in work.runs
     assert not work.scheduler.state.gangs["slot-2"].tasks
+
+
+def test_slots_that_hold_half_of_what_another_needs_do_not_wait_for_each_other_for_ever():
+    work = Work(100, room_for_one_each(4), roles=PAIR, gang=GangSpec(wait_seconds=40.0))
+    assert sorted(work.runs) == ["slot-0", "slot-1"]
+    for name in ("slot-0-worker-1", "slot-1-worker-1"):
+        work.cluster.lose(work.record(name).agent_id)
+    work.go(30)
+    assert len(work.cluster.alive()) == 4, "each holds what it has left"
+    assert work.runs == {}
+    work.go(120)
+    assert len(work.runs) == 1
+
+
+@pytest.mark.parametrize(("of_service", "slots"), [(False, 4), (True, 1)])
+def test_a_rule_counts_the_tasks_of_a_slot_or_where_it_says_so_those_of_the_service(
+    of_service: bool, slots: int
+):
+    rule = PlacementConstraint("hostname", ConstraintOperator.UNIQUE, of_service=of_service)
+    work = Work(100, Cluster(2), roles=(replace(PAIR[0], constraints=(rule,)),))
+    assert len(work.runs) == slots
+    for slot in work.runs:
+        assert len({work.record(f"{slot}-worker-{n}").agent_id for n in (0, 1)}) == 2
+
+
+def test_slots_that_wait_are_placed_in_the_order_in_which_they_came():
+    work = Work(100, room_for_one_each(3))
+    for name in ("slot-1", "slot-2", "slot-0"):
+        gone = work.record(f"{name}-worker-0")
+        work.cluster.agents[gone.agent_id].free = Resources()
+        work.cluster.report(gone.task_id, TaskState.FAILED, "", "REASON_CONTAINER_PREEMPTED")
+        work.cluster.agents[gone.agent_id].free = Resources()
+        work.go(20)
+    for agent, name in zip(work.cluster.agents.values(), ("slot-1", "slot-2"), strict=False):
+        agent.free = Resources(cpus=1.5, mem=2000, disk=1000)
+        work.go(90)
+        assert name in work.runs
 
 
 def test_tensorboard_is_beside_all_slots():

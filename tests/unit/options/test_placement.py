@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint
+from dcos_tensorflow.core.placement.constraints import describe
 from dcos_tensorflow.options.placement import PlacementError, parse_placement
 
 UNIQUE_HOST = PlacementConstraint("hostname", ConstraintOperator.UNIQUE)
@@ -31,6 +33,18 @@ def test_no_text_is_no_constraint(text: str) -> None:
 )
 def test_all_spellings_of_two_rules_mean_the_same(text: str) -> None:
     assert parse_placement(text) == (UNIQUE_HOST, RACKS)
+
+
+@pytest.mark.parametrize("text", [
+    '[["hostname", "UNIQUE", "", "service"], ["rack", "MAX_PER", "2", "service"]]',
+    "hostname:UNIQUE::service,rack:MAX_PER:2:service",
+])  # fmt: skip
+def test_a_rule_may_be_one_of_the_whole_service(text: str) -> None:
+    per_rack = PlacementConstraint("rack", ConstraintOperator.MAX_PER, "2", of_service=True)
+    assert parse_placement(text) == (replace(UNIQUE_HOST, of_service=True), per_rack)
+    assert ",".join(map(describe, parse_placement(text))) == (
+        "hostname:UNIQUE::service,rack:MAX_PER:2:service"
+    )
 
 
 @pytest.mark.parametrize("text", ['["rack", "LIKE", "r[12]"]', "rack:LIKE:r[12]"])

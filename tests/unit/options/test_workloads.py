@@ -242,6 +242,16 @@ def test_a_sweep_whose_trials_cannot_learn_from_each_other_is_told() -> None:
         assert "learns" not in "\n".join(notes(load(given)))
 
 
+def test_a_rule_that_counts_the_only_task_of_a_slot_is_told_of() -> None:
+    given = batching()
+    given["worker"] = {"count": 1, "placement_constraint": "hostname:UNIQUE,rack:IS:r1"}
+    told = "\n".join(notes(load(given)))
+    assert "hostname:UNIQUE::service counts all slots'" in told
+    assert "rack:IS" not in told
+    given["worker"]["placement_constraint"] = "hostname:UNIQUE::service"
+    assert "slot" not in "\n".join(notes(load(given)))
+
+
 def test_options_that_do_nothing_are_told() -> None:
     told = "\n".join(notes(load(sweeping(min_steps=5))))
     assert "sweep.min_steps: has no effect without sweep.early_stopping." in told

@@ -9,9 +9,11 @@ from dcos_tensorflow.task.progress import (
     MAX_METRICS,
     Progress,
     begin_start,
+    numbers_of,
     read_event_step,
     read_line,
     read_record,
+    read_scalar,
 )
 
 
@@ -181,3 +183,17 @@ def test_so_many_metrics_are_kept_and_no_more():
     told = read_record(told, '{"m0": 7, "another": 1}', 2.0)
     assert len(told.metrics) == MAX_METRICS
     assert (told.metrics["m0"], "another" in told.metrics) == (7, False)
+
+
+def test_a_scalar_of_the_event_files_counts_unless_the_job_tells_it_itself():
+    progress = after("step 3 auc 0.5")
+    for name, value in (("auc", 0.9), ("val_auc", 0.25), ("loss", 0.125), ("bad", float("nan"))):
+        progress = read_scalar(progress, name, value, 9.0)
+    assert numbers_of(progress) == {"auc": 0.5, "val_auc": 0.25, "loss": 0.125}
+
+
+def test_scalars_without_end_are_as_many_as_other_metrics():
+    progress = Progress()
+    for number in range(2 * MAX_METRICS):
+        progress = read_scalar(progress, f"m{number}", 1.0, 9.0)
+    assert len(progress.metrics) == MAX_METRICS

@@ -8,6 +8,7 @@ import pytest
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.task.measured import Measured
 from dcos_tensorflow.task.progress import Progress, numbers_of, read_line, read_record
+from dcos_tensorflow.task.progress_log import ProgressLog
 from dcos_tensorflow.task.spec import Cluster, Job, Order, RunnerSpec, parse_order
 from dcos_tensorflow.task.spec_fields import SpecError
 from dcos_tensorflow.task.unit_work import own_part
@@ -126,6 +127,15 @@ def test_the_progress_file_knows_better_than_what_was_printed():
     printed, exact = "step 1 auc 0.12", {"step": 1, "auc": 0.1234}
     assert measured(printed, exact) == measured(exact, printed) == {0: (1, 0.1234)}
     assert measured(printed, {"step": 2, "auc": 0.5}) == {0: (1, 0.12)}
+
+
+def test_scalars_of_event_files_are_measured_until_the_job_tells_the_metric_itself():
+    log = ProgressLog()
+    log.begin_unit(Measured(Measure("auc", (1, 3, 9)), "", print), False, print)
+    log.read_scalars([(0, "auc", 0.1), (1, "auc", 0.2), (2, "auc", 0.3), (4, "loss", 0.5)])
+    assert (log.points, log.misses_its_metric) == ({0: (1, 0.2)}, True)
+    log.read_line("step 5 auc 0.7")
+    assert (log.points, log.misses_its_metric) == ({0: (1, 0.2), 1: (5, 0.7)}, False)
 
 
 def test_what_was_measured_before_is_there_for_the_next_attempt(tmp_path):

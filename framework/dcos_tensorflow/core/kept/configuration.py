@@ -11,7 +11,13 @@ from dataclasses import fields
 from typing import Any
 
 from dcos_tensorflow.core.kept import codec
-from dcos_tensorflow.core.model.spec import JobSpec, RetrySpec, RoleSpec, ServiceSpec
+from dcos_tensorflow.core.model.spec import (
+    JobSpec,
+    PlacementConstraint,
+    RetrySpec,
+    RoleSpec,
+    ServiceSpec,
+)
 from dcos_tensorflow.core.model.storage_spec import StorageSpec
 
 #: What came later does not count where it has its default: what was stored before keeps its id.
@@ -20,6 +26,7 @@ _CAME_LATER: Mapping[type, Collection[str]] = {
     JobSpec: ("arguments", "links"),
     RetrySpec: ("same_failure_limit",),
     RoleSpec: ("packages",),
+    PlacementConstraint: ("of_service",),
     StorageSpec: ("shards_uri",),
 }
 
@@ -40,7 +47,8 @@ def _worked_out(spec: ServiceSpec) -> str:
     plain = codec.to_plain(stored)
     parts: list[tuple[Any, dict[str, Any]]] = [(stored, plain)]
     parts += [(getattr(stored, name), plain[name]) for name in ("job", "retry", "storage")]
-    parts += zip(stored.roles, plain["roles"], strict=True)
+    for role, told in zip(stored.roles, plain["roles"], strict=True):
+        parts += [(role, told), *zip(role.constraints, told["constraints"], strict=True)]
     for part, told in parts:
         later = _CAME_LATER.get(type(part), ())
         for field in fields(part):

@@ -7,6 +7,7 @@ read the current one without a lock. What of it is kept in the store, and how it
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -129,6 +130,19 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Room:
+    """How much of the cluster there is for us, as far as offers have told."""
+
+    #: Agent id -> what it offers, with what we have there, and when that was so (unix seconds).
+    by_agent: Mapping[str, tuple[Resources, float]] = field(default_factory=dict)
+
+    @functools.cached_property
+    def total(self) -> Resources:
+        """Return what all of them have together."""
+        return sum((resources for resources, _ in self.by_agent.values()), Resources())
+
+
+@dataclass(frozen=True)
 class Told:
     """What others have told us beside Mesos' updates; never kept: they can be asked again."""
 
@@ -140,10 +154,12 @@ class Told:
     evidence_wanted: Mapping[str, float] = field(default_factory=dict)
     #: What the master says of our Mesos role's quota; None when there is none, or nothing waits.
     quota: Quota | None = None
+    #: How many slots are left by a quota that is used beyond its limit; None while none is.
+    slots_left: int | None = None
     #: Which machines make no offers, as the master says; none while nothing waits.
     silent: tuple[SilentAgents, ...] = ()
-    #: Agent id -> what it offers, with what we have there; kept up where a share of it counts.
-    room: Mapping[str, Resources] = field(default_factory=dict)
+    #: What there is for us; kept up where a share of it counts.
+    room: Room = Room()
     #: Why the newest wish for other options was refused; empty when it was not.
     refused_configuration: str = ""
 

@@ -117,15 +117,21 @@ class ConstraintOperator(StrEnum):
 
 #: The field of a rule about agents' regions.
 REGION_FIELD = "@region"
+#: What a rule ends in, as users write it, that counts the tasks of all gangs of the service.
+OF_SERVICE = "service"
 
 
 @dataclass(frozen=True)
 class PlacementConstraint:
-    """One rule, e.g. ``rack:LIKE:r[12]``. ``field`` is hostname, @zone, @region or an attribute."""
+    """One rule, e.g. ``rack:LIKE:r[12]``. ``field`` is hostname, @zone, @region or an attribute.
+
+    A rule that counts tasks counts those of the gang, or with ``of_service`` those of all gangs.
+    """
 
     field: str
     operator: ConstraintOperator
     value: str = ""
+    of_service: bool = False
 
 
 class Fitness(StrEnum):

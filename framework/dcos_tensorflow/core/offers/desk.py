@@ -30,7 +30,7 @@ from dcos_tensorflow.core.offers.wants import Wants, wants
 from dcos_tensorflow.core.placement.agent_table import AgentTable
 from dcos_tensorflow.core.placement.constraints import depends_on_counts
 from dcos_tensorflow.core.placement.place import Assignment, Placement, place
-from dcos_tensorflow.core.recovery import avoidance, sidecars, slots
+from dcos_tensorflow.core.recovery import avoidance, shares, sidecars, slots
 from dcos_tensorflow.core.recovery.backoff import spread
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
 
@@ -281,7 +281,7 @@ def _named(task_ids: Iterable[str]) -> str:
 def _want_nothing(draft: Draft) -> None:
     seconds = min((_idle_seconds(gang) for gang in draft.awake()), default=IDLE_REFUSE_SECONDS)
     soon = seconds <= SOON_REFUSE_SECONDS
-    awaited = bool(draft.state.awaited_back)
+    awaited = bool(draft.state.awaited_back) or shares.looks_for_more(draft)
     if awaited:
         seconds = min(seconds, USELESS_REFUSE_SECONDS)
     for gang in draft.awake():
@@ -336,7 +336,7 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
         return _NOT_LOOKED
     avoided = avoidance.reasons(draft) if choosy else {}
     offers = _table(gang)
-    placed = _placed(draft, what)
+    placed = _placed(gang, what)
     salt = _port_salt(gang)
     preferred = gang.spec.placement
     result = place(what.every, offers, placed, avoided, salt, preferred=preferred)
@@ -386,13 +386,16 @@ def _table(gang: GangDraft) -> AgentTable:
     return table
 
 
-def _placed(draft: Draft, what: Wants) -> tuple[TaskRecord, ...]:
+def _placed(gang: GangDraft, what: Wants) -> tuple[TaskRecord, ...]:
     """Return what runs already, as far as placement constraints count it."""
     rules = {rule for request in what.every for rule in request.constraints}
-    if not any(depends_on_counts(rule) for rule in rules):
+    counted = [rule for rule in rules if depends_on_counts(rule)]
+    if not counted:
         return ()
     wanted = {request.name for request in what.members}
-    return tuple(record for record in draft.state.live_tasks if record.name not in wanted)
+    everywhere = any(rule.of_service for rule in counted)
+    live = gang.service.state.live_tasks if everywhere else gang.tasks.live
+    return tuple(record for record in live if record.name not in wanted)
 
 
 def _keep_waiting(gang: GangDraft, result: Placement) -> None:

@@ -136,8 +136,10 @@ def _pause(view: GangView, target: _Target) -> Ruling:
     controls = view.controls
     if target.key in controls.paused:
         return unchanged(view.controls, Answer.ALREADY, f"{target.title} is paused already")
-    # Recovery can be held back before anything has failed; what is complete otherwise stays so.
-    if target.complete and target.plan.name != RECOVERY:
+    # Recovery can be held back before anything has failed, and units as long as any are left; what
+    # is complete otherwise stays so.
+    goes_on = view.spec.units is not None and not view.job.is_over
+    if target.complete and target.plan.name != RECOVERY and not goes_on:
         return unchanged(view.controls, Answer.ALREADY, f"{target.title} is complete")
     after = replace(controls, paused=(*controls.paused, target.key))
     return Ruling(after, Effects(), Answer.RECEIVED, f"{target.title} is paused")

@@ -7,7 +7,8 @@ here counts or places a task.
 
 What the operators mean, where the sources leave room:
 
-* A rule counts only tasks of the same role, as in the SDK.
+* A rule counts only tasks of the same role, as in the SDK; and where a service has several gangs,
+  those of the same gang, unless it ends in ``:service``.
 * ``UNIQUE``: no two tasks on the same value. ``MAX_PER:n``: at most n.
 * ``CLUSTER:v``: only value v. ``CLUSTER``: all on one value, whichever comes first.
 * ``GROUP_BY[:n]``: spread evenly. A value that has no task yet is always allowed; one that has is
@@ -28,7 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.model.offer import AttributeValue
-from dcos_tensorflow.core.model.spec import REGION_FIELD, ConstraintOperator, PlacementConstraint
+from dcos_tensorflow.core.model.spec import (
+    OF_SERVICE,
+    REGION_FIELD,
+    ConstraintOperator,
+    PlacementConstraint,
+)
 from dcos_tensorflow.core.placement.linear_pattern import compiled
 
 IntArray = NDArray[np.int64]
@@ -102,6 +108,8 @@ class Column:
 def describe(constraint: PlacementConstraint) -> str:
     """Return the rule as users write it: ``rack:LIKE:r[12]``."""
     parts = (constraint.field, str(constraint.operator), constraint.value)
+    if constraint.of_service:
+        return ":".join((*parts, OF_SERVICE))
     return ":".join(part for part in parts if part)
 
 

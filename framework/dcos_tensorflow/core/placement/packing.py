@@ -27,7 +27,7 @@ each free GPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,15 +115,13 @@ class Problem:
     """What all packings of one decision share.
 
     ``columns`` has every field that a counted constraint looks at; ``counts`` the tasks that run,
-    per role and field; ``counted`` are those constraints, per role. ``spoken_for`` are ports that
-    some task requires or prefers: others take them last. ``preferred`` is what is preferred among
-    the rows that hold a task.
+    per role and counted constraint. ``spoken_for`` are ports that some task requires or prefers:
+    others take them last. ``preferred`` is what is preferred among the rows that hold a task.
     """
 
     table: AgentTable
     columns: Mapping[str, Column]
-    counts: Mapping[tuple[TaskRole, str], IntArray]
-    counted: Sequence[tuple[TaskRole, PlacementConstraint]]
+    counts: Mapping[tuple[TaskRole, PlacementConstraint], IntArray]
     required_ports: frozenset[int]
     spoken_for: frozenset[int]
     salt: str
@@ -157,8 +155,9 @@ class _Rule:
         self.levels = self._levels()
 
     def one_more(self, code: int) -> IntArray | None:
-        """Follow the counts after one more task on value ``code``; return rows that changed."""
+        """Count one more task on value ``code``; return the rows that changed by it."""
         before = self.levels
+        self._counts[code] += 1
         if looks_at_one_value(self.constraint):
             allowed = allowed_by_counts(self.constraint, self._counts[code : code + 1])
             if bool(allowed[0]) == np.isfinite(before[code]):
@@ -204,17 +203,16 @@ class Packing:
         self._port_open = {
             port: table.offering_port(port) for port in sorted(problem.required_ports)
         }
-        self._counts = {key: counts.copy() for key, counts in problem.counts.items()}
         self._rules = {
             (role, rule): _Rule(
                 rule,
                 problem.columns[rule.field],
-                self._counts[role, rule.field],
+                counts.copy(),
                 self.anchors.get((role, rule.field))
                 if rule.operator is ConstraintOperator.CLUSTER
                 else None,
             )
-            for role, rule in problem.counted
+            for (role, rule), counts in problem.counts.items()
         }
         self._changes: list[IntArray | int] = []
         self._scores: dict[Kind, _Scores] = {}
@@ -267,17 +265,12 @@ class Packing:
 
     def _count(self, role: TaskRole, row: int) -> None:
         """Count one more task of ``role``; note the rows that its rules judge otherwise now."""
-        codes: dict[str, int] = {}
-        for (other, name), counts in self._counts.items():
-            if other is role:
-                codes[name] = code = int(self.problem.columns[name].codes[row])
-                if code >= 0:
-                    counts[code] += 1
-        if not codes:
-            return
         for (other, constraint), rule in self._rules.items():
-            if other is role and codes[constraint.field] >= 0:
-                rows = rule.one_more(codes[constraint.field])
+            if other is not role:
+                continue
+            code = int(self.problem.columns[constraint.field].codes[row])
+            if code >= 0:
+                rows = rule.one_more(code)
                 if rows is not None:
                     self._changes.append(rows)
 

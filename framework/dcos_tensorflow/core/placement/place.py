@@ -27,6 +27,7 @@ from dcos_tensorflow.core.model.spec import (
     PlacementConstraint,
     PlacementSpec,
     TaskRole,
+    gang_named,
 )
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.placement.agent_table import PORTS, AgentTable, amounts, table_of
@@ -87,6 +88,11 @@ class Assignment:
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     zone: str | None = None
     region: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the task, as its record will call it."""
+        return self.task
 
 
 #: A task that has a place already: constraints count it by its role and by what its agent is.
@@ -170,21 +176,22 @@ def _problem(
         for constraint in request.constraints
         if depends_on_counts(constraint)
     }
-    keys = {(role, constraint.field): None for role, constraint in counted}
-    columns = {name: table.column(name) for _, name in keys}
-    codes: dict[tuple[TaskRole, str], list[int]] = {key: [] for key in keys}
-    for task in placed if keys else ():
-        for name, column in columns.items():
-            if (task.role, name) in codes:
-                place = (task.hostname, task.attributes, task.zone, task.region)
-                code = column.values.code(field_value(name, *place))
+    columns = {rule.field: table.column(rule.field) for _, rule in counted}
+    codes: dict[tuple[TaskRole, PlacementConstraint], list[int]] = {key: [] for key in counted}
+    gang = gang_named(requests[0].name) if requests else ""
+    for task in placed if counted else ():
+        mine = gang_named(task.name) == gang
+        place = (task.hostname, task.attributes, task.zone, task.region)
+        for (role, rule), found in codes.items():
+            if task.role is role and (mine or rule.of_service):
+                code = columns[rule.field].values.code(field_value(rule.field, *place))
                 if code >= 0:
-                    codes[task.role, name].append(code)
+                    found.append(code)
     counts = {
-        (role, name): np.bincount(
-            np.array(found, dtype=np.int64), minlength=len(columns[name].values)
+        (role, rule): np.bincount(
+            np.array(found, dtype=np.int64), minlength=len(columns[rule.field].values)
         )
-        for (role, name), found in codes.items()
+        for (role, rule), found in codes.items()
     }
     required = {r.required_port for r in requests if r.required_port is not None}
     asked_for = {r.preferred_port for r in requests if r.preferred_port is not None}
@@ -192,7 +199,6 @@ def _problem(
         table,
         columns,
         counts,
-        tuple(counted),
         frozenset(required),
         frozenset(required | asked_for),
         salt,

@@ -192,7 +192,11 @@ class Search:
             for constraint in kind.counted:
                 key = (kind.role, constraint.field)
                 clusters = constraint.operator is ConstraintOperator.CLUSTER
-                if clusters and key not in ranked and not self.problem.counts[key].any():
+                if (
+                    clusters
+                    and key not in ranked
+                    and not self.problem.counts[kind.role, constraint].any()
+                ):
                     wanted = sum(wish.kind.role is kind.role for wish in self.wishes)
                     ranked[key] = self._values_by_room(kind, constraint.field, wanted)
         longest = max((len(values) for values in ranked.values()), default=1)

@@ -16,6 +16,7 @@ from itertools import count, islice
 from dcos_tensorflow.core.counted import agreeing, counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import UnitsWanted
+from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.events import UnitsRefused
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, JobState, Outcome, Verdict
@@ -155,8 +156,14 @@ def lead(draft: Draft) -> None:
             if units.is_slot(gang.view):
                 _end_with_all(gang)
         return
-    for gang in [gang for gang in going if gang.unit is None][: shares.surplus(draft)]:
-        end(gang, "fewer slots are allowed now")
+    without = [gang for gang in going if gang.unit is None]
+    if not units.may_go_on(draft):
+        # Their places are for others until it goes on.
+        for gang in without:
+            end(gang, "the work is paused")
+    for gang in without[: shares.surplus(draft)]:
+        if gang.job.phase not in ENDED_PHASES:
+            end(gang, "fewer slots are allowed now")
     table = draft.state.units
     if silence := _silence(spec, table):
         conclude(main, Verdict(Outcome.FAILED, 1, silence))
@@ -179,14 +186,20 @@ def lead(draft: Draft) -> None:
 def _why(draft: Draft, idle: Iterable[GangDraft]) -> str:
     """Return what the work as a whole does, or waits for: no sentence that changes often."""
     unplaced = [gang for gang in idle if _is_unplaced(gang)]
-    trouble = draft.state.units.trouble
+    trouble, spec = draft.state.units.trouble, draft.state.spec.units
+    if not units.may_go_on(draft):
+        return f"the work is paused: no unit is taken until the plan {DEPLOY} is resumed"
     if not len(draft.state.units):
         return f"no unit of work is known yet{f': {trouble}' if trouble else ''}"
     if trouble and not draft.state.units.waiting:
         return f"no more units of work for now: {trouble}"
     if unplaced and len(unplaced) == len(draft.state.gangs) - 1:
         return f"no slot has a place yet: {unplaced[0].gang.why}"
-    return "slots work on units"
+    if unplaced and spec is not None and spec.parallelism:
+        placed = counted(len(draft.state.gangs) - 1 - len(unplaced), "slot")
+        return f"{placed} of {spec.parallelism} have a place: {unplaced[0].gang.why}"
+    limited = shares.why_no_more(draft) if draft.state.units.waiting else ""
+    return f"slots work on units{f'; {limited}' if limited else ''}"
 
 
 def _end_with_all(gang: GangDraft) -> None:

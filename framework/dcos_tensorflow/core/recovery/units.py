@@ -22,6 +22,7 @@ from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.report import small
 from dcos_tensorflow.core.model.service_state import GangView
+from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.model.units import MOST_TEXT, Unit, UnitFailure, UnitRun, UnitState
 from dcos_tensorflow.core.recovery import avoidance, shares
 from dcos_tensorflow.core.recovery.outcome import deciders_of
@@ -78,8 +79,7 @@ def take(gang: GangDraft) -> bool:
         return True
     draft = gang.service
     if may_go_on(draft) and not shares.surplus(draft):
-        agents = {record.agent_id for record in gang.tasks.values() if not record.terminal}
-        number = _next(draft, agents)
+        number = _next(gang)
         if number is not None:
             run(gang, number)
     return gang.unit is not None
@@ -104,14 +104,35 @@ def run(gang: GangDraft, number: int) -> None:
     gang.say(f"{gang.name} takes unit {number} (attempt {attempt})")
 
 
-def _next(draft: Draft, agents: Collection[str]) -> int | None:
-    """Return the unit that has waited longest; rather one that has not failed on these machines."""
-    table, first = draft.state.units, None
-    for number in islice(table.numbers_waiting(), _LOOKED_THROUGH):
-        first = number if first is None else first
-        if not any(failure.agent_id in agents for failure in table[number].failures):
+def _next(gang: GangDraft) -> int | None:
+    """Return the unit that has waited longest; rather one that has not failed on these machines.
+
+    The last attempt of one that has failed here alone is left to a slot elsewhere.
+    """
+    draft, first = gang.service, None
+    agents = {record.agent_id for record in gang.tasks.values() if not record.terminal}
+    for number in islice(draft.state.units.numbers_waiting(), _LOOKED_THROUGH):
+        failed_on = [failure.agent_id for failure in draft.state.units[number].failures]
+        if agents.isdisjoint(failed_on):
             return number
+        last = len(failed_on) + 1 >= _most_attempts(gang) and agents.issuperset(failed_on)
+        if first is None and not (last and _is_elsewhere(draft, agents)):
+            first = number
     return first
+
+
+def _is_elsewhere(draft: Draft, agents: Collection[str]) -> bool:
+    """Say whether a slot has its containers on none of these machines."""
+    return any(
+        (there := view.tasks.records_of(view.tasks.having(Fact.CONTAINED)))
+        and all(record.agent_id not in agents for record in there)
+        for view in draft.state.views()
+        if is_slot(view) and view.job.phase not in ENDED_PHASES
+    )
+
+
+def _most_attempts(gang: GangDraft) -> int:
+    return gang.spec.units.max_attempts if gang.spec.units is not None else 1
 
 
 # -- the end of an attempt -------------------------------------------------------------------------
@@ -185,7 +206,7 @@ def fail(gang: GangDraft, failure: UnitFailure, *, permanent: bool) -> None:
     run_now = gang.unit or gang.gang.former_unit
     draft = gang.service
     table = draft.state.units
-    if run_now is None or table[run_now.number].is_decided or gang.spec.units is None:
+    if run_now is None or table[run_now.number].is_decided:
         return
     unit = table[run_now.number]
     failure = replace(failure, summary=failure.summary[:MOST_TEXT])
@@ -196,7 +217,7 @@ def fail(gang: GangDraft, failure: UnitFailure, *, permanent: bool) -> None:
         why = f"{failure.summary} (it can never run)"
     elif len(machines) > 1:
         why = f"{failure.summary} (the same on {counted(len(machines), 'machine')}: the unit's own)"
-    elif len(failures) >= gang.spec.units.max_attempts:
+    elif len(failures) >= _most_attempts(gang):
         why = f"{failure.summary} ({counted(len(failures), 'attempt')} failed)"
     else:
         draft.state = replace(draft.state, units=table.put(unit))
