@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +20,7 @@ from dcos_tensorflow.cli.services.api_address import API_VARIABLE, IN_CLEAR_VARI
 from dcos_tensorflow.cli.work_directory import HOME_VARIABLE, expanded
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import BadStateUrl
 from dcos_tensorflow.state.urls import parse_state_url
 

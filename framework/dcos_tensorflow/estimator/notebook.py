@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -16,6 +15,7 @@ from dcos_tensorflow.cli.wording import detailed, duration, numbers
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.estimator.curves import Curves
 from dcos_tensorflow.plugin.plain_text import escaped
+from dcos_tensorflow.records import dataclass
 
 #: Rows that are shown; the rest is counted.
 _MAX_ROWS = 30

@@ -11,8 +11,8 @@ import re
 import shlex
 from typing import Iterator, List, Tuple
 
-from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.job_code.sources import files_below
+from dcos_tensorflow.records import dataclass
 
 #: Commands that train nothing.
 _PLAIN = frozenset({"cd", "echo", "export", "mkdir", "pip", "pip3", "set", "sleep", "tee", "true"})

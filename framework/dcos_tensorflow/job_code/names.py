@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Dict, List, Optional, Tuple
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.records import dataclass
 
 PARAMETER_SERVER = "parameter_server"
 MULTI_WORKER = "multi_worker"

@@ -13,10 +13,11 @@ import select
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from dcos_tensorflow.mesos.address import Address
+from dcos_tensorflow.records import dataclass
 
 #: Seconds of silence before TCP asks whether the peer is still there, between its questions, and
 #: how many of them may stay unanswered. It finds dead peers below what heartbeats see.

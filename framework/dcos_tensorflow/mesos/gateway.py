@@ -14,7 +14,7 @@ import logging
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -42,6 +42,7 @@ from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.mesos.outstanding import OutstandingOffers
 from dcos_tensorflow.mesos.reservations import release_operations
 from dcos_tensorflow.mesos.service_account import ServiceAccount, TokenLogin
+from dcos_tensorflow.records import dataclass
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,10 @@ error of an address shows its password.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import unquote
+
+from dcos_tensorflow.records import dataclass
 
 DEFAULT_PORT = 2181
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from dcos_tensorflow.options.errors import OptionProblem, OptionsError
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.service_models import Service
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

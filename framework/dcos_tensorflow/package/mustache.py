@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from dcos_tensorflow.records import dataclass
 
 _TAG = re.compile(r"\{\{(\{)?\s*([#^/!&>=]?)\s*(.*?)\s*(?(1)\}\}\}|\}\})", re.DOTALL)
 _NAME = re.compile(r"\.|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")

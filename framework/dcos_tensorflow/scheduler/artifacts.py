@@ -11,10 +11,10 @@ import hashlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.core.model.spec import Uri
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import pack
 
 

@@ -12,7 +12,7 @@ import os
 import re
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 
 STATE_FILE = "checkpoint"
 #: The state file names a few checkpoints; what is longer is something else.

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
 from typing import Dict, Iterable, Optional, Tuple
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.process_table import open_files
 
 #: TensorFlow names its event files ``events.out.tfevents.<seconds>.<host>...``.

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.exit_class import ExitClass
 from dcos_tensorflow.task.known_failures import Rule, first_match
 from dcos_tensorflow.task.left_files import LeftFiles

@@ -11,7 +11,7 @@ import re
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 
 #: So many files are named, the others are counted.
 NAMED = 20

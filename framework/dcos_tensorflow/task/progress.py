@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from typing import Any, Dict, Mapping, Optional
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 
 #: Longer lines are data, not progress.
 MAX_LINE = 4000

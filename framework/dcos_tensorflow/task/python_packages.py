@@ -14,7 +14,7 @@ import sys
 from typing import Any, Iterator, List, Sequence, Tuple
 
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 
 #: The names under which TensorFlow is published.
 TENSORFLOW_NAMES = ("tensorflow", "tensorflow-cpu", "tensorflow-rocm", "tf-nightly")

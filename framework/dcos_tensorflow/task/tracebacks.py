@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Iterable, List, Optional, Sequence
 
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 
 #: What is told of an error's line at most.
 MAX_ERROR = 300

@@ -7,8 +7,9 @@ other options and never looks into it: to it a unit is a number and what became 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from dcos_tensorflow.records import dataclass
 
 #: Bytes of a unit's payload as JSON: pages of units must stay small values of the store.
 MAX_PAYLOAD = 4096

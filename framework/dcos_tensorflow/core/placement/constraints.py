@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.model.offer import AttributeValue
 from dcos_tensorflow.core.model.spec import REGION_FIELD, ConstraintOperator, PlacementConstraint
+from dcos_tensorflow.records import dataclass
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

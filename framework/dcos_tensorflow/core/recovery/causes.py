@@ -7,10 +7,10 @@ reasons come before exit codes, because an agent that dies makes its tasks exit 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

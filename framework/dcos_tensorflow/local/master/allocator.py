@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.local.master.records import Agent, ClusterState, Framework
 from dcos_tensorflow.local.resources import Kind, Resources
+from dcos_tensorflow.records import dataclass
 
 #: --min_allocatable_resources "cpus:0.01|mem:32", in thousandths.
 _MINIMUM: tuple[dict[str, int], ...] = ({"cpus": 10}, {"mem": 32_000})

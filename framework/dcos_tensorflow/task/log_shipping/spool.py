@@ -14,8 +14,9 @@ import re
 import shutil
 import threading
 import time
-from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
+
+from dcos_tensorflow.records import dataclass
 
 #: A closed part is gzip-compressed; one that is written is not.
 _OPEN, _CLOSED, _PACKED = ".open", ".log", ".gz"

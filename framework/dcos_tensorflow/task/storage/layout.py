@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple, Union
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import STATE_FILE, step_of
 from dcos_tensorflow.task.storage import state_file
 

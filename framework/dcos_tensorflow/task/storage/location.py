@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import Optional
 from urllib.parse import urlsplit
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage_spec import S3_SCHEMES, S3Access
 
 #: docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html; upper case and "_" are in

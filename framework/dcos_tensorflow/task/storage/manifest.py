@@ -15,9 +15,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Dict, FrozenSet, Iterable, Mapping, Optional, Sequence, Tuple
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.location import MEBIBYTE
 from dcos_tensorflow.task.storage_spec import Writer
 

@@ -10,9 +10,9 @@ import hashlib
 import os
 import re
 import threading
-from dataclasses import dataclass
 from typing import Iterator, List, Optional, Sequence
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.disk import check_room, write_all
 from dcos_tensorflow.task.storage.errors import (
