@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "framework")]
 
 import figures  # noqa: E402
-from benchmarks.recovery import cases  # noqa: E402
+from benchmarks.recovery import cases, processes  # noqa: E402
 from benchmarks.recovery.by_hand import ByHand  # noqa: E402
 from benchmarks.recovery.cases import Training  # noqa: E402
 from benchmarks.recovery.evidence import Entry  # noqa: E402
@@ -115,6 +115,7 @@ def longest_pause(entries: Sequence[Entry], decider: str, asked_at: float) -> Pa
 def main() -> int:
     """Measure, print, write; leave where a change did not lead to what was asked for."""
     options = _options()
+    processes.end_in_order()
     folder = Path(tempfile.mkdtemp(prefix="planned-", dir=options.work_dir))
     python = options.environments / f"tensorflow-{options.tensorflow}" / "bin" / "python"
     changes = [c for c in CHANGES if not options.only or c.name in options.only]
