@@ -211,12 +211,13 @@ def _ask(service: Service, change: Change, number: int) -> Pause:
         plan = service.ask("/v1/plans/deploy") or {}
         steps = [e for e in watch.entries() if e.event == "step" and e.task == decider]
         again = len({e.pid for e in steps if e.at > asked_at - STAY_SECONDS}) > 1
+        # Where who is moved comes back to its address, the decider's process may train on.
+        changed = before != service.task_ids() if change.moves else again
         return (
-            again
+            changed
             and job.get("phase") == "running"
             and plan.get("status") == "COMPLETE"
             and len(service.task_ids()) == members
-            and (not change.moves or before != service.task_ids())
         )
 
     def stays() -> bool:
