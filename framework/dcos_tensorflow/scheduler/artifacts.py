@@ -57,7 +57,8 @@ class Runners:
         for target, with_storage in wanted:
             if not target.exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                pack.build_zipapp(target, storage=with_storage).chmod(0o644)
+                pack.publish(target, with_storage)
+                target.chmod(0o644)
 
 
 def publish_archive(archive: Path, directory: Path, stem: str) -> Path:
