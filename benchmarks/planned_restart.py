@@ -203,6 +203,7 @@ def _ask(service: Service, change: Change, number: int) -> Pause:
     watch.wait_until(lambda: watch.step >= beyond, PATIENCE_SECONDS)
     before, members = service.task_ids(), len(service.task_ids()) + change.members
     service.highest_step = watch.step
+    trained = {e.pid for e in watch.entries() if e.task == decider}
     asked_at = time.monotonic()
     _post(service, change, number)
 
@@ -210,7 +211,7 @@ def _ask(service: Service, change: Change, number: int) -> Pause:
         job = service.ask("/v1/job") or {}
         plan = service.ask("/v1/plans/deploy") or {}
         steps = [e for e in watch.entries() if e.event == "step" and e.task == decider]
-        again = len({e.pid for e in steps if e.at > asked_at - STAY_SECONDS}) > 1
+        again = any(e.pid not in trained for e in steps)
         # Where who is moved comes back to its address, the decider's process may train on.
         changed = before != service.task_ids() if change.moves else again
         return (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: The file in the archive: what tells Pythons apart that compile to something else, and behind it
 #: the code of each module, and whether it is a package, by name.
-COMPILED = "compiled"
+COMPILED = "compiled.marshal"
 
 
 class Compiled:

@@ -39,7 +39,7 @@ def test_it_holds_what_runs_and_reads_the_job_and_the_shared_constants_alone(tmp
     assert names == {
         "__main__.py",
         "__main__.pyc",
-        "compiled",
+        "compiled.marshal",
         "dcos_tensorflow/__init__.py",
         "dcos_tensorflow/core/__init__.py",
         "dcos_tensorflow/core/contract.py",
@@ -79,7 +79,7 @@ def test_this_python_compiles_nothing_of_it_and_another_one_all(tmp_path):
     with zipfile.ZipFile(runner) as ours, zipfile.ZipFile(of_another, "w") as theirs:
         for name in ours.namelist():
             content = ours.read(name)
-            is_compiled = name.endswith(("compiled", ".pyc"))
+            is_compiled = name.endswith((".marshal", ".pyc"))
             theirs.writestr(name, b"????" + content[4:] if is_compiled else content)
     for archive, compiles in ((runner, False), (of_another, True)):
         told = subprocess.run(
@@ -108,7 +108,7 @@ def test_it_runs_by_what_is_compiled_and_by_its_sources(tmp_path):
     sources = tmp_path / "sources.pyz"
     with zipfile.ZipFile(runner) as ours, zipfile.ZipFile(sources, "w") as theirs:
         for name in ours.namelist():
-            theirs.writestr(name, b"????" if name == "compiled" else ours.read(name))
+            theirs.writestr(name, b"????" if name == "compiled.marshal" else ours.read(name))
     for archive in (runner, sources):
         ended = subprocess.run(
             [sys.executable, archive, "x"], capture_output=True, text=True, check=False
@@ -126,7 +126,7 @@ def test_who_asks_finds_the_source_of_what_is_compiled(tmp_path):
 def test_what_it_is_compiled_to_does_not_tell_where_it_was_packed(tmp_path):
     content = build_zipapp(tmp_path / "runner.pyz")
     with zipfile.ZipFile(content) as archive:
-        compiled = [archive.read(name) for name in ("compiled", "__main__.pyc")]
+        compiled = [archive.read(name) for name in ("compiled.marshal", "__main__.pyc")]
     home = str(Path(task.__file__).parents[2]).encode()
     assert not [one for one in compiled if home in one]
 
