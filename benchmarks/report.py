@@ -28,6 +28,16 @@ GOALS: dict[str, tuple[str, str, str]] = {
     "event_10000_ms": ("an event in a batch of 200, 10,000 tasks, CPU", "ms", "at most 0.5"),
     "placement_10000_tasks_per_second": ("tasks placed, 10,000 agents", "/s", "at least 10,000"),
     "placement_10000_fill": ("cpus in use at the end of it", "", "at least 0.99"),
+    "placement_packed_2000_fill": (
+        "cpus in use of 2,000 agents, tasks of mixed sizes",
+        "",
+        "at least 0.99",
+    ),
+    "placement_packed_strict_2000_fill": (
+        "the same when the first task of a stream finds no place",
+        "",
+        "",
+    ),
     "updates_committed_per_second": ("updates committed, ZooKeeper", "/s", "at least 2,000"),
     "restart_10000_tasks_seconds": ("a restart with 10,000 tasks", "s", ""),
     "start_ratio": ("first step under us over the same by hand, worst job", "", "at most 1.15"),

@@ -43,6 +43,7 @@ def findings(options: Options) -> Iterator[Finding]:
     yield from _gpus(options)
     yield from _addressing(options)
     yield from _network(options)
+    yield from _weights(options)
     yield from _times(options)
     yield from _environments(options)
     yield from storage_findings(options)
@@ -315,6 +316,13 @@ def _network(options: Options) -> Iterator[Finding]:
     if service.virtual_network_enabled and not service.virtual_network_name.strip():
         allowed = "the name of a network, such as dcos"
         yield _needed(name, "service.virtual_network_enabled", allowed)
+
+
+def _weights(options: Options) -> Iterator[Finding]:
+    placement, path = options.placement, "placement.weights"
+    if placement.fitness == "weighted" and not any(placement.weights.model_dump().values()):
+        message = "by no weight but 0 no agent is better than another"
+        yield Finding(path, message, "one that is not 0", ("placement.fitness", path))
 
 
 def _times(options: Options) -> Iterator[Finding]:

@@ -35,6 +35,7 @@ def idle_notes(options: Options) -> list[str]:
         *_of_environments(options),
         *_rows(options, _of_storage(options)),
         *_rows(options, _of_workloads(options)),
+        *_rows(options, _of_placement(options)),
     ]
 
 
@@ -124,6 +125,12 @@ def _of_storage(options: Options) -> Iterator[_Row]:
 def _of_workloads(options: Options) -> Iterator[_Row]:
     yield "sweep.min_steps", options.sweep.early_stopping == "none", " without sweep.early_stopping"
     yield "batch.inputs.per_shard", bool(options.batch.inputs.range), " with batch.inputs.range"
+
+
+def _of_placement(options: Options) -> Iterator[_Row]:
+    weighted = options.placement.fitness == "weighted"
+    for name in ("cpus", "mem", "gpus"):
+        yield f"placement.weights.{name}", not weighted, " unless placement.fitness is weighted"
 
 
 def _given(options: Options, path: str) -> bool:

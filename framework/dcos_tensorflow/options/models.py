@@ -32,6 +32,7 @@ from dcos_tensorflow.options.values import (
     SameFailureLimit,
     Seconds,
     SomeSeconds,
+    Weight,
     list_from_text,
     text_schema,
 )
@@ -73,6 +74,36 @@ class Gang(Section):
         description="Least time between a restart of the job and the next one that is made to "
         "take a task back in that it went on without.",
     )
+
+
+class Weights(Section):
+    """How much each resource counts in the fitness ``weighted``."""
+
+    cpus: Weight = Field(
+        1.0,
+        title="CPUs",
+        description="How much the cpus count that a task leaves free, as a share of the agent "
+        "that has most of them: above 0 the agent with the fewest is preferred, below 0 the one "
+        "with the most.",
+    )
+    mem: Weight = Field(1.0, title="Memory", description="The same of the memory.")
+    gpus: Weight = Field(1.0, title="GPUs", description="The same of the GPUs.")
+
+
+class PlacementOptions(Section):
+    """Which agents are preferred."""
+
+    fitness: Literal["pack_gpu", "pack_cpu_mem", "spread", "weighted"] = Field(
+        "pack_gpu",
+        title="Fitness",
+        description="Which agent is preferred of those that can hold a task. pack_gpu: one of "
+        "which the fewest GPUs stay free, and without free GPUs for a task that needs none; of "
+        "these the one with the least cpus and memory left. pack_cpu_mem: that alone. spread: the "
+        "one with the most cpus and memory left, without free GPUs for a task that needs none. "
+        "weighted: by placement.weights. A preference costs no task its place, and with each the "
+        "free GPUs of an agent keep the cpus and memory that they need to be used.",
+    )
+    weights: Weights = group(Weights, "The weights of the fitness weighted.")
 
 
 class Retry(Section):
@@ -162,6 +193,9 @@ class Options(Section):
     evaluator: Evaluator = group(Evaluator, "The evaluator, beside the training.")
     tensorboard: TensorBoard = group(TensorBoard, "TensorBoard.")
     gang: Gang = group(Gang, "How all tasks of a job are placed and started together.")
+    placement: PlacementOptions = group(
+        PlacementOptions, "Which agents are preferred, of those that can hold a task."
+    )
     retry: Retry = group(Retry, "How often a failed job is started again.")
     cluster_spec: ClusterSpecOptions = group(
         ClusterSpecOptions, "How tasks are addressed in the ClusterSpec."

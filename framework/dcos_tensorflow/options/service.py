@@ -17,11 +17,13 @@ from dcos_tensorflow.core.model.spec import (
     Addressing,
     Container,
     Containerizer,
+    Fitness,
     GangSpec,
     JobSpec,
     NetworkAddresses,
     OutcomePolicy,
     PackagesSpec,
+    PlacementSpec,
     RetrySpec,
     RoleSpec,
     ServiceSpec,
@@ -111,7 +113,16 @@ def service_spec(options: Options) -> ServiceSpec:
         network=_network(options),
         units=units_spec(options),
         workload=workload_spec(options),
+        placement=_placement(options),
     )
+
+
+def _placement(options: Options) -> PlacementSpec:
+    given = options.placement
+    fitness = Fitness(given.fitness)
+    if fitness is not Fitness.WEIGHTED:
+        return PlacementSpec(fitness)
+    return PlacementSpec(fitness, **given.weights.model_dump())
 
 
 def _network(options: Options) -> VirtualNetwork | None:

@@ -314,6 +314,7 @@ SameFailureLimit = Annotated[int, Field(ge=1, le=MAXIMUM_COUNT), BeforeValidator
 BackoffFactor = Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)]
 LogBytes = Annotated[int, Field(ge=10_000, le=1_000_000_000_000), BeforeValidator(whole)]
 LogKeep = Annotated[int, Field(ge=0, le=1000), BeforeValidator(whole)]
+Weight = Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=MAXIMUM_SECONDS, allow_inf_nan=False)]
 SomeSeconds = Annotated[float, Field(gt=0, le=MAXIMUM_SECONDS, allow_inf_nan=False)]
 Line = Annotated[str, AfterValidator(single_line)]

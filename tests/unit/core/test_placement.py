@@ -7,7 +7,7 @@ import pytest
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
-from dcos_tensorflow.core.model.spec import PlacementConstraint, TaskRole
+from dcos_tensorflow.core.model.spec import Fitness, PlacementConstraint, PlacementSpec, TaskRole
 from dcos_tensorflow.core.placement.place import Assignment, Placement, TaskRequest, place
 
 HOSTNAME_UNIQUE = PlacementConstraint("hostname", Op.UNIQUE)
@@ -202,6 +202,80 @@ class TestGpus:
         offers = [offer("a1", cpus=4, gpus=2), offer("a2", cpus=16, gpus=8)]
         found = place([task("gpu-worker-0", cpus=4, gpus=1)], offers)
         assert agents(found) == {"gpu-worker-0": "a2"}
+
+
+class TestPreferences:
+    def agent_of(
+        self, wanted: TaskRequest, offers: list[Offer], fitness: str, **weights: float
+    ) -> str:
+        preferred = PlacementSpec(Fitness(fitness), **weights)
+        (assignment,) = place([wanted], offers, preferred=preferred).assignments
+        return assignment.agent_id
+
+    def test_spread_takes_the_emptiest_agent(self) -> None:
+        offers = [offer("a1", cpus=2), offer("a2", cpus=8), offer("a3", cpus=4)]
+        assert self.agent_of(task(), offers, "spread") == "a2"
+
+    def test_spread_puts_equal_tasks_on_agents_of_their_own(self) -> None:
+        spread = PlacementSpec(Fitness.SPREAD)
+        found = place(workers(3), [offer(f"a{i}") for i in range(3)], preferred=spread)
+        assert set(agents(found).values()) == {"a0", "a1", "a2"}
+
+    def test_spread_packs_where_a_task_would_have_no_place_else(self) -> None:
+        spread = PlacementSpec(Fitness.SPREAD)
+        tasks = [task(f"worker-{i}", cpus=cpus) for i, cpus in enumerate((2, 4, 3, 4))]
+        assert place(tasks, [offer("a1", cpus=8), offer("a2", cpus=5)], preferred=spread).complete
+
+    @pytest.mark.parametrize(
+        ("fitness", "agent"), [("pack_gpu", "a2"), ("pack_cpu_mem", "a1"), ("spread", "a2")]
+    )
+    def test_tasks_without_gpus_use_gpu_agents_where_only_cpus_and_memory_count(
+        self, fitness: str, agent: str
+    ) -> None:
+        offers = [offer("a1", cpus=2, gpus=1), offer("a2", cpus=8)]
+        assert self.agent_of(task(), offers, fitness) == agent
+
+    @pytest.mark.parametrize(
+        ("fitness", "agent"), [("pack_gpu", "a1"), ("pack_cpu_mem", "a2"), ("spread", "a1")]
+    )
+    def test_gpus_are_used_up_where_they_count(self, fitness: str, agent: str) -> None:
+        offers = [offer("a1", cpus=8, gpus=1), offer("a2", cpus=2, gpus=4)]
+        assert self.agent_of(task("gpu-worker-0", gpus=1), offers, fitness) == agent
+
+    @pytest.mark.parametrize("fitness", Fitness)
+    def test_other_gpus_stay_usable_whatever_counts(self, fitness: str) -> None:
+        offers = [offer("a1", cpus=4, gpus=2), offer("a2", cpus=16, gpus=8)]
+        assert self.agent_of(task("gpu-worker-0", cpus=4, gpus=1), offers, fitness) == "a2"
+
+    @pytest.mark.parametrize(
+        ("weights", "agent"),
+        [
+            ({"cpus": 1, "mem": 0, "gpus": 0}, "a1"),
+            ({"cpus": 0, "mem": 1, "gpus": 0}, "a2"),
+            ({"cpus": -1, "mem": 0, "gpus": 0}, "a3"),
+            ({"cpus": 1, "mem": 3, "gpus": 0}, "a2"),
+            ({"cpus": 0, "mem": 0, "gpus": -1}, "a3"),
+        ],
+    )
+    def test_weights_say_what_counts(self, weights: dict[str, float], agent: str) -> None:
+        offers = [
+            offer("a1", cpus=2, mem=8192),
+            offer("a2", cpus=4, mem=2048),
+            offer("a3", cpus=8, mem=8192, gpus=1),
+        ]
+        assert self.agent_of(task(), offers, "weighted", **weights) == agent
+
+    @pytest.mark.parametrize("fitness", Fitness)
+    def test_group_by_comes_before_what_is_preferred(self, fitness: str) -> None:
+        spread_out = [runs("worker-1", "h9", rack="r0")]
+        tasks = [task(constraints=(rule("rack:GROUP_BY"),))]
+        offers = [
+            *(offer(f"a{i}", cpus=cpus, rack="r0") for i, cpus in ((1, 1), (2, 64))),
+            offer("a3", cpus=8, rack="r1"),
+        ]
+        preferred = PlacementSpec(Fitness(fitness))
+        found = place(tasks, offers, spread_out, preferred=preferred)
+        assert agents(found) == {"worker-0": "a3"}
 
 
 class TestPorts:

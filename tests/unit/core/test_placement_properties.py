@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.core.model.spec import ConstraintOperator as Op
-from dcos_tensorflow.core.model.spec import PlacementConstraint, TaskRole
+from dcos_tensorflow.core.model.spec import Fitness, PlacementConstraint, PlacementSpec, TaskRole
 from dcos_tensorflow.core.placement.constraints import field_value
 from dcos_tensorflow.core.placement.place import Assignment, TaskRequest, place
 
@@ -34,6 +34,14 @@ RULES = tuple(
         (Op.UNLIKE, ".*2"),
         (Op.IS, "r1"),
         (Op.IS_NOT, "r1"),
+    )
+)
+
+preferences = st.sampled_from(
+    (
+        *map(PlacementSpec, Fitness),
+        PlacementSpec(Fitness.WEIGHTED, cpus=0, mem=-1, gpus=5),
+        PlacementSpec(Fitness.WEIGHTED, cpus=-0.5, mem=0, gpus=-2),
     )
 )
 
@@ -147,11 +155,13 @@ def test_an_offer_is_useless_when_none_of_the_tasks_fits_alone(
     assert all(useless.values())
 
 
-@given(wishes(), clusters())
-def test_no_agent_is_over_committed(requests: list[TaskRequest], offers: list[Offer]) -> None:
+@given(wishes(), clusters(), preferences)
+def test_no_agent_is_over_committed(
+    requests: list[TaskRequest], offers: list[Offer], preferred: PlacementSpec
+) -> None:
     wanted = {r.name: r.resources for r in requests}
     by_offers: dict[tuple[str, ...], Resources] = {}
-    for assignment in place(requests, offers).assignments:
+    for assignment in place(requests, offers, preferred=preferred).assignments:
         key = assignment.offer_ids
         by_offers[key] = by_offers.get(key, Resources()) + wanted[assignment.task]
     used = [offer_id for key in by_offers for offer_id in key]
@@ -190,11 +200,14 @@ def test_ports_are_offered_and_distinct_on_each_machine(
             taken.add((machine, port))
 
 
-@given(wishes(), clusters(), running_tasks)
+@given(wishes(), clusters(), running_tasks, preferences)
 def test_constraints_hold(
-    requests: list[TaskRequest], offers: list[Offer], running: list[Assignment]
+    requests: list[TaskRequest],
+    offers: list[Offer],
+    running: list[Assignment],
+    preferred: PlacementSpec,
 ) -> None:
-    found = place(requests, offers, running)
+    found = place(requests, offers, running, preferred=preferred)
     for role in ROLES:
         mine = [a for a in found.assignments if a.role is role]
         rules = next((r.constraints for r in requests if r.role is role), ())
@@ -257,22 +270,38 @@ def roomy(number: int, rack: str) -> Offer:
     )
 
 
-@given(wishes(), clusters(), running_tasks, st.randoms(use_true_random=False))
+@given(wishes(), clusters(), running_tasks, preferences)
+def test_no_preference_costs_a_place(
+    requests: list[TaskRequest],
+    offers: list[Offer],
+    running: list[Assignment],
+    preferred: PlacementSpec,
+) -> None:
+    packed = place(requests, offers, running)
+    assert place(requests, offers, running, preferred=preferred).complete or not packed.complete
+
+
+@given(wishes(), clusters(), running_tasks, st.randoms(use_true_random=False), preferences)
 def test_the_order_of_the_offers_does_not_matter(
-    requests: list[TaskRequest], offers: list[Offer], running: list[Assignment], random: object
+    requests: list[TaskRequest],
+    offers: list[Offer],
+    running: list[Assignment],
+    random: object,
+    preferred: PlacementSpec,
 ) -> None:
     shuffled = list(offers)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    one, other = place(requests, offers, running), place(requests, shuffled, running)
+    one = place(requests, offers, running, preferred=preferred)
+    other = place(requests, shuffled, running, preferred=preferred)
     assert one == other
     assert one.useless_offers == other.useless_offers
 
 
-@given(wishes(), clusters())
+@given(wishes(), clusters(), preferences)
 def test_tasks_without_gpus_never_strand_a_gpu(
-    requests: list[TaskRequest], offers: list[Offer]
+    requests: list[TaskRequest], offers: list[Offer], preferred: PlacementSpec
 ) -> None:
-    found = place([r for r in requests if r.resources.gpus == 0], offers)
+    found = place([r for r in requests if r.resources.gpus == 0], offers, preferred=preferred)
     wanted = {r.name: r.resources for r in requests}
     for key in {a.offer_ids for a in found.assignments}:
         free = sum((o.resources for o in offers if o.offer_id in key), Resources())

@@ -16,7 +16,9 @@ from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import (
     MAIN,
     Addressing,
+    Fitness,
     GangSpec,
+    PlacementSpec,
     RetrySpec,
     RoleSpec,
     Strategy,
@@ -145,6 +147,16 @@ def test_slots_have_no_more_than_their_share_of_what_is_offered(share: float, sl
     work = Work(100, Cluster(2), share=share)
     work.go(20)
     assert len(work.runs) == slots
+
+
+@pytest.mark.parametrize(
+    ("fitness", "agents"), [("pack_gpu", 1), ("pack_cpu_mem", 1), ("spread", 3), ("weighted", 1)]
+)
+def test_slots_share_few_agents_or_many_as_is_preferred(fitness: str, agents: int):
+    work = Work(100, Cluster(3), parallelism=3, placement=PlacementSpec(Fitness(fitness)))
+    hosts = {work.record(f"slot-{number}-worker-0").agent_id for number in range(3)}
+    assert len(work.runs) == 3
+    assert len(hosts) == agents
 
 
 def test_what_slots_launch_on_an_agent_is_one_accept():

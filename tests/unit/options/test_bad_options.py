@@ -408,6 +408,11 @@ RULES: dict[str, tuple[dict[str, Any], str]] = {
         "worker.port: cluster_spec.addressing dns needs a fixed port (given: 0; allowed: a whole "
         "number from 1 to 65535)",
     ),
+    "some weight counts": (
+        {"placement": {"fitness": "weighted", "weights": {"cpus": 0, "mem": 0, "gpus": 0}}},
+        "placement.weights: by no weight but 0 no agent is better than another (given: "
+        '{"cpus": 0, "mem": 0, "gpus": 0}; allowed: one that is not 0)',
+    ),
     "waits do not shrink": (
         {"retry": {"initial_backoff_seconds": 300}},
         "retry.max_backoff_seconds: is less than retry.initial_backoff_seconds, which is 300 "

@@ -7,7 +7,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dcos_tensorflow.core.model.spec import Addressing, Containerizer, OutcomePolicy, Strategy
+from dcos_tensorflow.core.model.spec import (
+    Addressing,
+    Containerizer,
+    Fitness,
+    OutcomePolicy,
+    Strategy,
+)
 from dcos_tensorflow.options import json_schema
 from dcos_tensorflow.options.catalogue import options
 from dcos_tensorflow.options.schema import main
@@ -75,6 +81,7 @@ def test_the_schemas_refuse_what_loading_refuses(options_text: str, schema: dict
         ("service.outcome", OutcomePolicy),
         ("service.containerizer", Containerizer),
         ("cluster_spec.addressing", Addressing),
+        ("placement.fitness", Fitness),
     ],
 )
 def test_choices_are_those_of_the_core(path: str, enumeration: Any) -> None:

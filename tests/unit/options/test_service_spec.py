@@ -15,9 +15,11 @@ from dcos_tensorflow.core.model.spec import (
     ConstraintOperator,
     Container,
     Containerizer,
+    Fitness,
     GangSpec,
     OutcomePolicy,
     PlacementConstraint,
+    PlacementSpec,
     RetrySpec,
     RoleSpec,
     ServiceSpec,
@@ -385,6 +387,15 @@ def test_the_rules_of_recovery_reach_the_core(build: Build) -> None:
     assert spec.retry == RetrySpec(out_of_memory_limit=8, fruitless_limit=9, same_failure_limit=7)
 
 
+def test_what_is_preferred_reaches_the_core(build: Build) -> None:
+    weighted = {"fitness": "weighted", "weights": {"cpus": 0, "gpus": -2.5}}
+    assert build({}).placement == PlacementSpec(Fitness.PACK_GPU)
+    assert build({"placement": {"fitness": "spread"}}).placement == PlacementSpec(Fitness.SPREAD)
+    assert build({"placement": weighted}).placement == PlacementSpec(
+        Fitness.WEIGHTED, cpus=0, mem=1, gpus=-2.5
+    )
+
+
 def test_a_job_is_started_once_at_least() -> None:
     with pytest.raises(OptionsError, match=r"retry\.same_failure_limit: is too small"):
         load({"service": {"job_name": "m"}, "retry": {"same_failure_limit": 0}})
@@ -500,6 +511,10 @@ def test_kerberos_settings_are_in_the_environment_of_every_task(build: Build) ->
         (
             {"cluster_spec": {"dns_domain": "example.org"}},
             "cluster_spec.dns_domain: has no effect unless cluster_spec.addressing is dns.",
+        ),
+        (
+            {"placement": {"fitness": "spread", "weights": {"mem": 2}}},
+            "placement.weights.mem: has no effect unless placement.fitness is weighted.",
         ),
         (
             {

@@ -43,7 +43,7 @@ DECLARED: Mapping[str, Fields] = {
         # Of the roles, each has its own.
         never="name roles mesos_role principal outcome outcome_grace_seconds gang retry"
         " idle_seconds replace_after_seconds maintenance_lead_seconds update_strategy"
-        " uninstall_give_up_seconds region failover_timeout_seconds units"
+        " uninstall_give_up_seconds region failover_timeout_seconds units placement"
         # What a unit is its start is told, not its container.
         " workload",
     ),

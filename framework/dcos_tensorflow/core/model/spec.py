@@ -129,6 +129,36 @@ class PlacementConstraint:
     value: str = ""
 
 
+class Fitness(StrEnum):
+    """Which agent suits a task best, of those that can hold it."""
+
+    #: Few GPUs stay free beside those that are used, then as with ``PACK_CPU_MEM``.
+    PACK_GPU = "pack_gpu"
+    #: The one with the least cpus and memory left.
+    PACK_CPU_MEM = "pack_cpu_mem"
+    #: The one with the most cpus and memory left.
+    SPREAD = "spread"
+    #: By weights of its own.
+    WEIGHTED = "weighted"
+
+
+@dataclass(frozen=True)
+class PlacementSpec:
+    """What is preferred among the agents that a task may go to; it never costs a task its place.
+
+    ``cpus``, ``mem`` and ``gpus`` are the weights of ``WEIGHTED``: above 0 packs, below 0 spreads.
+    """
+
+    fitness: Fitness = Fitness.PACK_GPU
+    cpus: float = 1.0
+    mem: float = 1.0
+    gpus: float = 1.0
+
+
+#: What holds where nobody says otherwise.
+PACKED = PlacementSpec()
+
+
 @dataclass(frozen=True)
 class Uri:
     """A file that the Mesos fetcher brings into the sandbox (mesos.proto, CommandInfo.URI)."""
@@ -368,6 +398,7 @@ class ServiceSpec:
     network: VirtualNetwork | None = None
     units: UnitsSpec | None = None
     workload: WorkloadSpec | None = None
+    placement: PlacementSpec = PACKED
 
     @functools.cached_property
     def remembered(self) -> dict[str, str]:

@@ -339,15 +339,16 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
     offers = _table(gang)
     placed = _placed(draft, what)
     salt = _port_salt(gang)
-    result = place(what.every, offers, placed, avoided, salt)
+    preferred = gang.spec.placement
+    result = place(what.every, offers, placed, avoided, salt, preferred=preferred)
     names = [request.name for request in what.others]
     late = avoided and not what.members and not result.complete
     if late and not avoidance.has_just_begun(gang, names):
         # Nobody holds offers for these: they take now what is there.
-        result = place(what.every, offers, placed, salt=salt)
+        result = place(what.every, offers, placed, salt=salt, preferred=preferred)
     misfits = result.misfits
     if what.members and what.others and not result.complete:
-        result = place(what.members, offers, placed, avoided, salt)
+        result = place(what.members, offers, placed, avoided, salt, preferred=preferred)
     if what.members and not result.complete:
         _keep_waiting(gang, result)
         # What is avoided may have to do in the end.

@@ -17,6 +17,9 @@ What it prefers, most important first:
 4. the agent with the least cpus and memory left afterwards (best fit);
 5. the first by agent id and Mesos role.
 
+Points 3 and 4 are those of ``placement.fitness: pack_gpu``, the default; what the others make of
+them is in ``core.placement.fitness``. GPUs of an agent stay usable with each of them.
+
 A GPU whose agent has no cpus or memory left is never offered again (Mesos' allocator ignores
 what is below 0.01 cpus and 32 MB). So a task without GPUs must leave 0.1 cpus and 64 MB for
 each free GPU.
@@ -32,7 +35,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
+from dcos_tensorflow.core.model.spec import (
+    ConstraintOperator,
+    PlacementConstraint,
+    PlacementSpec,
+    TaskRole,
+)
 from dcos_tensorflow.core.placement.agent_table import (
     CPUS,
     DISK,
@@ -52,6 +60,7 @@ from dcos_tensorflow.core.placement.constraints import (
     looks_at_one_value,
     refuse_broken,
 )
+from dcos_tensorflow.core.placement.fitness import Preference
 from dcos_tensorflow.core.placement.ports import choose_ports
 from dcos_tensorflow.records import dataclass
 
@@ -108,7 +117,8 @@ class Problem:
 
     ``columns`` has every field that a counted constraint looks at; ``counts`` the tasks that run,
     per role and field; ``counted`` are those constraints, per role. ``spoken_for`` are ports that
-    some task requires or prefers: others take them last.
+    some task requires or prefers: others take them last. ``preferred`` is what is preferred among
+    the rows that hold a task.
     """
 
     table: AgentTable
@@ -118,6 +128,7 @@ class Problem:
     required_ports: frozenset[int]
     spoken_for: frozenset[int]
     salt: str
+    preferred: PlacementSpec
 
 
 @dataclass
@@ -209,6 +220,7 @@ class Packing:
         self._changes: list[IntArray | int] = []
         self._scores: dict[Kind, _Scores] = {}
         self._largest = [int(amount) for amount in table.free.max(axis=1, initial=1)]
+        self._preference = Preference(problem.preferred, self._largest)
         self._unavailable = table.numbers[UNAVAILABLE]
         self._has_gpus = bool(self.free[GPUS].any())
         self._fullness: FloatArray = self._share_free(ALL_ROWS)
@@ -276,7 +288,8 @@ class Packing:
     def _amount_checks(self, kind: Kind, rows: Rows) -> Iterator[tuple[str, Answers]]:
         """Yield the conditions that look at what is free."""
         for resource, label in _AMOUNTS:
-            yield label, self.free[resource][rows] >= kind.need[resource]
+            if kind.need[resource]:
+                yield label, self.free[resource][rows] >= kind.need[resource]
         if kind.mount:
             yield f"no MOUNT disk of {kind.mount:g} MB", self._has_mount(kind.mount)[rows]
         if kind.required_port is not None:
@@ -333,19 +346,16 @@ class Packing:
         return np.where(fits, score, np.inf)
 
     def _share_free(self, rows: Rows) -> Answers:
-        """Return how empty a row is: what a task takes from it is the same on every row.
-
-        The mean share of the largest agent's cpus and memory; divided once, so equals are equal.
-        """
-        cpus, mem = self._largest[CPUS], self._largest[MEM]
-        shares = (self.free[CPUS][rows] * mem + self.free[MEM][rows] * cpus) / (2 * cpus * mem)
-        return shares + _MAINTENANCE * self._unavailable[rows]
+        """Return how little a row is wanted: what a task takes from it is the same on every row."""
+        return self._preference.share(self.free, rows) + _MAINTENANCE * self._unavailable[rows]
 
     def _gpu_score(self, kind: Kind, rows: Rows) -> Answers:
         left = self.free[GPUS][rows] - kind.need[GPUS]
         if kind.need[GPUS]:
-            strands = 1 - self._gpus_stay_usable(kind, rows)
-            return _STRANDS_GPUS * strands + _PER_GPU_LEFT * left
+            strands = _STRANDS_GPUS * (1 - self._gpus_stay_usable(kind, rows))
+            return strands + _PER_GPU_LEFT * left if self._preference.uses_up_gpus else strands
+        if not self._preference.keeps_gpus:
+            return 0.0
         shares = [
             (self.free[resource][rows] - kind.need[resource]) / self._largest[resource]
             for resource in (CPUS, MEM)

@@ -21,7 +21,13 @@ import numpy as np
 from dcos_tensorflow.core.model.gang import Misfit
 from dcos_tensorflow.core.model.offer import AttributeValue, Offer
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import REGION_FIELD, PlacementConstraint, TaskRole
+from dcos_tensorflow.core.model.spec import (
+    PACKED,
+    REGION_FIELD,
+    PlacementConstraint,
+    PlacementSpec,
+    TaskRole,
+)
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.placement.agent_table import PORTS, AgentTable, amounts, table_of
 from dcos_tensorflow.core.placement.constraints import (
@@ -121,20 +127,22 @@ def place(
     placed: Iterable[RunningTask] = (),
     avoid: Mapping[str, str] | None = None,
     salt: str = "",
+    *,
+    preferred: PlacementSpec = PACKED,
 ) -> Placement:
     """Decide where the requested tasks go.
 
     ``offers`` come as the table of them that the caller keeps, or as they are. ``placed`` is
     looked at where some rule counts tasks. ``avoid`` names agents that are to get nothing, each
     with the reason (agent id -> reason). ``salt`` spreads the choice of ports: pass the service's
-    name, and something else with it when a port turned out to be taken. The result does not depend
-    on the order of the offers.
+    name, and something else with it when a port turned out to be taken. ``preferred`` says which
+    agents are preferred. The result does not depend on the order of the offers.
     Raises ValueError for a constraint that ``constraints.problem_with`` refuses.
     """
     table = offers if isinstance(offers, AgentTable) else table_of(offers)
     avoided = avoid or {}
     wishes = _wishes(table, requests, avoided)
-    search = Search(_problem(table, requests, placed, salt), wishes)
+    search = Search(_problem(table, requests, placed, salt, preferred), wishes)
     best = search.fullest()
 
     def why_useless() -> Mapping[str, str]:
@@ -150,7 +158,11 @@ def place(
 
 
 def _problem(
-    table: AgentTable, requests: Sequence[TaskRequest], placed: Iterable[RunningTask], salt: str
+    table: AgentTable,
+    requests: Sequence[TaskRequest],
+    placed: Iterable[RunningTask],
+    salt: str,
+    preferred: PlacementSpec,
 ) -> Problem:
     """Collect what all packings share: columns and counts for the rules, ports spoken for."""
     counted = {
@@ -176,15 +188,16 @@ def _problem(
         for (role, name), found in codes.items()
     }
     required = {r.required_port for r in requests if r.required_port is not None}
-    preferred = {r.preferred_port for r in requests if r.preferred_port is not None}
+    asked_for = {r.preferred_port for r in requests if r.preferred_port is not None}
     return Problem(
         table,
         columns,
         counts,
         tuple(counted),
         frozenset(required),
-        frozenset(required | preferred),
+        frozenset(required | asked_for),
         salt,
+        preferred,
     )
 
 

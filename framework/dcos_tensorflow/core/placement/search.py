@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from dcos_tensorflow.core.model.spec import ConstraintOperator, TaskRole
+from dcos_tensorflow.core.model.spec import PACKED, ConstraintOperator, TaskRole
 from dcos_tensorflow.core.placement.agent_table import GPUS, PORTS
 from dcos_tensorflow.core.placement.constraints import BoolArray, IntArray
 from dcos_tensorflow.core.placement.packing import Kind, Packing, Problem
@@ -83,7 +84,17 @@ class Search:
         return {kind: self.empty.fits(kind) for kind in self.kinds}
 
     def fullest(self) -> Packed:
-        """Try until all is placed or nothing is left to try; return the first of the fullest."""
+        """Try until all is placed or nothing is left to try; return the first of the fullest.
+
+        Where what is preferred costs a task its place, tight packing is tried, too.
+        """
+        best = self._fullest()
+        if best.complete or self.problem.preferred == PACKED or self._hopeless():
+            return best
+        tight = Search(replace(self.problem, preferred=PACKED), self.wishes)
+        return _fuller(best, tight.fullest())
+
+    def _fullest(self) -> Packed:
         first = {kind: _constrained_first(kind) for kind in self.kinds}
         wishes = self.wishes
         order = sorted(range(len(wishes)), key=lambda i: first[wishes[i].kind])
