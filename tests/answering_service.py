@@ -92,6 +92,9 @@ class Service:
     def options_in_force(self) -> Mapping[str, Any] | None:
         return self.given
 
+    def secret_texts(self) -> frozenset[str]:
+        return frozenset()
+
     def configurations(self) -> Mapping[str, ServiceSpec]:
         return self.stored
 

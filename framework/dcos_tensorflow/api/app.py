@@ -185,7 +185,7 @@ class _Api:
 
     def _secrets(self, state: ServiceState) -> frozenset[str]:
         own = {self._token} if self._token else set()
-        return secret_values(state) | own
+        return secret_values(state, self._source.secret_texts()) | own
 
     def _guarded(
         self, answer: Callable[[ServiceState, Request], Response]
@@ -272,10 +272,14 @@ class _Api:
             request.query_params,
         )
         part = self._source.read_file(
-            asked.agent_id, asked.task_id, asked.file, asked.offset, asked.length
+            asked.agent_id,
+            asked.task_id,
+            asked.file,
+            asked.begin,
+            asked.length + asked.offset - asked.begin,
         )
-        body = task_files.body(asked, part.data, part.size)
-        return json_answer(body, secrets=self._secrets(state))
+        secrets = self._secrets(state)
+        return json_answer(task_files.body(asked, part.data, part.size, secrets), secrets=secrets)
 
     def _answering(
         self, verb: Verb, most_bytes: int = _MAX_BODY_BYTES

@@ -49,9 +49,9 @@ def _is_secret_variable(name: str) -> bool:
     return is_secret_name(name) or is_secret(name)
 
 
-def secret_values(state: ServiceState) -> frozenset[str]:
-    """Return the secrets that the state itself holds, to be masked wherever they appear."""
-    found = {state.settings.token_key}
+def secret_values(state: ServiceState, read: Iterable[str] = ()) -> frozenset[str]:
+    """Return the secrets to be masked wherever they appear: the state's own, and those ``read``."""
+    found = {state.settings.token_key, *read}
     for role in state.spec.roles:
         found.update(value for name, value in role.env.items() if _is_secret_variable(name))
     return frozenset(value for value in found if len(value) >= _MIN_SECRET_LENGTH)
@@ -116,6 +116,27 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
     if "=" in text or "earer " in text:
         text = _ASSIGNMENT.sub(rf"\1{REDACTED}", text)
     return _masked(text, secrets)
+
+
+def redact_part(text: str, before: str, secrets: Iterable[str] = ()) -> str:
+    """Return ``text``, a part of a file, without the secrets in it.
+
+    ``before`` is what stands in front of it. A line that begins there is looked at whole: where
+    what is asked for begins within a secret, or behind the name of one, all of the line is masked.
+    """
+    line = before.rpartition("\n")[2]
+    if not line:
+        return redact_text(text, secrets)
+    secrets = tuple(secrets)
+    rest, newline, more = text.partition("\n")
+    whole, begin = redact_text(line + rest, secrets), redact_text(line, secrets)
+    if whole == line + rest:
+        shown = rest
+    elif whole.startswith(begin) and not begin.endswith(REDACTED):
+        shown = whole[len(begin) :]
+    else:
+        shown = REDACTED
+    return shown + newline + redact_text(more, secrets)
 
 
 def _masked(text: str, secrets: Iterable[str]) -> str:

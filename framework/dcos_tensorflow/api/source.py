@@ -48,6 +48,9 @@ class StateSource(Protocol):
         Whoever asked submits ``ConfigurationChanged`` with it. Raises ``options.OptionsError``.
         """
 
+    def secret_texts(self) -> frozenset[str]:
+        """Return the secrets of tasks that this process has read: they are in nothing it shows."""
+
     def configurations(self) -> Mapping[str, ServiceSpec]:
         """Return every configuration that the state store holds, by id."""
 

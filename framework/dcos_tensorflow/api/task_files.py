@@ -13,6 +13,7 @@ from typing import Any
 
 from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.answers import BadRequest
+from dcos_tensorflow.api.redaction import redact_part
 from dcos_tensorflow.api.views.pods import record_of
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import storage_sections
@@ -23,6 +24,8 @@ from dcos_tensorflow.records import dataclass
 
 #: What an agent gives per read; more is not given at once.
 MAX_BYTES = 64 * 1024
+#: So much is read in front of what is asked for, to see what its first line is about.
+LOOK_BACK = 4 * 1024
 _MAX_PATH = 1024
 #: Folders of secrets: our own deliveries; the keys that DC/OS gives a task's executor.
 _SECRET_FOLDERS = (contract.KERBEROS_KEYTAB_FILE.partition("/")[0], ".ssl")
@@ -45,6 +48,11 @@ class Wanted:
     file: str
     offset: int
     length: int
+
+    @property
+    def begin(self) -> int:
+        """Return where to read from, for the line that is going on at the offset."""
+        return max(0, self.offset - LOOK_BACK)
 
 
 def wanted(
@@ -76,12 +84,16 @@ def wanted(
     return Wanted(record.agent_id, record.task_id, file, offset, length)
 
 
-def body(asked: Wanted, data: bytes, size: int) -> schemas.Part:
+def body(asked: Wanted, read: bytes, size: int, secrets: Iterable[str] = ()) -> schemas.Part:
     """Return the answer: whole lines as long as there is more, so that none is torn.
+
+    ``read`` is of the file from ``asked.begin`` on.
 
     What cannot be told from ``data`` alone is where to go on: characters that are no UTF-8 are
     replaced, and secrets are masked. ``next_offset`` says it.
     """
+    data = read[asked.offset - asked.begin :]
+    before = read[: asked.offset - asked.begin].decode("utf-8", "replace")
     given = data
     if asked.offset + len(data) < size:
         given = data[: data.rfind(b"\n") + 1] or data
@@ -90,7 +102,7 @@ def body(asked: Wanted, data: bytes, size: int) -> schemas.Part:
         "task_id": asked.task_id,
         "file": asked.file,
         "offset": asked.offset,
-        "data": given.decode("utf-8", "replace"),
+        "data": redact_part(given.decode("utf-8", "replace"), before, secrets),
         "next_offset": asked.offset + len(given),
         "size": size,
     }

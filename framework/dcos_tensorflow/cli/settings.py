@@ -6,6 +6,7 @@ that a wrong one is answered with the place where it stands.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,6 +20,7 @@ from dcos_tensorflow.cli.services.api_address import API_VARIABLE, IN_CLEAR_VARI
 from dcos_tensorflow.cli.work_directory import HOME_VARIABLE, expanded
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
+from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddressError, with_login
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import BadStateUrl
@@ -91,6 +93,13 @@ def _path(value: Any) -> str:
     return str(expanded(_text(value)).absolute())
 
 
+def _names(value: Any) -> str:
+    names = [name.strip() for name in _text(value).split(",")]
+    if not all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) for name in names):
+        raise ValueError("must be names of variables with commas between")
+    return ",".join(names)
+
+
 def _masters(value: Any) -> str:
     try:
         parse_masters(_text(value))
@@ -155,6 +164,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("local", _switch, "use the embedded cluster that 'local up' left running", False),
     Setting("master", _masters, "Mesos masters: host:port, a list of them, or zk://.../mesos"),
     Setting("state", _state, "state store: sqlite:///FILE or zk://HOST:PORT,..."),
+    Setting(
+        "zookeeper_login_file", _file, "file with user:password for ZooKeeper, master and state"
+    ),
     Setting("principal", _text, "principal to register with; wins over service.service_account"),
     Setting("secret", _text, "the principal's secret", secret=True),
     Setting("secret_file", _file, "file that holds the principal's secret"),
@@ -180,6 +192,18 @@ SETTINGS: tuple[Setting, ...] = (
         "secrets_dir",
         _folder,
         "folder that stands for the secret store: a file for each path",
+        of_uninstall=False,
+    ),
+    Setting(
+        "task_secrets_dir",
+        _folder,
+        "folder whose files options may give to tasks as secrets (file:/path)",
+        of_uninstall=False,
+    ),
+    Setting(
+        "task_secret_env",
+        _names,
+        "variables that options may give to tasks as secrets (env:NAME), with commas between",
         of_uninstall=False,
     ),
     Setting(
@@ -218,9 +242,18 @@ SETTINGS: tuple[Setting, ...] = (
 
 #: Settings that ``run`` takes too; the rest are the daemon's.
 RUN_SETTINGS = (
-    *("master", "state", "principal", "secret_file", "ca_file", "client_cert", "client_key"),
+    *(
+        "master",
+        "state",
+        "zookeeper_login_file",
+        "principal",
+        "secret_file",
+        "ca_file",
+        "client_cert",
+        "client_key",
+    ),
     *("verify", "api_host", "api_port", "api_token_file", "advertise", "secrets_dir"),
-    *("service_account_file", "published_defaults"),
+    *("task_secrets_dir", "task_secret_env", "service_account_file", "published_defaults"),
 )
 _RUN_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in RUN_SETTINGS or s.secret)
 
@@ -335,7 +368,7 @@ def collect(file: Path | None, environ: Mapping[str, str], flags: Mapping[str, A
         raise UsageError("\n".join(problems))
     settings = Settings(values, {name: origin for name, (_, origin) in given.items()})
     _check_together(settings)
-    return settings
+    return _logged_in(settings)
 
 
 def collect_for_run(
@@ -349,6 +382,20 @@ def collect_for_run(
     if local:
         known.pop(_BY_NAME["master"].variable, None)
     return collect(None, known, flags)
+
+
+def _logged_in(settings: Settings) -> Settings:
+    """Return the settings with the login of ZooKeeper in the addresses there that have none."""
+    file = settings["zookeeper_login_file"]
+    if not file:
+        return settings
+    origin = settings.origin("zookeeper_login_file")
+    login = secret_in(file, origin)
+    try:
+        addresses = {name: with_login(settings[name], login) for name in ("master", "state")}
+    except ZooKeeperAddressError as error:
+        raise UsageError(f"{origin}: {error}: {file} must hold user:password.") from error
+    return Settings({**settings.values, **addresses}, settings.origins)
 
 
 def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:

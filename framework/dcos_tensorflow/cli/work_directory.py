@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -50,7 +51,8 @@ class ServiceDirectory:
 
     def prepare(self) -> None:
         """Make the folders, readable by this user only. Raises CliError."""
-        for folder in (self.path, self.checkpoints, self.artifacts):
+        above = [each for each in self.path.parents if each.is_relative_to(self.work)]
+        for folder in (*reversed(above), self.path, self.checkpoints, self.artifacts):
             make_folder(folder)
 
     def next_run(self) -> int:
@@ -137,11 +139,23 @@ def work_directory(given: Path | None, environ: Mapping[str, str]) -> WorkDirect
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for this user alone. Raises CliError."""
+    """Make a folder for this user alone. Raises CliError, also where it is another user's."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
     except OSError as error:
         raise CliError(
             f"The folder {folder} cannot be made ({error.strerror}); choose another with"
             " --work-dir."
         ) from error
+    # Whoever owns it, or may write to it, could put links into it, and code.
+    if found.st_uid != os.geteuid():
+        raise CliError(
+            f"The folder {folder} belongs to another user (id {found.st_uid}); choose one of your"
+            " own with --work-dir."
+        )
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        raise CliError(
+            f"Every user of this machine may write to the folder {folder}: chmod o-w {folder}, or"
+            " choose another with --work-dir."
+        )

@@ -54,11 +54,13 @@ class AsgiServer:
         """Answer at the address that was bound. Raises ServerNotStarted."""
         if self._socket is None:
             raise AssertionError("bind comes first")
+        from dcos_tensorflow.network.bounded_connection import BoundedConnection
+
         server = self._server = _Server(
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http="h11",
+                http=BoundedConnection,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -8,7 +8,7 @@ error of an address shows its password.
 from __future__ import annotations
 
 from dataclasses import field
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
@@ -69,6 +69,24 @@ def ensemble_of(url: str) -> str:
     """Return the address of the same servers with the same credentials, without a path."""
     credentials, at, place = url.strip().partition("://")[2].rpartition("@")
     return f"zk://{credentials}{at}{place.partition('/')[0]}"
+
+
+def is_open(url: str) -> bool:
+    """Say whether this is an address in ZooKeeper without credentials."""
+    return url.startswith("zk://") and "@" not in url
+
+
+def with_login(url: str, login: str) -> str:
+    """Return an address with the credentials ``login``, plain ``user:password``.
+
+    One that has its own, or is not in ZooKeeper, stays as it is. Raises ZooKeeperAddressError.
+    """
+    username, _, password = login.partition(":")
+    _credentials(f"{quote(username, safe='')}:{quote(password, safe='')}")
+    if not is_open(url):
+        return url
+    place = url.removeprefix("zk://")
+    return f"zk://{quote(username, safe='')}:{quote(password, safe='')}@{place}"
 
 
 def _credentials(text: str) -> tuple[str, str]:

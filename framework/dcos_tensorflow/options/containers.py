@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.options import data_access
 from dcos_tensorflow.options.container_values import ProcessLimit, SecretSource
-from dcos_tensorflow.options.environment_checks import RESERVED_VARIABLES
+from dcos_tensorflow.options.environment_checks import reserved
 from dcos_tensorflow.options.errors import Finding
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.role_models import ROLE_GROUPS
@@ -78,8 +78,8 @@ def _secrets(path: str, secrets: Sequence[SecretSource]) -> Iterator[Finding]:
             how = "both env and file are set" if secret.env else "neither env nor file is set"
             yield Finding(where, f"{how}, and a secret is in one of them", "", (path,), "")
             continue
-        if secret.env in RESERVED_VARIABLES:
-            message = f"{secret.env} is set by the service: {RESERVED_VARIABLES[secret.env]}"
+        if why := reserved(secret.env):
+            message = f"{secret.env} is set by the service: {why}"
             yield Finding(f"{where}.env", message, "any other name", (path,), "")
         place = secret.env or secret.file
         if place in places:

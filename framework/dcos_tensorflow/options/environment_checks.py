@@ -26,15 +26,20 @@ RESERVED_VARIABLES = {
     contract.TASK_NAME: "it is the task's name",
     contract.SERVICE_NAME: "it is service.name",
     contract.PROGRESS_FILE: "it is where the job reports its progress",
-    contract.RUNNER_SPEC_VARIABLE: "it belongs to the task runner",
-    contract.RUNNER_ADDRESSES_VARIABLE: "it belongs to the task runner",
-    contract.RUNNER_TOKEN_VARIABLE: "it belongs to the task runner",
-    contract.RUNNER_PORT_VARIABLE: "it belongs to the task runner",
-    contract.RUNNER_SECRETS_VARIABLE: "it belongs to the task runner",
 }
+
+#: Whoever sets one of these steers the task runner, not the job.
+_RUNNER_PREFIX = "TASK_RUNNER_"
 
 #: Stored and shown like everything in the options; boto3 reads them.
 _KEYS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
+def reserved(name: str) -> str:
+    """Return why no option sets this variable; '' for one that is free."""
+    if name.startswith(_RUNNER_PREFIX):
+        return "it belongs to the task runner"
+    return RESERVED_VARIABLES.get(name, "")
 
 
 def environment_findings(path: str, env: dict[str, str]) -> Iterator[Finding]:
@@ -50,10 +55,10 @@ def environment_findings(path: str, env: dict[str, str]) -> Iterator[Finding]:
                 looked_at,
                 "",
             )
-        elif name in RESERVED_VARIABLES:
+        elif why := reserved(name):
             yield Finding(
                 where,
-                f"{name} is set by the service: {RESERVED_VARIABLES[name]}",
+                f"{name} is set by the service: {why}",
                 "any other name",
                 looked_at,
                 "",

@@ -96,10 +96,14 @@ def _constraint(row: Sequence[str]) -> PlacementConstraint:
 
 def _problem(constraint: PlacementConstraint) -> str | None:
     # numpy comes with it, and most options have no rule.
-    from dcos_tensorflow.core.placement.constraints import describe, problem_with
+    from dcos_tensorflow.core.placement.constraints import (
+        describe,
+        pattern_problem,
+        problem_with,
+    )
 
     try:
-        return problem_with(constraint)
+        return problem_with(constraint) or pattern_problem(constraint)
     except (RecursionError, OverflowError, ValueError) as error:
         # A regular expression or a number of absurd size.
         return f"{describe(constraint)}: cannot be evaluated: {error}"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.scheduler.secret_sources import AllowedSources
 
 
 class ArtifactDelivery(StrEnum):
@@ -35,7 +36,8 @@ class SchedulerConfig:
     service, 0 gives up at once. ``standby`` waits for ever and serves the API meanwhile.
     ``session_seconds`` is how long ZooKeeper keeps the leadership of a scheduler that vanished.
     ``secrets_dir`` holds a file for each path of the secret store that options name; without it
-    Mesos is asked for them, unless it has no ``secret_store``.
+    Mesos is asked for them, unless it has no ``secret_store``. ``task_secrets`` says which of this
+    process' own variables and files may reach tasks.
     ``fresh`` replaces a job that is done by a new one, ``uninstall`` ends the service for good,
     ``finish_uninstall`` goes on with an uninstall that was begun before this process was.
     ``output_dir`` is where tasks that are all on this machine leave what the job makes;
@@ -62,6 +64,7 @@ class SchedulerConfig:
     session_seconds: float = 10.0
     secrets_dir: Path | None = None
     secret_store: bool = True
+    task_secrets: AllowedSources = AllowedSources()
     fresh: bool = False
     uninstall: bool = False
     finish_uninstall: bool = False

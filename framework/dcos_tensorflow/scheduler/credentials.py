@@ -16,7 +16,7 @@ from typing import Any
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.records import dataclass
-from dcos_tensorflow.scheduler.secret_sources import SecretError, read_file
+from dcos_tensorflow.scheduler.secret_sources import AllowedSources, SecretError, read_file
 
 log = logging.getLogger(__name__)
 
@@ -41,18 +41,29 @@ class S3Credentials:
 
 
 class CredentialsReader:
-    """Follows references. ``environ`` is the scheduler's own environment."""
+    """Follows references. ``environ`` is the scheduler's own environment.
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    Of that nothing but the variables of a key is read, whatever prefix the options name; of files
+    what is ``allowed``.
+    """
+
+    def __init__(self, environ: Mapping[str, str], allowed: AllowedSources) -> None:
         self._environ = environ
+        self._allowed = allowed
         self._last: dict[CredentialsReference, S3Credentials] = {}
 
     def read(self, reference: CredentialsReference) -> S3Credentials:
         """Return what ``reference`` stands for now. Raises SecretError."""
         if reference.file:
+            self._allowed.check_file(Path(reference.file))
             return _of(_from_file(Path(reference.file), reference.profile), str(reference))
         values = {name: self._environ.get(reference.env + name, "") for name in (*_NEEDED, _TOKEN)}
         return _of(values, str(reference))
+
+    def values(self) -> tuple[str, ...]:
+        """Return the secret parts of what was read so far. From any thread."""
+        known = tuple(self._last.values())
+        return tuple(part for c in known for part in (c.secret_access_key, c.session_token) if part)
 
     def problem(self, reference: CredentialsReference | None) -> str:
         """Return why ``reference`` cannot be followed now; '' when it can, or when it is None."""

@@ -18,7 +18,12 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.options import OptionProblem
 from dcos_tensorflow.scheduler.credentials import CredentialsReader
-from dcos_tensorflow.scheduler.secret_sources import SecretError, SecretSources
+from dcos_tensorflow.scheduler.secret_sources import (
+    NOTHING_ALLOWED,
+    AllowedSources,
+    SecretError,
+    SecretSources,
+)
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +32,15 @@ class LaunchSecrets:
     """See the module. The arguments are those of ``SecretSources``."""
 
     def __init__(
-        self, environ: Mapping[str, str], directory: Path | None = None, *, store: bool = True
+        self,
+        environ: Mapping[str, str],
+        directory: Path | None = None,
+        *,
+        store: bool = True,
+        allowed: AllowedSources = NOTHING_ALLOWED,
     ) -> None:
-        self._sources = SecretSources(environ, directory, store=store)
-        self._credentials = CredentialsReader(environ)
+        self._sources = SecretSources(environ, directory, store=store, allowed=allowed)
+        self._credentials = CredentialsReader(environ, allowed)
 
     def problems(self, spec: ServiceSpec) -> list[OptionProblem]:
         """Return what the first task would fail of, each once, by its option."""
@@ -42,6 +52,17 @@ class LaunchSecrets:
             for secret in (*role.secrets, *storage_sections.secrets(spec, role.role)):
                 found.setdefault(secret.option, self._sources.problem(secret))
         return [OptionProblem(option, text) for option, text in found.items() if text]
+
+    def texts(self) -> frozenset[str]:
+        """Return what may be seen of the secrets that were read: each whole, and each line of it.
+
+        From any thread. What is no text is nobody's to read by eye.
+        """
+        found = set(self._credentials.values())
+        for content in self._sources.read():
+            text = content.decode("utf-8", "replace").strip()
+            found.update({text, *map(str.strip, text.splitlines())})
+        return frozenset(found - {""})
 
     def perform(
         self, action: Action, perform: Callable[[Action], None], emit: Callable[[Event], None]

@@ -37,6 +37,7 @@ from dcos_tensorflow.core.step import Decision
 from dcos_tensorflow.mesos.agent_files import AgentFiles
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
+from dcos_tensorflow.network.zookeeper_address import is_open
 from dcos_tensorflow.options import (
     Options,
     OptionsError,
@@ -134,7 +135,12 @@ class Scheduler:
         self._data = data
         self._serve_api = serve_api
         self._spec_of = spec_of or _plain_spec
-        self._secrets = LaunchSecrets(os.environ, config.secrets_dir, store=config.secret_store)
+        self._secrets = LaunchSecrets(
+            os.environ,
+            config.secrets_dir,
+            store=config.secret_store,
+            allowed=config.task_secrets,
+        )
         self._leader = ""
         self._configurations: Mapping[str, ServiceSpec] = {}
         self._options = OptionsDocuments()
@@ -202,6 +208,10 @@ class Scheduler:
         state = self.state()
         return self._given if state is not None and state.told.refused_configuration else {}
 
+    def secret_texts(self) -> frozenset[str]:
+        """Return the secrets of tasks that this process has read, each whole and by its lines."""
+        return self._secrets.texts()
+
     def configurations(self) -> Mapping[str, ServiceSpec]:
         """Return every configuration that the state store holds, by id."""
         return self._configurations
@@ -265,6 +275,12 @@ class Scheduler:
 
     def _start(self) -> None:
         config = self.config
+        if any(map(is_open, (config.state, config.master))):
+            log.warning(
+                "ZooKeeper is asked without a login: whoever reaches it can read and change what"
+                " this service keeps there, the key of its tasks too, or say that another machine"
+                " is the master; see --zookeeper-login-file"
+            )
         self._store = open_store(
             config.state, self.spec.name, zookeeper_session_seconds=config.session_seconds
         )

@@ -1,6 +1,8 @@
 """Where secrets come from that the scheduler reads itself: files, its environment, a folder.
 
-Used by ``launch_secrets`` for what options name, and by ``credentials`` for keys of S3. They are
+Used by ``launch_secrets`` for what options name, and by ``credentials`` for keys of S3. Options may
+come from somebody whom the scheduler's operator need not trust with all that this process can read:
+so the operator says which of it may reach tasks (``AllowedSources``). They are
 read again for each launch, so that a changed secret reaches the next one. What was read is never
 logged, stored or part of a message; it is kept in memory for as long as the scheduler runs.
 """
@@ -12,11 +14,55 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dcos_tensorflow.core.model.container_spec import ENVIRONMENT_SOURCE, FILE_SOURCE, TaskSecret
+from dcos_tensorflow.records import dataclass
 
 log = logging.getLogger(__name__)
 
+#: What stands in the scheduler's environment for itself.
+_OWN_VARIABLES = ("DCOS_TENSORFLOW_", "DCOS_SERVICE_ACCOUNT_CREDENTIAL")
+#: Through these, every process shows what it has in memory, the scheduler too.
+_KERNEL_FOLDERS = tuple(map(Path, ("/proc", "/sys", "/dev")))
 #: As much as DC/OS keeps in a secret; a file that is larger is none.
 _MOST_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class AllowedSources:
+    """Which of the scheduler's variables and files may reach tasks."""
+
+    #: Names of variables.
+    variables: frozenset[str] = frozenset()
+    #: Files below it; None for none.
+    directory: Path | None = None
+    #: Whatever is not the scheduler's own: its tasks run as its user on its machine.
+    everything: bool = False
+
+    def check_variable(self, name: str) -> None:
+        """Raise SecretError for a variable that may reach no task."""
+        if name.startswith(_OWN_VARIABLES):
+            raise SecretError(f"{name} is the scheduler's own, and reaches no task")
+        if not self.everything and name not in self.variables:
+            raise SecretError(
+                f"the scheduler's variable {name} may reach no task: its operator allows that by "
+                f"--task-secret-env {name}"
+            )
+
+    def check_file(self, path: Path) -> None:
+        """Raise SecretError for a file that may reach no task; links count as what they mean."""
+        real = path.resolve()
+        if any(real.is_relative_to(folder) for folder in _KERNEL_FOLDERS):
+            raise SecretError(f"{path} is the kernel's, and reaches no task")
+        if self.everything:
+            return
+        if self.directory is None or not real.is_relative_to(self.directory.resolve()):
+            raise SecretError(
+                f"{path} may reach no task: the scheduler's operator allows the files of one "
+                "folder by --task-secrets-dir"
+            )
+
+
+#: What an operator who says nothing allows.
+NOTHING_ALLOWED = AllowedSources()
 
 
 class SecretError(Exception):
@@ -38,14 +84,21 @@ def read_file(path: Path, most_bytes: int = _MOST_BYTES) -> bytes:
 class SecretSources:
     """Follows sources.
 
-    ``environ`` is the scheduler's own environment. ``directory`` holds a file for each path of the
+    ``environ`` is the scheduler's own environment, of which options get what is ``allowed``; the
+    same goes for files. ``directory`` holds a file for each path of the
     secret store; None where Mesos has a store. ``store``: Mesos can be asked for what is not here.
     """
 
     def __init__(
-        self, environ: Mapping[str, str], directory: Path | None = None, *, store: bool = True
+        self,
+        environ: Mapping[str, str],
+        directory: Path | None = None,
+        *,
+        store: bool = True,
+        allowed: AllowedSources = NOTHING_ALLOWED,
     ) -> None:
         self._environ = environ
+        self._allowed = allowed
         self._directory = directory
         self._store = store
         self._last: dict[str, bytes] = {}
@@ -78,6 +131,10 @@ class SecretSources:
             found[secret.source] = self._last[secret.source]
         return found
 
+    def read(self) -> tuple[bytes, ...]:
+        """Return what was read so far. From any thread."""
+        return tuple(self._last.values())
+
     def _is_ours(self, secret: TaskSecret) -> bool:
         return not secret.in_store or self._directory is not None or not self._store
 
@@ -86,7 +143,9 @@ class SecretSources:
         if source.startswith(ENVIRONMENT_SOURCE):
             content = self._variable(source.removeprefix(ENVIRONMENT_SOURCE))
         elif source.startswith(FILE_SOURCE):
-            content = read_file(Path(source.removeprefix(FILE_SOURCE)))
+            path = Path(source.removeprefix(FILE_SOURCE))
+            self._allowed.check_file(path)
+            content = read_file(path)
         elif self._directory is not None:
             content = read_file(self._directory / source.strip("/"))
         else:
@@ -99,6 +158,7 @@ class SecretSources:
         return content
 
     def _variable(self, name: str) -> bytes:
+        self._allowed.check_variable(name)
         if name not in self._environ:
             raise SecretError(f"the scheduler has no variable {name}")
         return self._environ[name].encode("utf-8", "surrogateescape")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import sqlite3
 import threading
 import time
@@ -143,6 +144,8 @@ class SqliteStore:
     def _open(self) -> sqlite3.Connection:
         if not self.path.parent.is_dir():
             raise errors.StateError(self._missing_directory())
+        with contextlib.suppress(OSError):  # SQLite says better than we what is wrong with it.
+            os.close(os.open(self.path, os.O_RDONLY | os.O_CREAT, 0o600))
         with self._translated():
             database = sqlite3.connect(
                 self.path,
@@ -155,7 +158,14 @@ class SqliteStore:
             except BaseException:
                 database.close()
                 raise
+        self._keep_private()
         return database
+
+    def _keep_private(self) -> None:
+        """Let this user alone read the file and those that SQLite has beside it."""
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(OSError):
+                self.path.with_name(self.path.name + suffix).chmod(0o600)
 
     def _missing_directory(self) -> str:
         text = f"directory {self.path.parent} of the state file does not exist"

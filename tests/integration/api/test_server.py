@@ -52,6 +52,9 @@ class Source:
     def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
         raise AssertionError("no test here changes the options")
 
+    def secret_texts(self) -> frozenset[str]:
+        return frozenset()
+
     def configurations(self) -> Mapping[str, ServiceSpec]:
         return {}
 

@@ -76,6 +76,9 @@ class Service:
     def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
         raise AssertionError("no test here changes the options")
 
+    def secret_texts(self) -> frozenset[str]:
+        return frozenset()
+
     def configurations(self) -> Mapping[str, ServiceSpec]:
         return {}
 

@@ -52,6 +52,9 @@ class Service:
     def configuration(self) -> Mapping[str, Any]:
         return self.options
 
+    def secret_texts(self) -> frozenset[str]:
+        return frozenset()
+
     def configurations(self) -> Mapping[str, ServiceSpec]:
         return {}
 

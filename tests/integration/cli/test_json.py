@@ -141,6 +141,9 @@ class Source:
     def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
         return a_spec(kill_grace_seconds=33.0)
 
+    def secret_texts(self) -> frozenset[str]:
+        return frozenset()
+
     def configurations(self) -> Mapping[str, ServiceSpec]:
         other = a_spec(kill_grace_seconds=77.0)
         return {configuration_id(other): other}

@@ -119,6 +119,9 @@ class Source:
     def change_configuration(self, options: Mapping[str, Any]) -> ServiceSpec:
         return a_spec()
 
+    def secret_texts(self) -> frozenset[str]:
+        return frozenset()
+
     def configurations(self) -> Mapping[str, ServiceSpec]:
         return {}
 

@@ -80,6 +80,16 @@ def test_a_file_format_of_a_newer_release_is_refused(path: Path, store: SqliteSt
         open_store(f"sqlite:///{path}", "tf")
 
 
+@pytest.mark.parametrize("before", [None, 0o644])
+def test_nobody_else_may_read_it(path: Path, before: int | None) -> None:
+    if before is not None:
+        SqliteStore(path, "tf").close()
+        path.chmod(before)
+    store = SqliteStore(path, "tf")
+    assert {file.stat().st_mode & 0o777 for file in path.parent.iterdir()} == {0o600}
+    store.close()
+
+
 def test_a_missing_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"directory .*/missing .*does not exist"):
         open_store(f"sqlite:///{tmp_path}/missing/state.db", "tf")

@@ -56,6 +56,9 @@ class Source:
     def options_in_force(self) -> Mapping[str, Any] | None:
         return self.options or None
 
+    def secret_texts(self) -> frozenset[str]:
+        return frozenset()
+
     def configurations(self) -> Mapping[str, ServiceSpec]:
         return self.stored
 

@@ -182,3 +182,21 @@ def test_a_file_that_cannot_be_read_says_why(
     write(source, state, failure)
     answer = ask(STDOUT, state)
     assert (answer.status_code, answer.json()["message"]) == (status, str(failure))
+
+
+@pytest.mark.parametrize("offset", range(0, 22, 3))
+def test_a_secret_is_masked_wherever_the_part_begins(
+    ask: Any, source: Any, state: ServiceState, offset: int
+) -> None:
+    write(source, state, b"password=hunter22345\nfine\n")
+    data = ask(f"{STDOUT}?offset={offset}", state).json()["data"]
+    assert not any("hunter22345"[part : part + 3] in data for part in range(9))
+    assert data.endswith("fine\n")
+
+
+def test_a_secret_that_was_read_for_a_task_is_masked_in_what_it_prints(
+    ask: Any, source: Any, state: ServiceState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "secret_texts", lambda: frozenset({"correct horse"}))
+    write(source, state, b"the correct horse\n")
+    assert ask(STDOUT, state).json()["data"] == "the <redacted>\n"

@@ -10,6 +10,7 @@ from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.services import registry
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.local.machine.process_tree import start_time
 
 #: Above any process id that Linux gives out (2^22).
 NOBODY = 4_200_000
@@ -44,6 +45,12 @@ def test_only_its_owner_may_read_it(service):
 
 def test_a_process_that_is_gone_is_seen(service):
     assert not registry.read(service("job", NOBODY)).process_lives()
+
+
+def test_another_process_of_the_same_number_is_not_taken_for_it():
+    began = start_time(os.getpid())
+    assert Registration("job", os.getpid(), "", started=began).process_lives()
+    assert not Registration("job", os.getpid(), "", started=began - 1).process_lives()
 
 
 def test_only_the_own_registration_is_ended(service):

@@ -147,3 +147,24 @@ def test_a_session_lasts_a_second_to_an_hour(wrong):
     with pytest.raises(UsageError, match="from 1 to 3600"):
         collect(None, {"DCOS_TENSORFLOW_SESSION_SECONDS": wrong}, {})
     assert collect(None, {}, {"session_seconds": "2"})["session_seconds"] == 2.0
+
+
+def login_file(tmp_path, text="user:pass@word\n"):
+    file = tmp_path / "login"
+    file.write_text(text)
+    file.chmod(0o600)
+    return str(file)
+
+
+def test_the_login_of_zookeeper_comes_from_a_file(tmp_path):
+    given = {"master": "zk://h1,h2/mesos", "state": "zk://me:mine@h3"}
+    found = collect(None, {}, {**given, "zookeeper_login_file": login_file(tmp_path)})
+    assert found["master"] == "zk://user:pass%40word@h1,h2/mesos"
+    assert found["state"] == "zk://me:mine@h3", "an address with its own login keeps it"
+
+
+def test_a_file_without_a_login_is_refused_and_not_shown(tmp_path):
+    file = login_file(tmp_path, "hunter2345")
+    with pytest.raises(UsageError, match="must hold user:password") as refused:
+        collect(None, {}, {"master": "zk://h1/mesos", "zookeeper_login_file": file})
+    assert "hunter2345" not in str(refused.value)

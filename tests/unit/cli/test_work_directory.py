@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.main import run_command_line
 from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
 from dcos_tensorflow.mesos.convert import framework_info
@@ -91,3 +92,25 @@ def test_a_tilde_without_a_home_folder_is_a_wrong_setting(homeless, capsys):
 def test_a_framework_of_an_unknown_user_is_that_of_its_number(homeless):
     info = framework_info(a_spec(user=""), None, "host", "")
     assert info["user"] == str(os.getuid())
+
+
+def test_a_folder_that_another_user_made_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "services").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(CliError, match="belongs to another user"):
+        WorkDirectory(tmp_path).service("job").prepare()
+
+
+@pytest.mark.parametrize("below", ["", "services", "services/job"])
+def test_a_folder_that_everybody_may_write_to_is_refused(tmp_path, below):
+    (tmp_path / below).mkdir(parents=True, exist_ok=True)
+    (tmp_path / below).chmod(0o777)
+    with pytest.raises(CliError, match="Every user of this machine may write"):
+        WorkDirectory(tmp_path).service("job").prepare()
+
+
+def test_the_folders_are_made_for_this_user_alone(tmp_path):
+    service = WorkDirectory(tmp_path / "work").service("job")
+    service.prepare()
+    for folder in (service.path, service.path.parent, tmp_path / "work"):
+        assert folder.stat().st_mode & 0o777 == 0o700

@@ -14,6 +14,7 @@ from dcos_tensorflow.core.placement.constraints import (
     depends_on_counts,
     describe,
     field_value,
+    pattern_problem,
     problem_with,
 )
 
@@ -138,6 +139,17 @@ class TestProblemWith:
     def test_is_what_placing_raises(self) -> None:
         with pytest.raises(ValueError, match="MAX_PER needs a whole number"):
             allowed(Op.MAX_PER, "many")
+
+
+class TestPatterns:
+    def test_are_matched_in_time_whatever_they_say(self) -> None:
+        text = "a" * 10_000 + "b"
+        assert list(Values([text, "aa"]).like("(a+)+$")) == [False, True]
+
+    @pytest.mark.parametrize("pattern", ["(?=a)a", r"(a)\1", "a("])
+    def test_that_are_none_of_re2_are_refused_and_match_nothing(self, pattern: str) -> None:
+        assert pattern_problem(PlacementConstraint("rack", Op.LIKE, pattern)) is not None
+        assert not any(Values(["a", "aa"]).like(pattern))
 
 
 def test_a_rule_is_described_as_users_write_it() -> None:

@@ -272,8 +272,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a placement rule with a bad regular expression": (
         {"worker": {"placement_constraint": "rack:LIKE:a("}},
-        "worker.placement_constraint: rack:LIKE:a(: not a regular expression: missing ), "
-        "unterminated subpattern at position 1 "
+        "worker.placement_constraint: rack:LIKE:a(: not a regular expression of RE2: missing ): a( "
         f'(given: "rack:LIKE:a("; allowed: {PLACEMENT})',
     ),
 }

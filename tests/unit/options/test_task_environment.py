@@ -77,3 +77,9 @@ def test_it_is_laid_over_the_environment_of_the_options() -> None:
     assert ps is not None
     assert worker.env == {"A": "2", "B": "1"}
     assert ps.env == {"A": "1", "B": "1"}
+
+
+@pytest.mark.parametrize("name", ["TASK_RUNNER_SPEC", "TASK_RUNNER_SECRETS_DIR", "TASK_RUNNER_X"])
+def test_a_variable_that_would_steer_the_task_runner_is_an_error(name: str) -> None:
+    with pytest.raises(OptionsError, match="it belongs to the task runner"):
+        task_environment({f"TASKCFG_ALL_{name}": "/home"})

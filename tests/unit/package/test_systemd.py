@@ -33,8 +33,9 @@ def test_what_is_commented_out_are_settings_too(tmp_path: Path) -> None:
     lines = (FOLDER / "environment").read_text().splitlines()
     offered = dict(line[1:].split("=", 1) for line in lines if line.startswith("#DCOS_"))
     secret = tmp_path / "secret"
-    secret.write_text("secret\n")
-    collect(None, {**offered, "DCOS_TENSORFLOW_SECRET_FILE": str(secret)}, {})
+    secret.write_text("user:secret\n")
+    files = {name: str(secret) for name in offered if name.endswith("_FILE")}
+    collect(None, {**offered, **files}, {})
     assert offered
 
 

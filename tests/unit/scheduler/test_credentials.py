@@ -10,11 +10,14 @@ import pytest
 
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.scheduler.credentials import CredentialsReader
-from dcos_tensorflow.scheduler.secret_sources import SecretError
+from dcos_tensorflow.scheduler.secret_sources import AllowedSources, SecretError
 
 KEY_ID, KEY, TOKEN = "the-id", "the-secret-key", "the-session-token"
 VARIABLES = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": KEY}
 INI = f"[default]\naws_access_key_id = {KEY_ID}\naws_secret_access_key = {KEY}\n"
+
+
+ANYTHING = AllowedSources(everything=True)
 
 
 @pytest.fixture
@@ -31,7 +34,8 @@ def test_variables_are_found_by_their_prefix() -> None:
             "TRAINING_SECRET_ACCESS_KEY": KEY,
             "TRAINING_SESSION_TOKEN": TOKEN,
             "AWS_ACCESS_KEY_ID": "other",
-        }
+        },
+        ANYTHING,
     )
     found = reader.variables(CredentialsReference(env="TRAINING_"))
     assert found == {**VARIABLES, "AWS_SESSION_TOKEN": TOKEN}
@@ -40,7 +44,7 @@ def test_variables_are_found_by_their_prefix() -> None:
 def test_a_credentials_file_has_profiles(file: Path) -> None:
     file.write_text(INI.replace("default", "training") + "[default]\naws_access_key_id = x\n")
     reference = CredentialsReference(file=str(file), profile="training")
-    assert CredentialsReader({}).variables(reference) == VARIABLES
+    assert CredentialsReader({}, ANYTHING).variables(reference) == VARIABLES
 
 
 @pytest.mark.parametrize(
@@ -58,12 +62,15 @@ def test_a_credentials_file_has_profiles(file: Path) -> None:
 )
 def test_json_is_read_in_every_spelling_of_aws(file: Path, document: dict[str, object]) -> None:
     file.write_text(json.dumps(document))
-    found = CredentialsReader({}).variables(CredentialsReference(file=str(file)))
+    found = CredentialsReader({}, ANYTHING).variables(CredentialsReference(file=str(file)))
     assert found == {**VARIABLES, "AWS_SESSION_TOKEN": TOKEN}
 
 
 def test_a_rotated_key_reaches_the_next_launch(file: Path) -> None:
-    reader, reference = CredentialsReader({}), CredentialsReference(file=str(file))
+    reader, reference = (
+        CredentialsReader({}, ANYTHING),
+        CredentialsReference(file=str(file)),
+    )
     reader.variables(reference)
     file.write_text(INI.replace(KEY, "rotated"))
     assert reader.variables(reference)["AWS_SECRET_ACCESS_KEY"] == "rotated"
@@ -72,7 +79,10 @@ def test_a_rotated_key_reaches_the_next_launch(file: Path) -> None:
 def test_while_a_file_is_replaced_the_keys_of_before_are_used(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reader, reference = CredentialsReader({}), CredentialsReference(file=str(file))
+    reader, reference = (
+        CredentialsReader({}, ANYTHING),
+        CredentialsReference(file=str(file)),
+    )
     reader.variables(reference)
     file.write_text("[defau")
     assert reader.variables(reference) == VARIABLES
@@ -83,7 +93,7 @@ def test_without_any_the_tasks_are_launched_and_it_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     reference = CredentialsReference(file=str(tmp_path / "missing"))
-    assert CredentialsReader({}).variables(reference) == {}
+    assert CredentialsReader({}, ANYTHING).variables(reference) == {}
     assert f"{tmp_path}/missing cannot be read: No such file" in caplog.text
 
 
@@ -105,7 +115,7 @@ def test_a_file_that_is_none_is_refused_and_nothing_of_it_is_told(
 ) -> None:
     file.write_bytes(content)
     with pytest.raises(SecretError) as refused:
-        CredentialsReader({}).read(CredentialsReference(file=str(file)))
+        CredentialsReader({}, ANYTHING).read(CredentialsReference(file=str(file)))
     assert message in str(refused.value)
     assert not any(secret in repr(refused.value) for secret in (KEY_ID, KEY, TOKEN))
     assert refused.value.__cause__ is None
@@ -113,7 +123,7 @@ def test_a_file_that_is_none_is_refused_and_nothing_of_it_is_told(
 
 def test_credentials_are_never_printed(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    reader = CredentialsReader({})
+    reader = CredentialsReader({}, ANYTHING)
     found = reader.read(CredentialsReference(file=str(file)))
     reader.variables(CredentialsReference(file=str(file)))
     assert KEY not in repr(found) + caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,18 @@ from dcos_tensorflow.core.model.storage_spec import (
     StorageSpec,
 )
 from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
-from dcos_tensorflow.scheduler.secret_sources import SecretError
+from dcos_tensorflow.scheduler.secret_sources import AllowedSources, SecretError
 from simulated_scheduler import small_job
 
 VALUE = b"the-secret"
 STORED = TaskSecret("team/db", env="DB", option="service.secrets.0")
+
+
+ANYTHING = AllowedSources(everything=True)
+
+
+def reader_of(environ: Mapping[str, str] | None = None) -> LaunchSecrets:
+    return LaunchSecrets(environ or {}, allowed=ANYTHING)
 
 
 def variable(name: str = "DB_PASSWORD") -> TaskSecret:
@@ -60,18 +68,18 @@ def in_file(path: Path) -> TaskSecret:
 
 
 def test_a_variable_of_the_scheduler_is_read() -> None:
-    reader = LaunchSecrets({"DB_PASSWORD": "the-secret"})
+    reader = reader_of({"DB_PASSWORD": "the-secret"})
     assert values(reader, variable()) == {"env:DB_PASSWORD": VALUE}
 
 
 def test_a_file_is_read_as_it_is(file: Path) -> None:
     secret = TaskSecret(f"file:{file}", file="key", option="x")
     file.write_bytes(b"\x00\xff\n")
-    assert values(LaunchSecrets({}), secret) == {secret.source: b"\x00\xff\n"}
+    assert values(reader_of(), secret) == {secret.source: b"\x00\xff\n"}
 
 
 def test_a_file_is_read_again_for_each_launch(file: Path) -> None:
-    reader = LaunchSecrets({})
+    reader = reader_of()
     values(reader, in_file(file))
     file.write_bytes(b"newer")
     assert list(values(reader, in_file(file)).values()) == [b"newer"]
@@ -96,7 +104,7 @@ def test_without_a_store_its_paths_are_refused_with_what_to_do() -> None:
 
 
 def test_a_file_that_is_away_for_a_moment_does_not_hold_up_a_restart(file: Path) -> None:
-    reader = LaunchSecrets({})
+    reader = reader_of()
     values(reader, in_file(file))
     file.unlink()
     assert list(values(reader, in_file(file)).values()) == [VALUE]
@@ -118,20 +126,20 @@ def test_what_refers_to_no_secret_stays_as_it_is(action: Action) -> None:
 
 def test_nothing_starts_without_its_secret() -> None:
     with pytest.raises(SecretError, match=r"service\.secrets\.0: the scheduler has no variable"):
-        LaunchSecrets({}).complete(accept(variable()))
+        reader_of().complete(accept(variable()))
 
 
 def test_where_a_secret_is_missing_the_offers_go_back_and_the_core_hears_why() -> None:
     performed: list[Action] = []
     heard: list[Event] = []
-    LaunchSecrets({}).perform(accept(variable("X")), performed.append, heard.append)
+    reader_of().perform(accept(variable("X")), performed.append, heard.append)
     assert performed == [Decline(("o",), 5.0)]
     why = "service.secrets.0: the scheduler has no variable X"
     assert heard == [CallFailed("ACCEPT", why, False, ("o",), ("t",))]
 
 
 def test_what_the_first_task_would_fail_of_is_said_once_for_all_roles() -> None:
-    (problem,) = LaunchSecrets({}).problems(service(variable("X")))
+    (problem,) = reader_of().problems(service(variable("X")))
     assert (problem.path, problem.message) == (
         "service.secrets.0",
         "the scheduler has no variable X",
@@ -143,22 +151,82 @@ def test_a_missing_credentials_file_that_is_a_secret_is_told_at_its_option() -> 
         checkpoints=CheckpointSpec(uri="s3://b/j"),
         s3=S3Spec(credentials=CredentialsReference(secret="file:/no/such")),
     )
-    (problem,) = LaunchSecrets({}).problems(service(storage=storage))
+    (problem,) = reader_of().problems(service(storage=storage))
     assert problem.path == "s3.credentials.secret"
 
 
 def test_a_variable_cannot_hold_a_nul_byte(file: Path) -> None:
     file.write_bytes(b"a\x00b")
-    (problem,) = LaunchSecrets({}).problems(service(in_file(file)))
+    (problem,) = reader_of().problems(service(in_file(file)))
     assert "holds a NUL byte" in str(problem)
 
 
 def test_a_file_that_is_no_secret_is_refused(file: Path) -> None:
     file.write_bytes(b"x" * 1_000_001)
-    (problem,) = LaunchSecrets({}).problems(service(in_file(file)))
+    (problem,) = reader_of().problems(service(in_file(file)))
     assert "too large for a secret" in str(problem)
 
 
 def test_no_value_shows_in_an_action_or_its_log(file: Path) -> None:
-    action = LaunchSecrets({}).complete(accept(in_file(file)))
+    action = reader_of().complete(accept(in_file(file)))
     assert "the-secret" not in repr(action)
+
+
+PASSWORD = {"DB_PASSWORD": "the-secret"}
+
+
+def refusal(secret: TaskSecret, allowed: AllowedSources, environ: Mapping[str, str]) -> str:
+    (problem,) = LaunchSecrets(environ, allowed=allowed).problems(service(secret)) or ("",)
+    return str(problem)
+
+
+class TestWhatTheOperatorAllows:
+    def test_a_variable_reaches_tasks_where_it_is_named(self) -> None:
+        named = AllowedSources(variables=frozenset(PASSWORD))
+        assert refusal(variable(), named, PASSWORD) == ""
+
+    def test_other_variables_do_not(self) -> None:
+        told = refusal(variable(), AllowedSources(), PASSWORD)
+        assert "--task-secret-env DB_PASSWORD" in told
+        assert "the-secret" not in told
+
+    def test_files_of_the_folder_reach_tasks(self, file: Path) -> None:
+        assert refusal(in_file(file), AllowedSources(directory=file.parent), {}) == ""
+
+    def test_other_files_do_not(self, file: Path, tmp_path: Path) -> None:
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        allowed = AllowedSources(directory=elsewhere)
+        assert "--task-secrets-dir" in refusal(in_file(file), allowed, {})
+
+    def test_a_link_out_of_the_folder_is_what_it_means(self, file: Path, tmp_path: Path) -> None:
+        folder = tmp_path / "allowed"
+        folder.mkdir()
+        (folder / "link").symlink_to(file)
+        allowed = AllowedSources(directory=folder)
+        assert "--task-secrets-dir" in refusal(in_file(folder / "link"), allowed, {})
+
+    @pytest.mark.parametrize(
+        "name", ["DCOS_SERVICE_ACCOUNT_CREDENTIAL", "DCOS_TENSORFLOW_API_TOKEN"]
+    )
+    def test_what_is_the_schedulers_own_reaches_no_task_even_where_all_else_does(
+        self, name: str
+    ) -> None:
+        named = AllowedSources(variables=frozenset({name}), everything=True)
+        assert "the scheduler's own" in refusal(variable(name), named, {name: "x"})
+
+    @pytest.mark.parametrize("path", ["/proc/self/environ", "/dev/zero", "/sys/kernel/notes"])
+    def test_nor_does_what_the_kernel_shows_of_it(self, path: str) -> None:
+        assert "is the kernel's" in refusal(in_file(Path(path)), ANYTHING, {})
+
+    def test_a_key_file_of_s3_is_a_file_like_any_other(self, file: Path) -> None:
+        storage = StorageSpec(s3=S3Spec(credentials=CredentialsReference(file=str(file))))
+        (problem,) = LaunchSecrets({}).problems(service(storage=storage))
+        assert "--task-secrets-dir" in str(problem)
+
+
+def test_what_was_read_is_known_whole_and_by_its_lines(file: Path) -> None:
+    file.write_bytes(b"first line\nsecond line\n")
+    reader = reader_of()
+    values(reader, in_file(file))
+    assert reader.texts() == {"first line\nsecond line", "first line", "second line"}

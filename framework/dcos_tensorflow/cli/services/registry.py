@@ -16,6 +16,7 @@ from pathlib import Path
 from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.json_text import read_json
+from dcos_tensorflow.local.machine.process_tree import start_time
 from dcos_tensorflow.records import dataclass
 
 
@@ -23,8 +24,10 @@ from dcos_tensorflow.records import dataclass
 class Registration:
     """Where a scheduler is, or was: ``pid`` is 0 once it has ended.
 
-    ``api`` is ``host:port``; ``token`` is what its API asks for. ``local`` says that it served an
-    embedded cluster.
+    ``started`` is when the process began, in clock ticks since boot: another one that got its
+    number, somebody else's perhaps, is not taken for it. 0 is told by earlier releases. ``api`` is
+    ``host:port``; ``token`` is what its API asks for. ``local`` says that it served an embedded
+    cluster.
     """
 
     service: str
@@ -35,18 +38,12 @@ class Registration:
     master: str = ""
     started_at: float = 0.0
     local: bool = False
+    started: int = 0
 
     def process_lives(self) -> bool:
-        """Say whether a process of this number runs on this machine."""
-        if self.pid <= 0:
-            return False
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            pass  # Another user's, and alive.
-        return True
+        """Say whether this process runs on this machine."""
+        began = start_time(self.pid) if self.pid > 0 else None
+        return began is not None and self.started in (0, began)
 
 
 def write_private(path: Path, text: str) -> None:

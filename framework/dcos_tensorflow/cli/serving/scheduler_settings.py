@@ -15,6 +15,7 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.mesos.address import parse_masters
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
 from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
+from dcos_tensorflow.scheduler.secret_sources import AllowedSources
 
 
 def scheduler_config(
@@ -46,6 +47,12 @@ def scheduler_config(
         session_seconds=settings["session_seconds"],
         secrets_dir=Path(settings["secrets_dir"]) if settings["secrets_dir"] else None,
         secret_store=not local,
+        task_secrets=AllowedSources(
+            frozenset(filter(None, settings["task_secret_env"].split(","))),
+            Path(settings["task_secrets_dir"]) if settings["task_secrets_dir"] else None,
+            # On the embedded cluster tasks are processes of this user.
+            everything=local,
+        ),
         fresh=settings["rerun"],
         uninstall=settings["uninstall"],
         finish_uninstall=settings["exit_when_uninstalled"],

@@ -31,6 +31,7 @@ from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
+from dcos_tensorflow.local.machine.process_tree import start_time
 from dcos_tensorflow.network.listening import ServerNotStarted
 from dcos_tensorflow.options import Options, OptionsError
 from dcos_tensorflow.scheduler.beginning import NothingInForce
@@ -311,4 +312,5 @@ class ServedJob:
             master=without_password(self.config.master),
             started_at=time.time(),
             local=self._local,
+            started=start_time(os.getpid()) or 0,
         )

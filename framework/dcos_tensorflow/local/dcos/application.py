@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -31,6 +32,9 @@ from dcos_tensorflow.network.peer import owner_of_peer
 
 log = logging.getLogger(__name__)
 
+#: No command of a client sends as much: packages are fetched, not uploaded.
+_MAX_BODY_BYTES = 64 * 1024 * 1024
+
 
 class Application:
     """The ASGI application."""
@@ -44,14 +48,21 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request = Request(scope, receive)
-        call = await _call(request)
-        answer = await run_in_threadpool(self.answer, call)
+        call = _call(request)
+        # Nothing is read of whoever is not answered.
+        answer = await run_in_threadpool(self._guard.refuse, call)
+        if answer is None:
+            body = await _body(request)
+            if body is None:
+                answer = text_answer("413 Payload Too Large\n", 413)
+            else:
+                answer = await run_in_threadpool(self.answer, replace(call, body=body))
         await _response(answer, head=call.method == "HEAD")(scope, receive, send)
 
     def answer(self, call: Call) -> Answer:
-        """Return the answer to a call, whatever happens."""
+        """Return the answer to a call that is let in, whatever happens."""
         try:
-            return self._guard.refuse(call) or self._routed(call)
+            return self._routed(call)
         except CosmosError as error:
             body = error.body(call.headers.get("user-agent", ""))
             return json_answer(body, error.status, media_types.ERROR)
@@ -74,7 +85,17 @@ class Application:
         return text_answer(f"404 Not Found: {call.path}\n", 404)
 
 
-async def _call(request: Request) -> Call:
+async def _body(request: Request) -> bytes | None:
+    """Return the body; None for one that is too long, of which no more is read."""
+    found = bytearray()
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > _MAX_BODY_BYTES:
+            return None
+    return bytes(found)
+
+
+def _call(request: Request) -> Call:
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     query = request.scope["query_string"].decode("latin-1")
     target = raw.decode("latin-1")
@@ -83,7 +104,7 @@ async def _call(request: Request) -> Call:
         path=request.scope["path"],
         target=f"{target}?{query}" if query else target,
         headers={name.lower(): value for name, value in request.headers.items()},
-        body=await request.body(),
+        body=b"",
         query=query_of(query),
         user=_user(request.scope),
     )

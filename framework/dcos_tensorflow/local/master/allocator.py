@@ -9,10 +9,10 @@ kept. Unlike Mesos, agents are visited in the order of their registration, not a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dcos_tensorflow.core.placement.linear_pattern import compiled
 from dcos_tensorflow.local.master.records import Agent, ClusterState, Framework
 from dcos_tensorflow.local.resources import Kind, Resources
 from dcos_tensorflow.records import dataclass
@@ -224,8 +224,8 @@ def _regex_error(predicate: Mapping[str, Any]) -> str | None:
     for name in ("text_matches", "text_not_matches"):
         if name in predicate:
             try:
-                re.compile(predicate[name]["regex"])
-            except (re.error, KeyError, TypeError) as error:
+                compiled(predicate[name]["regex"])
+            except (ValueError, KeyError, TypeError) as error:
                 return f"Failed to construct regex from pattern: {error}"
     return None
 
@@ -256,10 +256,10 @@ def _holds(constraint: Mapping[str, Any], agent: Agent) -> bool:
     if "text_not_equals" in predicate:
         return _text(predicate["text_not_equals"]) not in values
     if "text_matches" in predicate:
-        pattern = re.compile(predicate["text_matches"]["regex"])
+        pattern = compiled(predicate["text_matches"]["regex"])
         return any(pattern.fullmatch(value) for value in values)
     if "text_not_matches" in predicate:
-        pattern = re.compile(predicate["text_not_matches"]["regex"])
+        pattern = compiled(predicate["text_not_matches"]["regex"])
         return not any(pattern.fullmatch(value) for value in values)
     return False
 

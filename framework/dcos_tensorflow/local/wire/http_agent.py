@@ -59,7 +59,9 @@ class _AgentHandler(Handler):
         parsed = urllib.parse.urlparse(self.path)
         path = parsed.path.removeprefix("/slave(1)")
         credentials = self.door.credentials
-        if credentials is not None and path not in OPEN and not self.principal(credentials):
+        if credentials is None or self.principal(credentials):
+            self.welcome()
+        elif path not in OPEN:
             self.unauthorized("mesos-agent-readonly")
             return
         query = {name: values[-1] for name, values in urllib.parse.parse_qs(parsed.query).items()}

@@ -11,7 +11,14 @@ from typing import BinaryIO, Protocol, cast
 
 from dcos_tensorflow.local.interference import Interference
 from dcos_tensorflow.local.master.replies import TEXT, Reply, Request
-from dcos_tensorflow.local.wire.http_server import OPEN, Handler, Server
+from dcos_tensorflow.local.wire.http_server import (
+    MAX_BODY_BYTES,
+    MAX_STRANGERS_BODY_BYTES,
+    OPEN,
+    BodyTooLong,
+    Handler,
+    Server,
+)
 from dcos_tensorflow.local.wire.streams import EventStream
 
 
@@ -59,9 +66,16 @@ class _MasterHandler(Handler):
         parsed = urllib.parse.urlparse(self.path)
         # libprocess serves everything under the process' name, too.
         path = parsed.path.removeprefix("/master") or "/"
-        body = self.body()
         principal = self.principal(self.door.credentials)
-        if principal is None and self.door.credentials is not None and path not in _OPEN:
+        is_stranger = principal is None and self.door.credentials is not None
+        if not is_stranger:
+            self.welcome()
+        try:
+            body = self.body(MAX_STRANGERS_BODY_BYTES if is_stranger else MAX_BODY_BYTES)
+        except BodyTooLong:
+            self.too_long()
+            return
+        if is_stranger and path not in _OPEN:
             self._unauthorized(path)
             return
         reply = self.door.interference.master_asked(path, body)

@@ -18,19 +18,34 @@ from typing import Any
 
 #: Bodies larger than this are refused: nothing a scheduler says is near it.
 MAX_BODY_BYTES = 64 * 1024 * 1024
+#: Of those whom we do not know nothing is near this.
+MAX_STRANGERS_BODY_BYTES = 64 * 1024
+#: Whoever connects says who it is within this time (seconds). Known ones keep their connections.
+STRANGERS_SECONDS = 20.0
+#: With more connections than this, the oldest of those whom we do not know goes. Each is a file
+#: descriptor, and a thread.
+MOST_CONNECTIONS = 500
 #: What Mesos answers to everybody.
 OPEN = frozenset({"/health", "/version"})
 
 
+class BodyTooLong(Exception):
+    """A request's body is longer than it may be."""
+
+
 class Server(ThreadingHTTPServer):
-    """An HTTP server on one address whose open connections can all be ended."""
+    """An HTTP server on one address whose open connections can all be ended.
+
+    Nobody holds it up by connections that ask for nothing: see the constants above.
+    """
 
     daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._connections: set[socket.socket] = set()
+        #: In the order they came; whether somebody is known to be at its end.
+        self._connections: dict[socket.socket, bool] = {}
         self._connections_lock = threading.Lock()
         super().__init__(address, handler)
         self._thread = threading.Thread(
@@ -60,21 +75,25 @@ class Server(ThreadingHTTPServer):
         with self._connections_lock:
             connections = list(self._connections)
         for connection in connections:
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
+            _end(connection)
+
+    def note_known(self, connection: socket.socket) -> None:
+        """Note that a connection is that of somebody whom we know."""
+        with self._connections_lock:
+            self._connections[connection] = True
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Note the connection before its thread starts."""
         with self._connections_lock:
-            self._connections.add(request)
+            self._connections[request] = False
+            if len(self._connections) > MOST_CONNECTIONS:
+                _end(next((c for c, known in self._connections.items() if not known), request))
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
         """Forget the connection."""
         with self._connections_lock:
-            self._connections.discard(request)
+            self._connections.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -86,12 +105,19 @@ class Server(ThreadingHTTPServer):
         super().handle_error(request, client_address)
 
 
+def _end(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers as libprocess does: HTTP/1.1, keep-alive, no chatter on stderr."""
 
     protocol_version = "HTTP/1.1"
     #: Without it, small answers wait for the client's delayed ACK (Nagle).
     disable_nagle_algorithm = True
+    #: Until somebody is known: then the connection may rest for as long as it likes.
+    timeout = STRANGERS_SECONDS
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
@@ -100,23 +126,36 @@ class Handler(BaseHTTPRequestHandler):
         """Name the server."""
         return "embedded-mesos"
 
-    def body(self) -> bytes:
-        """Return the request's body."""
+    def welcome(self) -> None:
+        """Let whoever asks have the connection for good: it is somebody we know."""
+        self.connection.settimeout(None)
+        if isinstance(self.server, Server):
+            self.server.note_known(self.connection)
+
+    def body(self, most_bytes: int = MAX_BODY_BYTES) -> bytes:
+        """Return the request's body. Raises BodyTooLong, before it is read where it says so."""
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
-            return self._chunked_body()
+            return self._chunked_body(most_bytes)
         length = int(self.headers.get("Content-Length") or 0)
-        if length > MAX_BODY_BYTES:
-            raise ValueError("body too large")
+        if length > most_bytes:
+            raise BodyTooLong
         return self.rfile.read(length)
 
-    def _chunked_body(self) -> bytes:
+    def _chunked_body(self, most_bytes: int) -> bytes:
         found = b""
         while True:
             size = int(self.rfile.readline().split(b";")[0], 16)
+            if len(found) + size > most_bytes:
+                raise BodyTooLong
             found += self.rfile.read(size)
             self.rfile.readline()
             if size == 0:
                 return found
+
+    def too_long(self) -> None:
+        """Write that the body is too long, and end the connection: the rest of it is not read."""
+        self.close_connection = True
+        self.answer(413, "413 Payload Too Large.", "text/plain; charset=utf-8")
 
     def principal(self, credentials: Mapping[str, str] | None) -> str | None:
         """Return who asks, by HTTP basic authentication; None for nobody who is known."""

@@ -1,0 +1,70 @@
+"""A connection to one of our ASGI servers that nobody holds for nothing.
+
+uvicorn gives a client as long as it likes to send a request, and takes as many connections as the
+process has file descriptors for. Here a request is whole within a time, however slowly it drips,
+and where there are too many connections the one goes that has asked for nothing for longest.
+Whoever sends a request at once is answered, whatever others do. Used by ``asgi_server``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+#: A request has arrived after so long (seconds), or its connection ends.
+REQUEST_SECONDS = 20.0
+#: So many connections at once: viewers, tasks that fetch, tunnels. Each is a file descriptor.
+MOST_CONNECTIONS = 500
+
+
+class BoundedConnection(H11Protocol):
+    """One connection."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request, and let another connection go where there are too many."""
+        super().connection_made(transport)
+        self._await_request()
+        if len(self.connections) > MOST_CONNECTIONS:
+            waiting = [c for c in self.connections if isinstance(c, BoundedConnection) and c._late]
+            if waiting:
+                # One that waits has its time; who has the least of it left began first.
+                min(waiting, key=lambda c: c._late.when() if c._late else 0.0)._give_up()
+
+    def data_received(self, data: bytes) -> None:
+        """Go on waiting as long as the request is not whole: more of it gives it no more time."""
+        super().data_received(data)
+        if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+            self._await_request()
+        else:
+            self._stop_waiting()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request; what came of it already is part of it."""
+        super().on_response_complete()
+        if not self.transport.is_closing() and self.conn.their_state is h11.IDLE:
+            self._await_request()
+
+    def _await_request(self) -> None:
+        if self._late is None:
+            self._late = self.loop.call_later(REQUEST_SECONDS, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _give_up(self) -> None:
+        self._stop_waiting()
+        self.transport.abort()

@@ -1,0 +1,118 @@
+"""Connections that ask for nothing, or too slowly, or for too much: nobody else waits for them."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
+from dcos_tensorflow.local.wire import http_server
+from dcos_tensorflow.network import bounded_connection
+from dcos_tensorflow.network.asgi_server import AsgiServer
+from waiting import eventually
+
+FEW = 8
+
+
+async def _echo(scope: Scope, receive: Receive, send: Send) -> None:
+    body = await Request(scope, receive).body()
+    await PlainTextResponse(body)(scope, receive, send)
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(bounded_connection, "MOST_CONNECTIONS", FEW)
+    server = AsgiServer("it", "127.0.0.1", 0, grace_seconds=1)
+    server.bind()
+    server.serve(_echo, "echo")
+    yield server.address
+    server.stop()
+
+
+@pytest.fixture
+def master(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    monkeypatch.setattr(http_server, "MOST_CONNECTIONS", FEW)
+    agents = [AgentConfig(address="127.0.0.1", cpus=1, mem=64)]
+    with EmbeddedCluster(agents, tmp_path, credentials={"me": "secret"}) as cluster:
+        yield cluster.master
+
+
+def connected(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+def health(address: str, path: str = "/health") -> int:
+    client = http.client.HTTPConnection(address, timeout=30)
+    client.request("GET", path)
+    try:
+        return client.getresponse().status
+    finally:
+        client.close()
+
+
+@contextmanager
+def idle(address: str, count: int) -> Iterator[list[socket.socket]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(connected(address)) for _ in range(count)]
+
+
+def is_ended(connection: socket.socket) -> bool:
+    """Wait for the other end, which says nothing more."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def has_ended_while_dripping(connection: socket.socket) -> bool:
+    try:
+        connection.sendall(b"x")
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+@pytest.mark.parametrize("server", ["api", "master"])
+def test_whoever_asks_is_answered_whatever_many_ask_nothing(
+    server: str, request: pytest.FixtureRequest
+) -> None:
+    address = request.getfixturevalue(server)
+    with idle(address, 5 * FEW) as connections:
+        assert health(address) == 200
+        assert is_ended(connections[0]), "who has waited for longest goes"
+
+
+def test_a_request_that_drips_ends_with_its_time(api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_connection, "REQUEST_SECONDS", 0.5)
+    with connected(api) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
+        connection.settimeout(0.02)
+        eventually(lambda: has_ended_while_dripping(connection), seconds=30)
+
+
+def test_the_next_request_of_a_connection_has_its_own_time(api: str) -> None:
+    client = http.client.HTTPConnection(api, timeout=30)
+    for _ in range(3):
+        client.request("POST", "/", b"body")
+        assert client.getresponse().read() == b"body"
+    client.close()
+
+
+def test_nothing_long_is_read_of_whom_the_master_does_not_know(master: str) -> None:
+    with connected(master) as connection:
+        length = http_server.MAX_STRANGERS_BODY_BYTES + 1
+        connection.sendall(
+            f"POST /api/v1 HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n".encode()
+        )
+        assert connection.recv(12) == b"HTTP/1.1 413"
