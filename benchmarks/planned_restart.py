@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "framework")]
 
 import figures  # noqa: E402
-from benchmarks.recovery import cases  # noqa: E402
+from benchmarks.recovery import cases, processes  # noqa: E402
 from benchmarks.recovery.by_hand import ByHand  # noqa: E402
 from benchmarks.recovery.cases import Training  # noqa: E402
 from benchmarks.recovery.evidence import Entry  # noqa: E402
@@ -115,6 +115,7 @@ def longest_pause(entries: Sequence[Entry], decider: str, asked_at: float) -> Pa
 def main() -> int:
     """Measure, print, write; leave where a change did not lead to what was asked for."""
     options = _options()
+    processes.end_in_order()
     folder = Path(tempfile.mkdtemp(prefix="planned-", dir=options.work_dir))
     python = options.environments / f"tensorflow-{options.tensorflow}" / "bin" / "python"
     changes = [c for c in CHANGES if not options.only or c.name in options.only]
@@ -202,6 +203,7 @@ def _ask(service: Service, change: Change, number: int) -> Pause:
     watch.wait_until(lambda: watch.step >= beyond, PATIENCE_SECONDS)
     before, members = service.task_ids(), len(service.task_ids()) + change.members
     service.highest_step = watch.step
+    trained = {e.pid for e in watch.entries() if e.task == decider}
     asked_at = time.monotonic()
     _post(service, change, number)
 
@@ -209,13 +211,14 @@ def _ask(service: Service, change: Change, number: int) -> Pause:
         job = service.ask("/v1/job") or {}
         plan = service.ask("/v1/plans/deploy") or {}
         steps = [e for e in watch.entries() if e.event == "step" and e.task == decider]
-        again = len({e.pid for e in steps if e.at > asked_at - STAY_SECONDS}) > 1
+        again = any(e.pid not in trained for e in steps)
+        # Where who is moved comes back to its address, the decider's process may train on.
+        changed = before != service.task_ids() if change.moves else again
         return (
-            again
+            changed
             and job.get("phase") == "running"
             and plan.get("status") == "COMPLETE"
             and len(service.task_ids()) == members
-            and (not change.moves or before != service.task_ids())
         )
 
     def stays() -> bool:

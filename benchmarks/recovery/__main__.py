@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.recovery import network, table
+from benchmarks.recovery import network, processes, table
 from benchmarks.recovery.cases import CASES, TRAININGS, Case
 from benchmarks.recovery.measuring import Measurement, Result
 
@@ -24,8 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     """Measure; return 0 when everything was as it should be."""
     options = _options(arguments)
     network.enter(arguments)
-    # Whatever ends the program, what it has started ends with it.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    processes.end_in_order()
     if network.available():
         network.prepare()
     cases = [case for case in CASES if _chosen(case, options.only)]

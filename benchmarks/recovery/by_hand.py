@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.recovery import evidence, processes
@@ -41,10 +42,14 @@ class ByHand:
     def __enter__(self) -> ByHand:
         context = {"journal": str(self._journal), **self._context}
         lay_out(self.training, self._folder, context, {})
-        self._script("start", self.training.tasks)
-        if not self._settled():
-            self.__exit__()
-            raise RuntimeError(f"{self.training.strategy} did not start by hand: {self._folder}")
+        with ExitStack() as stack:
+            stack.push(self.__exit__)
+            self._script("start", self.training.tasks)
+            if not self._settled():
+                raise RuntimeError(
+                    f"{self.training.strategy} did not start by hand: {self._folder}"
+                )
+            stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:

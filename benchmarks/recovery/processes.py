@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -88,6 +89,12 @@ def _environment(pid: str) -> dict[str, str]:
     except OSError:
         return {}  # It has ended, or is another user's.
     return dict(line.split("=", 1) for line in text.split("\0") if "=" in line)
+
+
+def end_in_order() -> None:
+    """From now on, whoever ends this program ends what it has started, too."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 def start_time(pid: str) -> int | None:

@@ -8,7 +8,6 @@ Every answer is one view of one state; nothing is kept between requests.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -54,6 +53,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound, SandboxNotFound
 from dcos_tensorflow.options import OptionsError
+from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.plugin.update_check import merge
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ _MAX_OPTIONS_BYTES = 1_000_000
 _READERS = 8
 
 #: The names of files that tasks fetch: no separator, no leading dot.
-_ARTIFACT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_ARTIFACT = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 #: What errors name, for whoever has mistyped one.
 _VERBS = [f"{found.method} {found.path}" for found in OPERATIONS if found.is_verb]

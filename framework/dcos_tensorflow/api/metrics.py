@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -19,6 +18,7 @@ from dcos_tensorflow.api.counters import Metrics
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
+from dcos_tensorflow.records import dataclass
 
 __all__ = ["Metrics", "dropwizard_body", "prometheus_text"]
 

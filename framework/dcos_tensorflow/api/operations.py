@@ -7,11 +7,12 @@ What several operations have in common (401, 403, 500, 503) is added by ``openap
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dcos_tensorflow.api.verbs import PLAN_VERBS, POD_VERBS
 from dcos_tensorflow.api.views.health import Health
+from dcos_tensorflow.records import dataclass
 
 #: Answers that are no JSON: the media type in the place of a schema's name.
 TEXT = "text/plain"

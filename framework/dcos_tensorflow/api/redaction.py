@@ -17,18 +17,19 @@ from typing import Any
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.options.errors import is_secret
+from dcos_tensorflow.patterns import pattern
 
 REDACTED = "<redacted>"
 
 #: Shorter values are words that would be masked everywhere by accident.
 _MIN_SECRET_LENGTH = 6
 
-_SECRET_NAME = re.compile(
+_SECRET_NAME = pattern(
     r"secret|passw(or)?d|passphrase|credential|(^|_)token$|(^|_)token_|._key$|signature$"
 )
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_USER_IN_URL = re.compile(r"(?<=://)[^/@\s\"']+(?=@)")
-_ASSIGNMENT = re.compile(
+_CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_USER_IN_URL = pattern(r"(?<=://)[^/@\s\"']+(?=@)")
+_ASSIGNMENT = pattern(
     r"((?:(?:secret|passw(?:or)?d|passphrase|token|credential|signature|[_-]key)\w{0,40}=)"
     r"|bearer )"
     r"(\"[^\"]*\"|'[^']*'|[^\s&;,\"']+)",

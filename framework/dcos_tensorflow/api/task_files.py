@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.api import schemas
@@ -21,6 +20,7 @@ from dcos_tensorflow.core.cluster import storage_sections
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import mesos_task_id, parse_task_id
+from dcos_tensorflow.records import dataclass
 
 #: What an agent gives per read; more is not given at once.
 MAX_BYTES = 64 * 1024

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
@@ -34,6 +33,7 @@ from dcos_tensorflow.core.operator import plan_control, requests
 from dcos_tensorflow.core.operator.plan_control import Answer
 from dcos_tensorflow.core.plans.plan import plans
 from dcos_tensorflow.core.recovery import announced_changes, sidecars
+from dcos_tensorflow.records import dataclass
 
 _MAX_WHY = 300
 

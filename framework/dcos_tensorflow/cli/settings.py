@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +21,8 @@ from dcos_tensorflow.cli.work_directory import HOME_VARIABLE, expanded
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddressError, with_login
+from dcos_tensorflow.patterns import pattern
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import BadStateUrl
 from dcos_tensorflow.state.urls import parse_state_url
 
@@ -260,7 +261,7 @@ _RUN_VARIABLES = frozenset(s.variable for s in SETTINGS if s.name in RUN_SETTING
 UNINSTALL_VARIABLE = "SDK_UNINSTALL"
 
 #: Whatever stands before an @ may be a password.
-_PASSWORD = re.compile(r"[^/@\s]*@")
+_PASSWORD = pattern(r"[^/@\s]*@")
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 

@@ -8,7 +8,7 @@ it, and a function that works on a gang is given that.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Action
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
@@ -22,6 +22,7 @@ from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import UnitRun
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass

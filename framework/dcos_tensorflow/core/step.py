@@ -17,7 +17,7 @@ an event says: bad luck is a state, not an exception. It costs what has changed,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcos_tensorflow.core.absorb import absorb
 from dcos_tensorflow.core.advance import advance
@@ -29,6 +29,7 @@ from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.offers.desk import use_offers
 from dcos_tensorflow.core.offers.reconciliation import reconcile, settle
 from dcos_tensorflow.core.operator.requests import carry_out
+from dcos_tensorflow.records import dataclass
 
 #: A scheduler that looked at nothing for so long (its store was away, its machine stood still) has
 #: heard nobody meanwhile. It looks once a second.

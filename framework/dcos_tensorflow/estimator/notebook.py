@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any, Protocol
 
@@ -15,6 +14,7 @@ from dcos_tensorflow.cli.services.snapshot import Snapshot
 from dcos_tensorflow.cli.wording import detailed, duration, numbers, units_done
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.plugin.plain_text import escaped
+from dcos_tensorflow.records import dataclass
 
 #: Rows that are shown; the rest is counted.
 _MAX_ROWS = 30

@@ -14,7 +14,7 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.facts import Facts, Named
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import MULTI_WORKER, PARAMETER_SERVER
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 
 #: From here on TensorFlow's Keras is Keras 3.
 FIRST_WITH_KERAS_3 = (2, 16)

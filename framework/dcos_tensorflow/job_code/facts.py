@@ -25,8 +25,8 @@ from dcos_tensorflow.job_code.names import (
     names_in,
     names_in_text,
 )
-from dcos_tensorflow.job_code.records import dataclass
 from dcos_tensorflow.job_code.sources import Source, Sources
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional, Tuple
 
 from dcos_tensorflow.job_code.modules import Module
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Iterator, List, Optional, Tuple
 
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 
 #: How deep below a root an unpacked archive is searched, and how many directories at most.
 SEARCH_DEPTH = 3

@@ -11,7 +11,7 @@ import os
 import warnings
 from typing import Iterator, List, Optional, Set, Tuple
 
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 
 #: How much code is read at most; beyond that nothing is recognised.
 MAX_FILES = 200

@@ -7,7 +7,9 @@ whoever describes one need not be able to run it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from dcos_tensorflow.records import dataclass
 
 #: The role that everything of the agent for apps is reserved for: as on DC/OS' public agents.
 APPS_ROLE = "slave_public"

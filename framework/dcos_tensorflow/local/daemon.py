@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from dcos_tensorflow.local.background_process import (
 )
 from dcos_tensorflow.local.configuration import AgentConfig
 from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.records import dataclass
 
 #: Principal and secret as Mesos' own ``--credential`` files hold them.
 _CREDENTIAL = "credential.json"

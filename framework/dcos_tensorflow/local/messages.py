@@ -7,8 +7,10 @@ carries them. Mesos has the same messages (``src/messages/messages.proto``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

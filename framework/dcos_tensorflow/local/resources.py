@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.core.model.resources import PortRanges
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 #: Thousandths for a scalar, ranges for ports.

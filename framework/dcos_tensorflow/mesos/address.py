@@ -5,7 +5,7 @@ Used by the driver, the detector and the agent file reader. Pure: nothing is res
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from dcos_tensorflow.network.zookeeper_address import (
@@ -13,6 +13,7 @@ from dcos_tensorflow.network.zookeeper_address import (
     ZooKeeperAddressError,
     parse_zookeeper,
 )
+from dcos_tensorflow.records import dataclass
 
 #: The master's default port (Mesos documentation, "--port").
 DEFAULT_MASTER_PORT = 5050

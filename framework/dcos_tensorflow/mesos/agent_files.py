@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
@@ -25,6 +24,7 @@ from dcos_tensorflow.mesos.address import (
     parse_location,
 )
 from dcos_tensorflow.mesos.connection import Authentication, Credentials, HttpConnection
+from dcos_tensorflow.records import dataclass
 
 #: What an agent gives per read: 16 pages (src/files/files.cpp).
 PAGE_BYTES = 64 * 1024

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
@@ -21,6 +20,7 @@ from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.connection import Authentication, ConnectionFactory, HttpConnection
 from dcos_tensorflow.mesos.stream import SCHEDULER_PATH
+from dcos_tensorflow.records import dataclass
 
 #: Acting twice on it is not the same as acting once.
 NOT_IDEMPOTENT = frozenset({"ACCEPT"})

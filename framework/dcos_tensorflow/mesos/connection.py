@@ -13,10 +13,12 @@ import select
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import cache
 from typing import Protocol
 
 from dcos_tensorflow.mesos.address import Address
+from dcos_tensorflow.records import dataclass
 
 #: Seconds of silence before TCP asks whether the peer is still there, between its questions, and
 #: how many of them may stay unanswered. It finds dead peers below what heartbeats see.
@@ -69,6 +71,12 @@ def tls_context(
     return context
 
 
+@cache
+def _usual_tls() -> ssl.SSLContext:
+    """Return the settings where nothing is said: the system's authorities take a while to read."""
+    return tls_context()
+
+
 class HttpConnection(http.client.HTTPConnection):
     """An HTTP/1.1 connection that can be interrupted from another thread.
 
@@ -79,7 +87,7 @@ class HttpConnection(http.client.HTTPConnection):
         super().__init__(address.host, address.port, timeout=timeout)
         self.address = address
         self.interrupted = False
-        self._tls = (tls or tls_context()) if address.https else None
+        self._tls = (tls or _usual_tls()) if address.https else None
         self._raw: socket.socket | None = None
 
     def connect(self) -> None:

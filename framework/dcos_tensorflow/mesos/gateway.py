@@ -14,7 +14,7 @@ import logging
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -42,6 +42,7 @@ from dcos_tensorflow.mesos.hardened import HardenedSchedulerDriver
 from dcos_tensorflow.mesos.outstanding import OutstandingOffers
 from dcos_tensorflow.mesos.reservations import release_operations
 from dcos_tensorflow.mesos.service_account import ServiceAccount, TokenLogin
+from dcos_tensorflow.records import dataclass
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +80,16 @@ class MesosConfig:
             raise ValueError(f"scheme {self.scheme!r}: expected http or https")
         parse_masters(self.masters)
 
-    def authentication(self, tls: ssl.SSLContext) -> Authentication:
+    def tls(self) -> ssl.SSLContext | None:
+        """Return what https is made with; None for what it is made with where nothing is said.
+
+        Raises OSError and ssl.SSLError as ``tls_context``.
+        """
+        if self.verify and not (self.ca_file or self.client_cert):
+            return None
+        return tls_context(self.ca_file, self.verify, self.client_cert, self.client_key)
+
+    def authentication(self, tls: ssl.SSLContext | None) -> Authentication:
         """Return how calls say who makes them."""
         if self.service_account is not None:
             return TokenLogin(self.service_account, tls, self.timeout_seconds)
@@ -100,7 +110,7 @@ class MesosGateway:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.config = config
-        self.tls = tls_context(config.ca_file, config.verify, config.client_cert, config.client_key)
+        self.tls = config.tls()
         self._authentication = config.authentication(self.tls)
         self._emit = emit
         self._clock = clock

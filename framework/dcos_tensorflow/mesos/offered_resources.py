@@ -12,11 +12,11 @@ carries the labels of a service, be it ours (:mod:`~dcos_tensorflow.mesos.reserv
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.resources import EPSILON, PortRanges, Resources
+from dcos_tensorflow.records import dataclass
 
 Json = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ carries both of our labels is ever taken or given back. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dcos_tensorflow.core import contract
@@ -26,6 +26,7 @@ from dcos_tensorflow.mesos.offered_resources import (
     reservation_role,
     scalar,
 )
+from dcos_tensorflow.records import dataclass
 
 Json = Mapping[str, Any]
 Resource = dict[str, Any]

@@ -7,7 +7,6 @@ they cannot say different things.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
@@ -17,6 +16,7 @@ from pydantic.fields import FieldInfo
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.section import Section
 from dcos_tensorflow.options.values import Allowed, HiddenWhenWrong, Secret
+from dcos_tensorflow.records import dataclass
 
 #: Names that other systems and older files have for an option of ours.
 _KNOWN_AS = {

@@ -7,9 +7,9 @@ here reads options; a value that is secret must be hidden before it gets here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.records import dataclass
 
 #: Stands for a secret wherever options are shown.
 HIDDEN = "********"

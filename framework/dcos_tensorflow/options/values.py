@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from dcos_tensorflow.options import document
 from dcos_tensorflow.options.errors import HIDDEN
 from dcos_tensorflow.options.placement import EXAMPLE, PlacementError, parse_placement
+from dcos_tensorflow.records import dataclass
 
 #: What the Mesos fetcher can bring (Mesos docs, "Fetcher": built in, and through a Hadoop client).
 FETCHED_SCHEMES = ("http", "https", "ftp", "ftps", "file", "hdfs", "s3", "s3a", "s3n", "gs")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -20,6 +19,7 @@ from dcos_tensorflow.options.document import COMMENT, shown
 from dcos_tensorflow.package.definition import Package
 from dcos_tensorflow.package.mustache import TemplateError, render
 from dcos_tensorflow.plugin.update_check import defaults, merge
+from dcos_tensorflow.records import dataclass
 
 
 class RenderError(Exception):

@@ -11,10 +11,10 @@ import hashlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.core.model.spec import Uri
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import pack
 
 
@@ -57,7 +57,8 @@ class Runners:
         for target, with_storage in wanted:
             if not target.exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                pack.build_zipapp(target, storage=with_storage).chmod(0o644)
+                pack.publish(target, with_storage)
+                target.chmod(0o644)
 
 
 def publish_archive(archive: Path, directory: Path, stem: str) -> Path:

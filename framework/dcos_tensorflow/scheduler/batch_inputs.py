@@ -9,12 +9,12 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.workload_spec import OUTPUT_INDEX, BatchSpec
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.workloads.producer import WorkloadError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import logging
 import secrets
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.kept import paths
@@ -23,6 +23,7 @@ from dcos_tensorflow.core.model.job import Incident, JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.operator.requests import refusal
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.clock import steady_time
 from dcos_tensorflow.scheduler.former_life import NO_FORMER_LIFE, FormerLife
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments

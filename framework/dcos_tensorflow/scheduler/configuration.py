@@ -6,11 +6,12 @@ to *run* is not here: that is the ServiceSpec.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 
 from dcos_tensorflow.mesos.service_account import ServiceAccount
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.secret_sources import AllowedSources
 
 

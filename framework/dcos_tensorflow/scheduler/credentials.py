@@ -9,12 +9,13 @@ from __future__ import annotations
 import configparser
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.secret_sources import AllowedSources, SecretError, read_file
 
 log = logging.getLogger(__name__)

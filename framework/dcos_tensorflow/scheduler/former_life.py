@@ -18,12 +18,12 @@ import queue
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.mesos.address import Address, parse_masters
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, AgentRefused, HttpAccess
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dcos_tensorflow.core.model.agents import KnownAgent, SilentAgents, silent_agents
@@ -21,6 +20,7 @@ from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.mesos.address import Address
 from dcos_tensorflow.mesos.agent_files import AgentFilesError, HttpAccess
+from dcos_tensorflow.records import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
@@ -30,6 +29,7 @@ from dcos_tensorflow.core.model.report import is_under
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import gang_named
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.runner_request import NotARunner, Refused, ask, signed
 
 log = logging.getLogger(__name__)

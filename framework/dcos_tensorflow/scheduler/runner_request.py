@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.core.json_text import read_json
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.authentication import signed_headers
 
 _MAX_ANSWER_BYTES = 1_000_000

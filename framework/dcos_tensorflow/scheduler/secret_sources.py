@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.core.model.container_spec import ENVIRONMENT_SOURCE, FILE_SOURCE, TaskSecret
+from dcos_tensorflow.records import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -12,11 +12,12 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
 from dcos_tensorflow.core.json_text import read_json
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.process_table import read_process
 
 logger = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ the same transaction. Nothing here talks to a server.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from dcos_tensorflow.core.model.actions import Write
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.paths import (
     check_path,
     check_value,

@@ -7,7 +7,6 @@ repeat credentials.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -16,6 +15,7 @@ from dcos_tensorflow.network.zookeeper_address import (
     ZooKeeperAddressError,
     parse_zookeeper,
 )
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import BadStatePath, BadStateUrl
 from dcos_tensorflow.state.paths import check_segments
 

@@ -22,7 +22,6 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -46,6 +45,7 @@ from tenacity import (
 
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state import errors, paths
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.transactions import (

@@ -6,11 +6,11 @@ Used by the command line, to show all of them: the store itself knows one servic
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
 
 from kazoo.exceptions import NoNodeError
 
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.leadership import Holder
 from dcos_tensorflow.state.paths import LOCK
 from dcos_tensorflow.state.zookeeper import SERVICE_PREFIX

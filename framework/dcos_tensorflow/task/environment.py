@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import reach
 from dcos_tensorflow.task.guard import MARK_VARIABLE
 from dcos_tensorflow.task.spec import Cluster, RunnerSpec

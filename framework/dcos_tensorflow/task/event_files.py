@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
 from itertools import islice
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import summaries
 from dcos_tensorflow.task.process_table import open_files
 

@@ -10,7 +10,7 @@ import re
 from typing import Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.exit_class import ExitClass
 
 

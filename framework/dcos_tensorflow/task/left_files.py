@@ -11,13 +11,14 @@ import re
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.patterns import pattern
+from dcos_tensorflow.records import dataclass
 
 #: So many files are named, the others are counted.
 NAMED = 20
 #: A sandbox with more files is not read any further.
 _MOST_FILES = 50_000
-_OURS = re.compile(
+_OURS = pattern(
     r"std(?:out|err)(?:\.\d+)?|progress\.jsonl|"
     + "|".join(re.escape(n) for n in (contract.EXIT_REPORT_FILE, contract.EXIT_HISTORY_FILE))
     + r"|.*\.pyc|core(?:\.\d+)?"

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Optional, Tuple, Union
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.exit_analysis import ExitReport, Verdict
 from dcos_tensorflow.task.spec import Order
 

@@ -8,20 +8,21 @@ opened as the sandbox's ``stdout`` and ``stderr``: whoever reads logs by Mesos f
 from __future__ import annotations
 
 import os
-import re
 import stat
 import threading
 from collections import deque
 from typing import Callable, Deque, List, Optional
+
+from dcos_tensorflow.patterns import pattern
 
 COPY_BYTES = 1 << 20
 #: How far behind a progress file is read; of what is older only the newest counts anyway.
 BEHIND_BYTES = 8 * COPY_BYTES
 #: A longer line is cut into pieces for the scan; the bytes passed on stay whole.
 MAX_LINE_BYTES = 64 * 1024
-_LINE_END = re.compile(rb"\r\n|[\r\n]")
+_LINE_END = pattern(rb"\r\n|[\r\n]")
 #: A state of a progress bar, as Keras and tqdm draw them: of how much.
-_BAR = re.compile(r"^[\s\x08]*(?:\x1b\[[0-9;]*m)*\s*(?:\d+/(\d+|Unknown)\b|.{0,80}\d%\|)")
+_BAR = pattern(r"^[\s\x08]*(?:\x1b\[[0-9;]*m)*\s*(?:\d+/(\d+|Unknown)\b|.{0,80}\d%\|)")
 
 
 class BoundedOutput:

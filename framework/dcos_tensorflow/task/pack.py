@@ -2,8 +2,8 @@
 
 The scheduler and the tests call ``build_zipapp``; nothing inside the container does. There are two
 of it: the small one, and for jobs that keep things in S3 one with the storage engine and boto3 in
-it (``pack_libraries``). Beside each source lies what this Python has compiled it to: most of the
-time from a task's start to its user's code goes into that, and another Python takes the source. The
+it (``pack_libraries``). Beside the sources lies what this Python has compiled them to: most of the
+time from a task's start to its user's code goes into that (``packed_main``). The
 same sources and Python always give the same bytes, so the fetcher's cache and a checksum can rely
 on it.
 """
@@ -15,6 +15,7 @@ import importlib.util
 import inspect
 import marshal
 import os
+import shutil
 import sys
 import zipfile
 from importlib.machinery import SourceFileLoader
@@ -22,29 +23,46 @@ from pathlib import Path
 from types import CodeType
 from typing import Dict, List, Mapping, Union
 
-from dcos_tensorflow.task import pack_libraries
+from dcos_tensorflow.task import pack_libraries, packed_main
 
 _ROOT = Path(__file__).resolve().parents[2]
 #: What packs has no use where it was packed.
-_NOT_PACKED = ("pack.py", "pack_libraries.py")
+_NOT_PACKED = ("pack.py", "pack_libraries.py", "packed_main.py")
 #: Zip files begin in 1980; a fixed time keeps the bytes the same.
 _TIME = (1980, 1, 1, 0, 0, 0)
-_MAIN = """\
-import sys
-
-from dcos_tensorflow.task.program import main
-
-sys.exit(main(sys.argv[1:]))
-"""
 #: How much is compressed. The small file is packed at each start of a scheduler, and a tenth of its
 #: size is not worth as long again; the other takes long anyway.
 _FAST, _SMALL = 1, 6
-#: PEP 552: what follows is never compared with the source, which is of the same archive.
-_UNCHECKED = (1).to_bytes(4, "little")
+#: PEP 552: a file that is never compared with its source.
+_UNCHECKED = (1).to_bytes(4, "little") + bytes(8)
 #: The newest format of ``marshal`` that writes the same whatever else this process has loaded.
 _MARSHAL_VERSION = 2
 #: Of ``code.co_flags``; ``inspect`` has no name for it.
 _CO_HAS_DOCSTRING = 0x4000000
+
+
+def publish(target: Path, storage: bool = False) -> None:
+    """Write the runner to ``target`` as ``build_zipapp`` does, whose name says what it is made of.
+
+    The small one is kept beside what Python compiles, where it keeps anything there: it is wanted
+    at each start of a service, and the same until the next upgrade. Raises as ``build_zipapp``.
+    """
+    kept = Path(importlib.util.cache_from_source(__file__)).with_name(target.name)
+    if storage or sys.dont_write_bytecode:
+        build_zipapp(target, storage)
+        return
+    try:
+        if not kept.exists():
+            older = list(kept.parent.glob(f"*{target.suffix}"))
+            build_zipapp(kept)
+            for each in older:
+                each.unlink(missing_ok=True)
+        temporary = _temporary(target)
+        shutil.copyfile(kept, temporary)
+        temporary.replace(target)
+    except OSError:
+        # This user may not write there, or another one has upgraded meanwhile.
+        build_zipapp(target)
 
 
 def build_zipapp(target: Path, storage: bool = False) -> Path:
@@ -57,7 +75,7 @@ def build_zipapp(target: Path, storage: bool = False) -> Path:
     if storage:
         contents.update(pack_libraries.contents())
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary = _temporary(target)
     with temporary.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -65,6 +83,10 @@ def build_zipapp(target: Path, storage: bool = False) -> Path:
     temporary.chmod(0o755)
     temporary.replace(target)
     return target
+
+
+def _temporary(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}")
 
 
 def identity(storage: bool = False) -> str:
@@ -100,20 +122,28 @@ def _sources(storage: bool) -> List[Path]:
         folders += [package / "task" / "storage", package / "task" / "log_shipping"]
     found = [source for folder in folders for source in folder.glob("*.py")]
     # With the first the job's own code finds report, where our wrapper runs that.
-    alone = [package / "__init__.py", package / "core" / "contract.py"]
+    names = ("__init__.py", "core/contract.py", "patterns.py", "records.py")
+    alone = [package / name for name in names]
     return [*alone, *(s for s in found if s.name not in _NOT_PACKED)]
 
 
 def _contents(storage: bool) -> Dict[str, Union[str, bytes]]:
-    """Return each file by its name in the archive: a source, and what it is compiled to."""
+    """Return each file by its name in the archive: the sources, and what they are compiled to."""
+    main = Path(packed_main.__file__)
     contents: Dict[str, Union[str, bytes]] = {
-        "__main__.py": _MAIN,
+        "__main__.py": main.read_text("utf-8"),
+        "__main__.pyc": importlib.util.MAGIC_NUMBER + _UNCHECKED + _compiled(main, "__main__.py"),
         "dcos_tensorflow/core/__init__.py": "",
     }
+    modules = {"dcos_tensorflow.core": (True, marshal.dumps(compile("", "", "exec")))}
     for source in _sources(storage):
-        name = source.relative_to(_ROOT).as_posix()
-        contents[name] = source.read_text("utf-8")
-        contents[f"{name}c"] = _compiled(source, name)
+        place = source.relative_to(_ROOT)
+        contents[place.as_posix()] = source.read_text("utf-8")
+        is_package = source.stem == "__init__"
+        name = ".".join((place.parent if is_package else place.with_suffix("")).parts)
+        modules[name] = (is_package, _compiled(source, place.as_posix()))
+    compiled = marshal.dumps(dict(sorted(modules.items())), _MARSHAL_VERSION)
+    contents[packed_main.COMPILED] = importlib.util.MAGIC_NUMBER + compiled
     return contents
 
 
@@ -121,9 +151,7 @@ def _compiled(source: Path, name: str) -> bytes:
     # That which this Python has kept of it, where it has.
     code = SourceFileLoader(source.stem, str(source)).get_code(source.stem)
     assert code is not None
-    digest = importlib.util.source_hash(source.read_bytes())
-    marshalled = marshal.dumps(_called(code, name), _MARSHAL_VERSION)
-    return importlib.util.MAGIC_NUMBER + _UNCHECKED + digest + marshalled
+    return marshal.dumps(_called(code, name), _MARSHAL_VERSION)
 
 
 def _called(code: CodeType, name: str) -> CodeType:

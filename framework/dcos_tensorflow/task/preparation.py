@@ -13,7 +13,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import checkpoints, command_line, environment
 from dcos_tensorflow.task.environment import Directories
 from dcos_tensorflow.task.exit_analysis import (

@@ -14,7 +14,8 @@ from dataclasses import field, replace
 from typing import Any, Dict, FrozenSet, Mapping, Optional
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.patterns import pattern
+from dcos_tensorflow.records import dataclass
 
 #: Longer lines are data, not progress.
 MAX_LINE = 4000
@@ -28,21 +29,21 @@ MAX_NAME = 100
 _NUMBER = r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf))"
 _IS = r"""["']?\s*[:=]?\s*"""
 #: "Step 5 cancelled" is TensorFlow's own, and none of the training (``contract.MOST_STEPS``).
-_STEP = re.compile(
+_STEP = pattern(
     rf"(?<![\w/.])(?:global[_ ])?steps?{_IS}#?\s*(\d+)(?![\d.]*\s*%)\b(?!\.\d|\s+cancel)",
     re.IGNORECASE,
 )
-_LOSS = re.compile(rf"(?<![\w/.])(?:train(?:ing)?[_ ])?loss{_IS}{_NUMBER}", re.IGNORECASE)
-_ACCURACY = re.compile(
+_LOSS = pattern(rf"(?<![\w/.])(?:train(?:ing)?[_ ])?loss{_IS}{_NUMBER}", re.IGNORECASE)
+_ACCURACY = pattern(
     rf"(?<![\w/.])(?:train(?:ing)?[_ ])?(?:sparse_)?(?:categorical_|binary_)?acc(?:uracy)?{_IS}"
     rf"{_NUMBER}(\s*%)?",
     re.IGNORECASE,
 )
-_EPOCH = re.compile(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
-_BATCH = re.compile(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
-_RESULT = re.compile(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
+_EPOCH = pattern(r"^\s*Epoch\s+(\d+)\s*/\s*(\d+)\b")
+_BATCH = pattern(r"^\s*(\d+)/(\d+)\b.*\b(?:loss|step)\b")
+_RESULT = pattern(r"(?:^|\s)result:?\s*(\{.*\})\s*$", re.IGNORECASE)
 #: Most lines of most jobs are none of these: one cheap look decides that.
-_WORTH_A_LOOK = re.compile(
+_WORTH_A_LOOK = pattern(
     r"step|loss|acc|epoch|result|val_|auc|score|error|mae|mse|metric|reward|perplexity",
     re.IGNORECASE,
 )
@@ -50,14 +51,14 @@ _WORTH_A_LOOK = re.compile(
 _NAMED = frozenset({"step", "global_step", "loss", "accuracy", "epoch", "epochs"})
 #: A number with its name: "val_loss: 0.3", "auc=0.9". What stands before a place in code or a time
 #: is none.
-_PAIR = re.compile(
+_PAIR = pattern(
     rf"(?:^|(?<=[\s,(\[|]))([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})(?:: |\s?=\s?){_NUMBER}"
     r"(?=$|[\s,)\]|])"
 )
 #: A line of nothing but such pairs may have blanks alone between them: "step 3 loss 0.2 auc 0.9".
-_PLAIN_PAIR = re.compile(rf"([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})[:=]? {_NUMBER}(?:[,;] ?| |$)")
-_BLANKS = re.compile(r"\s+")
-_TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
+_PLAIN_PAIR = pattern(rf"([A-Za-z_][\w/.-]{{0,{MAX_NAME - 1}}})[:=]? {_NUMBER}(?:[,;] ?| |$)")
+_BLANKS = pattern(r"\s+")
+_TERMINAL_CODES = pattern(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
 
 @dataclass(frozen=True)

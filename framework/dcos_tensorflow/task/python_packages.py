@@ -14,7 +14,8 @@ import sys
 from typing import Any, Iterator, List, Sequence, Tuple
 
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.patterns import pattern
+from dcos_tensorflow.records import dataclass
 
 #: The names under which TensorFlow is published.
 TENSORFLOW_NAMES = ("tensorflow", "tensorflow-cpu", "tensorflow-rocm", "tf-nightly")
@@ -25,9 +26,9 @@ _FIRST_WITH_CUDA = (2, 14)
 _WHEEL_SUFFIXES = (".whl", ".tar.gz", ".zip")
 #: What a package is built of; of a folder that is to be installed nothing else counts.
 _SOURCE_SUFFIXES = (".py", ".toml", ".cfg", ".in", ".txt", ".c", ".cc", ".cpp", ".h", ".pyx")
-_INCLUDED = re.compile(r"^(-r|--requirement|-c|--constraint)(?:\s+|\s*=\s*|(?=[^-\s]))(\S.*)$")
-_EDITABLE = re.compile(r"^(?:-e|--editable)\b")
-_OPTION = re.compile(r"\s--?[a-z]")
+_INCLUDED = pattern(r"^(-r|--requirement|-c|--constraint)(?:\s+|\s*=\s*|(?=[^-\s]))(\S.*)$")
+_EDITABLE = pattern(r"^(?:-e|--editable)\b")
+_OPTION = pattern(r"\s--?[a-z]")
 #: More files that include one another are a circle.
 _MOST_FILES = 50
 
@@ -275,7 +276,7 @@ def _digest(path: str) -> str:
     return digest.hexdigest()
 
 
-_PINNED = re.compile(r"tensorflow(?:-cpu)?(?:\[[\w,-]*\])?\s*==\s*(\d+\.\d+\.\d+)\s*(?:;|$)")
+_PINNED = pattern(r"tensorflow(?:-cpu)?(?:\[[\w,-]*\])?\s*==\s*(\d+\.\d+\.\d+)\s*(?:;|$)")
 
 
 def pinned_tensorflow(content: Sequence[str]) -> str:

@@ -171,6 +171,9 @@ class Runner:
             self._starts.prepare()
             self._read_code()
             self._feed(events.Prepared())
+            # What follows from that at once is the start, where nothing is to be waited for.
+            while self._report is None and not self._queue.empty():
+                self._next()
             begun()
             while self._report is None:
                 self._next()

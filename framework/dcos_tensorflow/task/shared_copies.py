@@ -13,7 +13,7 @@ import os
 import shutil
 from typing import Callable, List, Tuple
 
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 
 _PARTIAL = ".partial"
 _LOCK = ".lock"

@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple
 
 from dcos_tensorflow.job_code.found import Found
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import Checkpoint
 from dcos_tensorflow.task.exit_analysis import ExitReport
 from dcos_tensorflow.task.exit_file import failure_as_json

@@ -11,7 +11,7 @@ import zlib
 from typing import Any, Mapping, Optional, Tuple
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.python_packages import Packages
 from dcos_tensorflow.task.spec_fields import (
     Addresses,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Set, 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.modules import JobUnusable
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import environment, exit_file, out_of_memory, reach, watchdog
 from dcos_tensorflow.task.exit_analysis import (
     Ending,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.spec_fields import checked
 
 S3_SCHEMES = ("s3", "s3a", "s3n")

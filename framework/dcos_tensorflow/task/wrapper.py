@@ -27,7 +27,7 @@ from dataclasses import asdict, field
 from typing import Any, Dict, List, Optional
 
 from dcos_tensorflow.core import contract
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task import tf1_compat
 from dcos_tensorflow.task.program import GO, WORDS_VARIABLE
 

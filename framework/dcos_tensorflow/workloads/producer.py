@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
+
+from dcos_tensorflow.records import dataclass
 
 #: Pairs of a step and the value of the objective's metric, in the order of the steps.
 Points = Sequence[Sequence[float]]

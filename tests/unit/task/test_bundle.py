@@ -76,7 +76,7 @@ def test_all_regions_are_known(runner):
 
 def test_it_is_pure_python(runner):
     suffixes = {Path(name).suffix for name in names_in(runner)}
-    assert suffixes == {".py", ".pyc", ".json", ".gz", ".pem"}
+    assert suffixes == {".py", ".pyc", ".marshal", ".json", ".gz", ".pem"}
 
 
 def test_it_is_small_enough_to_fetch_for_every_task(runner):

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from zipimport import zipimporter
 
 import pytest
 
-from dcos_tensorflow import job_code, task
+from dcos_tensorflow import job_code, patterns, records, task
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.task import packed_main, reach
 from dcos_tensorflow.task.pack import build_zipapp
 
 SOURCES = [
@@ -20,6 +22,8 @@ SOURCES = [
         for path in sorted(Path(room.__file__).parent.glob("*.py"))
     ),
     Path(contract.__file__),
+    Path(patterns.__file__),
+    Path(records.__file__),
 ]
 
 
@@ -34,11 +38,13 @@ def test_it_holds_what_runs_and_reads_the_job_and_the_shared_constants_alone(tmp
         names = {name for name in archive.namelist() if not name.startswith(rooms)}
     assert names == {
         "__main__.py",
+        "__main__.pyc",
+        "compiled.marshal",
         "dcos_tensorflow/__init__.py",
-        "dcos_tensorflow/__init__.pyc",
         "dcos_tensorflow/core/__init__.py",
         "dcos_tensorflow/core/contract.py",
-        "dcos_tensorflow/core/contract.pyc",
+        "dcos_tensorflow/patterns.py",
+        "dcos_tensorflow/records.py",
     }
 
 
@@ -73,7 +79,8 @@ def test_this_python_compiles_nothing_of_it_and_another_one_all(tmp_path):
     with zipfile.ZipFile(runner) as ours, zipfile.ZipFile(of_another, "w") as theirs:
         for name in ours.namelist():
             content = ours.read(name)
-            theirs.writestr(name, b"????" + content[4:] if name.endswith(".pyc") else content)
+            is_compiled = name.endswith((".marshal", ".pyc"))
+            theirs.writestr(name, b"????" + content[4:] if is_compiled else content)
     for archive, compiles in ((runner, False), (of_another, True)):
         told = subprocess.run(
             [sys.executable, "-S", "-c", _COMPILED],
@@ -85,20 +92,42 @@ def test_this_python_compiles_nothing_of_it_and_another_one_all(tmp_path):
         assert ("main.py" in told.stdout) is compiles
 
 
-#: Names what is compiled while the runner is imported.
+#: Names what is compiled while the runner is imported, as the archive's own program does it.
 _COMPILED = """
-import sys
+import os, runpy, sys, zipimport
 sys.addaudithook(lambda event, arguments: event == "compile" and print(arguments[1]))
+archive = os.environ["PYTHONPATH"]
+program = runpy.run_path(archive, run_name="packed")
+program["take_what_is_compiled"](zipimport.zipimporter(archive))
 from dcos_tensorflow.task import main, server
 """
+
+
+def test_it_runs_by_what_is_compiled_and_by_its_sources(tmp_path):
+    runner = build_zipapp(tmp_path / "runner.pyz")
+    sources = tmp_path / "sources.pyz"
+    with zipfile.ZipFile(runner) as ours, zipfile.ZipFile(sources, "w") as theirs:
+        for name in ours.namelist():
+            theirs.writestr(name, b"????" if name == "compiled.marshal" else ours.read(name))
+    for archive in (runner, sources):
+        ended = subprocess.run(
+            [sys.executable, archive, "x"], capture_output=True, text=True, check=False
+        )
+        assert ended.stderr == "task-runner takes no arguments: it reads its environment\n"
+
+
+def test_who_asks_finds_the_source_of_what_is_compiled(tmp_path):
+    path = str(build_zipapp(tmp_path / "runner.pyz"))
+    archive = zipimporter(path)
+    there = packed_main.Compiled(archive, {"dcos_tensorflow.task.reach": (False, b"")})
+    assert there.get_source("dcos_tensorflow.task.reach") == Path(reach.__file__).read_text()
 
 
 def test_what_it_is_compiled_to_does_not_tell_where_it_was_packed(tmp_path):
     content = build_zipapp(tmp_path / "runner.pyz")
     with zipfile.ZipFile(content) as archive:
-        compiled = [archive.read(name) for name in archive.namelist() if name.endswith(".pyc")]
+        compiled = [archive.read(name) for name in ("compiled.marshal", "__main__.pyc")]
     home = str(Path(task.__file__).parents[2]).encode()
-    assert compiled
     assert not [one for one in compiled if home in one]
 
 

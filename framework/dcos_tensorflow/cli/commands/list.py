@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -16,6 +16,7 @@ from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.services.api_address import ApiAddress
 from dcos_tensorflow.cli.wording import table
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.records import dataclass
 
 _ASKED_AT_ONCE = 8
 

@@ -6,7 +6,6 @@ import os
 import select
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import click
 
@@ -25,6 +24,7 @@ from dcos_tensorflow.cli.output import complain, say_formatted
 from dcos_tensorflow.cli.services.asked import Asked, Service
 from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerAway
 from dcos_tensorflow.plugin.log_lines import LineFormat
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from dcos_tensorflow.local.background_process import BackgroundProcessError, Sta
 from dcos_tensorflow.local.configuration import AgentConfig
 from dcos_tensorflow.local.daemon import ClusterStatus
 from dcos_tensorflow.mesos.connection import Credentials
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.configuration import SchedulerConfig
 
 #: In the folder of a cluster that was started for a job: its process id.

@@ -11,7 +11,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_DISTRIBUTION = re.compile(r"(?:tensorflow|tensorflow_\w+)-\d")
+from dcos_tensorflow.patterns import pattern
+
+_DISTRIBUTION = pattern(r"(?:tensorflow|tensorflow_\w+)-\d")
 
 
 def this_interpreter() -> Path:

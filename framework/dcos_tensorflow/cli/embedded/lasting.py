@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from dcos_tensorflow.local.dcos import daemon as dcos_daemon
 from dcos_tensorflow.local.dcos.cluster_calls import Login
 from dcos_tensorflow.local.dcos.daemon import DcosStatus
 from dcos_tensorflow.local.dcos.local_dcos import DcosConfig
+from dcos_tensorflow.records import dataclass
 
 _TIMEOUT = 5.0
 

@@ -10,12 +10,12 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.local.configuration import AgentConfig
+from dcos_tensorflow.records import dataclass
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEGABYTE = 1024 * 1024

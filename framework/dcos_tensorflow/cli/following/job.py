@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol, TextIO
 
@@ -21,6 +20,7 @@ from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.following.plain_progress import PlainProgress
 from dcos_tensorflow.cli.output import say
 from dcos_tensorflow.cli.services.snapshot import Snapshot
+from dcos_tensorflow.records import dataclass
 
 _LOOK_SECONDS = 0.2
 #: Variables by which rich takes for a terminal what is none.

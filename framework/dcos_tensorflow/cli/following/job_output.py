@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.cli.errors import CliError
@@ -27,6 +26,7 @@ from dcos_tensorflow.cli.following.task_output import (
 )
 from dcos_tensorflow.cli.services.asked import Service
 from dcos_tensorflow.cli.services.client import SchedulerAway
+from dcos_tensorflow.records import dataclass
 
 _READERS = 8
 

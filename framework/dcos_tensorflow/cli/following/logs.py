@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from dcos_tensorflow.cli.following.task_output import (
@@ -26,6 +26,7 @@ from dcos_tensorflow.cli.following.task_output import (
     last_lines,
     read_on,
 )
+from dcos_tensorflow.records import dataclass
 
 #: Seconds between looks at the job, and between reads of a file that is at its end.
 LOOK_SECONDS = 0.5

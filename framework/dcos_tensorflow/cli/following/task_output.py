@@ -7,7 +7,6 @@ on after an interruption, from the other place even, misses nothing and gets not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urlencode
@@ -16,6 +15,7 @@ from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services.client import SchedulerAway, SchedulerClient
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.plugin.progress_bars import settled
+from dcos_tensorflow.records import dataclass
 
 _PART_BYTES = 64 * 1024
 #: Where an attempt ran, below the agents of an embedded cluster.

@@ -6,12 +6,13 @@ not to where a redirect leads, and not in clear to another machine unless the us
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import urlsplit
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.secret_file import private_secret_in
 from dcos_tensorflow.cli.work_directory import expanded
+from dcos_tensorflow.records import dataclass
 
 API_VARIABLE = "DCOS_TENSORFLOW_API"
 TOKEN_FILE_VARIABLE = "DCOS_TENSORFLOW_API_TOKEN_FILE"

@@ -7,7 +7,6 @@ the one whose API is at an address. Commands need not know which.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.services.api_address import API_VARIABLE, ApiAddress
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
+from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.client import SchedulerClient

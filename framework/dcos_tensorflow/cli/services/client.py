@@ -7,7 +7,6 @@ is named by its address. Used by the commands that ask or steer a service.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.cli.errors import CliError
@@ -16,6 +15,7 @@ from dcos_tensorflow.cli.services.api_address import ApiAddress, registered
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.json_text import read_json
+from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection

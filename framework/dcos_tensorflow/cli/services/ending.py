@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.core.model.job import Outcome
 from dcos_tensorflow.core.model.workload_spec import BatchSpec
+from dcos_tensorflow.patterns import pattern
 
 if TYPE_CHECKING:
     from dcos_tensorflow.cli.services.snapshot import Snapshot
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 Tail = Callable[[str, str, str], Sequence[str]]
 
 _OUTPUT_LINES = 15
-_SANDBOX = re.compile(r"/[^\s\"']*/executors/[^\s/]+/runs/[^\s/]+/")
+_SANDBOX = pattern(r"/[^\s\"']*/executors/[^\s/]+/runs/[^\s/]+/")
 _SEARCHED_LINES = 400
 #: So many tasks are asked what they left in their sandboxes, and so many files of each are named.
 _ASKED_FOR_FILES = 20

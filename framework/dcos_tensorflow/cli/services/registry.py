@@ -10,13 +10,14 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.machine.process_tree import start_time
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ same two documents, ``/v1/job`` and ``/v1/why`` (docs/api.md).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import GANG_ROLES, TaskRole
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskState
+from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
     from dcos_tensorflow.core.model.service_state import ServiceState

@@ -12,7 +12,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -41,6 +41,7 @@ from dcos_tensorflow.local.background_process import StartedProcess
 from dcos_tensorflow.local.daemon import PRINCIPAL
 from dcos_tensorflow.mesos.service_account import ServiceAccount
 from dcos_tensorflow.options import Options
+from dcos_tensorflow.records import dataclass
 
 #: How long the scheduler of a job that has ended has to leave before the next one is begun.
 _LEAVING_SECONDS = 5.0

@@ -106,6 +106,7 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
                 # A full disk or a locked database now: its tasks run on for the next try.
                 ends.pop_all()
             raise
+        served.wait_for_launch()
         look_as_usual()
         _announce(prepared, directory, where, known, request.stream, run=served.snapshot().run)
         if request.update and (refused := served.refused_update()):

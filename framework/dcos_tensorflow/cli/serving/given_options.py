@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.options import Options, load
+from dcos_tensorflow.records import dataclass
 
 #: Where options without a file lie for a scheduler in the background.
 _FILE = "options.json"

@@ -6,7 +6,7 @@ machine; an absolute one is one of the machine that a task runs on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import UsageError
@@ -15,6 +15,7 @@ from dcos_tensorflow.cli.work_directory import expanded
 from dcos_tensorflow.core.model.spec import LinkedData, ServiceSpec
 from dcos_tensorflow.options import Options
 from dcos_tensorflow.options.storage import linked_data
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -51,6 +51,7 @@ from dcos_tensorflow.options.cross_checks import role_options
 from dcos_tensorflow.options.images import version_of_image
 from dcos_tensorflow.options.role_models import GROUP_OF_ROLE
 from dcos_tensorflow.options.service_models import Service
+from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
     from dcos_tensorflow.mesos.service_account import ServiceAccount

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TextIO
 
 from dcos_tensorflow.cli.embedded.machine import AgentWishes
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import ast
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from dcos_tensorflow.job_code.found import Found
 from dcos_tensorflow.job_code.modules import Module
 from dcos_tensorflow.job_code.names import PARAMETER_SERVER, STRATEGIES
 from dcos_tensorflow.job_code.sources import Sources
+from dcos_tensorflow.records import dataclass
 
 _SUFFIX = ".py"
 #: What people call the script of a job; looked for where a folder is named.

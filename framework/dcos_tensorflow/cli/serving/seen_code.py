@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.cli.errors import UsageError
@@ -23,6 +22,7 @@ from dcos_tensorflow.job_code.agreement import Tasks
 from dcos_tensorflow.job_code.facts import Facts, job_strategy, read_facts
 from dcos_tensorflow.job_code.modules import JobUnusable
 from dcos_tensorflow.job_code.names import LEGACY_KERAS_VARIABLE
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.contracts import find_contract
 from dcos_tensorflow.task.spec import Job
 

@@ -29,7 +29,7 @@ from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
-from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
 from dcos_tensorflow.local.machine.process_tree import start_time
@@ -54,6 +54,8 @@ _REGISTERED_SECONDS = 10.0
 #: How a master answers whom it does not know, and what to do about it.
 _UNKNOWN = "HTTP 401"
 _SAY_WHO = " Say who asks with --principal and --secret-file."
+#: How long tasks that find their place at once have to be launched before anything is shown.
+_LAUNCH_SECONDS = 0.5
 #: How long the answer to a wish for other options is waited for: a step, and a commit.
 _ANSWER_SECONDS = 10.0
 #: How long agents have to offer what they have reserved for a job that has ended.
@@ -159,7 +161,7 @@ class ServedJob:
         try:
             # There is no state to show while an uninstall has not begun yet.
             state = self.scheduler.state()
-            if state is None or not snapshot_of(state).done:
+            if state is None or state.job.phase is not JobPhase.DONE:
                 ending.forget(self.directory)
             registry.register(self.directory, self._registration())
         except BaseException:
@@ -170,6 +172,15 @@ class ServedJob:
     def __exit__(self, *_: object) -> None:
         registry.unregister(self.directory)
         self.scheduler.stop()
+
+    def wait_for_launch(self) -> None:
+        """Return once tasks are launched, or that takes longer than nobody would notice.
+
+        What the caller does next, it does beside the tasks then, and not in their way.
+        """
+        self.scheduler.wait_until(
+            lambda state: state.job.phase is not JobPhase.PLACING, _LAUNCH_SECONDS
+        )
 
     def snapshot(self) -> Snapshot:
         """Return where the job stands."""

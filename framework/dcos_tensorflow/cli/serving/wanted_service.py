@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from dcos_tensorflow.options.document import json_value, parse, read_file
 from dcos_tensorflow.options.identity import identity
 from dcos_tensorflow.options.images import with_images
 from dcos_tensorflow.package import variables
+from dcos_tensorflow.records import dataclass
 
 #: The id of its app, in the environment of everything that Marathon starts. A package's app is
 #: named after its service.

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster import addresses
@@ -33,6 +32,7 @@ from dcos_tensorflow.core.model.spec import (
     split_task_name,
 )
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.records import dataclass
 
 #: One argument, or one variable with its name, ``=`` and the final zero (MAX_ARG_STRLEN).
 VARIABLE_BYTES = contract.VARIABLE_BYTES

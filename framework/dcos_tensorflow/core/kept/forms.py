@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
 from dcos_tensorflow.core.model.service_state import Maintenance, ServiceState, Uninstall
 from dcos_tensorflow.core.model.task import TaskRecord
+from dcos_tensorflow.records import dataclass
 
 #: Fields of TaskRecord that change after the launch; they live in TaskStatus, the rest in TaskInfo.
 STATUS_FIELDS = frozenset(

@@ -7,13 +7,14 @@ A Decision (``core.step``) carries them: the scheduler commits ``writes`` first,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.spec import Container, NetworkAddresses, Uri, VirtualNetwork
 from dcos_tensorflow.core.model.storage_spec import CredentialsReference
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

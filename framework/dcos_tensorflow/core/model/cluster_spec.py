@@ -11,9 +11,10 @@ import functools
 import itertools
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dcos_tensorflow.core.model.spec import TaskRole, split_task_name
+from dcos_tensorflow.records import dataclass
 
 #: The job of a TF_CONFIG that a role is a member of. GPU workers follow the workers in ``worker``.
 #: Members of one job stand together here, also for the other table: each job is one stretch.

@@ -7,7 +7,7 @@ Mesos itself does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dcos_tensorflow.records import dataclass
 
 #: Sources that the scheduler reads itself; any other is a path of the cluster's secret store.
 FILE_SOURCE = "file:"

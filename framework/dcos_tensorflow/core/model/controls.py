@@ -8,9 +8,10 @@ SDK. The words are the SDK's: a step is called ``<pod>-<index>:[<task>]``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcos_tensorflow.core.model.spec import split_task_name
+from dcos_tensorflow.records import dataclass
 
 DEPLOY = "deploy"
 RECOVERY = "recovery"

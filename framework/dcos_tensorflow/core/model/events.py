@@ -7,7 +7,7 @@ these and go through one inbox to ``core.step.step``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +18,7 @@ from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.quota import Quota
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

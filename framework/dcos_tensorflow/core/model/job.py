@@ -7,11 +7,12 @@ phase to phase along the edges of ``TRANSITIONS``; ``core.recovery`` says when.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
 from dcos_tensorflow.core.model.own_error import OwnError
+from dcos_tensorflow.records import dataclass
 
 
 class JobPhase(StrEnum):

@@ -6,9 +6,10 @@ Built by ``mesos.convert`` from the wire; the raw JSON stays there (an ACCEPT ne
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dcos_tensorflow.core.model.resources import PortRanges, Resources
+from dcos_tensorflow.records import dataclass
 
 #: TEXT attributes are str, SCALAR ones float. RANGES and SET are rendered as text by mesos.convert.
 AttributeValue = str | float

@@ -8,10 +8,10 @@ is rendered for people.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.core import contract
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ it waits. Pure; decides nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dcos_tensorflow.core.counted import amount
 from dcos_tensorflow.core.model.resources import EPSILON, Resources
+from dcos_tensorflow.records import dataclass
 
 #: What is counted, by Mesos' name of the scalar.
 _UNITS = {"cpus": "cpu", "mem": "MB mem", "disk": "MB disk", "gpus": "gpu"}

@@ -7,7 +7,8 @@ Used by offers, placement and launches. Mesos rounds scalars to three decimals
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from dcos_tensorflow.records import dataclass
 
 #: Half of Mesos' fixed-point step of 0.001.
 EPSILON = 0.0005

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from dcos_tensorflow.core.model.spec import (
     MAIN,
@@ -18,6 +17,7 @@ from dcos_tensorflow.core.model.spec import (
     split_task_name,
     task_in,
 )
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

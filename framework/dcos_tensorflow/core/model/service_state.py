@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core.model.agents import SilentAgents
@@ -28,6 +28,7 @@ from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import UnitTable
 from dcos_tensorflow.core.model.volume_spec import Reservation
+from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
     from dcos_tensorflow.core.placement.agent_table import AgentTable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
@@ -18,6 +18,7 @@ from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.storage_spec import StorageSpec
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec
 from dcos_tensorflow.core.model.workload_spec import WorkloadSpec
+from dcos_tensorflow.records import dataclass
 
 
 class TaskRole(StrEnum):

@@ -8,7 +8,7 @@ which task is told what of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

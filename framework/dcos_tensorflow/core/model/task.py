@@ -7,12 +7,13 @@ new Mesos task id that is never used again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from dcos_tensorflow.core.model.offer import AttributeValue
 from dcos_tensorflow.core.model.own_error import OwnError
 from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.records import dataclass
 
 
 class TaskState(StrEnum):

@@ -13,11 +13,12 @@ import functools
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from enum import StrEnum
 from typing import Any
 
 from dcos_tensorflow.core.model.own_error import OwnError
+from dcos_tensorflow.records import dataclass
 
 #: So many units are kept in one value of the store.
 PAGE = 200

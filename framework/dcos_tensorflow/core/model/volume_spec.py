@@ -7,8 +7,9 @@ task's, and nobody else's (``core.offers.reservations``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from dcos_tensorflow.records import dataclass
 
 
 class VolumeType(StrEnum):

@@ -9,7 +9,7 @@ nothing is wanted the master is told (rule 6). Every misfit keeps its reason, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from dcos_tensorflow.core.counted import agreeing, counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
@@ -33,6 +33,7 @@ from dcos_tensorflow.core.placement.place import Assignment, Placement, place
 from dcos_tensorflow.core.recovery import avoidance, shares, sidecars, slots
 from dcos_tensorflow.core.recovery.backoff import spread
 from dcos_tensorflow.core.recovery.maintenance import is_leaving
+from dcos_tensorflow.records import dataclass
 
 #: Seconds. Nothing is wanted / this offer cannot help.
 IDLE_REFUSE_SECONDS = 3600.0

@@ -7,7 +7,7 @@ waits too long is done without, or has the others give their places back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcos_tensorflow.core.cluster import addresses
 from dcos_tensorflow.core.counted import listed
@@ -42,6 +42,7 @@ from dcos_tensorflow.core.recovery.gang_queries import (
 )
 from dcos_tensorflow.core.recovery.launch_options import options_of, preferred_port
 from dcos_tensorflow.core.recovery.membership import can_do_without, who_must_know
+from dcos_tensorflow.records import dataclass
 
 #: gRPC (or TensorBoard) first, the task runner last.
 PORTS_PER_TASK = 2

@@ -9,7 +9,7 @@ phase and a step are the DC/OS SDK's (its ``PlansQueries`` and ``PodQueries``); 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import (
@@ -39,6 +39,7 @@ from dcos_tensorflow.core.plans.plan import shows_update, work
 from dcos_tensorflow.core.recovery import update_order
 from dcos_tensorflow.core.recovery.gang_queries import has_container
 from dcos_tensorflow.core.recovery.membership import can_do_without
+from dcos_tensorflow.records import dataclass
 
 __all__ = ["Answer", "Effects", "Ruling", "rule"]
 

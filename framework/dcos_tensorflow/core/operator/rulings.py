@@ -6,13 +6,13 @@ Used by ``core.operator.plan_control`` and ``core.operator.pod_control``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from dcos_tensorflow.core.model.controls import Controls, deploy_key
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import GANG_ROLES
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

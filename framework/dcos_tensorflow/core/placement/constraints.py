@@ -23,7 +23,6 @@ What the operators mean, where the sources leave room:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +35,7 @@ from dcos_tensorflow.core.model.spec import (
     PlacementConstraint,
 )
 from dcos_tensorflow.core.placement.linear_pattern import compiled
+from dcos_tensorflow.records import dataclass
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

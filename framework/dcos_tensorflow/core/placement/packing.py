@@ -28,7 +28,7 @@ each free GPU.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,7 @@ from dcos_tensorflow.core.placement.constraints import (
 )
 from dcos_tensorflow.core.placement.fitness import Preference
 from dcos_tensorflow.core.placement.ports import choose_ports
+from dcos_tensorflow.records import dataclass
 
 FloatArray = NDArray[np.float64]
 #: All rows, some, or one. Of one row an array yields a scalar: the same formulas work on it.

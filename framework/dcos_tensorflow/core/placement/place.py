@@ -13,7 +13,7 @@ What is preferred is told in ``core.placement.packing``, what is tried and what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -41,6 +41,7 @@ from dcos_tensorflow.core.placement.constraints import (
 from dcos_tensorflow.core.placement.misfits import AVOIDED, ELSEWHERE, explain, useless_rows
 from dcos_tensorflow.core.placement.packing import Kind, Problem
 from dcos_tensorflow.core.placement.search import Packed, Search, Wish
+from dcos_tensorflow.records import dataclass
 
 #: More than any task has placement constraints.
 _BOUND = 1_000_000

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,7 @@ from dcos_tensorflow.core.model.spec import PACKED, ConstraintOperator, TaskRole
 from dcos_tensorflow.core.placement.agent_table import GPUS, PORTS
 from dcos_tensorflow.core.placement.constraints import BoolArray, IntArray
 from dcos_tensorflow.core.placement.packing import Kind, Packing, Problem
+from dcos_tensorflow.records import dataclass
 
 Anchors = Mapping[tuple[TaskRole, str], int]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from dcos_tensorflow.records import dataclass
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_OID, "dcos-tensorflow/plan")
 

@@ -6,8 +6,6 @@ step by step, and what fails meanwhile may take more along. Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.spec import ServiceSpec
@@ -15,6 +13,7 @@ from dcos_tensorflow.core.recovery import update_order
 from dcos_tensorflow.core.recovery.gang_queries import restart_set_of
 from dcos_tensorflow.core.recovery.membership import who_must_know
 from dcos_tensorflow.core.recovery.restart_table import Loss
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ about the job may end a while after it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.counted import listed
@@ -22,6 +21,7 @@ from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery.gang_queries import strategy_of
 from dcos_tensorflow.core.recovery.outcome import deciders_of, servers
 from dcos_tensorflow.core.recovery.restart_table import Part, ends_with, part_of
+from dcos_tensorflow.records import dataclass
 
 #: A decider that does nothing for so long after a server's end waits for that server.
 IDLE_SECONDS = 120.0

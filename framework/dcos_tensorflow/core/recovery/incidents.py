@@ -9,7 +9,7 @@ charged; what never gets anywhere ends all the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.counted import agreeing, counted, they
@@ -55,6 +55,7 @@ from dcos_tensorflow.core.recovery.gang_queries import (
     strategy_of,
 )
 from dcos_tensorflow.core.recovery.restart_table import Loss, ends_with
+from dcos_tensorflow.records import dataclass
 
 #: Peers die of a failure within this time: MultiWorkerMirrored notices a silent loss after 6 to
 #: 11 s, a process death after 0.7 to 10 s (measured).

@@ -8,12 +8,11 @@ once is given up for that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dcos_tensorflow.core.model.service_state import GangView
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.recovery import causes, launch_options
 from dcos_tensorflow.core.recovery.backoff import backoff_seconds
+from dcos_tensorflow.records import dataclass
 
 #: What ran for so long before it was interrupted had got somewhere: it is no loop.
 SETTLED_SECONDS = 10.0

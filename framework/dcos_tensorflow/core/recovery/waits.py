@@ -8,7 +8,6 @@ job's phase and the plan say it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.cluster.launch import COMMAND_WAIT_SECONDS, WAIT_SECONDS
@@ -21,6 +20,7 @@ from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery.clean_ends import IDLE_SECONDS, EndedServer, ended_servers
 from dcos_tensorflow.core.recovery.gang_queries import knows_strategy, strategy_of
+from dcos_tensorflow.records import dataclass
 
 #: No start takes longer: importing TensorFlow and reaching the peers does not (measured, seconds).
 START_SECONDS = 30.0

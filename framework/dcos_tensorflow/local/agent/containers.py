@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePosixPath
 from typing import Any
 
 from dcos_tensorflow.local.machine import secret_files
 from dcos_tensorflow.local.messages import TERMINAL_STATES
 from dcos_tensorflow.local.resources import Resources
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

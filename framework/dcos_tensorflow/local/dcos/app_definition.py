@@ -7,12 +7,12 @@ local DC/OS does not do is refused by name, with the path in the definition.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jsonschema
 
 from dcos_tensorflow.local.dcos.errors import InvalidApp
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

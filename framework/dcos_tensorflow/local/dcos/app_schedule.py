@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcos_tensorflow.local.dcos.app_definition import App
 from dcos_tensorflow.local.dcos.app_records import KILLING, RUNNING, AppRecord, TaskRecord
+from dcos_tensorflow.records import dataclass
 
 #: A task that ran so long and then failed did not fail because it was started too soon.
 _STABLE_SECONDS = 60.0

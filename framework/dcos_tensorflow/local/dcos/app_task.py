@@ -12,7 +12,6 @@ import random
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from dcos_tensorflow.core.model.resources import PortRanges, Resources
 from dcos_tensorflow.local.dcos.app_definition import App, HealthCheck
 from dcos_tensorflow.local.dcos.app_records import TaskRecord
 from dcos_tensorflow.local.dcos.download_cache import DownloadCache, DownloadError
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

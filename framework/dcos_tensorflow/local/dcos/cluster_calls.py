@@ -13,7 +13,6 @@ import os
 import secrets
 import urllib.parse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from dcos_tensorflow.local.dcos import core_cli
 from dcos_tensorflow.local.dcos.http_calls import (
@@ -25,6 +24,7 @@ from dcos_tensorflow.local.dcos.http_calls import (
     text_answer,
 )
 from dcos_tensorflow.local.dcos.services import Service
+from dcos_tensorflow.records import dataclass
 
 _PROVIDERS = {
     "dcos-users": {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from dcos_tensorflow.local.background_process import (
 from dcos_tensorflow.local.dcos.cluster_calls import Login
 from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
 from dcos_tensorflow.local.dcos.state_file import StateFileError
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

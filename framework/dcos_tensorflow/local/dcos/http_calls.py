@@ -9,10 +9,11 @@ import json
 import re
 import urllib.parse
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dcos_tensorflow.core.json_text import read_json
+from dcos_tensorflow.records import dataclass
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"

@@ -9,7 +9,7 @@ import secrets
 import sys
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from dcos_tensorflow.local.background_process import read_json, write_json
@@ -32,6 +32,7 @@ from dcos_tensorflow.local.dcos.state_file import StateFile
 from dcos_tensorflow.local.dcos.uninstall import Uninstaller
 from dcos_tensorflow.mesos.connection import Credentials
 from dcos_tensorflow.network.asgi_server import AsgiServer
+from dcos_tensorflow.records import dataclass
 
 VARIANTS = ("open", "enterprise", "old-open")
 _HOST = "127.0.0.1"

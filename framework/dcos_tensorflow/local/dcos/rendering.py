@@ -10,7 +10,6 @@ import base64
 import binascii
 import gzip
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.core.json_text import read_json
@@ -18,6 +17,7 @@ from dcos_tensorflow.local.dcos import package_options
 from dcos_tensorflow.local.dcos.errors import CosmosError
 from dcos_tensorflow.local.dcos.repositories import Package
 from dcos_tensorflow.package.cosmos import RenderError, app_of
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

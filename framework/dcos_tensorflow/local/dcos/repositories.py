@@ -8,12 +8,12 @@ repository in the list that has a package wins, as with Cosmos.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.dcos.download_cache import DownloadCache, DownloadError, file_path
 from dcos_tensorflow.local.dcos.errors import CosmosError
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.local.dcos import rendering
@@ -21,6 +20,7 @@ from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.uninstall import UNINSTALL_VARIABLE
 from dcos_tensorflow.plugin.in_force import laid_over
 from dcos_tensorflow.plugin.update_check import defaults, merge
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

@@ -7,8 +7,6 @@ may hold slashes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dcos_tensorflow.local.dcos.app_records import RUNNING, AppRecord
 from dcos_tensorflow.local.dcos.http_calls import (
     HTML,
@@ -18,6 +16,7 @@ from dcos_tensorflow.local.dcos.http_calls import (
 )
 from dcos_tensorflow.local.dcos.marathon import Marathon
 from dcos_tensorflow.local.dcos.upstream import Unreachable, ask, forward
+from dcos_tensorflow.records import dataclass
 
 _NAME = "DCOS_SERVICE_NAME"
 _PORT_INDEX = "DCOS_SERVICE_PORT_INDEX"

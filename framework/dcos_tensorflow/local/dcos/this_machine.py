@@ -9,11 +9,11 @@ is nobody to log in to as a service account, and no secret store but a folder of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from dcos_tensorflow.local.dcos.app_definition import App
 from dcos_tensorflow.package.variables import variable_of
+from dcos_tensorflow.records import dataclass
 
 _PYTHON = variable_of(("service", "python"))
 _VERSION = variable_of(("service", "tensorflow_version"))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from dcos_tensorflow.core.json_text import read_json
@@ -24,6 +24,7 @@ from dcos_tensorflow.local.dcos.rendering import with_slash
 from dcos_tensorflow.local.dcos.repositories import Package
 from dcos_tensorflow.local.dcos.services import Services
 from dcos_tensorflow.local.dcos.state_file import StateFile
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)

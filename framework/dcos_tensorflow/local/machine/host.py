@@ -13,7 +13,6 @@ import selectors
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.machine import secret_files
 from dcos_tensorflow.local.machine.executor_source import ExecutorSource
 from dcos_tensorflow.local.machine.process_tree import kill_tree, signal_group
+from dcos_tensorflow.records import dataclass
 
 #: Called with the container's id and a message of ``messages``.
 Deliver = Callable[[str, object], None]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ipaddress
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.local import messages
 from dcos_tensorflow.local.master.records import Agent, ClusterState, Framework, Task
 from dcos_tensorflow.local.shared_views import MESOS_VERSION
 from dcos_tensorflow.local.timing import Timing
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

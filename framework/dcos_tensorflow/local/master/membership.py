@@ -6,7 +6,6 @@ down) and by ``draining`` (an empty agent is gone for ever). Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from dcos_tensorflow.local import messages
@@ -22,6 +21,7 @@ from dcos_tensorflow.local.master.records import (
     nanoseconds,
 )
 from dcos_tensorflow.local.resources import Resources
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.local.resources import InvalidResource, Kind, Resources, canonical
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

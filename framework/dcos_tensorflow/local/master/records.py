@@ -6,11 +6,12 @@ Nothing here is written to disk: losing the master loses it all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dcos_tensorflow.local.messages import TERMINAL_STATES
 from dcos_tensorflow.local.resources import Resources
+from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
 

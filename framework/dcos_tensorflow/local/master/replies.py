@@ -6,10 +6,11 @@ Made and read by ``wire``; ``scheduler_calls`` and ``operator_calls`` answer. Pu
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.local.master.schema import ConversionError
+from dcos_tensorflow.records import dataclass
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Callable, Dict, Optional, Union
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.log_shipping.cloudwatch_sink import CloudWatchSink, connect_logs
 from dcos_tensorflow.task.log_shipping.s3_sink import S3Sink
 from dcos_tensorflow.task.log_shipping.spool import Spool

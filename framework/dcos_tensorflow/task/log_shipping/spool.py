@@ -10,16 +10,17 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
-import re
 import shutil
 import threading
 import time
-from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
+
+from dcos_tensorflow.patterns import pattern
+from dcos_tensorflow.records import dataclass
 
 #: A closed part is gzip-compressed; one that is written is not.
 _OPEN, _CLOSED, _PACKED = ".open", ".log", ".gz"
-_NAME = re.compile(
+_NAME = pattern(
     r"(?P<start>\d{6})-(?P<number>\d{8})-(?P<stream>stdout|stderr)(\.open|\.log|\.gz)\Z"
 )
 _NUMBER_FILE = "next"

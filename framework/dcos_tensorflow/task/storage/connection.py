@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Callable
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.errors import Problem
 from dcos_tensorflow.task.storage.location import S3Settings
 from dcos_tensorflow.task.storage.object_store import ObjectStore, connect

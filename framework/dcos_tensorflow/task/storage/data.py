@@ -14,9 +14,9 @@ import hashlib
 import json
 import os
 import posixpath
-from dataclasses import dataclass
 from typing import List, Optional, Sequence, Tuple
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.shared_copies import Copies
 from dcos_tensorflow.task.storage.connection import Connection
 from dcos_tensorflow.task.storage.errors import problem_error, storage_error

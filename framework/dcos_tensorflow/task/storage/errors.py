@@ -8,8 +8,9 @@ it. Texts are our own sentences: no header, signature or credential gets into th
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, Mapping, Tuple
+
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)

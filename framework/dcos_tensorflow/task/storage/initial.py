@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import posixpath
 import shutil
-from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Tuple
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import layout, snapshot, state_file
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer

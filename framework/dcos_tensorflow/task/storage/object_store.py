@@ -10,10 +10,10 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.errors import (
     ObjectChanged,
     Problem,

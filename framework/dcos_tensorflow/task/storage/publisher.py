@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Dict, Optional, Tuple
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage import layout, manifest, snapshot, status
 from dcos_tensorflow.task.storage.checkpoint_store import OwnedPointer
 from dcos_tensorflow.task.storage.connection import Connection

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import posixpath
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import download, layout, snapshot
 from dcos_tensorflow.task.storage.checkpoint_store import read_manifest, read_pointer

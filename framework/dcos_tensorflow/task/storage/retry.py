@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 import threading
 import time
-from dataclasses import dataclass
 from typing import Callable, Optional, TypeVar
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.errors import (
     Cancelled,
     ConditionFailed,

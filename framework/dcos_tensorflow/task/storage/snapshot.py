@@ -13,9 +13,9 @@ import shutil
 import stat
 import time
 import zipfile
-from dataclasses import dataclass
 from typing import Dict, Iterator, Mapping, Optional, Tuple
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.checkpoints import STATE_FILE
 from dcos_tensorflow.task.storage import layout, state_file
 from dcos_tensorflow.task.storage.disk import write_text

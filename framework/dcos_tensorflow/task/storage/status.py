@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Dict, Optional
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.storage.errors import Problem
 
 #: Data or a checkpoint are brought before a start.

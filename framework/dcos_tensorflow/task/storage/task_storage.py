@@ -8,9 +8,10 @@ checkpoints cannot be kept trains on. ``storage_work`` calls it, on a thread of 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.task.environment import Directories, is_url
 from dcos_tensorflow.task.storage import layout, snapshot, status
 from dcos_tensorflow.task.storage.checkpoint_store import OwnedPointer, read_pointer

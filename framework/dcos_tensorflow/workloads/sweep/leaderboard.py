@@ -8,10 +8,11 @@ by state and ``objective`` (metric and goal), and lists ``units``. Each has what
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dcos_tensorflow.core.model.workload_spec import Goal, ParameterValue
+from dcos_tensorflow.records import dataclass
 
 Document = Mapping[str, Any]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from dcos_tensorflow.core.model.workload_spec import ParameterValue
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row
 
 #: Usual ones on Linux, too: not everything that draws SVG knows which of them is "sans-serif".

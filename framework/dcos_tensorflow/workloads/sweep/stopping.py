@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dcos_tensorflow.core.model.workload_spec import EarlyStopping, Goal, SweepSpec
+from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.workloads.sweep.trial import FACTOR, Point, Trial
 
 #: A median of fewer trials says nothing (Optuna: MedianPruner, n_startup_trials).

@@ -1,4 +1,4 @@
-"""Records are frozen dataclasses, to whoever uses one."""
+"""Records are dataclasses, to whoever uses one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from dcos_tensorflow.job_code.records import dataclass
+from dcos_tensorflow.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,40 @@ class OtherPlace:
 @dataclass(frozen=True)
 class Nothing:
     """A kind without fields."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """A kind of which not everything is shown, and not everything counts."""
+
+    user: str
+    secret: str = dataclasses.field(default="", repr=False)
+    asked: int = dataclasses.field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class CheckedLogin(Login):
+    """A kind of that kind, with more to it."""
+
+    host: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.user:
+            raise ValueError("nobody")
+
+
+@dataclass(frozen=True, eq=False)
+class Itself:
+    """A kind of which each is another."""
+
+    name: str
+
+
+@dataclass
+class Counter:
+    """A kind that changes."""
+
+    count: int = 0
 
 
 def test_fields_come_by_place_by_name_and_by_default() -> None:
@@ -88,3 +122,41 @@ def test_dataclasses_know_it() -> None:
 def test_it_is_copied_and_sent() -> None:
     place = Place("a", found={"b": 1})
     assert copy.deepcopy(place) == pickle.loads(pickle.dumps(place)) == place
+
+
+def test_what_is_not_to_be_shown_is_not() -> None:
+    assert repr(Login("me", "hidden")) == "Login(user='me', asked=0)"
+
+
+def test_what_does_not_count_makes_no_difference() -> None:
+    assert Login("me", asked=1) == Login("me", asked=2) != Login("me", "secret")
+    assert len({Login("me", asked=1), Login("me", asked=2)}) == 1
+
+
+def test_what_a_class_says_itself_is_done() -> None:
+    with pytest.raises(ValueError, match="nobody"):
+        CheckedLogin("")
+
+
+def test_a_kind_of_a_kind_has_the_fields_of_both() -> None:
+    assert CheckedLogin("me", "s", 1, "here").host == "here"
+    assert CheckedLogin("me") != Login("me")
+
+
+def test_one_that_is_to_be_itself_alone_equals_no_other() -> None:
+    assert Itself("a") != Itself("a")
+    assert len({Itself("a"), Itself("a")}) == 2
+
+
+def test_one_that_changes_is_compared_and_has_no_hash() -> None:
+    counter = Counter()
+    counter.count = 2
+    assert counter == Counter(2)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(counter)
+
+
+def test_a_pattern_takes_its_fields_in_turn() -> None:
+    match Login("me", "secret"):
+        case Login(user, secret):
+            assert (user, secret) == ("me", "secret")
