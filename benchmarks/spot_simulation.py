@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Policy = Callable[[Job, Sight], Fleet]
 
 # How closely the least price is looked for: so many prices of a second at once, so many times.
-_PRICES, _ROUNDS, _DEAREST = 16, 3, 6.0
+_PRICES, _ROUNDS, _DEAREST = 32, 2, 6.0
 _NEVER = -1e15
 
 
@@ -231,7 +231,7 @@ def _earned(job: Job, market: Market, spans: Floats, prices: Floats) -> Floats:
     pause = (prices * cost.restart)[:, None, None] * (spot[:, None] != spot[None, :])
     # By zone: the most that was earned with so many spot machines now; and with none at all.
     state = np.full((len(zones), len(prices), machines + 1), _NEVER)
-    idle = np.zeros(len(prices))
+    idle, done = np.zeros(len(prices)), np.zeros(len(prices))
     for point, span in enumerate(spans):
         has = [min(int(market.available[z, point]), machines) for z in zones]
         before = list(state)
@@ -251,5 +251,6 @@ def _earned(job: Job, market: Market, spans: Floats, prices: Floats) -> Floats:
             best = (kept[z][:, :, None] - change[:, :top, :top]).max(axis=1)
             best = np.maximum(best, start[:, None])
             state[z][:, :top] = best + span * (prices[:, None] - leave[z][None, :top])
-        idle = rest
-    return np.maximum(idle, state.max(axis=(0, 2)))
+        # Whoever is done then hears of no loss any more.
+        idle, done = rest, np.maximum(done, state.max(axis=(0, 2)))
+    return done

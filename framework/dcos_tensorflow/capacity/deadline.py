@@ -158,7 +158,7 @@ def _trained_on(job: Job, sight: Sight, ready_in: float, memory: Memory) -> Flee
         if quote is here and spot == fleet.spot:
             continue
         lasts = min(market.life(quote, spot), sight.work_left)
-        gain = (now - market.rate(quote, spot)) * lasts - market.change(here, quote, spot)
+        gain = now - market.rate(quote, spot) - market.change(here, quote, spot) / lasts
         if gain > most:
             best, most = Fleet(quote.zone, spot, job.machines - spot), gain
     return best
