@@ -139,7 +139,7 @@ class DeadlineAware:
         return fleet
 
 
-def _spot_or_nothing(job: Job, sight: Sight) -> Fleet:
+def spot_or_nothing(job: Job, sight: Sight) -> Fleet:
     """Return a gang of spot machines alone, where it is if it can stay there."""
     whole = [quote.zone for quote in sight.quotes if quote.available >= job.machines]
     if not whole:
@@ -153,7 +153,7 @@ def _no_way_back(job: Job, sight: Sight) -> bool:
     slack = job.deadline - sight.now - sight.work_left - (sight.ready_in or 0.0)
     if sight.ready_in is not None and sight.fleet.spot:
         return slack < job.cost.loss
-    waits = _spot_or_nothing(job, sight) == NOTHING
+    waits = spot_or_nothing(job, sight) == NOTHING
     return slack < job.cost.cold + job.cost.loss or (
         waits and slack - sight.next_look < job.cost.cold
     )
@@ -173,7 +173,7 @@ class Greedy:
     def __call__(self, job: Job, sight: Sight) -> Fleet:
         """Decide as the paper's greedy policy does."""
         self.at_last = self.at_last or _no_way_back(job, sight)
-        return on_demand(job, sight) if self.at_last else _spot_or_nothing(job, sight)
+        return on_demand(job, sight) if self.at_last else spot_or_nothing(job, sight)
 
 
 @dataclass
@@ -190,7 +190,7 @@ class UniformProgress:
         self.at_last = self.at_last or _no_way_back(job, sight)
         if self.at_last:
             return on_demand(job, sight)
-        spot = _spot_or_nothing(job, sight)
+        spot = spot_or_nothing(job, sight)
         if spot != NOTHING:
             return spot
         # Once on them, until it is ahead by what two changes take.
