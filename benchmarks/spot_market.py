@@ -56,7 +56,7 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
 }
 OPTIMUM = "optimum"
 #: How the picture calls the policies that it shows: names of rows have little room.
-IN_PICTURE = {"greedy": "greedy", "deadline_aware": "the rule", OPTIMUM: "least"}
+IN_PICTURE = {"greedy": "greedy", "deadline_aware": "rule", OPTIMUM: "least"}
 #: A restart as measured (docs/recovery.md: a member's machine lost, 8 to 16 s); checkpoints every
 #: two minutes, half of that lost. What a machine takes until its agent is there is assumed.
 COST = RestartCost(boot=120.0, restart=15.0, lost=60.0)
@@ -217,13 +217,14 @@ def write(traces: Sequence[Trace], starts: int, hours: float, cost: RestartCost)
         gang = [spot_traces.gang_of(each, machines, apart=apart) for each in singles]
         found = [job for each in gang for job in jobs([each], starts, hours, cost)]
         title = f"{machines}, {'one by one' if apart else 'together'}" if machines > 1 else "1"
+        short_title = f"{machines} {'apart' if apart else 'as one'}" if machines > 1 else "1"
         whole = summary(found)
         lines += [f"**Machines: {title}**", "", *table(whole), "", *by_deadline(found), ""]
         print("\n".join(lines[-20:]), flush=True)
         for policy, short in IN_PICTURE.items():
             spot, all_of_it = 100 * whole[policy]["spot"], 100 * whole[policy]["cost"]
             parts = {"spot": spot, "on-demand": all_of_it - spot}
-            bars[f"{title.replace(',', '')}: {short}"] = (
+            bars[f"{short_title}: {short}"] = (
                 {"at the least": all_of_it} if policy == OPTIMUM else parts
             )
     zones = [

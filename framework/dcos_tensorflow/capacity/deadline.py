@@ -101,7 +101,7 @@ class Sight:
     fleet: Fleet
     #: Seconds until the gang trains on that fleet: 0 while it does; None where it is not whole.
     ready_in: float | None
-    #: One for each zone that may be used; at least one.
+    #: One for each zone that may be used, and for that of the fleet; at least one.
     quotes: tuple[Quote, ...]
     #: Seconds until somebody looks again, unless a machine goes before.
     next_look: float
@@ -157,7 +157,7 @@ def _trained_on(job: Job, sight: Sight, ready_in: float, memory: Memory) -> Flee
     for quote, spot in _choices(job, sight):
         if quote is here and spot == fleet.spot:
             continue
-        lasts = min(market.life(quote, spot), sight.work_left)
+        lasts = max(1.0, min(market.life(quote, spot), sight.work_left))
         gain = now - market.rate(quote, spot) - market.change(here, quote, spot) / lasts
         if gain > most:
             best, most = Fleet(quote.zone, spot, job.machines - spot), gain
