@@ -109,13 +109,13 @@ def main() -> None:
     found = figures(alone)
     found["zones"] = figures(moving)
     found["settings"] = {**asdict(cost), "job_hours": told.job_hours, "starts": told.starts}
+    if told.json:
+        told.json.parent.mkdir(parents=True, exist_ok=True)
+        told.json.write_text(json.dumps(found, indent=2) + "\n")
     print("\n".join(table(found["summary"])))
     if moving:
         print("\nfree to move between the zones of a market\n")
         print("\n".join(table(found["zones"]["summary"])))
-    if told.json:
-        told.json.parent.mkdir(parents=True, exist_ok=True)
-        told.json.write_text(json.dumps(found, indent=2) + "\n")
 
 
 def jobs(zones: Sequence[Trace], starts: int, hours: float, cost: RestartCost) -> Iterator[Played]:
