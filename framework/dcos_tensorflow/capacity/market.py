@@ -1,0 +1,96 @@
+"""The nouns of capacity: pools of machines that can be had, what is wanted, what was bought.
+
+Used by everything else in this room. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dcos_tensorflow.core.model.resources import Resources
+
+
+class Market(StrEnum):
+    """How a machine is paid for: at the market's price and taken back at will, or kept."""
+
+    SPOT = "spot"
+    ON_DEMAND = "on-demand"
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Machines of one kind that can be had at one price."""
+
+    #: As the provider calls it: ``p3.2xlarge``.
+    instance_type: str
+    zone: str
+    market: Market
+    #: Of one machine, per hour, in the currency of all prices.
+    price: float
+    #: What an agent on one machine offers.
+    resources: Resources
+    #: How many can be had now; None where nobody knows before trying.
+    available: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str, Market]:
+        """Return what makes it this pool, whatever it costs and has now."""
+        return self.instance_type, self.zone, self.market
+
+
+@dataclass(frozen=True, slots=True)
+class WantedMachines:
+    """So many more machines of one pool."""
+
+    pool: Pool
+    count: int
+    #: For whom: the gangs that wait for them.
+    gangs: tuple[str, ...]
+
+    @property
+    def price(self) -> float:
+        """Return what all of them cost an hour."""
+        return self.count * self.pool.price
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """Machines that were bought, or are being bought: written before the provider is asked."""
+
+    #: Ours, and the provider's idempotency token: the same purchase is never made twice.
+    purchase_id: str
+    wanted: WantedMachines
+    #: Unix seconds.
+    bought_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the user allows; None is no limit."""
+
+    max_instances: int | None = None
+    #: Of all machines together.
+    max_price_per_hour: float | None = None
+    #: Money in all.
+    budget: float | None = None
+    #: Empty: any.
+    zones: frozenset[str] = frozenset()
+    #: Empty: any that has ``at_least``.
+    instance_types: frozenset[str] = frozenset()
+    #: What each machine must have.
+    at_least: Resources = field(default_factory=Resources)
+    #: A gang's machines lie in one zone: traffic between zones is slow, and billed.
+    one_zone: bool = True
+    #: So many machines are on-demand whatever the market has.
+    on_demand_base: int = 0
+    #: A gang that has waited for spot machines for so long gets on-demand ones; seconds.
+    spot_wait_seconds: float = 300.0
+
+    def allow(self, pool: Pool) -> bool:
+        """Say whether machines of this pool may be bought at all."""
+        return (
+            (not self.zones or pool.zone in self.zones)
+            and (not self.instance_types or pool.instance_type in self.instance_types)
+            and self.at_least.fits_in(pool.resources)
+        )

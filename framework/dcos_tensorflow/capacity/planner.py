@@ -1,0 +1,284 @@
+"""What waits, turned into the machines to buy for it: the fewest that fit, where they cost least.
+
+Called with what gangs wait for, the offers of the machines that are there or on their way, and the
+pools that can be bought from. Whether tasks fit is asked of ``core.placement``, with offers made up
+for machines that nobody has bought yet: a machine is bought only if the core will use it, and every
+placement rule holds. Pure; buys nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
+from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines
+from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.model.offer import Offer
+from dcos_tensorflow.core.model.resources import PortRanges
+from dcos_tensorflow.core.placement.place import TaskRequest, place
+
+#: What an agent offers whose machine nobody has bought yet.
+_PORTS = PortRanges.of([(31_000, 32_000)])
+#: Hours that whatever is bought is reckoned to stay: the budget must have them.
+_LEAST_HOURS = 1.0
+
+#: Machines of several pools, so many of each.
+_Mix = tuple[tuple[Pool, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GangDemand:
+    """What one gang waits for."""
+
+    gang: str
+    #: Its tasks without a place.
+    requests: tuple[TaskRequest, ...]
+    #: For how long already; seconds.
+    waited: float = 0.0
+    #: Where its other members are, if it has any: they have to be near.
+    zone: str = ""
+    #: With a deadline, what :func:`dcos_tensorflow.capacity.deadline.decide` has answered: so many
+    #: of its machines are spot ones.
+    fleet: Fleet | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What is there, or bought and on its way."""
+
+    #: What is free on these machines; of one on its way what :func:`offer_of` makes up.
+    offers: tuple[Offer, ...] = ()
+    instances: int = 0
+    #: Of them, on-demand ones.
+    on_demand: int = 0
+    #: Of all of them, and what all have cost so far.
+    price_per_hour: float = 0.0
+    spent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to buy, and why some gangs get nothing."""
+
+    wanted: tuple[WantedMachines, ...] = ()
+    #: (gang, one sentence).
+    waits: tuple[tuple[str, str], ...] = ()
+
+
+def plan(
+    demands: Sequence[GangDemand], owned: Owned, pools: Iterable[Pool], limits: Limits
+) -> Plan:
+    """Return the machines to buy, gang by gang in the order they come.
+
+    A gang gets all the machines that it needs, or none. Those of an earlier gang that have room
+    left serve the later ones.
+    """
+    allowed = sorted((p for p in pools if limits.allow(p)), key=lambda p: (p.price, p.zone))
+    wanted: list[WantedMachines] = []
+    waits: list[tuple[str, str]] = []
+    for demand in demands:
+        try:
+            bought, owned = _for_gang(demand, owned, allowed, limits)
+        except _Waits as reason:
+            waits.append((demand.gang, str(reason)))
+            continue
+        wanted += (WantedMachines(pool, count, (demand.gang,)) for pool, count in bought)
+        allowed = [_less(pool, bought) for pool in allowed]
+    return Plan(tuple(wanted), tuple(waits))
+
+
+def offer_of(pool: Pool, name: str) -> Offer:
+    """Return the offer that a machine of this pool, called so, will make."""
+    return Offer(
+        offer_id=name,
+        agent_id=name,
+        hostname=name,
+        address="",
+        mesos_role="*",
+        resources=pool.resources,
+        ports=_PORTS,
+        attributes={
+            "instance_type": pool.instance_type,
+            "zone": pool.zone,
+            "market": str(pool.market),
+        },
+        zone=pool.zone,
+    )
+
+
+class _Waits(Exception):
+    """Nothing is bought, and why."""
+
+
+def _for_gang(
+    demand: GangDemand, owned: Owned, pools: Sequence[Pool], limits: Limits
+) -> tuple[_Mix, Owned]:
+    """Return what to buy for a gang, and what is there afterwards. Raises _Waits."""
+    if place(demand.requests, owned.offers).complete:
+        return (), _after(demand, owned, ())
+    if demand.fleet == NOTHING:
+        raise _Waits("spot machines are waited for: its deadline leaves time")
+    zones: Sequence[str | None] = sorted({pool.zone for pool in pools})
+    chosen = demand.fleet.zone if demand.fleet else demand.zone
+    if chosen or not limits.one_zone:
+        zones = [chosen or None]
+    found: list[tuple[float, int, _Mix]] = []
+    why = "no machine that may be bought has what its tasks need"
+    for zone in zones:
+        near = [pool for pool in pools if zone in (None, pool.zone)]
+        try:
+            mix = _cheapest(demand, owned, near, limits, zone)
+        except _Waits as reason:
+            why = str(reason) or why
+            continue
+        found.append((_price(mix), _count(mix), mix))
+    if not found:
+        raise _Waits(why)
+    mix = min(found, key=lambda each: each[:2])[2]
+    _refuse_beyond(limits, owned, mix)
+    return mix, _after(demand, owned, mix)
+
+
+def _cheapest(
+    demand: GangDemand, owned: Owned, pools: Sequence[Pool], limits: Limits, zone: str | None
+) -> _Mix:
+    """Return the machines of one zone, or of any, that cost least. Raises _Waits.
+
+    Those for the tasks with GPUs come first: what room these leave, others take.
+    """
+    offers = [offer for offer in owned.offers if zone in (None, offer.zone)]
+    mix: _Mix = ()
+    for requests in (tuple(r for r in demand.requests if r.resources.gpus), demand.requests):
+        there = [*offers, *_made_up(mix, f"{demand.gang}/had")]
+        placed = place(requests, there)
+        if placed.complete:
+            continue
+        options = []
+        why = ""
+        for kind in sorted({pool.instance_type for pool in pools}):
+            of_kind = [_less(pool, mix) for pool in pools if pool.instance_type == kind]
+            base = owned.on_demand + _count(mix, Market.ON_DEMAND)
+            try:
+                option = _fewest(
+                    replace(demand, requests=requests),
+                    replace(owned, on_demand=base),
+                    there,
+                    of_kind,
+                    limits,
+                )
+            except _Waits as reason:
+                why = str(reason) or why
+                continue
+            options.append((_price(option), _count(option), option))
+        if not options:
+            raise _Waits(why)
+        mix = (*mix, *min(options, key=lambda each: each[:2])[2])
+    return mix
+
+
+def _fewest(
+    demand: GangDemand, owned: Owned, there: Sequence[Offer], pools: Sequence[Pool], limits: Limits
+) -> _Mix:
+    """Return the fewest machines of one type that let a gang be placed. Raises _Waits."""
+    for count in range(1, len(demand.requests) + 1):
+        mix = _by_market(demand, owned, count, pools, limits)
+        if place(demand.requests, [*there, *_made_up(mix, f"{demand.gang}/new")]).complete:
+            return mix
+    raise _Waits()
+
+
+def _by_market(
+    demand: GangDemand, owned: Owned, count: int, pools: Sequence[Pool], limits: Limits
+) -> _Mix:
+    """Return so many machines of one type: spot ones, or what the deadline and the wait say.
+
+    ``pools`` are sorted by price. Raises _Waits where the market has too few.
+    """
+    kept = [pool for pool in pools if pool.market is Market.ON_DEMAND]
+    spot = [pool for pool in pools if pool.market is Market.SPOT]
+    if kept:
+        spot = [pool for pool in spot if pool.price < kept[0].price]
+    base = min(count, max(0, limits.on_demand_base - owned.on_demand))
+    most = count - base if demand.fleet is None else min(count - base, demand.fleet.spot)
+    mix, left = _taken(spot, most)
+    waits = demand.fleet is None and demand.waited < limits.spot_wait_seconds
+    if left and spot and waits:
+        seconds = limits.spot_wait_seconds - demand.waited
+        raise _Waits(
+            f"{counted(most, 'spot machine')} of {spot[0].instance_type} wanted, "
+            f"{most - left} to be had; on-demand ones in {seconds:.0f} s"
+        )
+    rest, missing = _taken(kept, count - most + left)
+    if missing:
+        raise _Waits(f"{counted(count, 'machine')} of {pools[0].instance_type} cannot be had")
+    return mix + rest
+
+
+def _taken(pools: Sequence[Pool], count: int) -> tuple[_Mix, int]:
+    """Take so many machines from the first pools that have some; return how many are missing."""
+    mix: list[tuple[Pool, int]] = []
+    for pool in pools:
+        some = count if pool.available is None else min(count, pool.available)
+        if some:
+            mix.append((pool, some))
+        count -= some
+    return tuple(mix), count
+
+
+def _refuse_beyond(limits: Limits, owned: Owned, mix: _Mix) -> None:
+    """Raise _Waits for a purchase that the limits forbid."""
+    count = owned.instances + _count(mix)
+    if limits.max_instances is not None and count > limits.max_instances:
+        raise _Waits(f"it would take {count} machines; max_instances is {limits.max_instances}")
+    price = owned.price_per_hour + _price(mix)
+    if limits.max_price_per_hour is not None and price > limits.max_price_per_hour:
+        raise _Waits(
+            f"all machines would cost {price:.2f} an hour; "
+            f"max_price_per_hour is {limits.max_price_per_hour:.2f}"
+        )
+    if limits.budget is not None and owned.spent + price * _LEAST_HOURS > limits.budget:
+        raise _Waits(
+            f"{owned.spent:.2f} of the budget of {limits.budget:.2f} is spent, "
+            f"and an hour would cost {price:.2f}"
+        )
+
+
+def _price(mix: _Mix) -> float:
+    return sum(pool.price * count for pool, count in mix)
+
+
+def _count(mix: _Mix, market: Market | None = None) -> int:
+    return sum(count for pool, count in mix if market in (None, pool.market))
+
+
+def _made_up(mix: _Mix, name: str) -> Iterator[Offer]:
+    return (
+        offer_of(pool, f"{name}-{at}-{number}")
+        for at, (pool, count) in enumerate(mix)
+        for number in range(count)
+    )
+
+
+def _after(demand: GangDemand, owned: Owned, mix: _Mix) -> Owned:
+    """Return what is there when the gang has its machines and its places on them."""
+    offers = {offer.offer_id: offer for offer in (*owned.offers, *_made_up(mix, demand.gang))}
+    needs = {request.name: request.resources for request in demand.requests}
+    for assignment in place(demand.requests, offers.values()).assignments:
+        offer = offers[assignment.offer_ids[0]]
+        left = offer.resources - needs[assignment.task]
+        offers[offer.offer_id] = replace(offer, resources=left)
+    return replace(
+        owned,
+        offers=tuple(offers.values()),
+        instances=owned.instances + _count(mix),
+        on_demand=owned.on_demand + _count(mix, Market.ON_DEMAND),
+        price_per_hour=owned.price_per_hour + _price(mix),
+    )
+
+
+def _less(pool: Pool, mix: _Mix) -> Pool:
+    """Return a pool after these were taken from it."""
+    if pool.available is None:
+        return pool
+    return replace(pool, available=pool.available - sum(n for p, n in mix if p.key == pool.key))

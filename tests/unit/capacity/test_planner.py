@@ -1,0 +1,176 @@
+"""What is bought for gangs that wait."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
+from dcos_tensorflow.capacity.market import Limits, Market, Pool
+from dcos_tensorflow.capacity.planner import GangDemand, Owned, Plan, offer_of, plan
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import ConstraintOperator, PlacementConstraint, TaskRole
+from dcos_tensorflow.core.placement.place import TaskRequest
+
+SMALL = Resources(cpus=4, mem=16_000, disk=50_000)
+LARGE = Resources(cpus=16, mem=64_000, disk=200_000)
+GPU = Resources(cpus=8, mem=61_000, disk=100_000, gpus=1)
+APART = PlacementConstraint("hostname", ConstraintOperator.UNIQUE)
+
+
+def pool(
+    kind: str = "small",
+    zone: str = "1a",
+    market: Market = Market.SPOT,
+    *,
+    price: float = 0.1,
+    resources: Resources = SMALL,
+    available: int | None = None,
+) -> Pool:
+    return Pool(kind, zone, market, price, resources, available)
+
+
+def kept(kind: str = "small", zone: str = "1a", price: float = 0.3) -> Pool:
+    return pool(kind, zone, Market.ON_DEMAND, price=price)
+
+
+def tasks(count: int, *rules: PlacementConstraint, needs: Resources | None = None) -> GangDemand:
+    resources = needs or Resources(cpus=2, mem=4_000)
+    role = TaskRole.GPU_WORKER if resources.gpus else TaskRole.WORKER
+    requests = (
+        TaskRequest(f"{role}-{n}", role, resources, 2, constraints=rules) for n in range(count)
+    )
+    return GangDemand("main", tuple(requests))
+
+
+def bought(
+    *demands: GangDemand,
+    pools: tuple[Pool, ...],
+    limits: Limits | None = None,
+    owned: Owned | None = None,
+) -> list[tuple[str, str, str, int]]:
+    found = plan(demands, owned or Owned(), pools, limits or Limits())
+    return [(w.pool.instance_type, w.pool.zone, w.pool.market, w.count) for w in found.wanted]
+
+
+def why(demand: GangDemand, *pools: Pool, limits: Limits, owned: Owned | None = None) -> str:
+    found = plan([demand], owned or Owned(), pools, limits)
+    assert found.wanted == ()
+    return found.waits[0][1]
+
+
+def test_no_more_machines_are_bought_than_the_tasks_need() -> None:
+    assert bought(tasks(4), pools=(pool(),)) == [("small", "1a", "spot", 2)]
+
+
+def test_a_placement_rule_that_wants_a_machine_each_gets_one_each() -> None:
+    assert bought(tasks(4, APART), pools=(pool(),)) == [("small", "1a", "spot", 4)]
+
+
+def test_the_cheapest_way_is_taken_not_the_cheapest_machine() -> None:
+    pools = pool(), pool("large", price=0.35, resources=LARGE)
+    assert bought(tasks(8), pools=pools) == [("large", "1a", "spot", 1)]
+    assert bought(tasks(2), pools=pools) == [("small", "1a", "spot", 1)]
+
+
+def test_machines_with_room_are_used_before_any_is_bought() -> None:
+    owned = Owned(offers=(offer_of(pool(), "there"),), instances=1)
+    assert bought(tasks(2), pools=(pool(),), owned=owned) == []
+    assert bought(tasks(4), pools=(pool(),), owned=owned) == [("small", "1a", "spot", 1)]
+
+
+def test_the_room_that_one_gang_leaves_is_the_next_ones() -> None:
+    second = replace(tasks(1), gang="second")
+    assert bought(tasks(3), second, pools=(pool(),)) == [("small", "1a", "spot", 2)]
+
+
+def test_a_gang_has_its_machines_in_one_zone() -> None:
+    pools = pool(zone="1a", available=1), pool(zone="1b", price=0.2)
+    assert bought(tasks(4), pools=pools) == [("small", "1b", "spot", 2)]
+
+
+def test_a_gang_that_may_has_them_in_several() -> None:
+    pools = pool(zone="1a", available=1), pool(zone="1b", price=0.2)
+    found = bought(tasks(4), pools=pools, limits=Limits(one_zone=False))
+    assert found == [("small", "1a", "spot", 1), ("small", "1b", "spot", 1)]
+
+
+def test_a_lost_member_is_replaced_in_the_zone_of_the_others() -> None:
+    near = replace(tasks(1), zone="1b")
+    pools = pool(zone="1a"), pool(zone="1b", price=0.2)
+    assert bought(near, pools=pools) == [("small", "1b", "spot", 1)]
+
+
+def test_parameter_servers_get_no_machines_with_gpus() -> None:
+    workers = tasks(2, needs=Resources(cpus=8, mem=30_000, gpus=1))
+    gang = replace(workers, requests=workers.requests + tasks(2).requests)
+    pools = pool("gpu", price=0.9, resources=GPU), pool()
+    assert bought(gang, pools=pools) == [("gpu", "1a", "spot", 2), ("small", "1a", "spot", 1)]
+
+
+def test_only_allowed_machines_are_bought() -> None:
+    pools = pool(), pool("large", price=0.9, resources=LARGE)
+    assert bought(tasks(1), pools=pools, limits=Limits(at_least=LARGE))[0][0] == "large"
+    limits = Limits(instance_types=frozenset({"large"}))
+    assert bought(tasks(1), pools=pools, limits=limits)[0][0] == "large"
+
+
+def test_the_first_machines_are_on_demand_ones_where_that_is_wanted() -> None:
+    found = bought(tasks(6), pools=(pool(), kept()), limits=Limits(on_demand_base=1))
+    assert found == [("small", "1a", "spot", 2), ("small", "1a", "on-demand", 1)]
+
+
+def test_spot_machines_are_waited_for_and_then_done_without() -> None:
+    market = pool(available=1), kept()
+    limits = Limits(spot_wait_seconds=300)
+    reason = why(replace(tasks(4), waited=100.0), *market, limits=limits)
+    assert reason == ("2 spot machines of small wanted, 1 to be had; on-demand ones in 200 s")
+    found = bought(replace(tasks(4), waited=300.0), pools=market, limits=limits)
+    assert found == [("small", "1a", "spot", 1), ("small", "1a", "on-demand", 1)]
+
+
+def test_a_job_with_a_deadline_gets_the_fleet_that_its_rule_wants() -> None:
+    gang = replace(tasks(4, APART), fleet=Fleet("1b", 3, 1))
+    pools = pool(zone="1a"), pool(zone="1b"), kept(zone="1a"), kept(zone="1b")
+    found = bought(gang, pools=pools)
+    assert found == [("small", "1b", "spot", 3), ("small", "1b", "on-demand", 1)]
+
+
+def test_a_job_whose_rule_waits_gets_nothing() -> None:
+    gang = replace(tasks(4), fleet=NOTHING)
+    assert "deadline leaves time" in why(gang, pool(), limits=Limits())
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (Limits(max_instances=2), "it would take 3 machines; max_instances is 2"),
+        (
+            Limits(max_price_per_hour=0.25),
+            "all machines would cost 0.30 an hour; max_price_per_hour is 0.25",
+        ),
+        (
+            Limits(budget=1.0),
+            "0.80 of the budget of 1.00 is spent, and an hour would cost 0.30",
+        ),
+        (
+            Limits(zones=frozenset({"9z"})),
+            "no machine that may be bought has what its tasks need",
+        ),
+    ],
+)
+def test_a_limit_is_held_and_named(limits: Limits, reason: str) -> None:
+    owned = Owned(instances=1, price_per_hour=0.1, spent=0.8)
+    assert why(tasks(4), pool(), limits=limits, owned=owned) == reason
+
+
+def test_two_gangs_do_not_take_the_same_machines() -> None:
+    second = replace(tasks(2), gang="second")
+    found = plan([tasks(2), second], Owned(), [pool(available=1)], Limits())
+    assert [each.gangs for each in found.wanted] == [("main",)]
+    assert [gang for gang, _ in found.waits] == ["second"]
+
+
+def test_nothing_is_bought_for_nobody() -> None:
+    assert plan([], Owned(), [pool()], Limits()) == Plan()
