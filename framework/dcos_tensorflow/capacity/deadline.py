@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from dcos_tensorflow.capacity.experience import HOUR, Experience
+from dcos_tensorflow.records import dataclass
 
 #: A second of everybody's time is paid while machines change, and its slack is missing later: it
 #: is worth itself, and this share of the work that would be left for each second of slack. (Half of

@@ -7,7 +7,9 @@ is assumed of one that nobody has seen yet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dcos_tensorflow.records import dataclass
 
 HOUR = 3600.0
 

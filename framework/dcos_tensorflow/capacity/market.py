@@ -5,10 +5,11 @@ Used by everything else in this room. Nothing here decides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.records import dataclass
 
 
 class Market(StrEnum):

@@ -9,7 +9,7 @@ placement rule holds. Pure; buys nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
 from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines
@@ -17,6 +17,7 @@ from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.resources import PortRanges
 from dcos_tensorflow.core.placement.place import TaskRequest, place
+from dcos_tensorflow.records import dataclass
 
 #: What an agent offers whose machine nobody has bought yet.
 _PORTS = PortRanges.of([(31_000, 32_000)])
