@@ -26,7 +26,7 @@ _SLACK_WORTH = 0.2
 _ANY_ZONE = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RestartCost:
     """What a change of machines costs; seconds."""
 
@@ -48,7 +48,7 @@ class RestartCost:
         return self.cold + self.lost
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Quote:
     """What a zone has for this gang now."""
 
@@ -60,7 +60,7 @@ class Quote:
     on_demand_price: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fleet:
     """A gang's machines: all in one zone."""
 
@@ -78,7 +78,7 @@ class Fleet:
 NOTHING = Fleet()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
     """What is to be done, and by when; seconds."""
 
@@ -92,7 +92,7 @@ class Job:
     cost: RestartCost
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sight:
     """How things stand."""
 
@@ -108,7 +108,7 @@ class Sight:
     next_look: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Memory:
     """What the rule knows of the markets, zone by zone, and of all zones together."""
 
@@ -207,7 +207,7 @@ def _better_comes(job: Job, sight: Sight, memory: Memory, spot: int, kept: float
     return more >= sight.work_left / left
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Market:
     """What fleets cost as the market is now; prices are per hour, of all machines."""
 

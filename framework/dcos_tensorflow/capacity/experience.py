@@ -14,7 +14,7 @@ from dcos_tensorflow.records import dataclass
 HOUR = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Level:
     """What is known of one number of machines."""
 
@@ -38,7 +38,7 @@ class Level:
         return 0.0 if self.since is None else now - self.since
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Experience:
     """All levels of one market, beginning with one machine."""
 

@@ -19,7 +19,7 @@ class Market(StrEnum):
     ON_DEMAND = "on-demand"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pool:
     """Machines of one kind that can be had at one price."""
 
@@ -40,7 +40,7 @@ class Pool:
         return self.instance_type, self.zone, self.market
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WantedMachines:
     """So many more machines of one pool."""
 
@@ -55,7 +55,7 @@ class WantedMachines:
         return self.count * self.pool.price
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Purchase:
     """Machines that were bought, or are being bought: written before the provider is asked."""
 
@@ -66,7 +66,7 @@ class Purchase:
     bought_at: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limits:
     """What the user allows; None is no limit."""
 

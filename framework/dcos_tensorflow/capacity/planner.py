@@ -28,7 +28,7 @@ _LEAST_HOURS = 1.0
 _Mix = tuple[tuple[Pool, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GangDemand:
     """What one gang waits for."""
 
@@ -44,7 +44,7 @@ class GangDemand:
     fleet: Fleet | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Owned:
     """What is there, or bought and on its way."""
 
@@ -58,7 +58,7 @@ class Owned:
     spent: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """What to buy, and why some gangs get nothing."""
 
