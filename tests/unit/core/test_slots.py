@@ -547,6 +547,19 @@ def test_a_shard_that_takes_long_is_run_once_more_and_the_first_success_counts()
     assert work.ended.count(0) == 1
 
 
+def test_a_shard_that_takes_long_is_not_run_once_more_where_it_has_failed():
+    work = Work(30, room_for_one_each(2))
+    work.fail("slot-1")
+    work.finish("slot-0")
+    work.go(5)
+    assert work.runs["slot-0"] == 1
+    while work.scheduler.state.units.count(UnitState.SUCCEEDED) < 29:
+        work.finish("slot-1")
+        work.go(1)
+    work.go(20)
+    assert work.runs == {"slot-0": 1}
+
+
 def test_a_trial_is_never_run_twice_at_once():
     work = Work(30, room_for_one_each(2), UnitKind.TRIAL)
     while work.scheduler.state.units.count(UnitState.SUCCEEDED) < 29:

@@ -288,9 +288,13 @@ def _run_stragglers(draft: Draft, idle: list[GangDraft]) -> None:
         run = draft.state.gangs[gangs[0]].unit
         if len(gangs) == 1 and run is not None and draft.now - run.begun_at > limit:
             late.append((run.begun_at, number))
-    for gang, (_, number) in zip(ready, sorted(late), strict=False):
-        units.run(gang, number)
-        gang.say(f"unit {number} takes long: it is run once more")
+    waiting = [number for _, number in sorted(late)]
+    for gang in ready:
+        # What fails once more where it has failed would end a unit that runs well elsewhere.
+        for number in [n for n in waiting if not units.has_failed_on(gang, n)][:1]:
+            waiting.remove(number)
+            units.run(gang, number)
+            gang.say(f"unit {number} takes long: it is run once more")
 
 
 def _end_idle(draft: Draft, idle: list[GangDraft]) -> None:

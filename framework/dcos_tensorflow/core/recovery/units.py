@@ -121,6 +121,12 @@ def _next(gang: GangDraft) -> int | None:
     return first
 
 
+def has_failed_on(gang: GangDraft, number: int) -> bool:
+    """Say whether a unit has failed on a machine of a slot."""
+    failed_on = {failure.agent_id for failure in gang.service.state.units[number].failures}
+    return any(r.agent_id in failed_on for r in gang.tasks.values() if not r.terminal)
+
+
 def _is_elsewhere(draft: Draft, agents: Collection[str]) -> bool:
     """Say whether a slot has its containers on none of these machines."""
     return any(
