@@ -61,7 +61,7 @@ ORDER_TIMEOUT_SECONDS = 5.0
 _TOLD_AFTER = 5
 #: Of memory, a smaller change than this is no news: it would be one event for every answer.
 _MEMORY_SHARE = 0.02
-#: Between two rounds there are at least so many seconds, and so many more for each task.
+#: A round begins so many seconds after the one before at the soonest, or so many for each task.
 _SHORTEST_WAIT_SECONDS = 0.01
 _ROUND_SHARE = 0.00005
 
@@ -174,14 +174,16 @@ class RunnerClient:
         self._refilled_at = time.monotonic()
         while not self._stopping.is_set():
             self._woken.clear()
-            wait = self._round(self._state(), time.monotonic())
-            # However often the state changes: a round looks at every task, and the answers must
-            # be read as well.
-            await asyncio.sleep(max(_SHORTEST_WAIT_SECONDS, len(self._runners) * _ROUND_SHARE))
+            began = time.monotonic()
+            wait = self._round(self._state(), began)
             try:
                 await asyncio.wait_for(self._woken.wait(), wait)
             except TimeoutError:
                 continue
+            # However often the state changes: a round looks at every task, and the answers must
+            # be read as well. What comes after a while of silence waits for nothing.
+            shortest = max(_SHORTEST_WAIT_SECONDS, len(self._runners) * _ROUND_SHARE)
+            await asyncio.sleep(began + shortest - time.monotonic())
         for request in self._under_way:
             request.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 #: How often deadlines and the progress file are looked at.
 TICK_SECONDS = 0.25
+#: What the end of a process, or of a unit of work, is told by.
+ENDS = (events.ProcessEnded, events.UnitDone)
 #: A request waits for the loop, which may be busy killing for ``process_table.END_SECONDS``.
 ANSWER_SECONDS = 30.0
 
@@ -115,7 +117,8 @@ class Runner:
         self._packages: Optional[PackageWork] = None
         #: What is to be fetched once the packages are there.
         self._fetch_after: Optional[events.Fetch] = None
-        self._not_started: Optional[events.ProcessEnded] = None
+        #: What has happened while an event's actions were performed: it is the next event.
+        self._follows: Optional[events.Event] = None
         self._tick_due = 0.0
         self._report: Optional[ExitReport] = None
         self._showing = Showing(
@@ -247,11 +250,20 @@ class Runner:
         self._state, actions = lifecycle.step(self._state, event, time.monotonic())
         for action in actions:
             self._perform(action)
-        # Only now: who reads "brings data" finds it begun, and who reads "failed" its file.
-        self._show()
-        if self._not_started:
-            ended, self._not_started = self._not_started, None
-            self._feed(ended)
+        follows, self._follows = self._follows, None
+        if follows is not None:
+            self._feed(follows)
+        elif not (isinstance(event, ENDS) and self._publishes_a_shard()):
+            # Only now: who reads "brings data" finds it begun, and who reads "failed" its file.
+            self._show()
+
+    def _publishes_a_shard(self) -> bool:
+        """Say whether a unit's output is published, which is told when it takes longer than a tick.
+
+        Else each shard would be news twice at its end.
+        """
+        keeping = self._state.keeping
+        return keeping is not None and keeping.order.unit is not None
 
     def _perform(self, action: events.Action) -> None:
         if isinstance(action, (events.Fetch, events.Keep)):
@@ -357,9 +369,11 @@ class Runner:
         if self._peers:
             self._peers.stop()
         addresses = self._addresses(cluster)
-        if addresses:
-            self.log(f"epoch {cluster.epoch}: waiting for {', '.join(addresses)}")
         answered = events.PeersAnswered(self._state.order.start, cluster.epoch)
+        if not addresses:
+            self._peers, self._follows = None, answered
+            return
+        self.log(f"epoch {cluster.epoch}: waiting for {', '.join(addresses)}")
         self._peers = PeerWatch(addresses, lambda: self._queue.put(answered))
         self._peers.start()
 
@@ -386,7 +400,7 @@ class Runner:
             self._stop_waiting(action.note)
         refused = self._starts.begin(action, has_failed=self._state.failure is not None)
         if refused:
-            self._not_started = events.ProcessEnded(action.process, refused, False, time.time())
+            self._follows = events.ProcessEnded(action.process, refused, False, time.time())
             return
         self._show()
         self._starts.listen()
