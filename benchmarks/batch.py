@@ -1,13 +1,13 @@
 """A batch of many tiny shards beside ``xargs -P`` and GNU parallel with the same processes.
 
 Read it so: each row is one batch of so many shards, ``shards/s`` from the command to its end, and
-``ratio`` what we do over what xargs does in the same round. Shards of a ``command`` are
-``sleep 0.1`` and a file written, by as many at a time as there are slots; those of a ``function``
-write the same file out of ``main(shard, context)``, where xargs starts ``python shard.py`` for each.
-``CPU`` is what the scheduler takes for a shard (its command included, its start left out of none),
-and ``memory`` the most that it had.
+``ratio`` that over what xargs does in the same round. Shards of a ``command`` are ``sleep 0.1`` and
+a file touched, by as many at a time as there are slots; those of a ``function`` write a file out of
+``main(shard, context)``, where the others start ``python shard.py`` for each. ``CPU`` is what all
+processes together take for a shard, the user's included; ``scheduler`` what the command's own takes
+of that, in which the scheduler is, and ``memory`` the most that this one had.
 
-    python benchmarks/batch.py [--shards 100 1000 10000] [--parallelism 8] [--rounds 1] [--json FILE]
+    python benchmarks/batch.py [--shards 100 10000] [--parallelism 8] [--rounds 1] [--json FILE]
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import argparse
 import contextlib
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,7 @@ import figures
 
 #: The same for everybody: what one shard is, with the file that it has to write.
 COMMAND = "sleep 0.1; touch {}"
+KINDS = ("command", "function")
 #: Called for one shard after the other, or started for each.
 SHARD = """
 import sys
@@ -54,8 +56,11 @@ class Run:
     """What one batch has cost, from the command to its end."""
 
     seconds: float
-    #: Of the command's own process, in which the scheduler is: CPU, and the most memory it had.
-    cpu_seconds: float
+    #: CPU seconds of all processes, the user's included ...
+    cpu: float
+    #: ... and of the command's own.
+    own_cpu: float
+    #: The most memory that the command's own process had.
     memory_mb: float
 
 
@@ -64,55 +69,54 @@ def main() -> None:
     parser.add_argument("--shards", type=int, nargs="+", default=[100, 1_000, 10_000])
     parser.add_argument("--parallelism", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     figures.add_option(parser)
     arguments = parser.parse_args()
     found: dict[str, float] = {}
-    print(
-        f"{'shards':>7} {'of':<9} {'by':<9} {'shards/s':>9} {'ratio':>6} {'CPU':>9} {'memory':>7}"
-    )
+    print(f"{'':>25} shards/s  ratio        CPU  scheduler  memory")
     for shards in arguments.shards:
-        found |= measured(shards, arguments.parallelism, arguments.rounds)
+        for kind in arguments.kinds:
+            found |= measured(kind, shards, arguments.parallelism, arguments.rounds)
     figures.write(arguments.json, found)
 
 
-def measured(shards: int, parallelism: int, rounds: int) -> dict[str, float]:
+def measured(kind: str, shards: int, parallelism: int, rounds: int) -> dict[str, float]:
     """Return the figures of batches of so many shards; everybody has a turn in each round."""
+    runs: dict[str, list[Run]] = {}
+    for _ in range(rounds):
+        for name, run in ways(kind, parallelism).items():
+            runs.setdefault(name, []).append(checked(run, shards))
     found: dict[str, float] = {}
-    for kind in ("command", "function"):
-        runs: dict[str, list[Run]] = {}
-        for _ in range(rounds):
-            for name, run in ways(kind, parallelism).items():
-                runs.setdefault(name, []).append(checked(run, shards))
-        beside = [run.seconds for run in runs["xargs"]]
-        for name, all_of_it in runs.items():
-            pairs = zip(beside, (run.seconds for run in all_of_it), strict=True)
-            ratio = statistics.median(other / own for other, own in pairs)
-            rate = shards / statistics.median(run.seconds for run in all_of_it)
-            cpu = 1_000 * statistics.median(run.cpu_seconds for run in all_of_it) / shards
-            memory = max(run.memory_mb for run in all_of_it)
-            print(
-                f"{shards:>7,} {kind:<9} {name:<9} {rate:>9.1f} {ratio:>6.2f} {cpu:>6.2f} ms "
-                f"{memory:>4.0f} MB",
-                flush=True,
-            )
-            found[f"batch_{kind}_{shards}_{name}_per_second"] = rate
-            if name == "slots":
-                found[f"batch_{kind}_{shards}_ratio"] = ratio
-                found[f"batch_{kind}_{shards}_scheduler_ms"] = cpu
-                found[f"batch_{kind}_{shards}_scheduler_mb"] = memory
+    for name, mine in runs.items():
+        pairs = zip(runs["xargs"], mine, strict=True)
+        known = {
+            "per_second": shards / statistics.median(run.seconds for run in mine),
+            "ratio": statistics.median(other.seconds / run.seconds for other, run in pairs),
+            "cpu_ms": 1_000 * statistics.median(run.cpu for run in mine) / shards,
+            "scheduler_ms": 1_000 * statistics.median(run.own_cpu for run in mine) / shards,
+            "scheduler_mb": max(run.memory_mb for run in mine),
+        }
+        told = "{per_second:>8.1f} {ratio:>6.2f} {cpu_ms:>7.2f} ms {scheduler_ms:>7.2f} ms"
+        told = told.format(**known) + f" {known['scheduler_mb']:>4.0f} MB"
+        print(f"{shards:>6,} {kind:<8} {name:<8} {told}", flush=True)
+        for figure, value in known.items():
+            if name == "slots" or figure == "per_second":
+                found[f"batch_{kind}_{shards}_{name}_{figure}"] = value
     return found
 
 
 def ways(kind: str, parallelism: int) -> dict[str, Callable[[Path, int], Run]]:
     """Return who works on a batch of shards of this kind, in a folder of its own."""
-    each = COMMAND if kind == "command" else f"{sys.executable} shard.py {{}}"
-    xargs = ["xargs", "-P", str(parallelism), "-I{}", "sh", "-c", each]
+    python = [sys.executable, "shard.py", "{}"]
+    each = ["sh", "-c", COMMAND] if kind == "command" else python
+    xargs = ["xargs", "-P", str(parallelism), "-I{}", *each]
     found: dict[str, Callable[[Path, int], Run]] = {
         "slots": lambda folder, shards: by_slots(folder, shards, kind, parallelism),
         "xargs": lambda folder, shards: by_lines(folder, shards, xargs),
     }
     if shutil.which("parallel"):
-        parallel = ["parallel", "--will-cite", "-j", str(parallelism), each]
+        parallel = ["parallel", "--will-cite", "-j", str(parallelism)]
+        parallel.append(COMMAND if kind == "command" else " ".join(python))
         found["parallel"] = lambda folder, shards: by_lines(folder, shards, parallel)
     return found
 
@@ -160,13 +164,10 @@ def by_lines(folder: Path, shards: int, command: Sequence[str]) -> Run:
 
 
 def watched(
-    command: Sequence[str],
-    folder: Path,
-    lines: Path | None,
-    variables: "os._Environ[str] | dict[str, str]",
+    command: Sequence[str], folder: Path, lines: Path | None, variables: Mapping[str, str]
 ) -> Run:
     """Run a command to its end, and return what it has cost."""
-    began, cpu, memory = time.monotonic(), 0.0, 0.0
+    began, before, own, memory = time.monotonic(), children_cpu(), 0.0, 0.0
     with (folder / "log").open("w") as log, open(lines or os.devnull) as told:
         process = subprocess.Popen(
             command, cwd=folder, env=variables, stdin=told, stdout=log, stderr=log
@@ -174,13 +175,19 @@ def watched(
         while process.poll() is None:
             # It may end between the two.
             with contextlib.suppress(OSError, IndexError):
-                cpu, memory = cost_of(process.pid)
+                own, memory = cost_of(process.pid)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
     seconds = time.monotonic() - began
     if process.returncode:
         raise SystemExit(f"{command[0]} failed: {(folder / 'log').read_text()[-2_000:]}")
-    return Run(seconds, cpu, memory)
+    return Run(seconds, children_cpu() - before, own, memory)
+
+
+def children_cpu() -> float:
+    """Return the CPU seconds of all that was started from here and has ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def cost_of(pid: int) -> tuple[float, float]:

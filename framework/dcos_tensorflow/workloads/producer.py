@@ -80,6 +80,9 @@ class WorkloadError(Exception):
 class Producer(ABC):
     """Makes the units of one service, numbered from 0."""
 
+    #: Whether it matters to it how units went: else it is not told.
+    learns = True
+
     @property
     @abstractmethod
     def total(self) -> int:

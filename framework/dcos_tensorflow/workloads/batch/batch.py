@@ -36,6 +36,8 @@ class Batch(Producer):
     may replace, or a manifest has changed.
     """
 
+    learns = False
+
     def __init__(
         self,
         spec: BatchSpec,
