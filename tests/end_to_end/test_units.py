@@ -146,7 +146,7 @@ class Work:
 
         state = stored_state(self.state, self.name)
         assert state is not None
-        return dict(units.units(state))
+        return dict(units.Units().shown(state))
 
 
 def a_sweep(folder: Path) -> Work:

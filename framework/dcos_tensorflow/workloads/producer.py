@@ -97,6 +97,10 @@ class Producer(ABC):
         """
 
     @abstractmethod
+    def keep(self, unit: KeptUnit) -> None:
+        """Hear of a unit that the state has: the next one that it knows none of, or one it does."""
+
+    @abstractmethod
     def ended(self, number: int, outcome: Outcome, result: Mapping[str, Any]) -> None:
         """Hear how a unit went, once that is kept."""
 
