@@ -117,8 +117,8 @@ class Runner:
         self._packages: Optional[PackageWork] = None
         #: What is to be fetched once the packages are there.
         self._fetch_after: Optional[events.Fetch] = None
-        #: What has happened while an event's actions were performed: it is the next event.
-        self._follows: Optional[events.Event] = None
+        #: What has happened while an event's actions were performed: the next events.
+        self._followers: List[events.Event] = []
         self._tick_due = 0.0
         self._report: Optional[ExitReport] = None
         self._showing = Showing(
@@ -250,10 +250,10 @@ class Runner:
         self._state, actions = lifecycle.step(self._state, event, time.monotonic())
         for action in actions:
             self._perform(action)
-        follows, self._follows = self._follows, None
-        if follows is not None:
-            self._feed(follows)
-        elif not (isinstance(event, ENDS) and self._publishes_a_shard()):
+        followers, self._followers = self._followers, []
+        for each in followers:
+            self._feed(each)
+        if not followers and not (isinstance(event, ENDS) and self._publishes_a_shard()):
             # Only now: who reads "brings data" finds it begun, and who reads "failed" its file.
             self._show()
 
@@ -371,7 +371,8 @@ class Runner:
         addresses = self._addresses(cluster)
         answered = events.PeersAnswered(self._state.order.start, cluster.epoch)
         if not addresses:
-            self._peers, self._follows = None, answered
+            self._peers = None
+            self._followers.append(answered)
             return
         self.log(f"epoch {cluster.epoch}: waiting for {', '.join(addresses)}")
         self._peers = PeerWatch(addresses, lambda: self._queue.put(answered))
@@ -400,7 +401,8 @@ class Runner:
             self._stop_waiting(action.note)
         refused = self._starts.begin(action, has_failed=self._state.failure is not None)
         if refused:
-            self._follows = events.ProcessEnded(action.process, refused, False, time.time())
+            ended = events.ProcessEnded(action.process, refused, False, time.time())
+            self._followers.append(ended)
             return
         self._show()
         self._starts.listen()
