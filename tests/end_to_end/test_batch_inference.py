@@ -91,6 +91,7 @@ class Inference:
                 *("--master", self.cluster.master, "--state", f"sqlite:///{self.folder}/state.db"),
                 *("--artifacts", "file", "--artifacts-dir", str(self.folder / "artifacts")),
                 *("--wait-for-leadership", "--exit-when-done"),
+                *("--task-secrets-dir", str(self.folder)),
             ],
             stdout=self.log,
             stderr=self.log,

@@ -12,7 +12,7 @@ from dcos_tensorflow.cli.services.snapshot import snapshot_of
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
 from dcos_tensorflow.core.model.service_state import Evidence, LaunchSettings
-from dcos_tensorflow.core.model.spec import TaskRole, UnitKind, UnitsSpec
+from dcos_tensorflow.core.model.spec import TaskRole
 from dcos_tensorflow.core.model.task import TaskState
 from sample_states import NOW, a_role, a_spec, a_state, failed, gang
 
@@ -193,13 +193,3 @@ def test_the_curves_of_a_run_that_wrote_some_can_be_seen_with_the_environment_of
         "its curves": f"{environment}/bin/python -m tensorboard.main"
         f" --logdir {directory.checkpoints}",
     }
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "command"),
-    [(UnitKind.SHARD, "its shards", "batch"), (UnitKind.TRIAL, "its trials", "sweep")],
-)
-def test_what_became_of_the_units_of_a_job_is_shown_by_a_command(tmp_path, kind, name, command):
-    spec = a_spec(units=UnitsSpec(kind))
-    found = ending.steps(spec, ServiceDirectory(tmp_path), [])
-    assert found[name] == f"dcos-tensorflow {command} tensorflow"
