@@ -15,17 +15,29 @@ if TYPE_CHECKING:
     from dcos_tensorflow.cli.errors import CliError
     from dcos_tensorflow.estimator.job import Job, JobFailed
     from dcos_tensorflow.estimator.tensorflow import TensorFlow
+    from dcos_tensorflow.estimator.units import Batch, Sweep
     from dcos_tensorflow.options.errors import OptionsError
     from dcos_tensorflow.task.reporting import report
 
-__all__ = ["CliError", "Job", "JobFailed", "OptionsError", "TensorFlow", "report"]
+__all__ = [
+    "Batch",
+    "CliError",
+    "Job",
+    "JobFailed",
+    "OptionsError",
+    "Sweep",
+    "TensorFlow",
+    "report",
+]
 
 #: The module of each of them.
 _PLACES = {
+    "Batch": "estimator.units",
     "CliError": "cli.errors",
     "Job": "estimator.job",
     "JobFailed": "estimator.job",
     "OptionsError": "options.errors",
+    "Sweep": "estimator.units",
     "TensorFlow": "estimator.tensorflow",
     "report": "task.reporting",
 }

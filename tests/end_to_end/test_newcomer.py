@@ -181,8 +181,13 @@ def test_a_section_of_readme_does_what_it_says(newcomer: Newcomer, title: str) -
     play(terminal, other, title)
 
 
+# That of a notebook, which has no options, is executed in ``test_notebook``.
 @pytest.mark.parametrize(
-    "example", [pytest.param(path.name, marks=slow) for path in sorted(EXAMPLES.iterdir())]
+    "example",
+    [
+        pytest.param(file.parent.name, marks=slow)
+        for file in sorted(EXAMPLES.glob("*/options.json"))
+    ],
 )
 def test_an_example_runs_as_it_is(newcomer: Newcomer, example: str) -> None:
     terminal = newcomer.terminal(newcomer.clone)

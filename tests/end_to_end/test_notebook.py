@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from command_line import EXAMPLES, NEWEST, CommandLine
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.timeout(700)]
 
 NOTEBOOK = EXAMPLES / "notebook" / "fit.ipynb"
 
@@ -28,7 +29,7 @@ def executed(notebook: Path, command_line: CommandLine, folder: Path) -> list[di
         env={**command_line.environment, **{name: str(folder / name) for name in folders}},
         capture_output=True,
         text=True,
-        timeout=350,
+        timeout=650,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]
@@ -40,22 +41,31 @@ def shown(outputs: list[dict[str, Any]], kind: str, form: str) -> list[str]:
     return ["".join(o["data"][form]) for o in outputs if o["output_type"] == kind]
 
 
-def test_a_training_runs_from_a_notebook_and_is_seen_there(
+def test_a_training_a_sweep_and_a_batch_run_from_a_notebook_and_are_seen_there(
     local_cluster: CommandLine, tmp_path: Path, tensorflow: Any
 ) -> None:
     tensorflow(NEWEST)
     outputs = executed(NOTEBOOK, local_cluster, tmp_path)
     printed = "".join("".join(o["text"]) for o in outputs if o["output_type"] == "stream")
     assert printed.count("The job notebook-digits has succeeded") == 2
-    first, second = shown(outputs, "display_data", "text/html")
+    first, sweep, second, batch = shown(outputs, "display_data", "text/html")
     assert "run 1  succeeded" in first
     assert "run 2  succeeded" in second
     assert "val_accuracy 0." in first
     # A curve for each metric that the script reports.
     assert first.count("<svg") == 4
-    told = [
-        "".join(o["data"]["text/plain"]) for o in outputs if o["output_type"] == "execute_result"
-    ]
+    assert "notebook-sweep  run 1  succeeded" in sweep
+    # The leaderboard with its picture, and no curves of the slots.
+    assert "4 trials: 4 " in sweep
+    assert "image/svg+xml" in sweep
+    assert "<svg" not in sweep
+    assert "notebook-batch  run 1  succeeded" in batch
+    assert "6 shards: 6 done (100 %)." in batch
+    told = shown(outputs, "execute_result", "text/plain")
     assert "val_loss" in told[0]
     assert "notebook-digits/output/1/worker-0" in told[1]
+    assert "'learning_rate'" in told[2]
+    assert "'succeeded': 6" in told[4]
+    (right,) = re.findall(r"1797 images, (\d+) of them right", printed)
+    assert int(right) > 1400
     assert (local_cluster.home / "services/notebook-digits/output/2/worker-0/digits.keras").exists()

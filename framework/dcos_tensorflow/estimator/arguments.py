@@ -24,6 +24,27 @@ _INPUT_PREFIX = "INPUT_"
 Options = Mapping[str, Any]
 
 
+def by_name(argument: str, given: Any) -> dict[str, Any]:
+    """Return a copy of what was given by names, empty for nothing. Raises UsageError."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise UsageError(f"{argument} is a dict whose keys are names, not {given!r}.")
+    return dict(given)
+
+
+def words(argument: str, given: Any) -> tuple[str, ...]:
+    """Return a list of texts and numbers as texts. Raises UsageError."""
+    if not isinstance(given, list | tuple):
+        raise UsageError(f"{argument} is a list, such as ['--epochs', '3'], not {given!r}.")
+    return tuple(map(str, given))
+
+
+def plain_values(argument: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as JSON has them, scalars of NumPy among them. Raises UsageError."""
+    return {name: _plain(f"{argument}.{name}", value) for name, value in given.items()}
+
+
 def with_hyperparameters(options: Options, hyperparameters: Mapping[str, Any]) -> Options:
     """Return the options with hyperparameters in JOB_CONTEXT and as PARAM_* variables.
 
@@ -31,7 +52,7 @@ def with_hyperparameters(options: Options, hyperparameters: Mapping[str, Any]) -
     """
     if not hyperparameters:
         return options
-    plain = {name: _plain(f"hyperparameters.{name}", v) for name, v in hyperparameters.items()}
+    plain = plain_values("hyperparameters", hyperparameters)
     _check_names("hyperparameters", plain, job_parameters.variable)
     service = {
         "job_context": json.dumps(plain),
@@ -56,13 +77,26 @@ def with_inputs(options: Options, inputs: Mapping[str, str | Path], folder: Path
             )
     _check_names("inputs", inputs, _input_variable)
     data = [
-        {"uri": _uri(f"inputs.{name}", place, folder), "path": f"{_INPUT_FOLDER}/{name}"}
+        {"uri": place_of(f"inputs.{name}", place, folder), "path": f"{_INPUT_FOLDER}/{name}"}
         for name, place in inputs.items()
     ]
     variables = {_input_variable(name): f"{_INPUT_FOLDER}/{name}" for name in inputs}
     known = options.get("data", [])
     more = known if isinstance(known, list) else [known]
     return {**laid_over({"service": {"env": variables}}, options), "data": [*data, *more]}
+
+
+def pieces(inputs: Any, folder: Path) -> dict[str, Any]:
+    """Return the inputs of a batch as options; relative paths start where this process does.
+
+    Raises UsageError.
+    """
+    if isinstance(inputs, range):
+        return {"range": [inputs.start, inputs.stop, inputs.step]}
+    found = by_name("inputs", inputs)
+    if "manifest" in found:
+        found["manifest"] = place_of("inputs.manifest", found["manifest"], folder)
+    return found
 
 
 def laid_over(below: Options, above: Options, *path: str) -> dict[str, Any]:
@@ -100,7 +134,6 @@ def _object(value: Any) -> Mapping[str, Any] | None:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a value as JSON has it, scalars of NumPy among them. Raises UsageError."""
     try:
         return read_json(json.dumps(value, default=lambda one: one.item(), allow_nan=False))
     except (TypeError, ValueError, AttributeError, RecursionError):
@@ -122,13 +155,21 @@ def _input_variable(name: str) -> str:
     return _INPUT_PREFIX + name.replace("-", "_").upper()
 
 
-def _uri(option: str, place: str | Path, folder: Path) -> str:
-    text = os.fspath(place)
+def place_of(argument: str, place: Any, folder: Path) -> str:
+    """Return a URL, or a path of this process as one that starts at ``folder``.
+
+    Raises UsageError for what is neither.
+    """
+    if not isinstance(place, str | Path):
+        raise UsageError(f"{argument} is a path or s3://bucket/prefix, not {place!r}.")
+    text = str(place)
     if "://" in text or text.startswith("~"):
         return text
     if not text:
-        raise UsageError(f"{option} is empty; name a file, a folder, or s3://bucket/prefix.")
+        raise UsageError(f"{argument} is empty; name a file, a folder, or s3://bucket/prefix.")
     if os.path.isabs(text):
         return text
     beside = os.path.relpath(os.path.abspath(text), folder)
-    return beside if beside.startswith(os.pardir) else os.path.join(os.curdir, beside)
+    found = beside if beside.startswith(os.pardir) else os.path.join(os.curdir, beside)
+    # By that a folder for output is known.
+    return f"{found}/" if text.endswith("/") else found

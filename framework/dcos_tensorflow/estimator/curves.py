@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from dcos_tensorflow.cli.services.snapshot import TaskLine
+from dcos_tensorflow.cli.services.snapshot import Snapshot, TaskLine
 from dcos_tensorflow.cli.wording import short
 
 _WIDTH, _HEIGHT, _MARGIN = 320, 160, 34
@@ -22,7 +22,10 @@ Points = Mapping[float, float]
 
 
 class Curves:
-    """What was seen of a training, by metric and task; of a step that came twice the newer one."""
+    """What was seen of a training, by metric and task; of a step that came twice the newer one.
+
+    A drawing (``notebook.Drawing``).
+    """
 
     def __init__(self) -> None:
         self._seen: dict[str, dict[str, dict[float, float]]] = {}
@@ -41,8 +44,10 @@ class Curves:
                     for each in sorted(points)[1::2]:
                         del points[each]
 
-    def svg(self) -> str:
+    def html(self, snapshot: Snapshot | None) -> str:
         """Return the charts beside each other; empty where there is no line to draw."""
+        for task in snapshot.tasks if snapshot is not None else ():
+            self.add(task)
         drawn = [
             chart(name, lines)
             for name, lines in list(self._seen.items())[:_MOST_CHARTS]

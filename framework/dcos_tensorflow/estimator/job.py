@@ -1,15 +1,15 @@
 """``Job``: a job that was begun, asked and steered from Python.
 
 What it answers is what ``status``, ``logs`` and ``stop`` answer, by the same functions; it knows no
-more of the job than the service's name.
+more of the job than the service's name. ``units`` has those that work on many units.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from dcos_tensorflow.cli.errors import EXIT_FAILED, CliError
 from dcos_tensorflow.cli.following.job_output import JobOutput, left_output, served_output
@@ -25,17 +25,24 @@ from dcos_tensorflow.cli.output import say, say_formatted
 from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.services.asked import Service
 from dcos_tensorflow.cli.services.client import SchedulerAway, connect
+from dcos_tensorflow.cli.services.snapshot import Snapshot
 from dcos_tensorflow.cli.services.stored import stored_state
 from dcos_tensorflow.cli.serving.stopping import stop_job
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import Outcome
+from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.estimator import metrics
+from dcos_tensorflow.estimator.curves import Curves
+from dcos_tensorflow.estimator.notebook import Drawing
 from dcos_tensorflow.estimator.showing import Shown, shown
 from dcos_tensorflow.plugin.log_lines import LineFormat
 
 _STOP_SECONDS = 120.0
 _WHY_STOPPED = "stopped from Python"
+
+_Told = TypeVar("_Told")
+_Kind = TypeVar("_Kind", bound="Job")
 
 
 class JobFailed(CliError):
@@ -64,9 +71,10 @@ class Job:
 
     def __repr__(self) -> str:
         try:
-            return f"<job {self.name}: {self.status}>"
+            told = self.status
         except CliError as unknown:
-            return f"<job {self.name}: {unknown}>"
+            told = str(unknown)
+        return f"<{type(self).__name__.lower()} {self.name}: {told}>"
 
     @property
     def status(self) -> str:
@@ -75,21 +83,12 @@ class Job:
         Phases are placing, starting, running and others, outcomes succeeded, failed and stopped.
         Raises CliError where nobody serves it and it has not ended.
         """
-        try:
-            snapshot = self._service.snapshot()
-        except SchedulerAway:
-            return str(self._end()["outcome"])
-        if snapshot.done:
-            return str((snapshot.verdict or {}).get("outcome"))
-        return snapshot.standing(time.time())[0]
+        return self._told(_standing, lambda ended: str(ended["outcome"]))
 
     @property
     def result(self) -> Mapping[str, Any]:
         """Return what the job called its result; empty where it has said none yet."""
-        try:
-            return self._service.snapshot().result()
-        except SchedulerAway:
-            return dict(self._end()["result"])
+        return self._told(Snapshot.result, lambda ended: dict(ended["result"]))
 
     @property
     def output_dir(self) -> str:
@@ -97,18 +96,16 @@ class Job:
 
         While the job runs it is the directory of all its tasks.
         """
-        try:
-            snapshot = self._service.snapshot()
-        except SchedulerAway:
-            return str(self._end()["places"].get("output", ""))
-        return str(snapshot.job.get("output") or "")
+        return self._told(
+            lambda snapshot: str(snapshot.job.get("output") or ""),
+            lambda ended: str(ended["places"].get("output", "")),
+        )
 
     @property
     def checkpoint_dir(self) -> str:
         """Return where the checkpoints lie, a path or a URL; empty for the tasks' sandboxes."""
-        found = registry.read(self._directory)
-        state = stored_state(found.state, self.name) if found is not None else None
-        return checkpoints_place(state.spec) if state is not None else ""
+        spec = kept_spec(self._directory, self.name)
+        return checkpoints_place(spec) if spec is not None else ""
 
     @property
     def model_dir(self) -> str:
@@ -146,14 +143,14 @@ class Job:
             for line in told:
                 say_formatted(form.line(attempt.task, line))
 
-    def wait(self, timeout: float | None = None, *, logs: bool = False) -> Job:
+    def wait(self: _Kind, timeout: float | None = None, *, logs: bool = False) -> _Kind:
         """Follow the job to its end and return it. ``logs`` shows what the tasks print, too.
 
         Raises JobFailed when it does not succeed, TimeoutError when it has not ended within
         ``timeout`` seconds. Neither that nor Ctrl-C ends the job.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        with shown(self._service, logs=logs) as view:
+        with shown(self._service, self._drawing(), logs=logs) as view:
             try:
                 ended = follow_service(
                     self._service,
@@ -167,7 +164,8 @@ class Job:
                 raise
             if ended is None:
                 raise TimeoutError(f"{self.name} has not ended within {timeout:g} s. It goes on.")
-            return self._judged(ended, view)
+            self._judge(ended, view)
+        return self
 
     def stop(self, timeout: float = _STOP_SECONDS) -> None:
         """End the job, and wait until it has ended. Nothing is done for one that has.
@@ -189,13 +187,12 @@ class Job:
         late = deadline is not None and time.monotonic() > deadline
         return late and self._service.last_end() is None
 
-    def _judged(self, ended: Mapping[str, Any], view: Shown) -> Job:
+    def _judge(self, ended: Mapping[str, Any], view: Shown) -> None:
         view.finish(ended)
         if ended["outcome"] != Outcome.SUCCEEDED:
             raise JobFailed(self, ended)
         for line in ending.lines(ended):
             view.tell(line)
-        return self
 
     def _goes_on(self) -> str:
         return (
@@ -204,14 +201,24 @@ class Job:
             f" {self.name}."
         )
 
-    def _end(self) -> Mapping[str, Any]:
-        """Return how the job has ended. Raises CliError where it has not, or nobody knows."""
-        last = self._service.last_end()
-        if last is not None:
-            return last
-        # Nobody serves it: whoever asks is told so.
-        self._service.snapshot()
-        raise CliError(f"The job {self.name} goes on.")
+    def _drawing(self) -> Drawing:
+        """Return what a notebook draws below the tasks while the job is followed."""
+        return Curves()
+
+    def _told(
+        self, now: Callable[[Snapshot], _Told], ended: Callable[[Mapping[str, Any]], _Told]
+    ) -> _Told:
+        """Return what whoever serves the job tells ``now``, or what was kept when it had ``ended``.
+
+        Raises CliError where nobody serves it and it has not ended.
+        """
+        try:
+            return now(self._service.snapshot())
+        except SchedulerAway:
+            last = self._service.last_end()
+            if last is None:
+                raise
+            return ended(last)
 
     def _output(self, task: str | None) -> JobOutput:
         tasks = () if task is None else (task,)
@@ -219,6 +226,19 @@ class Job:
             return served_output(self._service, tasks)
         except SchedulerAway as away:
             return left_output(self._service, tasks, away)
+
+
+def kept_spec(directory: ServiceDirectory, name: str) -> ServiceSpec | None:
+    """Return what the newest job of a service is, of its state; None where there is none."""
+    found = registry.read(directory)
+    state = stored_state(found.state, name) if found is not None else None
+    return state.spec if state is not None else None
+
+
+def _standing(snapshot: Snapshot) -> str:
+    if snapshot.done:
+        return str((snapshot.verdict or {}).get("outcome"))
+    return snapshot.standing(time.time())[0]
 
 
 def _lines(found: JobOutput, attempt: Attempt, file: str) -> list[str]:

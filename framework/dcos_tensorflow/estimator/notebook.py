@@ -1,4 +1,4 @@
-"""Progress in a notebook: a table of the tasks, and curves of what they tell, drawn anew.
+"""Progress in a notebook: a table of the tasks, and what is drawn below it, anew each time.
 
 It is HTML that every frontend shows, and that stays in the saved notebook; no widget is needed.
 """
@@ -9,12 +9,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Protocol
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot
-from dcos_tensorflow.cli.wording import detailed, duration, numbers
+from dcos_tensorflow.cli.wording import detailed, duration, numbers, units_done
 from dcos_tensorflow.core.counted import counted
-from dcos_tensorflow.estimator.curves import Curves
 from dcos_tensorflow.plugin.plain_text import escaped
 
 #: Rows that are shown; the rest is counted.
@@ -32,6 +31,13 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
+class Drawing(Protocol):
+    """What stands below the table of the tasks."""
+
+    def html(self, snapshot: Snapshot | None) -> str:
+        """Return it as it is at this moment; None is the end of the job."""
+
+
 @dataclass(frozen=True)
 class Picture:
     """What is shown of a job at one moment, in words."""
@@ -47,8 +53,9 @@ class Picture:
         phase, why = snapshot.standing(now)
         started = snapshot.job.get("started_at")
         took = duration((snapshot.job.get("finished_at") or now) - started) if started else ""
+        done = units_done(snapshot.units) if snapshot.units else ""
         rows = [(t.name, detailed(t.doing, t.detail), numbers(t)) for t in snapshot.tasks]
-        return cls(_heading(snapshot.service, snapshot.run, phase, took), why, rows)
+        return cls(_heading(snapshot.service, snapshot.run, phase, took, done), why, rows)
 
     def at_the_end(self, ended: Mapping[str, Any]) -> Picture:
         """Return that of the job once it has ended, whenever it was looked at last."""
@@ -67,7 +74,7 @@ class Picture:
         )
         more = len(self.rows) - _MAX_ROWS
         rest = f"<div>and {counted(more, 'more task')}</div>" if more > 0 else ""
-        said = f"<b>{_text(self.heading)}</b><br>{_text(self.why)}"
+        said = f"<b>{as_html(self.heading)}</b><br>{as_html(self.why)}"
         return f'<div style="font-family: monospace">{said}</div><table>{rows}</table>{rest}'
 
     def text(self) -> str:
@@ -79,27 +86,25 @@ class Picture:
 class NotebookView:
     """A view (``following.job.View``) that is one output of a cell."""
 
-    def __init__(self) -> None:
-        self._curves = Curves()
+    def __init__(self, drawing: Drawing) -> None:
+        self._drawing = drawing
         self._handle: Any = None
         self._shown: dict[str, str] = {}
         self._picture = Picture("", "", ())
 
     def show(self, snapshot: Snapshot, now: float) -> None:
         """Draw this moment, where anything has changed."""
-        for task in snapshot.tasks:
-            self._curves.add(task)
-        self._draw(Picture.of(snapshot, now))
+        self._draw(Picture.of(snapshot, now), self._drawing.html(snapshot))
 
     def end(self, ended: Mapping[str, Any]) -> None:
         """Draw the end of the job."""
-        self._draw(self._picture.at_the_end(ended))
+        self._draw(self._picture.at_the_end(ended), self._drawing.html(None))
 
     def close(self) -> None:
         """What was drawn last stays."""
 
-    def _draw(self, picture: Picture) -> None:
-        both = {"text/plain": picture.text(), "text/html": picture.html() + self._curves.svg()}
+    def _draw(self, picture: Picture, below: str) -> None:
+        both = {"text/plain": picture.text(), "text/html": picture.html() + below}
         if both == self._shown:
             return
         self._picture, self._shown = picture, both
@@ -111,13 +116,14 @@ class NotebookView:
             self._handle.update(both, raw=True)
 
 
-def _heading(service: str, run: int, standing: str, took: str) -> str:
-    return "  ".join(filter(None, (service, f"run {run}", standing, took)))
+def _heading(service: str, run: int, *standing: str) -> str:
+    return "  ".join(filter(None, (service, f"run {run}", *standing)))
 
 
 def _cell(text: str) -> str:
-    return f'<td style="{_STYLE}">{_text(text)}</td>'
+    return f'<td style="{_STYLE}">{as_html(text)}</td>'
 
 
-def _text(text: str) -> str:
+def as_html(text: str) -> str:
+    """Return what anybody has said so that a page shows it as it is."""
     return escape(escaped(text))

@@ -7,12 +7,12 @@ notebook that is what a cell shows.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -27,7 +27,7 @@ from dcos_tensorflow.cli.following.task_output import Attempt
 from dcos_tensorflow.cli.output import say
 from dcos_tensorflow.cli.services.asked import Service
 from dcos_tensorflow.cli.services.snapshot import Snapshot
-from dcos_tensorflow.estimator.notebook import NotebookView, in_notebook
+from dcos_tensorflow.estimator.notebook import Drawing, NotebookView, in_notebook
 from dcos_tensorflow.plugin.log_lines import LineFormat
 from dcos_tensorflow.plugin.plain_text import escaped
 
@@ -39,7 +39,7 @@ _WAIT_SECONDS = 0.05
 class Shown:
     """A view (``following.job.View``) that lines can be told beside."""
 
-    def __init__(self, view: View, tell: Callable[[str], None], lines: _Lines | None) -> None:
+    def __init__(self, view: View, tell: Callable[[str], None], lines: Lines | None) -> None:
         self._view = view
         self._tell = tell
         self._lines = lines
@@ -73,11 +73,11 @@ class Shown:
             self._view.end(ended)
 
 
-@contextmanager
-def shown(service: Service, *, logs: bool) -> Iterator[Shown]:
+@contextlib.contextmanager
+def shown(service: Service, drawing: Drawing, *, logs: bool) -> Iterator[Shown]:
     """Hand over where a job is shown, with what its tasks print where ``logs`` are wanted."""
-    view, tell = _view()
-    lines = _Lines(service) if logs else None
+    view, tell = _view(drawing)
+    lines = Lines(service) if logs else None
     try:
         yield Shown(view, tell, lines)
     finally:
@@ -86,9 +86,9 @@ def shown(service: Service, *, logs: bool) -> Iterator[Shown]:
         view.close()
 
 
-def _view() -> tuple[View, Callable[[str], None]]:
+def _view(drawing: Drawing) -> tuple[View, Callable[[str], None]]:
     if in_notebook():
-        return NotebookView(), say
+        return NotebookView(drawing), say
     console = Console(file=sys.stdout)
     if not console.is_terminal or console.is_dumb_terminal:
         return PlainView(sys.stdout), say
@@ -99,7 +99,7 @@ def _view() -> tuple[View, Callable[[str], None]]:
     return LiveProgress(console), tell
 
 
-class _Lines:
+class Lines:
     """What tasks print (``following.logs.Sink``): followed in a thread, shown by whoever asks."""
 
     def __init__(self, service: Service) -> None:
@@ -124,14 +124,10 @@ class _Lines:
         return self._left
 
     def show(self, tell: Callable[[str], None], seconds: float) -> None:
-        """Show what waits; wait at most so long for the first of it."""
-        while True:
-            try:
-                task, text = self._waiting.get(timeout=seconds)
-            except queue.Empty:
-                return
+        """Show the next line; wait at most so long for it."""
+        with contextlib.suppress(queue.Empty):
+            task, text = self._waiting.get(timeout=seconds)
             tell(self._form.line(task, text))
-            seconds = 0.0
 
     def over(self) -> bool:
         """Say whether all that was printed has been shown."""

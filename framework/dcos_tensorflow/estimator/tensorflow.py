@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dcos_tensorflow.cli.embedded.machine import AgentWishes
+from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services import registry
-from dcos_tensorflow.cli.serving.deployment import in_background, made_ready
 from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.serving.run_request import RunRequest
 from dcos_tensorflow.cli.serving.script_job import (
@@ -22,10 +23,12 @@ from dcos_tensorflow.cli.serving.script_job import (
     options_of,
     read_script,
 )
+from dcos_tensorflow.cli.serving.starting import begun_cluster
 from dcos_tensorflow.cli.settings import collect_for_run
 from dcos_tensorflow.cli.work_directory import WorkDirectory, work_directory
 from dcos_tensorflow.estimator import arguments
-from dcos_tensorflow.estimator.job import Job
+from dcos_tensorflow.estimator.job import Job, kept_spec
+from dcos_tensorflow.estimator.units import Batch, Sweep, kind_of
 
 
 class TensorFlow:
@@ -38,7 +41,7 @@ class TensorFlow:
     ``zk://...``; without one the job runs on this machine, on the embedded cluster. ``work_dir`` is
     the folder of this user's services, as ``--work-dir`` names it.
 
-    Nothing is looked at before ``fit``, and nothing of it is changed by it.
+    No file is looked at before ``fit``, ``sweep`` or ``batch``, and nothing of it is changed there.
     """
 
     def __init__(
@@ -61,8 +64,8 @@ class TensorFlow:
         self.entry_point = Path(entry_point)
         self.source_dir = None if source_dir is None else Path(source_dir)
         self.chief = chief
-        self.hyperparameters = dict(hyperparameters or {})
-        self.options = dict(options or {})
+        self.hyperparameters = arguments.by_name("hyperparameters", hyperparameters)
+        self.options = arguments.by_name("options", options)
         self.master = master
         self.work_dir = None if work_dir is None else Path(work_dir)
         self._flags = ScriptFlags(
@@ -71,7 +74,7 @@ class TensorFlow:
             gpus=gpus_per_worker,
             tensorflow=tensorflow,
             name=name,
-            arguments=tuple(script_arguments) or None,
+            arguments=arguments.words("script_arguments", script_arguments) or None,
         )
 
     def fit(
@@ -92,33 +95,111 @@ class TensorFlow:
         Raises OptionsError for wrong options, CliError where the job cannot be begun, and JobFailed
         when it was followed and did not succeed.
         """
-        job = self._begun(self._given(inputs or {}), fresh=fresh)
-        if wait:
-            job.wait(logs=logs)
-        return job
+        return self._run({}, inputs, wait=wait, logs=logs, fresh=fresh)
+
+    def sweep(
+        self,
+        parameters: Mapping[str, Any],
+        metric: str,
+        inputs: Mapping[str, str | Path] | None = None,
+        *,
+        goal: str = "maximize",
+        wait: bool = True,
+        logs: bool = False,
+        fresh: bool = False,
+        **sweep: Any,
+    ) -> Sweep:
+        """Begin a search for the best parameters and, with ``wait``, follow it; return it.
+
+        ``parameters`` are what is tried by name, each a list of values or such as
+        ``{"log_uniform": [1e-5, 0.1]}``; ``metric`` is the number that tells how good a trial is,
+        and ``goal`` whether more of it is better (maximize) or less (minimize). What else there is
+        to say is options of the section ``sweep`` (docs/options.md), such as ``max_trials``; all
+        else is as with ``fit``.
+        """
+        tried = arguments.plain_values("parameters", arguments.by_name("parameters", parameters))
+        objective = {"metric": metric, "goal": goal}
+        units = {"sweep": {"parameters": tried, "objective": objective, **sweep}}
+        return cast(Sweep, self._run(units, inputs, wait=wait, logs=logs, fresh=fresh))
+
+    def batch(
+        self,
+        inputs: Mapping[str, Any] | range,
+        output: str | Path,
+        *,
+        resume: bool = False,
+        wait: bool = True,
+        logs: bool = False,
+        **batch: Any,
+    ) -> Batch:
+        """Begin to work on a big input in pieces and, with ``wait``, follow that; return it.
+
+        ``inputs`` is a range whose step is the size of a piece, or such as
+        ``{"s3_prefix": "s3://bucket/images", "per_shard": 20}`` and ``{"manifest": "inputs.txt"}``;
+        ``output`` is a path or a place in S3 with ``{index}`` in it. Where output is there already
+        ``resume`` does what is missing; without it that is an error. What else there is to say is
+        options of the section ``batch`` (docs/options.md), such as ``parallelism``; all else is as
+        with ``fit``.
+        """
+        pieces = arguments.pieces(inputs, self._folder)
+        place = arguments.place_of("output", output, self._folder)
+        units = {"batch": {"inputs": pieces, "output": place, "resume": resume, **batch}}
+        return cast(Batch, self._run(units, None, wait=wait, logs=logs))
 
     @staticmethod
     def attach(name: str, *, work_dir: str | Path | None = None) -> Job:
         """Return a job of this machine by its service's name, as it runs or has ended.
 
-        Raises UsageError, a CliError, for a name that no service has.
+        It is a ``Sweep`` or a ``Batch`` where it is one. Raises UsageError, a CliError, for a name
+        that no service has.
         """
         work = _work(work_dir)
-        name, _ = registry.choose(work, name)
-        return Job(name, work)
+        name, directory = registry.choose(work, name)
+        spec = None
+        # A store that this process may not read keeps nobody from the job.
+        with suppress(CliError):
+            spec = kept_spec(directory, name)
+        return kind_of(spec)(name, work)
 
-    def _given(self, inputs: Mapping[str, str | Path]) -> GivenOptions:
+    def _run(
+        self,
+        units: arguments.Options,
+        inputs: Mapping[str, str | Path] | None,
+        *,
+        wait: bool,
+        logs: bool,
+        fresh: bool = False,
+    ) -> Job:
+        """Begin the job, with options of its ``units``, and with ``wait`` follow it; return it."""
+        job = self._begun(self._given(units, inputs), fresh=fresh)
+        if wait:
+            job.wait(logs=logs)
+        return job
+
+    @property
+    def _script(self) -> Path:
+        return self.entry_point if self.source_dir is None else self.source_dir / self.entry_point
+
+    @property
+    def _folder(self) -> Path:
+        """Return where relative paths of the options start."""
+        return (self.source_dir or self._script.resolve().parent).resolve()
+
+    def _given(
+        self, units: arguments.Options, inputs: Mapping[str, str | Path] | None
+    ) -> GivenOptions:
         """Return the options of the job. Raises UsageError."""
-        path = self.entry_point if self.source_dir is None else self.source_dir / self.entry_point
-        check_is_script(path)
-        script = read_script(path, self.source_dir)
+        check_is_script(self._script)
+        script = read_script(self._script, self.source_dir)
         options: arguments.Options
         options, notes = options_of(script, self._flags)
         if self.chief is not None:
-            options = {**options, "chief": {"count": int(self.chief)}}
+            # True is one; what is neither is told with the other options.
+            options = {**options, "chief": {"count": self.chief * 1}}
         options = arguments.with_hyperparameters(options, self.hyperparameters)
-        options = arguments.laid_over(options, self.options)
-        options = arguments.with_inputs(options, inputs, script.folder)
+        options = arguments.laid_over({**options, **units}, self.options)
+        known = arguments.by_name("inputs", inputs)
+        options = arguments.with_inputs(options, known, script.folder)
         return GivenOptions(options, folder=script.folder, notes=notes, is_script=True)
 
     def _begun(self, given: GivenOptions, *, fresh: bool) -> Job:
@@ -135,9 +216,14 @@ class TensorFlow:
         )
         options = given.load()
         directory = work.service(options.service.name)
-        with made_ready(request, options, directory) as ready:
-            in_background(ready)
-            return Job(ready.prepared.spec.name, work)
+        with begun_cluster(request, directory) as begun:
+            # Many imports on one core, while the cluster's process has the other.
+            from dcos_tensorflow.cli.serving.deployment import in_background, made_ready
+
+            with made_ready(request, options, directory) as ready:
+                in_background(ready, begun)
+            spec = ready.prepared.spec
+            return kind_of(spec)(spec.name, work)
 
 
 def _work(work_dir: str | Path | None) -> WorkDirectory:

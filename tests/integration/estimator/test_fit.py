@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 
 from command_line import CommandLine
-from dcos_tensorflow import CliError, Job, JobFailed, OptionsError, TensorFlow
+from dcos_tensorflow import (
+    Batch,
+    CliError,
+    Job,
+    JobFailed,
+    OptionsError,
+    Sweep,
+    TensorFlow,
+)
 from dcos_tensorflow.local.cluster import AgentConfig, EmbeddedCluster
 from waiting import eventually
 
@@ -33,6 +41,13 @@ while "waits" in context and not os.path.exists(finish):
 open(os.path.join(os.environ["OUTPUT_DIR"], "model.keras"), "w").close()
 print("result:", json.dumps({"rate": os.environ.get("PARAM_RATE")}))
 sys.exit(context.get("code", 0))
+"""
+SHARD = """
+def main(shard, context):
+    if shard["index"] == context.get("bad"):
+        raise ValueError("a bad shard")
+    with open(shard["output"], "w") as output:
+        output.write(" ".join(map(str, range(shard["begin"], shard["end"]))))
 """
 SIZE = {"cpus": 0.1, "mem": 64, "disk": 10}
 OPTIONS = {
@@ -59,23 +74,28 @@ def begin(home: Path, tmp_path: Path) -> Iterator[Any]:
     code = tmp_path / "code"
     code.mkdir()
     (code / "train.py").write_text(CODE)
+    (code / "shard.py").write_text(SHARD)
     # That of the script that is interrupted, too, should its test fail.
     names = {"left"}
 
-    def describe(name: str, **given: Any) -> TensorFlow:
+    def describe(name: str, script: str = "train.py", **given: Any) -> TensorFlow:
         names.add(name)
         given = {"options": OPTIONS, **given}
-        return TensorFlow("train.py", source_dir=code, name=name, work_dir=home, **given)
+        return TensorFlow(script, source_dir=code, name=name, work_dir=home, **given)
 
     yield describe
     for name in names:
         CommandLine(home).ask("stop", name)
 
 
-def rows_in(job: Job) -> list[dict[str, Any]]:
-    """Return what a job has told, whether pandas is installed here or not."""
-    found = job.metrics()
+def rows(found: Any) -> list[dict[str, Any]]:
+    """Return the rows of a frame, whether pandas is installed here or not."""
     return list(found if isinstance(found, list) else found.to_dict("records"))
+
+
+def rows_in(job: Job) -> list[dict[str, Any]]:
+    """Return what a job has told."""
+    return rows(job.metrics())
 
 
 def test_a_training_is_followed_to_its_end_and_asked_then(
@@ -195,6 +215,104 @@ def test_what_is_wrong_is_told_as_on_the_command_line(begin: Any, home: Path) ->
         TensorFlow("nothing.py", work_dir=home).fit()
     with pytest.raises(CliError, match="There is no service nobody"):
         TensorFlow.attach("nobody", work_dir=home)
+    with pytest.raises(OptionsError, match=r"chief\.count: must be a whole number, not text"):
+        begin("wrong", chief="yes").fit()
+    with pytest.raises(OptionsError, match=r"worker\.count: no task would train"):
+        begin("wrong", workers=0).fit()
+    with pytest.raises(OptionsError, match=r"sweep\.max_trial: unknown .* sweep\.max_trials\?"):
+        begin("wrong").sweep({"rate": [1, 2]}, "loss", max_trial=2)
+    with pytest.raises(OptionsError, match="the range is empty"):
+        begin("wrong").batch(range(0), "parts/")
+
+
+def test_jobs_are_begun_at_once_and_share_the_cluster_that_the_first_of_them_starts(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "train.py").write_text("print('step 1 loss 1')")
+    told: dict[str, str] = {}
+
+    def fit(name: str) -> None:
+        training = TensorFlow(
+            tmp_path / "train.py", name=name, options=OPTIONS, work_dir=tmp_path / "home"
+        )
+        told[name] = training.fit(logs=False).status
+
+    threads = [threading.Thread(target=fit, args=(name,)) for name in ("one", "other")]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert told == {"one": "succeeded", "other": "succeeded"}
+    finally:
+        down = CommandLine(tmp_path / "home").ask("local", "down")
+    assert "The embedded cluster is down." in down.out
+
+
+def test_a_sweep_has_a_leaderboard_while_it_runs_and_when_it_has_ended(
+    begin: Any, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = begin("searched", hyperparameters={"rate": 9}).sweep(
+        {"rate": [0.1, 0.2], "depth": (1, 2)},
+        "loss",
+        goal="minimize",
+        method="grid",
+        parallelism=2,
+        wait=False,
+    )
+    assert isinstance(sweep, Sweep)
+    sweep.leaderboard()
+    sweep.wait(logs=True)
+    assert "begins with" in capsys.readouterr().out
+    found = TensorFlow.attach("searched", work_dir=home)
+    assert isinstance(found, Sweep)
+    assert found.status == "succeeded"
+    board = rows(found.leaderboard())
+    assert [row["rank"] for row in board] == [1, 2, 3, 4]
+    assert {(row["rate"], row["depth"]) for row in board} == {
+        (r, d) for r in (0.1, 0.2) for d in (1, 2)
+    }
+    assert found.best is not None
+    assert found.best.value == pytest.approx(1 / 3)
+    found.logs(lines=1)
+    assert 'result: {"rate": "0.' in capsys.readouterr().out
+
+
+def test_a_sweep_is_stopped(begin: Any) -> None:
+    training = begin("searches", hyperparameters={"waits": True})
+    sweep = training.sweep({"rate": [0.1, 0.2]}, "loss", max_trials=2, parallelism=1, wait=False)
+    eventually(lambda: sweep.status == "running", seconds=180, what=lambda: sweep.status)
+    sweep.stop()
+    assert sweep.status == "stopped"
+    assert sweep.best is None
+
+
+def test_of_a_batch_what_failed_is_known_and_only_what_is_missing_is_done_again(
+    begin: Any, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    work: dict[str, Any] = {"inputs": range(0, 10, 3), "output": "parts/{index}.txt"}
+    with pytest.raises(JobFailed, match="3 of 4 shards have succeeded, 1 ha") as raised:
+        begin("pieces", "shard.py", hyperparameters={"bad": 2}).batch(
+            **work, parallelism=2, max_retries=0
+        )
+    batch = raised.value.job
+    assert isinstance(batch, Batch)
+    assert batch.progress == {
+        **{"total": 4, "waiting": 0, "running": 0, "succeeded": 3, "failed": 1},
+        "seconds_left": None,
+    }
+    (failed,) = batch.failed
+    assert (failed["index"], failed["begin"], failed["end"]) == (2, 6, 9)
+    assert "a bad shard" in failed["why"]
+    with pytest.raises(JobFailed, match="3 outputs of this batch are there already"):
+        begin("pieces", "shard.py").batch(**work)
+    again = begin("pieces", "shard.py").batch(**work, resume=True)
+    assert again.progress["total"] == again.progress["succeeded"] == 1
+    found = TensorFlow.attach("pieces", work_dir=home)
+    assert isinstance(found, Batch)
+    parts = [Path(found.output.format(index=index)).read_text() for index in range(4)]
+    assert parts == ["0 1 2", "3 4 5", "6 7 8", "9"]
 
 
 def test_a_cluster_that_was_started_for_a_smaller_job_grows(begin: Any) -> None:

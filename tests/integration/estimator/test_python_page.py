@@ -13,9 +13,17 @@ from document_commands import blocks
 
 PAGE = Path(__file__).parents[3] / "docs" / "python.md"
 CODE = "What the code finds"
+BATCH = "A batch"
 
 
-@pytest.mark.timeout(300)
+#: Of the batch when it has ended.
+PROGRESS = {
+    **{"total": 10, "waiting": 0, "running": 0, "succeeded": 10, "failed": 0},
+    "seconds_left": None,
+}
+
+
+@pytest.mark.timeout(600)
 def test_the_page_can_be_typed(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "1.png").touch()
@@ -27,6 +35,7 @@ def test_the_page_can_be_typed(tmp_path: Path) -> None:
     (packages / "__init__.py").touch()
     sections = blocks(PAGE, "python")
     (tmp_path / "train.py").write_text(sections.pop(CODE))
+    (tmp_path / "classify.py").write_text(blocks(PAGE, "py")[BATCH])
     command_line = CommandLine(tmp_path / "home")
 
     def typed(title: str) -> str:
@@ -49,6 +58,10 @@ def test_the_page_can_be_typed(tmp_path: Path) -> None:
         assert "val_accuracy" in first
         assert (output / "model.txt").read_text() == "0.1"
         assert f"<job train: succeeded> {output}" in typed("The job")
+        assert typed(BATCH).endswith(f"{PROGRESS} []\n100\n")
+        searched = typed("A sweep")
+        assert "6 of 6 trials have succeeded" in searched
+        assert "{'images': 0}" in searched
         wrong = typed("What goes wrong")
         assert "failed worker-0 failed" in wrong
         assert "did you mean worker.cpus?" in wrong

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,18 @@ def test_each_task_s_sandbox_can_be_found_by_its_name(tmp_path):
     )
     assert (Path(found) / "worker-0").resolve() == there
     assert not (Path(found) / "worker-1").exists()
+
+
+def test_the_sandboxes_of_slots_are_found_though_these_are_gone(tmp_path):
+    directory = ServiceDirectory(tmp_path)
+    for number, name in enumerate(("slot-0-worker-0__old", "slot-0-worker-0__new", "worker-9__u")):
+        there = sandbox(directory.cluster, f"job__{name}")
+        os.utime(there.parents[1], (number, number))
+    state = succeeded()
+    found = ending.places(state.spec, directory, directory.cluster, snapshot_of(state), "F")
+    links = {link.name: link.resolve() for link in Path(found["task logs"]).iterdir()}
+    assert [*links] == ["slot-0-worker-0"]
+    assert links["slot-0-worker-0"].parents[1].name == "job__slot-0-worker-0__new"
 
 
 def test_links_of_the_job_before_are_gone(tmp_path):

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from dcos_tensorflow.cli.errors import UsageError
-from dcos_tensorflow.estimator.arguments import laid_over, with_hyperparameters, with_inputs
+from dcos_tensorflow.estimator.arguments import (
+    by_name,
+    laid_over,
+    pieces,
+    place_of,
+    with_hyperparameters,
+    with_inputs,
+    words,
+)
 
 RATE = {"learning_rate": 0.1, "layers": [2, 3], "name": "a b", "deep": True}
 
@@ -103,3 +111,35 @@ def test_inputs_come_beside_the_data_of_the_options():
 def test_a_name_of_an_input_that_no_variable_can_have_is_refused(name):
     with pytest.raises(UsageError, match="is no name of an input"):
         with_inputs({}, {name: "s3://bucket/a"}, Path())
+
+
+@pytest.mark.parametrize("given", ["a", ["a"], 3, {1: "a"}])
+def test_what_is_no_dict_of_names_is_refused_by_its_argument(given):
+    with pytest.raises(UsageError, match="options is a dict whose keys are names, not"):
+        by_name("options", given)
+
+
+def test_a_text_is_no_list_of_arguments():
+    assert words("script_arguments", ["--epochs", 3]) == ("--epochs", "3")
+    with pytest.raises(UsageError, match=r"script_arguments is a list, .* not '--epochs 3'"):
+        words("script_arguments", "--epochs 3")
+
+
+def test_what_is_no_place_is_refused_by_its_argument():
+    with pytest.raises(UsageError, match=r"inputs\.train is a path or s3://bucket/prefix, not 3"):
+        with_inputs({}, {"train": 3}, Path())
+
+
+def test_a_range_is_cut_into_pieces_of_its_step():
+    assert pieces(range(0, 1000, 100), Path()) == {"range": [0, 1000, 100]}
+
+
+def test_a_manifest_is_named_from_where_the_program_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = {"manifest": "inputs.txt", "per_shard": 20}
+    assert pieces(given, tmp_path / "code") == {"manifest": "../inputs.txt", "per_shard": 20}
+
+
+def test_a_folder_for_output_stays_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert place_of("output", "found/", tmp_path) == "./found/"

@@ -14,7 +14,7 @@ def drawn(*told: TaskLine) -> list[ElementTree.Element]:
     curves = Curves()
     for task in told:
         curves.add(task)
-    return list(ElementTree.fromstring(f"<p>{curves.svg()}</p>"))
+    return list(ElementTree.fromstring(f"<p>{curves.html(None)}</p>"))
 
 
 def test_there_is_a_chart_for_each_metric_and_a_line_for_each_task():

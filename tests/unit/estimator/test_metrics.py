@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.estimator.metrics import rows_of
+import sys
+
+import pytest
+
+from dcos_tensorflow.estimator.metrics import frame, rows_of
 
 KERAS = [
     "Epoch 1/2",
@@ -32,3 +36,17 @@ def test_an_epoch_that_was_told_before_its_steps_is_theirs():
         {"task": "worker-0", "epoch": 1, "epochs": 2, "step": 2, "loss": 1.2, "accuracy": 0.5},
         {"task": "worker-0", "epoch": 2, "epochs": 2, "step": 4, "loss": 0.9, "accuracy": 0.75},
     ]
+
+
+def test_rows_are_a_frame_where_pandas_is_installed(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "pandas.py").write_text("def DataFrame(rows):\n    return ('a frame', rows)\n")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pandas"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert frame([{"step": 1}]) == ("a frame", [{"step": 1}])
+    del sys.modules["pandas"]
+
+
+def test_rows_are_a_list_where_pandas_is_not(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert frame([{"step": 1}]) == [{"step": 1}]

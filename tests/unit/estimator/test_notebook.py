@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dcos_tensorflow.cli.services.snapshot import Snapshot
@@ -45,6 +46,12 @@ def test_the_same_is_there_as_text():
         "digits  run 2  running  1 min 0 s: all tasks <run>",
         "worker-0 running on <host> step 3, loss 0.5, auc 0.7",
     ]
+
+
+def test_of_a_sweep_the_heading_tells_how_many_trials_are_done():
+    units = {"kind": "trial", "total": 60, "counts": {"succeeded": 12, "running": 4}}
+    found = Picture.of(replace(RUNNING, job={**RUNNING.job, "units": units}), 160.0)
+    assert found.heading == "digits  run 2  running  1 min 0 s  12 of 60 trials done, 4 running"
 
 
 def test_the_end_is_told_though_nobody_has_looked_at_it():

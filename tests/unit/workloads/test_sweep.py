@@ -107,7 +107,17 @@ def test_a_trial_finds_its_parameters_in_its_context_and_its_environment() -> No
         "PARAM_DEEP": "true",
         "PARAM_KIND": "adam",
     }
-    assert payload["directory"] == "trial-0"
+    assert payload["directory"].startswith("trial-0-")
+
+
+def test_a_trial_finds_what_one_of_the_same_parameters_has_left_and_no_other() -> None:
+    def directory(rate: float, metric: str = "score") -> str:
+        rates = (Parameter("rate", ParameterKind.CHOICE, choices=(rate,)),)
+        sweep = a_sweep(1, SearchMethod.GRID, parameters=rates, metric=metric)
+        return str(producer_of(sweep).next(0, 1).units[0].payload["directory"])
+
+    assert directory(0.5) == directory(0.5)
+    assert len({directory(0.5), directory(0.25), directory(0.5, "loss")}) == 3
 
 
 def test_a_grid_has_each_combination_once() -> None:

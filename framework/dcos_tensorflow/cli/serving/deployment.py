@@ -39,7 +39,7 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.workload_spec import BatchSpec, SweepSpec
+from dcos_tensorflow.core.model.workload_spec import BatchSpec
 from dcos_tensorflow.local.background_process import StartedProcess
 from dcos_tensorflow.local.daemon import PRINCIPAL
 from dcos_tensorflow.mesos.service_account import ServiceAccount
@@ -178,8 +178,6 @@ def made_ready(
             )
         if request.fresh:
             _remove_checkpoints(request, prepared, directory, url)
-        else:
-            _check_same_trials(known, prepared, directory)
         yield Deployment(request, options, directory, known, url, prepared, account)
 
 
@@ -203,33 +201,6 @@ def _check_same_script(options: Options, known: ServiceState | None) -> None:
             f"The service {name} runs what is in {before}, not in {now}: give this one a name of"
             f" its own with --name, or end that one (dcos-tensorflow uninstall {name})."
         )
-
-
-def _check_same_trials(
-    known: ServiceState | None, prepared: PreparedJob, directory: ServiceDirectory
-) -> None:
-    """Raise UsageError where trials would go on from checkpoints of others with other parameters.
-
-    More of the same ones are right: those that there were have their numbers again.
-    """
-    if known is None or known.job.phase is not JobPhase.DONE:
-        # One that goes on keeps the trials that it has.
-        return
-    before, now = known.spec.workload, prepared.spec.workload
-    if not isinstance(before, SweepSpec) or not isinstance(now, SweepSpec):
-        return
-    place = checkpoints_place(prepared.spec)
-    is_ours = place == str(directory.checkpoints)
-    there = any(directory.checkpoints.iterdir()) if is_ours else bool(place)
-    if not there or place != checkpoints_place(known.spec):
-        return
-    if replace(before, trials=0) == replace(now, trials=0):
-        return
-    remedy = "remove them with --fresh" if is_ours else "name another place in checkpoints.uri"
-    raise UsageError(
-        f"The trials in {place} are those of another sweep, with other parameters: {remedy}, or"
-        " give this one another service.name."
-    )
 
 
 def tell(cluster: Cluster, stream: TextIO) -> None:

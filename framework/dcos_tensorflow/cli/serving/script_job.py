@@ -160,7 +160,7 @@ def roles_of(script: Script, flags: ScriptFlags) -> tuple[dict[str, Any], tuple[
 
     Raises UsageError for a strategy without the servers that it needs.
     """
-    workers, named = flags.workers or 1, script.parameter_server
+    workers, named = 1 if flags.workers is None else flags.workers, script.parameter_server
     if script.facts.strategy == PARAMETER_SERVER and named is not None and not flags.ps:
         raise UsageError(
             f"{named.place} names {named.name}, which needs parameter servers: say --ps 1."

@@ -7,7 +7,8 @@ of the command needs.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dcos_tensorflow.cli.serving.run_request import RunRequest
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
@@ -19,18 +20,18 @@ def run(request: RunRequest) -> int:
     """Run the job and return the exit code. Raises CliError and OptionsError."""
     options = request.given.load()
     directory = request.work.service(options.service.name)
-    with ExitStack() as stack:
-        begun = _begun_cluster(request, directory)
-        if begun is not None:
-            stack.callback(begun.give_up)
+    with begun_cluster(request, directory) as begun:
         # Many imports on one core, while the cluster's process has the other.
         from dcos_tensorflow.cli.serving import deployment
 
         return deployment.run(request, options, directory, begun)
 
 
-def _begun_cluster(request: RunRequest, directory: ServiceDirectory) -> StartedProcess | None:
-    """Start the process of the cluster that this run is going to need; None where there is one.
+@contextmanager
+def begun_cluster(
+    request: RunRequest, directory: ServiceDirectory
+) -> Iterator[StartedProcess | None]:
+    """Hand over the process of the cluster that this run is going to need; None where there is one.
 
     Whether it is needed is decided later, and by more (``embedded.cluster``): one that is not told
     what to do is ended.
@@ -38,5 +39,10 @@ def _begun_cluster(request: RunRequest, directory: ServiceDirectory) -> StartedP
     own = request.work.local if request.detach else directory.cluster
     there = (directory.cluster, request.work.local)
     if not request.local or any(daemon.running_master(each) is not None for each in there):
-        return None
-    return daemon.begin(own)
+        yield None
+        return
+    begun = daemon.begin(own)
+    try:
+        yield begun
+    finally:
+        begun.give_up()

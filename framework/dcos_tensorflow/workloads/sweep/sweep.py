@@ -9,6 +9,8 @@ sweep goes on as it began when its options change.
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -128,12 +130,21 @@ class Sweep(Producer):
         payload: dict[str, Any] = {
             "env": variables(trial.parameters),
             "context": dict(trial.parameters),
-            "directory": f"trial-{trial.number}",
+            "directory": self._directory(trial),
             "known": trial.known,
         }
         if self._spec.early_stopping is not EarlyStopping.NONE:
             payload["measure"] = {"metric": self._spec.metric, "spans": list(spans(self._spec))}
         return payload
+
+    def _directory(self, trial: Trial) -> str:
+        """Return the name of the trial's own directories.
+
+        A second sweep of the service finds those of the first: what trials with other parameters
+        have left there must not be taken for theirs.
+        """
+        told = json.dumps([self._spec.metric, dict(trial.parameters)], sort_keys=True)
+        return f"trial-{trial.number}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
 
     def _verdict(self, trial: Trial, outcome: Outcome, result: Mapping[str, Any]) -> Trial:
         trial = replace(trial, ended=True, points={})

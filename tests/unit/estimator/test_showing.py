@@ -1,0 +1,32 @@
+"""What is shown beside the progress of a job that is followed."""
+
+from __future__ import annotations
+
+import io
+import time
+from pathlib import Path
+
+from dcos_tensorflow.cli.following.job import PlainView
+from dcos_tensorflow.cli.following.task_output import Attempt
+from dcos_tensorflow.cli.services.asked import Service
+from dcos_tensorflow.cli.services.client import NoScheduler, SchedulerClient
+from dcos_tensorflow.cli.work_directory import ServiceDirectory
+from dcos_tensorflow.estimator.showing import Lines, Shown
+
+
+def test_a_job_that_never_stops_printing_does_not_keep_the_progress_from_being_shown(
+    tmp_path: Path,
+) -> None:
+    def nobody() -> SchedulerClient:
+        raise NoScheduler("gone")
+
+    lines = Lines(Service("chatty", ServiceDirectory(tmp_path), nobody))
+
+    def tell(_: str) -> None:
+        lines.line(Attempt("worker-0", "id", "agent"), "and another one")
+
+    tell("")
+    began = time.monotonic()
+    Shown(PlainView(io.StringIO()), tell, lines).pause(0.05)
+    lines.end()
+    assert time.monotonic() - began < 60
