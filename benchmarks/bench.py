@@ -30,6 +30,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "commits": (),
     "restart": (),
     "idle": (),
+    "batch": ("--shards", "1000"),
     "state_store": (),
     "placement": (),
     "checkpoint_sync": ("--megabytes", "500", "--files", "10", "--rounds", "1"),

@@ -52,6 +52,16 @@ GOALS: dict[str, tuple[str, str, str]] = {
         "",
         "at least 8",
     ),
+    "batch_command_10000_slots_ratio": (
+        "10,000 shards of 0.1 s: as fast as xargs with the same",
+        "",
+        "at least 0.7",
+    ),
+    "batch_function_10000_slots_ratio": (
+        "10,000 calls of a function: as fast as xargs with a Python for each",
+        "",
+        "more than 1",
+    ),
     "training_ratio": ("training under us over the same by hand", "", "at least 0.98"),
     "training_publishing_ratio": ("training with over without publishing to S3", "", ""),
     "runner_memory_mb": ("memory of a task runner", "MB", ""),
@@ -62,8 +72,18 @@ SQUARE: Points = ((100, 4.5), (300, 34.0), (1_000, 417.0), (3_000, 3_500.0))
 KINDS = ("tick", "report", "update", "reports_200", "updates_200")
 
 #: Figures with one of these beginnings are in tables and pictures of their own.
-_ELSEWHERE = ("step_", "event_", "start_", "end_ratio_", "cpu_per_task_", "memory_per_task_")
+_ELSEWHERE = (
+    "step_",
+    "event_",
+    "batch_",
+    "start_",
+    "end_ratio_",
+    "cpu_per_task_",
+    "memory_per_task_",
+)
 
+#: Who works on a batch.
+_WAYS = ("slots", "xargs", "parallel")
 # Colours that stand out from white and from black alike.
 _COLOURS = ("#2f7ed8", "#d9730d", "#2e9e5b", "#c2418f", "#8a63d2", "#888888")
 _WIDTH, _HEIGHT = 640, 380
@@ -150,6 +170,25 @@ def costs(figures: Figures) -> Iterator[str]:
             yield f"| {name} | {shown(figures[key])} s | |"
 
 
+def batches(figures: Figures) -> Iterator[str]:
+    """Yield how fast batches of tiny shards are, beside others with the same processes."""
+    yield "| shards | of | slots | xargs | parallel | over xargs | CPU | scheduler's | its memory |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for kind in ("command", "function"):
+        for shards in sizes(figures, rf"batch_{kind}_(\d+)_slots_ratio"):
+            known = {
+                name: shown(figures[key])
+                for name in _WAYS
+                if (key := f"batch_{kind}_{shards}_{name}_per_second") in figures
+            }
+            rates = " | ".join(f"{known[n]} /s" if n in known else "" for n in _WAYS)
+            ours = f"batch_{kind}_{shards}_slots"
+            cost = (f"{shown(figures[f'{ours}_{name}_ms'])} ms" for name in ("cpu", "scheduler"))
+            row = (rates, shown(figures[f"{ours}_ratio"]), *cost)
+            memory = f"{shown(figures[f'{ours}_scheduler_mb'])} MB"
+            yield f"| {shards:,} | {kind} | {' | '.join(row)} | {memory} |"
+
+
 def others(figures: Figures) -> Iterator[str]:
     """Yield every figure that no other table has."""
     yield "| figure | value |"
@@ -164,6 +203,7 @@ TABLES: dict[str, Callable[[Figures], Iterator[str]]] = {
     "steps": steps,
     "starts": starts,
     "costs": costs,
+    "batches": batches,
     "others": others,
 }
 

@@ -98,6 +98,7 @@ class _Api:
         self._source = source
         self._token = token
         self._metrics = metrics
+        self._units = units.Units()
         self._readers = CapacityLimiter(_READERS)
 
     def routes(self) -> list[Route]:
@@ -141,7 +142,7 @@ class _Api:
             "cluster_of_task": lambda s, r: cluster.cluster_of_task(s, _part(r, "name")),
             "job": lambda s, r: job.job(s),
             "why": lambda s, r: job.why(s),
-            "units": lambda s, r: units.units(s, r.query_params.get("state", "")),
+            "units": lambda s, r: self._units.shown(s, r.query_params.get("state", "")),
             "metrics": lambda s, r: dropwizard_body(s, self._metrics.counts()),
         }
         return {name: self._show(view) for name, view in views.items()}

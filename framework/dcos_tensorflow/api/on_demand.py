@@ -7,6 +7,7 @@ second never needs. Whoever asks first waits that long.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import selectors
 import socket
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from dcos_tensorflow.api.server import ApiServer
 
 log = logging.getLogger(__name__)
+
+#: What is read of a request that gets no answer but that there is none.
+_REQUEST_SECONDS, _REQUEST_BYTES = 1.0, 64 * 1024
 
 
 class ApiOnDemand:
@@ -70,17 +74,36 @@ class ApiOnDemand:
         self._stopped.close()
 
     def _wait(self) -> None:
-        if self._listening is None:
+        listening = self._listening
+        if listening is None:
             raise AssertionError("start comes first")
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._listening, selectors.EVENT_READ)
-            selector.register(self._stopped, selectors.EVENT_READ)
-            asked = [key.fileobj for key, _ in selector.select()]
-        if self._stopped in asked:
+        if not self._is_asked(listening):
             return
         try:
-            self._server = self._serve(self._listening)
-        except Exception:
-            # Whoever asks is refused and does not wait for ever, and the job goes on.
+            self._server = self._serve(listening)
+        except Exception as error:
+            # The job goes on, and whoever asks is told.
             log.exception("the API cannot be served")
-            self._listening.close()
+            why = f"the API cannot be served: {error or type(error).__name__}"
+            while listening.fileno() >= 0 and self._is_asked(listening):
+                _refuse(listening, why)
+
+    def _is_asked(self, listening: socket.socket) -> bool:
+        """Wait for somebody who connects; False at the end."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(listening, selectors.EVENT_READ)
+            selector.register(self._stopped, selectors.EVENT_READ)
+            return all(key.fileobj is listening for key, _ in selector.select())
+
+
+def _refuse(listening: socket.socket, why: str) -> None:
+    """Answer whoever connects next with ``why`` there is no other answer."""
+    text = f"{why}\n".encode()
+    head = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nConnection: close"
+    # Whoever does not wait for the answer needs none.
+    with contextlib.suppress(OSError):
+        connection, _ = listening.accept()
+        with connection:
+            connection.settimeout(_REQUEST_SECONDS)
+            connection.recv(_REQUEST_BYTES)
+            connection.sendall(f"{head}\r\nContent-Length: {len(text)}\r\n\r\n".encode() + text)

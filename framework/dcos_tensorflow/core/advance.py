@@ -209,6 +209,12 @@ def _starting(gang: GangDraft) -> None:
     gang.enter(JobPhase.RUNNING, restarts.all_run(count))
 
 
+def _running(gang: GangDraft) -> None:
+    # A slot does not leave RUNNING for its next unit: only there a start may be late.
+    if not (gang.unit is not None and _timed_out(gang, restarts.late(gang))):
+        planned_changes.look(gang)
+
+
 def _timed_out(gang: GangDraft, late: tuple[TaskRecord, ...] | list[TaskRecord]) -> bool:
     limit = gang.spec.gang.start_seconds
     if gang.service.waited(gang.job.phase_since) <= limit:
@@ -258,7 +264,7 @@ _MOVES: dict[JobPhase, Callable[[GangDraft], None]] = {
     JobPhase.PLACING: restarts.watch_placing,
     JobPhase.STAGING: _staging,
     JobPhase.STARTING: _starting,
-    JobPhase.RUNNING: planned_changes.look,
+    JobPhase.RUNNING: _running,
     JobPhase.STOPPING: restarts.watch_stopping,
     JobPhase.BACKING_OFF: restarts.watch_backing_off,
     JobPhase.FINISHING: _finishing,

@@ -67,6 +67,8 @@ class EventLoop:
         self._erased = False
         self._stopping = threading.Event()
         self._changed = threading.Condition()
+        #: What others wait for.
+        self._awaited: list[Callable[[ServiceState], bool]] = []
         self._thread = threading.Thread(target=self._run, name="event-loop", daemon=True)
         self.exit: Exit | None = None
 
@@ -124,9 +126,13 @@ class EventLoop:
     ) -> bool:
         """Wait until the state fits or the loop has left; True unless the time ran out."""
         with self._changed:
-            return self._changed.wait_for(
-                lambda: self.exit is not None or condition(self._state), timeout
-            )
+            self._awaited.append(condition)
+            try:
+                return self._changed.wait_for(
+                    lambda: self.exit is not None or condition(self._state), timeout
+                )
+            finally:
+                self._awaited.remove(condition)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -165,7 +171,9 @@ class EventLoop:
         if decision.why:
             log.info("%s", decision.why)
         with self._changed:
-            self._changed.notify_all()
+            # Nobody is woken to find that it is to wait on.
+            if any(condition(decision.state) for condition in self._awaited):
+                self._changed.notify_all()
         if decision.why or decision.writes:
             self._tell(self._watchers, decision)
         self._tell(self._each_step, decision.state)

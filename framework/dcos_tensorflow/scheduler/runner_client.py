@@ -45,7 +45,8 @@ _BEGINNING_SHARE = 0.1
 #: How often one that refuses its order is sent it again; the longest wait for one that is silent.
 REFUSED_SECONDS = 1.0
 SILENT_SECONDS = 2.0
-#: Requests in a second, and at once: file descriptors are limited, often to 1024.
+#: Requests in a second that nothing has happened for, and requests at once: file descriptors are
+#: limited, often to 1024.
 RATE = 200.0
 MOST_UNDER_WAY = 256
 #: With more runners than this, none is asked to hold its answer back: each takes a connection.
@@ -61,7 +62,7 @@ ORDER_TIMEOUT_SECONDS = 5.0
 _TOLD_AFTER = 5
 #: Of memory, a smaller change than this is no news: it would be one event for every answer.
 _MEMORY_SHARE = 0.02
-#: Between two rounds there are at least so many seconds, and so many more for each task.
+#: A round begins so many seconds after the one before at the soonest, or so many for each task.
 _SHORTEST_WAIT_SECONDS = 0.01
 _ROUND_SHARE = 0.00005
 
@@ -174,14 +175,16 @@ class RunnerClient:
         self._refilled_at = time.monotonic()
         while not self._stopping.is_set():
             self._woken.clear()
-            wait = self._round(self._state(), time.monotonic())
-            # However often the state changes: a round looks at every task, and the answers must
-            # be read as well.
-            await asyncio.sleep(max(_SHORTEST_WAIT_SECONDS, len(self._runners) * _ROUND_SHARE))
+            began = time.monotonic()
+            wait = self._round(self._state(), began)
             try:
                 await asyncio.wait_for(self._woken.wait(), wait)
             except TimeoutError:
                 continue
+            # However often the state changes: a round looks at every task, and the answers must
+            # be read as well. What comes after a while of silence waits for nothing.
+            shortest = max(_SHORTEST_WAIT_SECONDS, len(self._runners) * _ROUND_SHARE)
+            await asyncio.sleep(began + shortest - time.monotonic())
         for request in self._under_way:
             request.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
@@ -200,14 +203,14 @@ class RunnerClient:
                 heappop(self._due)
             elif at > now:
                 return min(wait, at - now)
-            elif not self._may_begin():
+            elif task_id in unruly:
+                heappop(self._due)
+                self._ask_at(runner, now + URGENT_SECONDS)
+            elif not self._may_begin(runner, order=False):
                 return min(wait, URGENT_SECONDS / 4)
             else:
                 heappop(self._due)
-                if task_id in unruly:
-                    self._ask_at(runner, now + URGENT_SECONDS)
-                else:
-                    self._start(runner, order=False)
+                self._start(runner, order=False)
         return wait
 
     def _follow(self, tasks: Mapping[str, TaskRecord], now: float) -> None:
@@ -255,14 +258,23 @@ class RunnerClient:
             else:
                 wait = min(wait, at - now)
         for _, task_id in sorted(due):
-            if not self._may_begin():
+            if not self._may_begin(self._runners[task_id], order=True):
                 return unruly, min(wait, URGENT_SECONDS / 4)
             self._start(self._runners[task_id], order=True)
         return unruly, wait
 
-    def _may_begin(self) -> bool:
+    def _may_begin(self, runner: _Runner, *, order: bool) -> bool:
         """Say whether one more request may begin now."""
-        return self._allowance >= 1 and len(self._under_way) - self._held_back < MOST_UNDER_WAY
+        allowed = self._allowance >= 1 or not self._counts(runner, order=order)
+        return allowed and len(self._under_way) - self._held_back < MOST_UNDER_WAY
+
+    def _counts(self, runner: _Runner, *, order: bool) -> bool:
+        """Say whether a request is one of those that ``RATE`` is for.
+
+        One that is held back ends when something has happened, and an order is new once: units of a
+        second or less each lead to two of these.
+        """
+        return not (_is_new_order(runner) if order else self._waits_for(runner))
 
     def _waits_for(self, runner: _Runner) -> bool:
         """Say whether a runner is asked to hold its answer back until there is something new."""
@@ -270,7 +282,7 @@ class RunnerClient:
         return few and runner.revision is not None and not runner.silent
 
     def _start(self, runner: _Runner, *, order: bool) -> None:
-        self._allowance -= 1
+        self._allowance -= self._counts(runner, order=order)
         runner.turns += 1
         waits = not order and self._waits_for(runner)
         if waits:
@@ -394,12 +406,16 @@ def _has_order(state: ServiceState, record: TaskRecord) -> bool:
 
 def _order_due_at(runner: _Runner) -> float:
     """Return when a runner is to be sent its order; one that is new is sent at once."""
-    record = runner.record
-    if not runner.silent and runner.ordered != (record.start, not record.held):
+    if not runner.silent and _is_new_order(runner):
         return runner.done_at
     if not runner.silent and runner.refused:
         return runner.done_at + REFUSED_SECONDS
     return _due_at(runner, URGENT_SECONDS if runner.hopeful else PERIOD_SECONDS)
+
+
+def _is_new_order(runner: _Runner) -> bool:
+    """Say whether a runner was not sent its order yet."""
+    return runner.ordered != (runner.record.start, not runner.record.held)
 
 
 def _due_at(runner: _Runner, period: float) -> float:

@@ -69,7 +69,7 @@ class Units:
         """Answer what the core wants of the producer, or tell it. Never blocks."""
         if isinstance(action, UnitsWanted):
             self._later(partial(self._give, action))
-        else:
+        elif self._producer is None or self._producer.learns:
             self._later(partial(self._ended, action.number))
 
     def reported(self, event: RunnerReported) -> None:

@@ -37,13 +37,8 @@ class PeerWatch:
         self._thread = threading.Thread(target=self._look, name="peer-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to look; ``on_all`` is called once, unless stopped: from the watch's thread, or at
-        once where nobody is missing.
-        """
-        if self._missing:
-            self._thread.start()
-        else:
-            self._on_all()
+        """Begin to look; ``on_all`` is called once, from the watch's thread, unless stopped."""
+        self._thread.start()
 
     def missing(self) -> Tuple[str, ...]:
         """Return the addresses that have not answered yet."""

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 #: How often deadlines and the progress file are looked at.
 TICK_SECONDS = 0.25
+#: What the end of a process, or of a unit of work, is told by.
+ENDS = (events.ProcessEnded, events.UnitDone)
 #: A request waits for the loop, which may be busy killing for ``process_table.END_SECONDS``.
 ANSWER_SECONDS = 30.0
 
@@ -115,7 +117,8 @@ class Runner:
         self._packages: Optional[PackageWork] = None
         #: What is to be fetched once the packages are there.
         self._fetch_after: Optional[events.Fetch] = None
-        self._not_started: Optional[events.ProcessEnded] = None
+        #: What has happened while an event's actions were performed: the next events.
+        self._followers: List[events.Event] = []
         self._tick_due = 0.0
         self._report: Optional[ExitReport] = None
         self._showing = Showing(
@@ -250,11 +253,20 @@ class Runner:
         self._state, actions = lifecycle.step(self._state, event, time.monotonic())
         for action in actions:
             self._perform(action)
-        # Only now: who reads "brings data" finds it begun, and who reads "failed" its file.
-        self._show()
-        if self._not_started:
-            ended, self._not_started = self._not_started, None
-            self._feed(ended)
+        followers, self._followers = self._followers, []
+        for each in followers:
+            self._feed(each)
+        if not followers and not (isinstance(event, ENDS) and self._publishes_a_shard()):
+            # Only now: who reads "brings data" finds it begun, and who reads "failed" its file.
+            self._show()
+
+    def _publishes_a_shard(self) -> bool:
+        """Say whether a unit's output is published, which is told when it takes longer than a tick.
+
+        Else each shard would be news twice at its end.
+        """
+        keeping = self._state.keeping
+        return keeping is not None and keeping.order.unit is not None
 
     def _perform(self, action: events.Action) -> None:
         if isinstance(action, (events.Fetch, events.Keep)):
@@ -360,9 +372,12 @@ class Runner:
         if self._peers:
             self._peers.stop()
         addresses = self._addresses(cluster)
-        if addresses:
-            self.log(f"epoch {cluster.epoch}: waiting for {', '.join(addresses)}")
         answered = events.PeersAnswered(self._state.order.start, cluster.epoch)
+        if not addresses:
+            self._peers = None
+            self._followers.append(answered)
+            return
+        self.log(f"epoch {cluster.epoch}: waiting for {', '.join(addresses)}")
         self._peers = PeerWatch(addresses, lambda: self._queue.put(answered))
         self._peers.start()
 
@@ -389,7 +404,8 @@ class Runner:
             self._stop_waiting(action.note)
         refused = self._starts.begin(action, has_failed=self._state.failure is not None)
         if refused:
-            self._not_started = events.ProcessEnded(action.process, refused, False, time.time())
+            ended = events.ProcessEnded(action.process, refused, False, time.time())
+            self._followers.append(ended)
             return
         self._show()
         self._starts.listen()

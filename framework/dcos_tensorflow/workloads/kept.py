@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dcos_tensorflow.core.model.units import Unit, UnitState, UnitTable
+from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState, UnitTable
 from dcos_tensorflow.workloads.producer import KeptUnit, Outcome
 
 _OUTCOMES = {
@@ -22,5 +22,10 @@ def outcome_of(unit: Unit) -> Outcome | None:
 def kept_units(table: UnitTable) -> Iterator[KeptUnit]:
     """Yield all units of a state, by their numbers."""
     for page in table.pages:
-        for unit, payload in zip(page.units, page.payloads, strict=True):
-            yield KeptUnit(unit.number, payload, outcome_of(unit), unit.result)
+        yield from kept_in(page)
+
+
+def kept_in(page: UnitPage) -> Iterator[KeptUnit]:
+    """Yield the units of a page."""
+    for unit, payload in zip(page.units, page.payloads, strict=True):
+        yield KeptUnit(unit.number, payload, outcome_of(unit), unit.result)

@@ -82,6 +82,9 @@ class WorkloadError(Exception):
 class Producer(ABC):
     """Makes the units of one service, numbered from 0."""
 
+    #: Whether it matters to it how units went: else it is not told.
+    learns = True
+
     @property
     @abstractmethod
     def total(self) -> int:
@@ -94,6 +97,10 @@ class Producer(ABC):
         ``first`` is how many are kept. None without ``last``: others must end before. A unit that
         was given and is not kept is given again, as it was. Raises WorkloadError.
         """
+
+    @abstractmethod
+    def keep(self, unit: KeptUnit) -> None:
+        """Hear of a unit that the state has: the next one that it knows none of, or one it does."""
 
     @abstractmethod
     def ended(self, number: int, outcome: Outcome, result: Mapping[str, Any]) -> None:

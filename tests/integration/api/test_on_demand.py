@@ -35,9 +35,14 @@ class Served:
 
 
 def ask(address: str) -> int:
+    return asked(address)[0]
+
+
+def asked(address: str) -> tuple[int, str]:
     with closing(http.client.HTTPConnection(address, timeout=DEADLINE_SECONDS)) as connection:
         connection.request("GET", "/")
-        return connection.getresponse().status
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
 
 
 def threads() -> list[str]:
@@ -88,14 +93,14 @@ def test_a_taken_port_is_named_before_anybody_asks() -> None:
         api.stop()
 
 
-def test_who_asks_for_what_cannot_be_made_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+def test_who_asks_for_what_cannot_be_made_is_told_why(caplog: pytest.LogCaptureFixture) -> None:
     def fails(listening: socket.socket) -> ApiServer:
         raise ServerNotStarted("there is no application")
 
     api = ApiOnDemand(fails)
     address = api.start()
-    with pytest.raises(ConnectionError):
-        ask(address)
+    refusal = (500, "the API cannot be served: there is no application\n")
+    assert [asked(address) for _ in range(2)] == [refusal] * 2
     assert "there is no application" in caplog.text
     api.stop()
 

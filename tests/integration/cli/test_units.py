@@ -170,7 +170,7 @@ def test_a_batch_that_fails_in_part_says_what_and_how_to_do_the_rest(
     assert "failed         shard 1: slot-" in ended.out
     assert "this one is bad" in ended.out
     assert f"shards         {output}" in ended.out
-    assert f"dcos-tensorflow run {file} {' '.join(ROOMY)} --set=batch.resume=true" in ended.out
+    assert f"dcos-tensorflow run {file} {' '.join(ROOMY)} --resume" in ended.out
     again = command_line("run", file, *ROOMY)
     assert again.code == 1
     assert "2 outputs of this batch are there already, such as" in again.out

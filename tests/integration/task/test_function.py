@@ -158,10 +158,15 @@ def test_a_function_at_its_gate_can_be_stopped_and_its_next_start_let_go(start_f
     assert task.text().count("main") == 1
 
 
-def test_a_function_whose_checkpoint_is_another_does_not_even_import_tensorflow(start_function):
+@pytest.mark.parametrize("peers", [True, False])
+def test_a_function_whose_checkpoint_is_another_does_not_even_import_tensorflow(
+    start_function, peers
+):
     task = start_function(free_port(), held=True, hold_on_failure=True)
     task.wait_for_state("held")
-    task.order(2, **function_cluster(free_port(), 2), restore_step=5, expects_restore_step=True)
+    alone = {"epoch": 2, "distribute": None, "server": None}
+    cluster = function_cluster(free_port(), 2) if peers else alone
+    task.order(2, **cluster, restore_step=5, expects_restore_step=True)
     status = task.wait_for_state("failed", waiting_for=[])
     assert status["exit"]["class"] == "checkpoint_mismatch"
     assert task.text() == ""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.api.views.units import Units
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -79,6 +80,13 @@ def test_a_trial_that_runs_is_shown_with_what_it_has_measured(ask: Any) -> None:
     told = replace(state.told, reports={"task": {"state": "running", "unit": unit}})
     body = ask("/v1/units", replace(state, told=told)).json()
     assert body["units"][3]["measured"] == {"step": 1, "value": 0.25}
+
+
+def test_what_was_shown_before_changes_nothing_that_is_shown_later() -> None:
+    view, early = Units(), with_units(SWEEP, UnitKind.TRIAL)
+    late, other = a_running_sweep(), with_units(BATCH, UnitKind.SHARD)
+    for state in (early, late, other, early, late, late, early):
+        assert view.shown(state) == Units().shown(state)
 
 
 @pytest.mark.parametrize("number", [-1, 4000, "3", None])

@@ -35,6 +35,7 @@ from dcos_tensorflow.core.operator.requests import refusal
 from dcos_tensorflow.core.plans.elements import Status
 from dcos_tensorflow.core.plans.plan import plans
 from simulated_mesos import Cluster
+from simulated_runner import Runner
 from simulated_scheduler import Scheduler, room_for_one_each, small_job
 
 SMALL = Resources(cpus=1, mem=1024, disk=100)
@@ -280,6 +281,27 @@ def test_the_next_unit_is_started_in_the_same_container():
     assert work.cluster.runner("slot-0-worker-0").unit == {"number": 1, "attempt": 1}
     assert (work.unit(0).state, work.unit(0).result) == (UnitState.SUCCEEDED, {"rows": 5})
     assert work.ended == [0]
+
+
+def test_a_unit_of_a_slot_that_runs_costs_one_commit():
+    work = Work(100, room_for_one_each(1))
+    before = len(work.scheduler.decisions)
+    work.finish("slot-0")
+    work.go(3)
+    assert work.runs == {"slot-0": 1}
+    assert work.scheduler.state.gangs["slot-0"].job.phase is JobPhase.RUNNING
+    assert sum(bool(d.writes) for d in work.scheduler.decisions[before:]) == 1
+
+
+def test_a_next_unit_that_never_begins_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    work = Work(100, room_for_one_each(1), gang=GangSpec(start_seconds=20.0))
+    # Whatever it is ordered to start, it waits for a peer.
+    monkeypatch.setattr(Runner, "_go", lambda runner: runner.wait_for("10.0.0.9:2222", "command"))
+    work.finish("slot-0")
+    work.go(15)
+    assert not work.unit(1).failures
+    work.go(15)
+    assert work.unit(1).failures
 
 
 def test_a_runner_is_told_what_its_unit_is():

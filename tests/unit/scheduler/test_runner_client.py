@@ -456,6 +456,15 @@ def test_no_more_is_asked_in_a_second_than_the_rate(service, monkeypatch):
     assert time.monotonic() - one.began > 1.0
 
 
+def test_what_is_wanted_anew_does_not_wait_for_the_rate(service, monkeypatch):
+    one = service(*["well"] * 5)
+    one.wait(lambda: all(one.reported(number) for number in range(5)))
+    monkeypatch.setattr(runner_client, "RATE", 0.0)
+    for number in range(5):
+        one.change(f"worker-{number}", start=2)
+    one.wait(lambda: all(runner.start == 2 for runner in one.all))
+
+
 def test_a_stop_gives_up_what_is_under_way(service, monkeypatch):
     monkeypatch.setattr(runner_client, "STATUS_TIMEOUT_SECONDS", PATIENCE)
     one = service("hanging")

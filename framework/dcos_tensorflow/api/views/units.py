@@ -6,17 +6,20 @@ ended, too.
 
 from __future__ import annotations
 
+import operator
+import threading
 from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.answers import BadRequest, ElementNotFound
 from dcos_tensorflow.core.model.report import unit_of
 from dcos_tensorflow.core.model.service_state import ServiceState
-from dcos_tensorflow.core.model.units import Unit, UnitState, UnitTable
+from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitState, UnitTable
 from dcos_tensorflow.core.model.workload_spec import SweepSpec, WorkloadSpec
 from dcos_tensorflow.workloads import producer_of
-from dcos_tensorflow.workloads.kept import kept_units
+from dcos_tensorflow.workloads.kept import kept_in
 from dcos_tensorflow.workloads.producer import Producer
 
 #: A unit that waits for what becomes of it, while a slot works on it.
@@ -46,37 +49,74 @@ def _failure(table: UnitTable) -> schemas.UnitFailure | None:
     return None if found is None else {"number": found[1], "at": found[0], "why": found[2]}
 
 
-def units(state: ServiceState, wanted: str = "") -> schemas.Units:
-    """Return the units, of one state where it is named. Raises ElementNotFound and BadRequest."""
-    counted, work = counts(state), state.spec.workload
-    if counted is None or work is None:
-        raise ElementNotFound("units")
-    if wanted and wanted not in STATES:
-        raise BadRequest(f"state is one of {', '.join(STATES)}, not {wanted}")
-    producer, table = _producer(state, work), state.units
-    objective: schemas.Objective | None = None
-    if isinstance(work, SweepSpec):
-        objective = {"metric": work.metric, "goal": str(work.goal)}
-    return {
-        **counted,
-        "objective": objective,
-        "usual_seconds": table.usual_seconds or None,
-        "units": [
-            _unit(state, unit, producer.shown(unit.number))
-            for unit in table
-            if not wanted or _state_of(unit, table.running) == wanted
-        ],
-    }
+class Units:
+    """The units as they are shown, to one request after the other, from any thread.
+
+    What a producer has worked out of units that have ended is not worked out again: it is told what
+    is new since the last time.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._workload: WorkloadSpec | None = None
+        self._pages: tuple[UnitPage, ...] = ()
+        self._producer: Producer | None = None
+
+    def shown(self, state: ServiceState, wanted: str = "") -> schemas.Units:
+        """Return the units, of one state where it is named.
+
+        Raises ElementNotFound and BadRequest.
+        """
+        counted, work = counts(state), state.spec.workload
+        if counted is None or work is None:
+            raise ElementNotFound("units")
+        if wanted and wanted not in STATES:
+            raise BadRequest(f"state is one of {', '.join(STATES)}, not {wanted}")
+        table = state.units
+        objective: schemas.Objective | None = None
+        if isinstance(work, SweepSpec):
+            objective = {"metric": work.metric, "goal": str(work.goal)}
+        with self._guard:
+            producer = self._told(state, work)
+            found = [
+                _unit(state, unit, producer.shown(unit.number))
+                for unit in table
+                if not wanted or _state_of(unit, table.running) == wanted
+            ]
+        return {
+            **counted,
+            "objective": objective,
+            "usual_seconds": table.usual_seconds or None,
+            "units": found,
+        }
+
+    def _told(self, state: ServiceState, work: WorkloadSpec) -> Producer:
+        """Return the producer that knows what the state does."""
+        before, pages, producer = self._pages, state.units.pages, self._producer
+        goes_on = work == self._workload and len(before) <= len(pages)
+        if producer is None or not goes_on or not all(map(_is_later, before, pages)):
+            producer, before = producer_of(work, last=True), ()
+        for old, page in zip_longest(before, pages):
+            for unit in kept_in(page) if page is not old else ():
+                producer.keep(unit)
+        self._workload, self._pages, self._producer = work, pages, producer
+        for report in state.told.reports.values():
+            told = unit_of(report)
+            if told is not None and 0 <= told[0] < len(state.units):
+                points: Sequence[Any] = told[2].get("measured") or ()
+                producer.measured(told[0], points)
+        return producer
 
 
-def _producer(state: ServiceState, work: WorkloadSpec) -> Producer:
-    producer = producer_of(work, kept_units(state.units), last=True)
-    for report in state.told.reports.values():
-        told = unit_of(report)
-        if told is not None and 0 <= told[0] < len(state.units):
-            points: Sequence[Any] = told[2].get("measured") or ()
-            producer.measured(told[0], points)
-    return producer
+def _is_later(before: UnitPage, page: UnitPage) -> bool:
+    """Say whether a page is what has become of another: what is decided there stays so."""
+    if before is page:
+        return True
+    same = all(map(operator.is_, before.payloads, page.payloads))
+    kept = (
+        old is new or not old.is_decided for old, new in zip(before.units, page.units, strict=False)
+    )
+    return same and len(before.units) <= len(page.units) and all(kept)
 
 
 def _state_of(unit: Unit, running: Collection[int]) -> str:

@@ -71,6 +71,7 @@ def run_flags(settings: Collection[str] = RUN_SETTINGS) -> Callable[[F], F]:
 @script_flags
 @run_flags()
 @work_dir_flag
+@click.option("--resume", is_flag=True, help="Of a batch, work on what is missing alone.")
 @click.option(
     "--update", is_flag=True, help="Let a job that has not ended go over to these options."
 )
@@ -84,6 +85,7 @@ def run(
     name: str | None,
     overrides: tuple[str, ...],
     work: WorkDirectory,
+    resume: bool,
     update: bool,
     as_json: bool,
     **given: Any,
@@ -98,13 +100,18 @@ def run(
     said = ScriptFlags(workers, ps, None, tensorflow, name, script_arguments())
     if job.suffix == ".py":
         # Of a script's job they are the workers', not the embedded cluster's.
+        if resume:
+            raise UsageError(
+                "--resume is for a batch, which an options file asks for; a script goes on from its"
+                " checkpoints by itself."
+            )
         said, given = replace(said, gpus=given["gpus"]), {**given, "gpus": None}
 
     def read(settings: Settings) -> GivenOptions:
         defaults = settings["published_defaults"]
         return given_options(job, said, overrides, published_defaults=defaults)
 
-    return deployed(read, work, given, as_json=as_json, update=update)
+    return deployed(read, work, given, as_json=as_json, resume=resume, update=update)
 
 
 def deployed(
@@ -113,6 +120,7 @@ def deployed(
     flags: Mapping[str, Any],
     *,
     as_json: bool,
+    resume: bool = False,
     update: bool = False,
     master: str = "",
 ) -> int:
@@ -144,6 +152,7 @@ def deployed(
             wishes=wishes,
             work=work,
             detach=not flags["follow"],
+            resume=resume,
             fresh=flags["fresh"],
             update=update,
             strict=flags["strict"],

@@ -43,7 +43,7 @@ _SEARCHED_LINES = 400
 _ASKED_FOR_FILES = 20
 _NAMED_FILES = 6
 #: Has a batch leave the shards alone whose output is there.
-_RESUME = "--set=batch.resume=true"
+_RESUME = "--resume"
 #: What trains, takes longer.
 _IDLE_SECONDS = 60.0
 _IDLE = "It told no step and left nothing: look whether the code that trains is called."

@@ -47,7 +47,7 @@ def came_of(state: ServiceState) -> dict[str, Any]:
     counts = units.counts(state)
     if counts is None:
         return {}
-    document = redact(units.units(state), secret_values(state))
+    document = redact(units.Units().shown(state), secret_values(state))
     best, bad = None, [unit for unit in document["units"] if _is_bad(unit)]
     if document["objective"]:
         from dcos_tensorflow.workloads.sweep.leaderboard import board_of
@@ -80,7 +80,7 @@ def _stored(service: Service, state: str, none: str, away: NoScheduler) -> dict[
     if kept is None:
         raise away
     try:
-        found: dict[str, Any] = redact(units.units(kept, state), secret_values(kept))
+        found: dict[str, Any] = redact(units.Units().shown(kept, state), secret_values(kept))
     except ElementNotFound:
         raise CliError(f"There is no {none}.") from None
     return found

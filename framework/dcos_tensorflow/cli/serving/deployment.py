@@ -7,6 +7,7 @@ nothing of one that runs has changed then.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -24,6 +25,7 @@ from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.services import registry, stored
 from dcos_tensorflow.cli.services.registry import Registration
 from dcos_tensorflow.cli.serving.background import start_scheduler
+from dcos_tensorflow.cli.serving.given_options import GivenOptions
 from dcos_tensorflow.cli.serving.preparation import PreparedJob, prepare, with_principal
 from dcos_tensorflow.cli.serving.run_request import RunRequest
 from dcos_tensorflow.cli.serving.scheduler_settings import state_of
@@ -37,6 +39,7 @@ from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.workload_spec import BatchSpec
 from dcos_tensorflow.local.background_process import StartedProcess
 from dcos_tensorflow.local.daemon import PRINCIPAL
 from dcos_tensorflow.mesos.service_account import ServiceAccount
@@ -143,6 +146,9 @@ def made_ready(
     """
     url = state_of(request.settings, directory)
     known = stored.stored_state(url, options.service.name)
+    if request.resume:
+        request = replace(request, given=_resumed(request.given, known))
+        options = request.given.load()
     if request.given.is_script:
         _check_same_script(options, known)
     if runs_as_published(options, request.given.as_published().load, known):
@@ -174,6 +180,17 @@ def made_ready(
         if request.fresh:
             _remove_checkpoints(request, prepared, directory, url)
         yield Deployment(request, options, directory, known, url, prepared, account)
+
+
+def _resumed(given: GivenOptions, known: ServiceState | None) -> GivenOptions:
+    """Return the options of a batch that leaves out what is there.
+
+    One that has not ended does so whatever it began with: it is taken up again as it is.
+    """
+    under_way = known is not None and known.job.phase is not JobPhase.DONE
+    work = known.spec.workload if known is not None and under_way else None
+    wanted = work.resume if isinstance(work, BatchSpec) else True
+    return given.with_override(f"batch.resume={json.dumps(wanted)}")
 
 
 def _check_same_script(options: Options, known: ServiceState | None) -> None:

@@ -49,6 +49,10 @@ class GivenOptions:
         """Return the same with the counts of the published package."""
         return replace(self, published_defaults=True)
 
+    def with_override(self, override: str) -> GivenOptions:
+        """Return the same with one more option that wins over all before it."""
+        return replace(self, overrides=(*self.overrides, override))
+
     def file(self, directory: ServiceDirectory) -> Path:
         """Return a file that holds them, for another process; one of ours where there is none."""
         if isinstance(self.source, Path):

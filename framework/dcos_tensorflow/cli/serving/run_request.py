@@ -17,7 +17,8 @@ class RunRequest:
     """What was asked of ``run``. ``settings`` are those that a scheduler has too.
 
     Without a master the job runs on the embedded cluster, which ``strict`` lets claim no more than
-    this machine has. ``update`` takes a job that has not ended over to these options.
+    this machine has. ``resume`` leaves out what of a batch is there. ``update`` takes a job that
+    has not ended over to these options.
     """
 
     given: GivenOptions
@@ -25,6 +26,7 @@ class RunRequest:
     wishes: AgentWishes
     work: WorkDirectory
     detach: bool = False
+    resume: bool = False
     fresh: bool = False
     update: bool = False
     strict: bool = False

@@ -66,7 +66,6 @@ TRANSITIONS: dict[tuple[JobPhase, JobPhase], str] = {
     (JobPhase.STAGING, JobPhase.PLACING): "a launched member's container is gone again",
     (JobPhase.STAGING, JobPhase.STARTING): "every new container is ready",
     (JobPhase.STARTING, JobPhase.RUNNING): "every member runs",
-    (JobPhase.RUNNING, JobPhase.STARTING): "all of a slot are done, and start with its next unit",
     (JobPhase.RUNNING, JobPhase.STAGING): "members that join training ones were launched, held",
     (JobPhase.STOPPING, JobPhase.BACKING_OFF): "all have stopped; it is too early to start",
     (JobPhase.STOPPING, JobPhase.PLACING): "all have stopped; some have no container",

@@ -106,8 +106,9 @@ def _next(gang: GangDraft, why: str) -> None:
         for record in members:
             gang.put(replace(record, start=record.start + 1, held=False, ordered_at=gang.now))
         gang.restart = replace(gang.restart, members=(), planned=False, restore_step=None)
-        gang.enter(JobPhase.STARTING, f"{why}; the next one starts")
+        # A slot that runs goes on running: to note of each unit that it has begun costs a commit.
         gang.job = replace(gang.job, phase_since=gang.now)
+        gang.say(f"{why}; the next one starts")
         return
     restarts.stop(gang, view.roster.names, why, planned=True)
 

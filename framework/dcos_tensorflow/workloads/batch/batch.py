@@ -36,6 +36,8 @@ class Batch(Producer):
     may replace, or a manifest has changed.
     """
 
+    learns = False
+
     def __init__(
         self,
         spec: BatchSpec,
@@ -47,7 +49,9 @@ class Batch(Producer):
     ) -> None:
         self._spec = spec
         self._inputs = inputs
-        self._units = [Unit(unit.number, unit.payload) for unit in kept]
+        self._units: list[Unit] = []
+        for unit in kept:
+            self.keep(unit)
         self._kept = len(self._units)
         #: The first shard that was not given out, where it begins, and where in the listing.
         self._first, self._begin, self._offset = 0, spec.begin, 0
@@ -75,6 +79,11 @@ class Batch(Producer):
             self._units.append(Unit(len(self._units), self._payload(index)))
         units = tuple(self._units[first : first + count])
         return Given(units, last=first + len(units) >= self.total)
+
+    def keep(self, unit: KeptUnit) -> None:
+        """Take a shard as it was given."""
+        if unit.number == len(self._units):
+            self._units.append(Unit(unit.number, unit.payload))
 
     def ended(self, number: int, outcome: Outcome, result: Mapping[str, Any]) -> None:
         """Do nothing: no shard depends on another."""
@@ -147,5 +156,6 @@ class Batch(Producer):
 def _refused(spec: BatchSpec, there: int, existing: Collection[str]) -> str:
     return (
         f"{counted(there, 'output')} of this batch {'is' if there == 1 else 'are'} there already, "
-        f"such as {min(existing)}; with batch.resume only those that are missing are made"
+        f"such as {min(existing)}; with batch.resume (run --resume) only those that "
+        "are missing are made"
     )

@@ -47,10 +47,7 @@ class Sweep(Producer):
         self._spec = spec
         self._trials: list[Trial] = []
         for unit in kept:
-            payload = unit.payload
-            self._trials.append(Trial(unit.number, payload["context"], payload["known"]))
-            if unit.outcome is not None:
-                self.ended(unit.number, unit.outcome, unit.result)
+            self.keep(unit)
 
     @property
     def total(self) -> int:
@@ -69,6 +66,14 @@ class Sweep(Producer):
             self._trials.append(trial)
         units = tuple(Unit(t.number, self._payload(t)) for t in self._trials[first:until])
         return Given(units, last=first + len(units) >= self.total)
+
+    def keep(self, unit: KeptUnit) -> None:
+        """Take a trial as it was given, and its verdict once it has ended."""
+        if unit.number == len(self._trials):
+            payload = unit.payload
+            self._trials.append(Trial(unit.number, payload["context"], payload["known"]))
+        if unit.outcome is not None:
+            self.ended(unit.number, unit.outcome, unit.result)
 
     def ended(self, number: int, outcome: Outcome, result: Mapping[str, Any]) -> None:
         """Keep what a trial counts with, worked out of what is kept of it and nothing else."""
