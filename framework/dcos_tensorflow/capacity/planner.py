@@ -231,7 +231,9 @@ def _refuse_beyond(limits: Limits, owned: Owned, mix: _Mix) -> None:
     """Raise _Waits for a purchase that the limits forbid."""
     count = owned.instances + _count(mix)
     if limits.max_instances is not None and count > limits.max_instances:
-        raise _Waits(f"it would take {count} machines; max_instances is {limits.max_instances}")
+        raise _Waits(
+            f"it would take {counted(count, 'machine')}; max_instances is {limits.max_instances}"
+        )
     price = owned.price_per_hour + _price(mix)
     if limits.max_price_per_hour is not None and price > limits.max_price_per_hour:
         raise _Waits(
