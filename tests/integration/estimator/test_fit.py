@@ -171,7 +171,8 @@ def test_an_interrupt_leaves_the_job_running_and_says_how_to_go_on(
     )
     environment = {**os.environ, "DCOS_TENSORFLOW_HOME": str(home)}
     process = subprocess.Popen(
-        [sys.executable, script],
+        # Whoever runs the tests in the background may ignore interrupts, and hand that on.
+        ["env", "--default-signal=INT", sys.executable, script],
         cwd=tmp_path,
         env=environment,
         stdout=subprocess.PIPE,

@@ -64,3 +64,13 @@ def test_a_scheduler_that_ended_without_a_job_says_why_though_an_earlier_job_had
     with pytest.raises(CliError, match="ended at once:\n  no such place") as raised:
         detach(monkeypatch, work, directory, f"echo no such place; exit {code}")
     assert raised.value.exit_code == code
+
+
+def test_no_login_of_zookeeper_is_in_the_schedulers_command_line():
+    login = "me:mine12345@"
+    settings = collect(None, {}, {"master": f"zk://{login}h/mesos", "state": f"zk://{login}h"})
+    assert not any(login in flag for flag in background._flags(settings, local=False))
+    assert background._secrets(settings) == {
+        "DCOS_TENSORFLOW_MASTER": f"zk://{login}h/mesos",
+        "DCOS_TENSORFLOW_STATE": f"zk://{login}h",
+    }

@@ -206,3 +206,13 @@ def test_the_curves_of_a_run_that_wrote_some_can_be_seen_with_the_environment_of
         "its curves": f"{environment}/bin/python -m tensorboard.main"
         f" --logdir {directory.checkpoints}",
     }
+
+
+@pytest.mark.parametrize(("but", "stays"), [(None, False), (2.0, False), (1.0, True)])
+def test_the_end_of_an_earlier_job_is_forgotten_and_the_own_one_stays(
+    tmp_path: Path, but: float | None, stays: bool
+) -> None:
+    directory = ServiceDirectory(tmp_path)
+    ending.keep(directory, {"exit_code": 0, "finished_at": 1.0})
+    ending.forget(directory, but=but)
+    assert (ending.last(directory) is not None) is stays

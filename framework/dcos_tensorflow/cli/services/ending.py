@@ -175,9 +175,13 @@ def keep(directory: ServiceDirectory, ended: Mapping[str, Any]) -> None:
         log.warning("cannot write %s: %s", directory.last_end, error)
 
 
-def forget(directory: ServiceDirectory) -> None:
-    """Remove what an earlier job left, now that another one runs."""
-    directory.last_end.unlink(missing_ok=True)
+def forget(directory: ServiceDirectory, *, but: float | None = None) -> None:
+    """Remove what an earlier job left, now that there is another one.
+
+    ``but`` is when that one finished, in unix seconds, where it has: its own end stays.
+    """
+    if but is None or (last(directory) or {}).get("finished_at") != but:
+        directory.last_end.unlink(missing_ok=True)
 
 
 def last(directory: ServiceDirectory) -> dict[str, Any] | None:

@@ -82,7 +82,7 @@ def _flags(settings: Settings, *, local: bool) -> list[str]:
         value = settings[setting.name]
         if isinstance(value, bool):
             flags.append(setting.flag if value else setting.flag.replace("--", "--no-", 1))
-        elif setting.name != "state" or "@" not in value:
+        elif not _holds_login(settings, setting.name):
             flags.append(f"{setting.flag}={value}")
     return flags
 
@@ -96,12 +96,17 @@ def _plain_environment() -> dict[str, str]:
     }
 
 
+def _holds_login(settings: Settings, name: str) -> bool:
+    """Say whether a setting is an address with the login of ZooKeeper in it."""
+    return name in ("master", "state") and "@" in settings[name]
+
+
 def _secrets(settings: Settings) -> dict[str, str]:
     """Return the settings that must not show in a list of processes."""
     found = {}
     for setting in SETTINGS:
         given = settings.given(setting.name)
-        if given and (setting.secret or (setting.name == "state" and "@" in settings["state"])):
+        if given and (setting.secret or _holds_login(settings, setting.name)):
             found[setting.variable] = str(settings[setting.name])
     return found
 

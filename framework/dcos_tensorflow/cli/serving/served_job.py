@@ -161,8 +161,8 @@ class ServedJob:
         try:
             # There is no state to show while an uninstall has not begun yet.
             state = self.scheduler.state()
-            if state is None or state.job.phase is not JobPhase.DONE:
-                ending.forget(self.directory)
+            done = state is not None and state.job.phase is JobPhase.DONE
+            ending.forget(self.directory, but=state.job.finished_at if state and done else None)
             registry.register(self.directory, self._registration())
         except BaseException:
             self.scheduler.stop()
