@@ -57,10 +57,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Begin no more tests after ``SOAK_UNTIL``, in seconds since 1970."""
-    if time.time() > float(os.environ.get("SOAK_UNTIL", "inf")):
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin no more tests after ``SOAK_UNTIL``, in seconds since 1970, and no long one before."""
+    until = float(os.environ.get("SOAK_UNTIL", "inf"))
+    if time.time() > until:
         pytest.skip("the time for this part of the soak is over")
+    if until < float("inf") and item.get_closest_marker("long"):
+        pytest.skip("too long for a part of the soak")
 
 
 @pytest.hookimpl(optionalhook=True)
