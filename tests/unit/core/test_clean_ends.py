@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import Incident, JobPhase, Outcome
 from dcos_tensorflow.core.model.spec import OutcomePolicy, Strategy, TaskRole
 from dcos_tensorflow.core.model.task import TaskState
@@ -230,3 +231,15 @@ def test_a_chief_that_fails_of_its_servers_end_names_the_server():
     recover(scheduler, 30)
     assert scheduler.state.tasks["ps-0"].role is TaskRole.PS
     assert scheduler.state.tasks["ps-0"].state is TaskState.RUNNING
+
+
+def test_one_end_counts_once_however_many_fail_of_it_and_however_late():
+    scheduler = a_job(PSS)
+    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.PAUSE))
+    end(scheduler, "ps-0", 0)
+    fail_process(scheduler, "chief-0", "peer_lost", 1)
+    scheduler.run(60)
+    fail_process(scheduler, "worker-0", "peer_lost", 1)
+    scheduler.run(60)
+    told = [i.kind for i in incidents(scheduler) if i.charged]
+    assert told == [causes.ENDED_BEFORE_PEERS]

@@ -127,7 +127,9 @@ def _cause_among_the_finished(gang: GangDraft, effects: Sequence[Failure]) -> Fa
         return None
     first = effects[0].record
     found = clean_ends.cause_of(gang.view, [failure.record for failure in effects])
-    return _failure_of_peers(found, first) if found is not None else None
+    if found is None or _is_told_end(gang.job, found):
+        return None
+    return _failure_of_peers(found, first)
 
 
 def _failure_of_peers(finished: TaskRecord, effect: TaskRecord) -> Failure:
@@ -200,7 +202,17 @@ def _ended_meanwhile(gang: GangDraft, effect: Incident) -> Failure | None:
     if record is None or record.task_id != effect.task_id:
         return None
     found = clean_ends.cause_of(gang.view, [replace(record, changed_at=effect.at)])
-    return _failure_of_peers(found, record) if found is not None else None
+    if found is None or _is_told_end(gang.job, found):
+        return None
+    return _failure_of_peers(found, record)
+
+
+def _is_told_end(job: JobState, finished: TaskRecord) -> bool:
+    """Say whether an incident tells already of this end with 0: it is one, whoever fails of it."""
+    return any(
+        incident.task_id == finished.task_id and incident.kind == causes.ENDED_BEFORE_PEERS
+        for incident in job.incidents
+    )
 
 
 def _is_told(job: JobState, record: TaskRecord) -> bool:
