@@ -243,3 +243,15 @@ def test_one_end_counts_once_however_many_fail_of_it_and_however_late():
     scheduler.run(60)
     told = [i.kind for i in incidents(scheduler) if i.charged]
     assert told == [causes.ENDED_BEFORE_PEERS]
+
+
+def test_a_server_that_leaves_before_the_failed_one_starts_again_starts_with_it():
+    scheduler = a_job(SESSIONS)
+    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.PAUSE))
+    fail_process(scheduler, "worker-0", "interrupted", 137)
+    scheduler.run(60)
+    end(scheduler, "ps-0", 60)
+    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.RESUME))
+    recover(scheduler)
+    assert scheduler.state.tasks["ps-0"].state is TaskState.RUNNING
+    assert [(i.task, i.charged) for i in incidents(scheduler)] == [("worker-0", False)]

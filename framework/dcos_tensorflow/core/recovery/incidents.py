@@ -149,8 +149,9 @@ def begin(gang: GangDraft, failure: Failure, losses: dict[str, Loss]) -> None:
 def add_server(gang: GangDraft, server: TaskRecord) -> bool:
     """Add a server that ended with 0 because of the newest incident to it, and restart it.
 
-    Say whether it did end because of that: within seconds, in a start of before. Some scripts of
-    parameter servers look after the chief, and leave with it.
+    Say whether it did end because of that: within seconds, or before the member that had failed
+    started again; in a start of before. Some scripts of parameter servers look after the chief, and
+    leave with it.
     """
     incident = gang.job.incidents[-1] if gang.job.incidents else None
     if incident is None or not server.began_at <= incident.at <= server.changed_at:
@@ -159,7 +160,9 @@ def add_server(gang: GangDraft, server: TaskRecord) -> bool:
     known = gang.service.state.subscription
     began = (incident.at, known.registered_at, known.awake_since)
     heard_since = max(since for since in began if since <= server.changed_at)
-    if server.changed_at > heard_since + COLLATERAL_SECONDS:
+    failed = gang.tasks.get(incident.task)
+    was_down = failed is not None and server.changed_at <= failed.began_at
+    if server.changed_at > heard_since + COLLATERAL_SECONDS and not was_down:
         return False
     noted = _with_collateral(incident, server.name)
     gang.job = replace(gang.job, incidents=(*gang.job.incidents[:-1], noted))
