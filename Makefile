@@ -21,7 +21,7 @@ OLD_TENSORFLOW_VENV := .venvs/tensorflow-$(OLD_TENSORFLOW)
 PIP := -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak unit environments lint format schemas simulate bench package clean system-packages
+.PHONY: help demo test soak unit environments lint format schemas simulate bench package lock audit clean system-packages
 
 help:
 	@echo "make demo      a real distributed training on this machine, from nothing to its end;"
@@ -32,23 +32,51 @@ help:
 	@echo "make simulate  SEEDS=10000: random histories against the core"
 	@echo "make bench     the benchmarks, in 20 minutes; build/bench.json"
 	@echo "make package   ARTIFACT_URL=https://...: the DC/OS package, to be served from there"
-	@echo "make lint      ruff, mypy, import-linter, generated files"
+	@echo "make lock      requirements/*.lock anew, after setup.cfg; UPGRADE=--upgrade: the newest"
+	@echo "make audit     known vulnerabilities of what is locked"
+	@echo "make lint      ruff, mypy, import-linter, generated files, the syntax of JavaScript"
 	@echo "make format    what ruff can mend, and the generated files"
 
-$(VENV)/.installed: setup.cfg pyproject.toml vendor/http-parser/pyproject.toml
+# What is installed is what requirements/ says, byte for byte: a package that was changed since is refused
+# (docs/decisions/0033-what-is-installed.md).
+LOCKED := install --require-hashes --no-deps --no-build-isolation --use-pep517 --requirement
+OWN := install --no-deps --no-build-isolation --use-pep517
+
+$(VENV)/.installed: setup.cfg pyproject.toml vendor/http-parser/pyproject.toml requirements/build.lock requirements/runtime.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed; set PYTHON=... ($(PYTHON) is older)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) $(LOCKED) requirements/build.lock
+	$(BIN)/python $(PIP) $(LOCKED) requirements/runtime.lock
 	@# An older pip, as Debian's, else records no files of what comes without a wheel: no package from these.
-	$(BIN)/python $(PIP) install --use-pep517 ./vendor/http-parser --editable .
+	$(BIN)/python $(PIP) $(OWN) ./vendor/http-parser --editable .
 	$(BIN)/python $(PIP) check
 	@touch $@
 
 # What tests and checks need beside that. It is most of the download: a first training waits for none of it.
-$(VENV)/.checks: $(VENV)/.installed
-	$(BIN)/python $(PIP) install --use-pep517 --editable '.[test]'
+$(VENV)/.checks: $(VENV)/.installed requirements/checks.lock
+	$(BIN)/python $(PIP) $(LOCKED) requirements/checks.lock
 	$(BIN)/python $(PIP) check
 	@touch $@
+
+# After a change of what setup.cfg asks for, and now and then for the newest: UPGRADE=--upgrade.
+# uv knows the hashes for every Python and platform; it is installed for this alone.
+lock:
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python $(PIP) install uv
+	build/lock/bin/uv pip compile requirements/build.in -o requirements/build.lock $(UV)
+	build/lock/bin/uv pip compile setup.cfg -o requirements/runtime.lock -c requirements/build.lock $(UV)
+	build/lock/bin/uv pip compile setup.cfg --extra test -o requirements/checks.lock -c requirements/runtime.lock $(UV)
+
+# Known vulnerabilities of what is locked. It asks the network, so neither lint nor the gate does it.
+audit:
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/python $(PIP) install pip-audit
+	build/audit/bin/pip-audit --disable-pip --requirement requirements/runtime.lock
+
+UPGRADE ?=
+# http-parser is vendor/http-parser.
+UV := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-package http-parser $(UPGRADE)
 
 # Each TensorFlow version has an environment of its own: their requirements exclude each other,
 # and the scheduler's environment must hold none of them (docs/decisions/0004-one-environment-per-tensorflow.md).
@@ -113,6 +141,9 @@ lint: $(VENV)/.checks
 	$(BIN)/python -m dcos_tensorflow.cli.settings_schema --check
 	$(BIN)/python -m dcos_tensorflow.api.openapi --check
 	$(BIN)/python tests/unit/core/golden/tf_config/generate.py --check
+	@# As a file in its argument node would not read a module to its end.
+	if command -v node > /dev/null; then \
+	  for module in framework/dcos_tensorflow/api/dashboard/*.js; do node --input-type=module --check < $$module || exit 1; done; fi
 
 format: $(VENV)/.checks
 	$(BIN)/ruff check --fix .

@@ -1,8 +1,9 @@
 """Run every benchmark, and put what they have found into one flat JSON file.
 
 Called by ``make bench``; at most 20 minutes on two cores. Each script runs by itself and writes its
-figures with ``--json``; here it gets the arguments that keep it short, and with ``--full`` none of
-them. The measured recovery (``benchmarks/recovery``) is not among the scripts: it takes 48 minutes.
+figures with ``--json``, of which the plain numbers count; here it gets the arguments that keep it
+short, and with ``--full`` none of them. The measured recovery (``benchmarks/recovery``) is not
+among the scripts: it takes 48 minutes.
 Nor are the strategies' own costs (``benchmarks/strategies``), which say nothing of us.
 
     python benchmarks/bench.py [--only NAME ...] [--full] [--json build/bench.json]
@@ -26,10 +27,12 @@ FOLDER = Path(__file__).resolve().parent
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "runner_memory": (),
     "sweep_methods": (),
+    "spot_market": ("--starts", "2"),
     "step": (),
     "commits": (),
     "restart": (),
     "idle": (),
+    "held_up": ("--seconds", "15"),
     "batch": ("--shards", "1000"),
     "state_store": (),
     "placement": (),
@@ -59,7 +62,8 @@ def main() -> int:
         figures.unlink(missing_ok=True)
         print(f"== {name}", flush=True)
         if run(name, figures, () if arguments.full else SCRIPTS[name]):
-            found |= json.loads(figures.read_text())
+            told = json.loads(figures.read_text())
+            found |= {key: each for key, each in told.items() if isinstance(each, int | float)}
         else:
             failed.append(name)
     arguments.json.parent.mkdir(parents=True, exist_ok=True)

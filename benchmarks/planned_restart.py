@@ -58,17 +58,21 @@ class Change:
     members: int = 0
     #: Whether somebody who trains gets another container.
     moves: bool = False
+    #: The change that has to come before it: nobody leaves who has not come.
+    after: str = ""
 
 
-def _update(name: str, body: dict[str, Any], members: int = 0, *, moves: bool = False) -> Change:
-    return Change(name, "/v1/job/update?merge=true", body, members, moves)
+def _update(
+    name: str, body: dict[str, Any], members: int = 0, *, moves: bool = False, after: str = ""
+) -> Change:
+    return Change(name, "/v1/job/update?merge=true", body, members, moves, after)
 
 
 #: What is asked, in turn: each finds what the one before it has left.
 CHANGES: tuple[Change, ...] = (
     Change("restart", "/v1/pod/chief-0/restart"),
     _update("grow", {"worker": {"count": 3}}, +1),
-    _update("shrink", {"worker": {"count": 2}}, -1),
+    _update("shrink", {"worker": {"count": 2}}, -1, after="grow"),
     Change("replace_worker", "/v1/pod/worker-1/replace", moves=True),
     _update("options", {"service": {"env": {"ROUND": "{round}"}}}, moves=True),
     _update("options_of_workers", {"worker": {"env": {"WORKERS_ROUND": "{round}"}}}, moves=True),
@@ -118,7 +122,7 @@ def main() -> int:
     processes.end_in_order()
     folder = Path(tempfile.mkdtemp(prefix="planned-", dir=options.work_dir))
     python = options.environments / f"tensorflow-{options.tensorflow}" / "bin" / "python"
-    changes = [c for c in CHANGES if not options.only or c.name in options.only]
+    changes = _chosen(options.only)
     found: dict[str, float] = {}
     print(f"{'strategy':<18} {'change':<20} {'pause':>8} {'by hand':>8} ratio     wait repeated")
     for strategy in options.strategy:
@@ -139,6 +143,14 @@ def main() -> int:
     else:
         shutil.rmtree(folder)
     return 0
+
+
+def _chosen(names: Sequence[str] | None) -> list[Change]:
+    """Return the changes of these names, in order, and those that have to come before them."""
+    if not names:
+        return list(CHANGES)
+    wanted = {*names, *(change.after for change in CHANGES if change.name in names)}
+    return [change for change in CHANGES if change.name in wanted]
 
 
 def _told(
@@ -221,16 +233,22 @@ def _ask(service: Service, change: Change, number: int) -> Pause:
             and len(service.task_ids()) == members
         )
 
-    def stays() -> bool:
-        since = time.monotonic() - STAY_SECONDS
-        steps = [e for e in watch.entries() if e.event == "step" and e.task == decider]
-        recent = [e for e in steps if e.at > since]
-        return done() and len(recent) > STAY_SECONDS and len({e.pid for e in recent}) == 1
-
-    if not watch.wait_until(stays, PATIENCE_SECONDS):
+    if not watch.wait_until(done, PATIENCE_SECONDS):
         raise SystemExit(
             f"{change.name} did not come to its end: {service.why()}; {service.folder}"
         )
+    done_at = time.monotonic()
+
+    def stays() -> bool:
+        # Steps of before are no steps of the process that has only just begun.
+        since = max(done_at, time.monotonic() - STAY_SECONDS)
+        steps = [e for e in watch.entries() if e.event == "step" and e.task == decider]
+        recent = [e for e in steps if e.at > since]
+        enough = time.monotonic() - done_at > STAY_SECONDS and len(recent) > STAY_SECONDS
+        return enough and done() and len({e.pid for e in recent}) == 1
+
+    if not watch.wait_until(stays, PATIENCE_SECONDS):
+        raise SystemExit(f"{change.name}: it does not go on: {service.why()}; {service.folder}")
     return longest_pause(watch.entries(), decider, asked_at)
 
 

@@ -52,6 +52,12 @@ GOALS: dict[str, tuple[str, str, str]] = {
         "",
         "at least 8",
     ),
+    "spot_market_cost_over_greedy": (
+        "gangs with a deadline on made-up spot markets: cost over a greedy policy's",
+        "",
+        "less than 0.9",
+    ),
+    "spot_market_missed": ("deadlines missed there", "", "0"),
     "batch_command_10000_slots_ratio": (
         "10,000 shards of 0.1 s: as fast as xargs with the same",
         "",

@@ -29,10 +29,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import numpy as np
 import report
@@ -61,6 +63,10 @@ IN_PICTURE = {"greedy": "greedy", "deadline_aware": "rule", OPTIMUM: "least"}
 #: two minutes, half of that lost. What a machine takes until its agent is there is assumed.
 COST = RestartCost(boot=120.0, restart=15.0, lost=60.0)
 GANGS = ((1, False), (4, False), (4, True), (16, False), (16, True))
+#: How long a machine may take until its agent is there, for a table of its own; seconds.
+BOOTS = (30.0, 120.0, 300.0, 600.0)
+#: What EC2 gives: two minutes.
+NOTICE = 120.0
 
 
 @dataclass(frozen=True)
@@ -89,11 +95,23 @@ def main() -> None:
     parser.add_argument("--boot-seconds", type=float, default=COST.boot)
     parser.add_argument("--restart-seconds", type=float, default=COST.restart)
     parser.add_argument("--lost-seconds", type=float, default=COST.lost)
+    parser.add_argument("--notice-seconds", type=float, default=COST.notice)
     parser.add_argument("--json", type=Path, help="where to write the figures")
     parser.add_argument("--write", action="store_true", help="write docs/capacity.md")
     told = parser.parse_args()
-    cost = RestartCost(told.boot_seconds, told.restart_seconds, told.lost_seconds)
-    traces = spot_traces.read(told.traces) if told.traces else spot_traces.made_up()
+    cost = RestartCost(
+        told.boot_seconds, told.restart_seconds, told.lost_seconds, told.notice_seconds
+    )
+    try:
+        traces = spot_traces.read(told.traces) if told.traces else spot_traces.made_up()
+    except spot_traces.TraceError as error:
+        parser.error(str(error))
+    short = {each.name for each in traces if not holds_a_job(each, cost)}
+    for name in sorted(short):
+        print(f"{name} is left out: it is not as long as a job needs to start", file=sys.stderr)
+    traces = [each for each in traces if each.name not in short]
+    if not traces:
+        parser.error(f"no trace in {told.traces} is long enough")
     if told.write:
         write(traces, told.starts, told.job_hours, cost)
         return
@@ -103,11 +121,17 @@ def main() -> None:
             for each in traces
             if each.machines == 1
         ]
+        if not traces:
+            parser.error(f"--machines: no trace in {told.traces} is of one machine")
     alone = [job for each in traces for job in jobs([each], told.starts, told.job_hours, cost)]
     groups = spot_traces.by_market(traces)
     moving = [job for each in groups for job in jobs(each, told.starts, told.job_hours, cost)]
-    found = figures(alone)
+    found: dict[str, Any] = dict(figures(alone))
     found["zones"] = figures(moving)
+    greedy, rule = (found["summary"][policy] for policy in ("greedy", "deadline_aware"))
+    # For bench.py, which keeps numbers alone.
+    found["spot_market_cost_over_greedy"] = rule["cost"] / greedy["cost"]
+    found["spot_market_missed"] = rule["missed"]
     found["settings"] = {**asdict(cost), "job_hours": told.job_hours, "starts": told.starts}
     if told.json:
         told.json.parent.mkdir(parents=True, exist_ok=True)
@@ -118,8 +142,20 @@ def main() -> None:
         print("\n".join(table(found["zones"]["summary"])))
 
 
-def jobs(zones: Sequence[Trace], starts: int, hours: float, cost: RestartCost) -> Iterator[Played]:
-    """Play jobs on one market, by all policies."""
+def holds_a_job(trace: Trace, cost: RestartCost) -> bool:
+    """Say whether a trace has room for a job that machines have to start for."""
+    seconds = len(trace.available) * trace.gap_seconds
+    return seconds >= seconds * LONGEST / DEADLINES[-1] + cost.cold
+
+
+def jobs(
+    zones: Sequence[Trace],
+    starts: int,
+    hours: float,
+    cost: RestartCost,
+    policies: Sequence[str] = (*POLICIES, OPTIMUM),
+) -> Iterator[Played]:
+    """Play jobs on one market, by these policies."""
     gap, machines = zones[0].gap_seconds, max(zone.machines for zone in zones)
     points = min(len(zone.available) for zone in zones)
     work = min(hours * 3600, points * gap * LONGEST / DEADLINES[-1])
@@ -138,11 +174,12 @@ def jobs(zones: Sequence[Trace], starts: int, hours: float, cost: RestartCost) -
             )
             name = zones[0].name if len(zones) == 1 else zones[0].market
             whole = spot_simulation.on_demand_cost(job)
-            for policy, make in POLICIES.items():
-                run = spot_simulation.simulate(job, market, make())
+            for policy in policies:
+                if policy == OPTIMUM:
+                    run = Run(spot=spot_simulation.least(job, market))
+                else:
+                    run = spot_simulation.simulate(job, market, POLICIES[policy]())
                 yield played(name, factor, policy, run, whole)
-            bound = Run(spot=spot_simulation.least(job, market))
-            yield played(name, factor, OPTIMUM, bound, whole)
 
 
 def played(market: str, deadline: float, policy: str, run: Run, whole: float) -> Played:
@@ -173,7 +210,7 @@ def figures(found: Sequence[Played]) -> dict[str, dict[str, dict[str, float]]]:
 def summary(found: Sequence[Played]) -> dict[str, dict[str, float]]:
     """Return the figures of each policy."""
     answer = {}
-    for policy in (*POLICIES, OPTIMUM):
+    for policy in dict.fromkeys(each.policy for each in found):
         mine = [each for each in found if each.policy == policy]
         dearest = sorted((each.cost for each in mine), reverse=True)
         answer[policy] = {
@@ -186,9 +223,10 @@ def summary(found: Sequence[Played]) -> dict[str, dict[str, float]]:
             "losses": mean(each.losses for each in mine),
             "repeated_seconds": mean(each.repeated for each in mine),
         }
-    span = answer["greedy"]["cost"] - answer[OPTIMUM]["cost"]
-    for each in answer.values():
-        each["closed"] = (answer["greedy"]["cost"] - each["cost"]) / span if span else 0.0
+    if OPTIMUM in answer:
+        span = answer["greedy"]["cost"] - answer[OPTIMUM]["cost"]
+        for each in answer.values():
+            each["closed"] = (answer["greedy"]["cost"] - each["cost"]) / span if span else 0.0
     return answer
 
 
@@ -216,7 +254,7 @@ def write(traces: Sequence[Trace], starts: int, hours: float, cost: RestartCost)
     for machines, apart in GANGS:
         gang = [spot_traces.gang_of(each, machines, apart=apart) for each in singles]
         found = [job for each in gang for job in jobs([each], starts, hours, cost)]
-        title = f"{machines}, {'one by one' if apart else 'together'}" if machines > 1 else "1"
+        title = titled(machines, apart)
         short_title = f"{machines} {'apart' if apart else 'as one'}" if machines > 1 else "1"
         whole = summary(found)
         lines += [f"**Machines: {title}**", "", *table(whole), "", *by_deadline(found), ""]
@@ -234,10 +272,45 @@ def write(traces: Sequence[Trace], starts: int, hours: float, cost: RestartCost)
         lines += ["**One machine, free to move between the zones**", "", *table(summary(zones)), ""]
     picture = report.bars("What a job costs", "% of what on-demand machines cost", bars)
     (report.DOCS / "pictures" / "spot_market.svg").write_text(picture)
+    insert("spot_market", lines)
+    insert("spot_boots", list(by_boot(singles, starts, hours, cost)))
+
+
+def insert(name: str, lines: Sequence[str]) -> None:
+    """Write lines into docs/capacity.md where it has place for figures of this name."""
     page = report.DOCS / "capacity.md"
-    before, begin, rest = page.read_text().partition("<!-- figures: spot_market -->\n")
+    before, begin, rest = page.read_text().partition(f"<!-- figures: {name} -->\n")
     _, end, after = rest.partition("<!-- end -->")
     page.write_text("".join((before, begin, *(f"{line}\n" for line in lines), end, after)))
+
+
+def titled(machines: int, apart: bool) -> str:
+    """Return the name of a gang in a table."""
+    return f"{machines}, {'one by one' if apart else 'together'}" if machines > 1 else "1"
+
+
+def by_boot(
+    singles: Sequence[Trace], starts: int, hours: float, cost: RestartCost
+) -> Iterator[str]:
+    """Yield cost and worst fifth by how long a machine boots, for greedy and for the rule."""
+    yield f"| machines | policy | {' | '.join(f'{boot:g} s' for boot in BOOTS)} | missed |"
+    yield f"|---|---|{'---|' * (len(BOOTS) + 1)}"
+    ways = {
+        "`greedy`": ("greedy", 0.0),
+        "`deadline_aware`": ("deadline_aware", 0.0),
+        "with a notice": ("deadline_aware", NOTICE),
+    }
+    for machines, apart in GANGS:
+        gang = [spot_traces.gang_of(each, machines, apart=apart) for each in singles]
+        for name, (policy, notice) in ways.items():
+            found = []
+            for boot in BOOTS:
+                like = replace(cost, boot=boot, notice=notice)
+                all_jobs = [j for each in gang for j in jobs([each], starts, hours, like, [policy])]
+                found.append(summary(all_jobs)[policy])
+            cells = [f"{each['cost']:.3f}, {each['worst_fifth']:.3f}" for each in found]
+            missed = sum(each["missed"] for each in found)
+            yield f"| {titled(machines, apart)} | {name} | {' | '.join(cells)} | {missed:.0f} |"
 
 
 def by_deadline(found: Sequence[Played]) -> Iterator[str]:

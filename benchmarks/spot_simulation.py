@@ -6,6 +6,7 @@ machines or not at all:
 
 * From no machines, or from what is left after a loss: nobody trains for ``boot + restart`` seconds,
   and all machines are paid. A loss repeats up to ``lost`` seconds of work.
+  With a notice others have booted for so long by then, are paid for it, and less is repeated.
 * From one whole fleet to another: those who come boot while the old ones train; those who leave
   are paid until then; then nobody trains for ``restart`` seconds.
 
@@ -92,8 +93,9 @@ def simulate(job: Job, market: Market, policy: Policy) -> Run:
             Quote(zone, int(market.available[n, point]), float(market.prices[n, point]), 1.0)
             for zone, n in places.items()
         )
+        warned = 0.0
         if fleet.spot and (has := quotes[places[fleet.zone]].available) < fleet.spot:
-            again = min(job.cost.lost, since)
+            again, warned = min(max(0.0, job.cost.lost - job.cost.notice), since), job.cost.warned
             left, run.repeated, run.losses = left + again, run.repeated + again, run.losses + 1
             fleet, ready_in = Fleet(fleet.zone, has, fleet.on_demand), None
         wanted = policy(job, Sight(now, left, fleet, ready_in, quotes, market.gap_seconds))
@@ -105,7 +107,11 @@ def simulate(job: Job, market: Market, policy: Policy) -> Run:
         if wanted.machines != job.machines or wanted.spot > here.available:
             raise ValueError(f"{wanted} cannot be had: {here}")
         if ready_in is None:
-            ready_in, since, run.starts = job.cost.cold, 0.0, run.starts + 1
+            stay = fleet if wanted.zone == fleet.zone else NOTHING
+            hours = warned / 3600
+            run.spot += max(0, wanted.spot - stay.spot) * here.spot_price * hours
+            run.on_demand += max(0, wanted.on_demand - stay.on_demand) * hours
+            ready_in, since, run.starts = job.cost.cold - warned, 0.0, run.starts + 1
         elif wanted != fleet:
             old = quotes[places[fleet.zone]]
             stay = wanted if wanted.zone == fleet.zone else NOTHING
@@ -236,14 +242,17 @@ def _earned(job: Job, market: Market, spans: Floats, prices: Floats) -> Floats:
         has = [min(int(market.available[z, point]), machines) for z in zones]
         before = list(state)
         lost = [before[z][:, has[z] + 1 :].max(axis=1) for z in zones if has[z] < machines]
-        begin = np.max([idle, *(each - prices * cost.lost for each in lost)], axis=0)
+        again = prices * max(0.0, cost.lost - cost.notice)
+        fallen = np.max([np.full_like(idle, _NEVER), *(each - again for each in lost)], axis=0)
+        begin = np.maximum(idle, fallen)
         kept, price = [before[z][:, : has[z] + 1] for z in zones], market.prices[:, point]
         rest = np.max([begin, *(each.max(axis=1) for each in kept)], axis=0)
         leave = [price[z] * spot + (machines - spot) for z in zones]
         moved = np.max(
             [(kept[z] - cost.boot * leave[z][: has[z] + 1]).max(axis=1) for z in zones], axis=0
         )
-        start = np.maximum(begin - prices * cost.cold, moved - prices * cost.restart)
+        begun = np.maximum(idle - prices * cost.cold, fallen - prices * (cost.cold - cost.warned))
+        start = np.maximum(begun, moved - prices * cost.restart)
         state = np.full_like(state, _NEVER)
         for z in zones:
             top = has[z] + 1

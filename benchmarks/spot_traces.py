@@ -3,8 +3,9 @@
 Read by ``spot_market.py``. A trace is JSON: ``source`` (kind / N-node / provider and first day /
 zone _ accelerator _ count), ``gap_seconds`` between two points, and ``runs``, pairs of a value and
 for how many points in a row it was so. The value is how many machines could be had, of the N that
-were asked for. Beside such a file may lie one whose kind is ``price``: its values are the price
-of a spot machine, as a share of an on-demand one's; else ``SPOT_PRICE`` is taken.
+were asked for. Files as skypilot-org/spot-traces publishes them (``metadata``, ``data``) are read,
+too. Beside such a file may lie one whose kind is ``price``: its values are the price of a spot
+machine, as a share of an on-demand one's; else ``SPOT_PRICE`` is taken.
 
 ``made_up`` makes traces from a seed, for those who have none.
 """
@@ -18,13 +19,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field, NonNegativeInt, ValidationError, model_validator
 
 #: Of a p3.2xlarge in 2023: 0.918 over 3.06 dollars an hour.
 SPOT_PRICE = 0.3
+#: A minute for ten years: more is no trace.
+MOST_POINTS = 5_256_000
 
 Counts = NDArray[np.int64]
 Prices = NDArray[np.float64]
@@ -53,53 +57,75 @@ class Trace:
         return "/".join([*before, last.partition("_")[2]])
 
 
+class _File(BaseModel):
+    """What a file has to say."""
+
+    source: str = ""
+    gap_seconds: float = Field(gt=0, allow_inf_nan=False)
+    points: int | None = None
+    runs: list[tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], NonNegativeInt]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _published(cls, told: Any) -> Any:
+        """Turn what is published into runs of one point each."""
+        if isinstance(told, dict) and isinstance(told.get("metadata"), dict) and "data" in told:
+            data = told["data"]
+            runs = [(value, 1) for value in data] if isinstance(data, list) else data
+            return {"gap_seconds": told["metadata"].get("gap_seconds"), "runs": runs}
+        return told
+
+    @model_validator(mode="after")
+    def _long_enough(self) -> Self:
+        points = sum(count for _, count in self.runs)
+        if points == 0 or points != (self.points or points):
+            raise ValueError(f"its runs are {points} points, not {self.points or 'some'}")
+        if points > MOST_POINTS:
+            raise ValueError(f"its runs are {points} points, more than {MOST_POINTS}")
+        return self
+
+    @property
+    def values(self) -> Prices:
+        """Return the value of each point."""
+        return np.repeat([value for value, _ in self.runs], [count for _, count in self.runs])
+
+
 def read(folder: Path) -> list[Trace]:
-    """Return the traces of a folder. Raises TraceError for what is none."""
-    files = {path: _load(path) for path in sorted(folder.glob("*.json"))}
-    prices = {
-        name: _values(told, path, float)
-        for path, told in files.items()
-        for kind, name in (_named(told, path),)
-        if kind == "price"
-    }
+    """Return the traces of a folder and of those in it. Raises TraceError for what is none."""
+    files = {path: _load(path) for path in sorted(folder.rglob("*.json"))}
+    named = {path: _named(told, path.relative_to(folder)) for path, told in files.items()}
+    prices = {name: files[path].values for path, (kind, name) in named.items() if kind == "price"}
     traces = []
-    for path, told in files.items():
-        kind, name = _named(told, path)
+    for path, (kind, name) in named.items():
         if kind == "price":
             continue
-        available = _values(told, path, int)
+        available = files[path].values.astype(int)
         asked = re.search(r"(\d+)-node", name)
         machines = int(asked[1]) if asked else max(1, int(available.max()))
+        if machines < 1:
+            raise TraceError(f"{path}: {name} is of no machine")
         price = np.resize(prices.get(name, np.array([SPOT_PRICE])), len(available))
-        traces.append(Trace(name, float(told["gap_seconds"]), machines, available, price))
+        traces.append(Trace(name, files[path].gap_seconds, machines, available, price))
     if not traces:
         raise TraceError(f"no trace in {folder}")
     return traces
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load(path: Path) -> _File:
     try:
-        told = json.loads(path.read_text())
-    except ValueError as error:
-        raise TraceError(f"{path}: {error}") from None
-    missing = {"gap_seconds", "runs"} - set(told) if isinstance(told, dict) else {"gap_seconds"}
-    if missing:
-        raise TraceError(f"{path}: no {' and no '.join(sorted(missing))}")
-    return dict(told)
+        return _File.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(each) for each in first["loc"])
+        raise TraceError(f"{path}: {where + ': ' if where else ''}{first['msg']}") from None
 
 
-def _named(told: dict[str, Any], path: Path) -> tuple[str, str]:
-    source = str(told.get("source") or path.stem.replace("__", "/")).removesuffix(".json")
-    kind, _, name = source.partition("/")
+def _named(told: _File, path: Path) -> tuple[str, str]:
+    source = told.source or str(path.with_suffix("")).replace("__", "/")
+    kind, _, name = source.removesuffix(".json").partition("/")
     return kind, name or kind
-
-
-def _values(told: dict[str, Any], path: Path, kind: type) -> NDArray[Any]:
-    runs = told["runs"]
-    found = np.repeat([value for value, _ in runs], [count for _, count in runs]).astype(kind)
-    if len(found) != told.get("points", len(found)) or len(found) == 0 or found.min() < 0:
-        raise TraceError(f"{path}: its runs are not its points")
-    return found
 
 
 def write(folder: Path, traces: Sequence[Trace]) -> None:

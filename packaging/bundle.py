@@ -25,6 +25,8 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import bill_of_materials
+
 ROOT = Path(__file__).resolve().parents[1]
 #: The folder in the archive; the Marathon template and the systemd units name it.
 FOLDER = "dcos-tensorflow"
@@ -97,6 +99,7 @@ def build(folder: Path) -> dict[str, str]:
     manifest = json.dumps(versions, indent=2, sort_keys=True) + "\n"
     (folder / "versions.json").write_text(manifest, encoding="utf-8")
     shutil.copyfile(ROOT / "LICENSE", folder / "LICENSE")
+    bill_of_materials.write(folder, _needed())
     return versions
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.core.model.events import Event
@@ -30,7 +31,8 @@ SPEC = service_spec(load(OPTIONS))
 class Service:
     """A state behind a real API that asks for a token; events are kept for the test."""
 
-    def __init__(self) -> None:
+    def __init__(self, token: str = TOKEN) -> None:
+        self._token = token
         #: None: it is not loaded yet.
         self.current: ServiceState | None = running()
         #: Told how often the state was asked for.
@@ -43,7 +45,7 @@ class Service:
         #: The state from the first event on.
         self.afterwards: ServiceState | None = None
         self.on_event: Callable[[], None] = lambda: None
-        self.server = ApiServer(create_app(self, token=TOKEN))
+        self.server = ApiServer(create_app(self, access=Access(token)))
         self.leaving = threading.Thread(target=self._leave)
         #: What becomes of the service once it has stopped serving.
         self.once_gone: Callable[[], None] = lambda: None
@@ -54,7 +56,7 @@ class Service:
 
     def come_back(self) -> str:
         """Serve again, as a scheduler that was started again does; return where."""
-        self.server = ApiServer(create_app(self, token=TOKEN))
+        self.server = ApiServer(create_app(self, access=Access(self._token)))
         return self.server.start()
 
     def end(self) -> None:

@@ -17,6 +17,7 @@ from dcos_tensorflow.core.model.actions import (
     AcceptInverse,
     Acknowledge,
     Action,
+    CapacityKept,
     CollectEvidence,
     Decline,
     Kill,
@@ -87,16 +88,12 @@ class Cluster:
         self.now = 1_000_000.0
         #: The master's own; without one agents have none either.
         self.region = ""
-        size = resources or Resources(cpus=4, mem=8192, disk=10000)
-        self.agents = {
-            f"S{i}": Agent(
-                f"S{i}",
-                size,
-                PortRanges(((31000, 31999),)),
-                f"10.0.{i // 250}.{i % 250 + 1}",
-            )
-            for i in range(agents)
-        }
+        #: That of all agents.
+        self.zone = ""
+        self._size = resources or Resources(cpus=4, mem=8192, disk=10000)
+        self.agents: dict[str, Agent] = {}
+        for _ in range(agents):
+            self.add_agent()
         self.tasks: dict[str, RunningTask] = {}
         self.offers: dict[str, Offer] = {}
         #: Somebody is subscribed: without a scheduler there are no offers.
@@ -150,6 +147,9 @@ class Cluster:
                 self._tell_producer(action)
 
     def _tell_producer(self, action: Action) -> None:
+        if isinstance(action, CapacityKept):
+            # For whoever buys machines: here nobody does.
+            return
         assert isinstance(action, UnitsWanted | UnitEnded), f"the model knows no {action}"
         assert self.producer is not None
         self.producer(action)
@@ -216,6 +216,7 @@ class Cluster:
                 attributes=dict(agent.attributes),
                 unavailable_from=agent.unavailable_from,
                 region=agent.region,
+                zone=self.zone or None,
                 reserved=reserved,
             )
             self.offers[offer.offer_id] = offer
@@ -236,6 +237,13 @@ class Cluster:
     def runner(self, name: str) -> Runner:
         """Return the runner of a task's live attempt."""
         return self.tasks[self.id_of(name)].runner
+
+    def add_agent(self) -> None:
+        """A new machine comes."""
+        number = len(self.agents)
+        address = f"10.0.{number // 250}.{number % 250 + 1}"
+        ports = PortRanges(((31000, 31999),))
+        self.agents[f"S{number}"] = Agent(f"S{number}", self._size, ports, address)
 
     def lose(self, agent_id: str, *, frozen: bool = False) -> None:
         """An agent stops answering the master; what runs on it goes on, unless it is frozen."""

@@ -41,6 +41,8 @@ class Runner:
     contract: str = ""
     #: Since when its process does nothing.
     idle_since: float | None = None
+    #: What its machine says of its own end.
+    notice: Mapping[str, Any] | None = None
     #: Starts of the process: (start, epoch, restore_step).
     starts: tuple[tuple[int, int, int | None], ...] = ()
     #: The grace of each order that stopped a process.
@@ -85,6 +87,7 @@ class Runner:
             "waiting_for": list(self.waiting_for),
             "contract": self.contract,
             "idle_since": self.idle_since,
+            "notice": self.notice,
             **({"unit": {**self.unit, "result": self.result}} if self.unit is not None else {}),
         }
 

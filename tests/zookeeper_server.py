@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import shutil
 import signal
 import socket
@@ -20,6 +21,8 @@ from free_ports import free_port
 from waiting import eventually
 
 JAR = Path("/usr/share/java/zookeeper.jar")
+#: What a server that speaks TLS needs, and Debian's package does not name.
+NETTY = [Path(f"/usr/share/java/netty-{part}.jar") for part in ("codec", "resolver")]
 START_SECONDS = 60.0
 
 
@@ -38,11 +41,23 @@ class ZooKeeperServer:
     The port stays the same over kill and restart, and so does the data: that is what a session
     that outlives its server needs. ``tickTime`` is short so that a session may last one second.
     The server ends with the thread that started it: start it from one that outlives the test.
+
+    With ``tls``, a PEM file of its key (PKCS 8) and certificate and one of whom it trusts, it
+    speaks TLS at ``secure_port`` too, with clients that show a certificate.
     """
 
-    def __init__(self, folder: Path, *, fsync: bool = False, heap_mb: int = 128) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        fsync: bool = False,
+        heap_mb: int = 128,
+        tls: tuple[Path, Path] | None = None,
+    ) -> None:
         self.folder = folder / "zookeeper"
         self.port = free_port()
+        self.secure_port = free_port() if tls else 0
+        self._tls = tls
         self._fsync = fsync
         self._heap_mb = heap_mb
         self._process: subprocess.Popen[bytes] | None = None
@@ -74,7 +89,11 @@ class ZooKeeperServer:
                     "-XX:TieredStopAtLevel=1",
                     f"-Dzookeeper.forceSync={'yes' if self._fsync else 'no'}",
                     "-Dzookeeper.preAllocSize=1024",
-                    *("-cp", str(JAR), "org.apache.zookeeper.server.quorum.QuorumPeerMain"),
+                    *(
+                        "-cp",
+                        os.pathsep.join(map(str, (JAR, *NETTY))),
+                        "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+                    ),
                     str(configuration),
                 ],
                 stdout=log,
@@ -128,7 +147,7 @@ class ZooKeeperServer:
         return self.folder / "server.log"
 
     def _configuration(self) -> str:
-        lines = (
+        lines: tuple[str, ...] = (
             "tickTime=500",
             f"dataDir={self.folder / 'data'}",
             f"clientPort={self.port}",
@@ -139,6 +158,18 @@ class ZooKeeperServer:
             "minSessionTimeout=1000",
             "maxSessionTimeout=60000",
         )
+        if self._tls is not None:
+            own, trusted = self._tls
+            lines += (
+                f"secureClientPort={self.secure_port}",
+                "secureClientPortAddress=127.0.0.1",
+                "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+                f"ssl.keyStore.location={own}",
+                f"ssl.trustStore.location={trusted}",
+                "ssl.keyStore.type=PEM",
+                "ssl.trustStore.type=PEM",
+                "ssl.clientAuth=need",
+            )
         return "\n".join(lines) + "\n"
 
     def _wait_until_ready(self) -> None:

@@ -20,6 +20,7 @@ What becomes of an agent (``agents``)::
                                                                     nothing when it was quick
     lose_machine              killed       killed                   UNREACHABLE after agent_timeout
       replace_machine         new id       none                     offers of a new agent
+    start_machine             new          -                        offers of a new agent
     shut_down_agent           ends         killed                   TASK_LOST at once, FAILURE
       restart_agent           new id       none                     offers of a new agent
 

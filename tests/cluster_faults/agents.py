@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from typing import Any
 
 from cluster_faults import losses
 from cluster_faults.disturbance import Disturbance
 from cluster_faults.processes import descendants, kill_from_top, signal_tree
 from dcos_tensorflow.local.cluster import EmbeddedCluster
+from dcos_tensorflow.local.daemon import agent_of
 from dcos_tensorflow.local.machine.process_tree import signal_process
 
 
@@ -169,6 +171,19 @@ class AgentFaults:
         with self._cluster.lock:
             self._disturbance.cut(agent, False)
             self._start_again(agent, anew=True)
+
+    def start_machine(self, **described: Any) -> int:
+        """Start one more machine with an agent, of which ``AgentConfig`` says what it has.
+
+        Returns its place behind all others.
+        """
+        cluster = self._cluster
+        with cluster.lock:
+            agent = len(cluster.agents)
+            self._disturbance.make_room(agent)
+            cluster.add_agent(agent_of(described))
+            cluster.settle()
+        return agent
 
     def shut_down_agent(self, agent: int) -> None:
         """Tell an agent to leave (SIGUSR1): its tasks are lost at once."""

@@ -121,10 +121,10 @@ class Disturbance(Interference):
         #: Container id -> process id of its task's command, as the executor told.
         self.commands: dict[str, int] = {}
         self._streams: list[Stream] = []
-        agents += 1  # That of apps may come.
-        self._cut = [False] * agents
-        self._held: list[list[tuple[str, object]] | None] = [None] * agents
-        self._tasks_frozen = [False] * agents
+        self._cut: list[bool] = []
+        self._held: list[list[tuple[str, object]] | None] = []
+        self._tasks_frozen: list[bool] = []
+        self.make_room(agents - 1)
         self._rules: list[UpdateRule] = []
         self._later: list[tuple[float, int, int, object]] = []
         self._order = itertools.count()
@@ -134,6 +134,13 @@ class Disturbance(Interference):
         self._cluster = cluster
 
     # -- what is ordered -----------------------------------------------------------------------
+
+    def make_room(self, link: int) -> None:
+        """Know of an agent at ``link``, and of one more: that of apps may come."""
+        while len(self._cut) < link + 2:
+            self._cut.append(False)
+            self._held.append(None)
+            self._tasks_frozen.append(False)
 
     def reaches(self, link: int) -> bool:
         """Say whether messages pass between the master and an agent."""

@@ -113,6 +113,44 @@ def test_nothing_long_is_read_of_whom_the_master_does_not_know(master: str) -> N
     with connected(master) as connection:
         length = http_server.MAX_STRANGERS_BODY_BYTES + 1
         connection.sendall(
-            f"POST /api/v1 HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n".encode()
+            f"POST /api/v1 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n".encode()
         )
         assert connection.recv(12) == b"HTTP/1.1 413"
+
+
+@pytest.mark.parametrize(
+    "length",
+    ["Content-Length: -1", "Content-Length: \xb2", "Transfer-Encoding: chunked\r\n\r\n-1"],
+    ids=["negative", "no digit", "a negative chunk"],
+)
+def test_what_is_no_length_is_refused_and_nothing_is_read(master: str, length: str) -> None:
+    with connected(master) as connection:
+        head = f"POST /api/v1 HTTP/1.1\r\nHost: 127.0.0.1\r\n{length}\r\n\r\n"
+        connection.sendall(head.encode("latin-1"))
+        # The other end of the connection stays open: whoever reads on waits for it.
+        assert connection.recv(12) == b"HTTP/1.1 400"
+
+
+def test_a_line_without_an_end_before_a_chunk_is_not_read(master: str) -> None:
+    with connected(master) as connection:
+        head = "POST /api/v1 HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode() + b"0" * 2000)
+        assert connection.recv(12) == b"HTTP/1.1 400"
+
+
+@pytest.mark.parametrize("server", ["api", "master"])
+def test_headers_without_an_end_are_not_kept(server: str, request: pytest.FixtureRequest) -> None:
+    with connected(request.getfixturevalue(server)) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 70_000)
+        assert connection.recv(10)[9:] in (b"4", b""), "refused, or cut off"
+
+
+def test_what_a_stranger_can_repeat_is_written_seldom(
+    master: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(20):
+        with connected(master) as connection:
+            # No URL: what reads it raises, before anybody is asked who he is.
+            connection.sendall(b"GET http://[ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert is_ended(connection)
+    assert capfd.readouterr().err.count("Traceback") <= 1

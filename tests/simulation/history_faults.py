@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from history_jobs import other_options
 
+from dcos_tensorflow.core.contract import NOTICE_INTERRUPTION, NOTICE_SECONDS
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.controls import DEPLOY, RECOVERY, UPDATE
 from dcos_tensorflow.core.model.job import JobPhase
@@ -75,6 +76,7 @@ class Faults:
             (3, self._unreachable_is_replaced),
             (2, self._options_change),
             (1, self._maintenance_is_announced),
+            (1, self._machine_is_taken_back),
             (1, self._accept_has_no_answer),
             (10, lambda: None),
         )
@@ -287,6 +289,19 @@ class Faults:
         offer = events.InverseOffer(f"i{self._maintenance}", agent.agent_id, start, None)
         self._maintenance += 1
         self._history.handle(events.InverseOffersReceived((offer,)))
+
+    def _machine_is_taken_back(self) -> None:
+        """Its runners say so, and another machine comes; what becomes of this one is another's."""
+        alive = self._alive()
+        if not alive:
+            return
+        agent = self._agent(self._dice.choice(alive)[1])
+        at = self._cluster.now + self._dice.choice([20.0, NOTICE_SECONDS])
+        self._note(f"the machine of {agent.agent_id} is to be taken back")
+        for _, task in alive:
+            if task.launch.agent_id == agent.agent_id:
+                task.runner.notice = {"kind": NOTICE_INTERRUPTION, "at": at}
+        self._cluster.add_agent()
 
     def _accept_has_no_answer(self) -> None:
         launching = [

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -480,6 +481,11 @@ class SlotHistory(History):
         if len(state.gangs) != 1:
             raise RuleBroken(f"slots are left: {sorted(state.gangs)}")
         table = state.units
+        assert state.job.verdict is not None
+        if self._shards_failed_alike() and not table.is_complete:
+            if state.job.verdict.outcome is not Outcome.FAILED:
+                raise RuleBroken(f"all shards that ended have failed, and {state.job.verdict}")
+            return
         if len(table) != self.producer.total or not table.is_complete:
             raise RuleBroken(f"of {self.producer.total} units {len(table)} are known")
         for unit in table:
@@ -497,9 +503,22 @@ class SlotHistory(History):
         good, bad = table.count(UnitState.SUCCEEDED), table.count(UnitState.FAILED)
         shards = state.spec.units is not None and state.spec.units.kind is UnitKind.SHARD
         failed = bad > 0 if shards else not good and len(table) > 0
-        assert state.job.verdict is not None
         if state.job.verdict.outcome is not (Outcome.FAILED if failed else Outcome.SUCCEEDED):
             raise RuleBroken(f"{good} succeeded, {bad} failed, and {state.job.verdict}")
+
+    def _shards_failed_alike(self) -> bool:
+        """Say whether a batch may have ended early: none has succeeded, and enough failed alike."""
+        spec, table = self.scheduler.state.spec, self.scheduler.state.units
+        if spec.units is None or spec.units.kind is not UnitKind.SHARD:
+            return False
+        errors = Counter(
+            (failure.error.exception, failure.error.line)
+            for unit in table
+            for failure in unit.failures[-1:]
+            if failure.error is not None
+        )
+        enough = max(errors.values(), default=0) > spec.retry.same_failure_limit
+        return enough and not table.count(UnitState.SUCCEEDED)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from evaluator_history import EvaluatorHistory
 from history import FaultyScheduler, History
+from history_jobs import SMALL, Job
 from simulate import broken_rule
 from single_incident import SingleIncident
-from slot_history import SlotHistory
+from slot_history import MOST_ATTEMPTS, SlotHistory
 from volume_history import VolumeHistory
 from waiting_history import WaitingHistory
 
@@ -27,6 +28,8 @@ from dcos_tensorflow.core.kept import writes
 from dcos_tensorflow.core.model import events, task_table
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge
 from dcos_tensorflow.core.model.job import JobPhase
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.spec import RoleSpec, Strategy, TaskRole, UnitKind, UnitsSpec
 from dcos_tensorflow.core.model.units import UnitTable
 from dcos_tensorflow.core.offers import desk, reservations
 from dcos_tensorflow.core.recovery import (
@@ -314,3 +317,34 @@ def test_beginning_a_unit_while_the_work_is_paused_is_found(monkeypatch):
 def test_keeping_places_that_a_quota_asks_for_is_found(monkeypatch):
     monkeypatch.setattr(shares, "surplus", lambda draft: 0)
     assert broken_seed(SlotHistory, known=12) is not None
+
+
+class TwoUnits(SlotHistory):
+    """Two units and two machines: on one of them each start fails, and one of the units is long."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.producer.total, self.slow = 2, 1
+
+    def make_job(self) -> Job:
+        job, one = super().make_job(), RoleSpec(TaskRole.WORKER, 1, SMALL)
+        spec = replace(job.spec, roles=(one,), strategy=Strategy.INDEPENDENT)
+        units_spec = UnitsSpec(UnitKind.SHARD, 2, MOST_ATTEMPTS)
+        return Job(replace(spec, units=units_spec), Strategy.INDEPENDENT)
+
+    def make_cluster(self) -> Cluster:
+        return Cluster(2, Resources(1.5, 1500, 200))
+
+    def _perhaps_finish(self, task_id: str) -> None:
+        task = self.cluster.tasks[task_id]
+        runs = self.decides(task) and task.runner.state == "running"
+        if runs and self.scheduler.faulty and task.launch.agent_id == min(self.cluster.agents):
+            line = len(self.lines)
+            task.runner.fail("user_error", 1, "it fails here", ("OSError", line))
+        else:
+            super()._perhaps_finish(task_id)
+
+
+def test_taking_the_last_attempt_of_a_unit_where_it_has_failed_is_found(monkeypatch):
+    monkeypatch.setattr(units, "is_elsewhere", lambda state, agents: False)
+    assert broken_seed(TwoUnits, known=22) is not None

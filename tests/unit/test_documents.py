@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +34,19 @@ FILES = (".json", ".proto", ".py", ".md")
 FOLDERS = ("framework/", "tests/", "docs/", "benchmarks/")
 #: A path below a room ends so; others that begin like a room are a user's: ``local/work``.
 IN_ROOM = tuple(f"{room}/" for room in ROOMS), (".py", "/")
+
+
+def _options(schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Yield the dotted names of a schema's options and of their groups."""
+    for name, inner in schema.get("properties", {}).items():
+        yield f"{path}{name}"
+        yield from _options(inner, f"{path}{name}.")
+
+
+#: A group of options may be called as a room is.
+OPTIONS = frozenset(
+    _options(json.loads((ROOT / "config-schemas" / "options.schema.json").read_text()))
+)
 
 
 @functools.cache
@@ -89,7 +104,9 @@ def missing_names(texts: Iterable[str], *beside: Path) -> list[str]:
     return [
         name
         for name in named
-        if not name.endswith(FILES) and not any(is_there(place, name) for place in places)
+        if not name.endswith(FILES)
+        and name not in OPTIONS
+        and not any(is_there(place, name) for place in places)
     ]
 
 

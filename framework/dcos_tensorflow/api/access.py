@@ -1,20 +1,83 @@
-"""Who may ask: a bearer token or none, and which addresses may be bound without one.
+"""Who may ask for what: tokens, the rights that come with them, and which addresses may be bound.
 
-Used by ``api.app`` for each request and by ``scheduler.scheduler`` before the server is started.
+Used by ``api.answering`` for each request and by the command line before the server is started. It
+reads who asks and says whether that is enough; it knows no path and shows nothing.
 """
 
 from __future__ import annotations
 
+import enum
 import hmac
-import ipaddress
+import math
+from collections.abc import Hashable
+from typing import Protocol
 
 from starlette.requests import Request
 
+from dcos_tensorflow.api.failed_logins import FailedLogins, network_of
 from dcos_tensorflow.network.loopback import is_loopback
+from dcos_tensorflow.network.other_pages import is_from_another_page, names_an_address
+from dcos_tensorflow.network.peer import owner_of_peer
+from dcos_tensorflow.records import dataclass
 
 
 class OpenBinding(ValueError):
     """The API would be open to the network without a token, and nobody asked for that."""
+
+
+class Right(enum.IntEnum):
+    """What somebody may do; each has those before it too."""
+
+    READ = 1
+    OPERATE = 2
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody who was let in."""
+
+    #: Who, in the words of the audit log: ``operator``, ``reader``, ``dcos:alice``, ``anyone``.
+    name: str
+    right: Right
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why somebody was not let in."""
+
+    #: 401 for no token or a wrong one, 403 for one that may not do that, 429 for too many.
+    status: int
+    why: str
+    #: Who it was, where that is known.
+    caller: str = ""
+    #: Seconds until the next try; 0 where waiting changes nothing.
+    wait_seconds: int = 0
+    #: Whether somebody has tried a token, or an order that is not his: something to write down.
+    is_a_try: bool = False
+
+
+class Refused(Exception):
+    """A request is not answered. The text is the refusal's."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.why)
+        self.refusal = refusal
+
+
+class Logins(Protocol):
+    """Who is let in beside those with a token of this service (``api.dcos_tokens``)."""
+
+    def caller(self, token: str) -> Caller | None:
+        """Return whose token that is; None when it is nobody's who may ask. It may wait."""
+
+
+#: Where no token is asked for.
+ANYONE = Caller("anyone", Right.OPERATE)
+OPERATOR = Caller("operator", Right.OPERATE)
+READER = Caller("reader", Right.READ)
+
+_NO_TOKEN = "this API needs its token: Authorization: Bearer <token>"
+_WRONG_TOKEN = f"this is not its token; {_NO_TOKEN}"
 
 
 def check_binding(host: str, token: str, allow_open: bool) -> None:
@@ -30,41 +93,98 @@ def check_binding(host: str, token: str, allow_open: bool) -> None:
     )
 
 
-def is_allowed(request: Request, token: str) -> bool:
-    """Say whether the request carries ``token``; every one is allowed when there is none.
+class Access:
+    """Who is let in: ``token`` is the operator's, ``read_token`` one that may only read.
 
-    Both forms of the header count: ``Bearer <token>``, and the ``token=<token>`` of DC/OS.
+    Without any of the three nobody is asked, and everybody may do everything.
     """
-    if not token:
+
+    def __init__(
+        self,
+        token: str = "",
+        read_token: str = "",
+        logins: Logins | None = None,
+        failures: FailedLogins | None = None,
+    ) -> None:
+        self._tokens = [
+            (text.encode(), caller)
+            for text, caller in ((token, OPERATOR), (read_token, READER))
+            if text
+        ]
+        self._logins = logins
+        self._failures = failures or FailedLogins()
+        #: The tokens themselves: they are in nothing that is shown.
+        self.secrets = frozenset(filter(None, (token, read_token)))
+
+    @property
+    def asks(self) -> bool:
+        """Say whether anything is asked for."""
+        return bool(self._tokens) or self._logins is not None
+
+    def admit(self, request: Request, right: Right) -> Caller:
+        """Return who asks, and may do that. Raises Refused. Others' keys may be fetched for it."""
+        if not self.asks:
+            return ANYONE
+        given = _given(request)
+        if given is None:
+            raise Refused(Refusal(401, _NO_TOKEN))
+        if self._failures.any:
+            wait = self._failures.wait_seconds(_peer(request))
+            if wait:
+                why = "too many wrong tokens came from this address: wait, then say the right one"
+                raise Refused(Refusal(429, why, wait_seconds=math.ceil(wait)))
+        caller = self._caller(given)
+        if caller is None:
+            self._failures.note(_peer(request))
+            raise Refused(Refusal(401, _WRONG_TOKEN, is_a_try=True))
+        if caller.right < right:
+            why = f"{caller.name} may only read here: orders need the operator's token"
+            raise Refused(Refusal(403, why, caller.name, is_a_try=True))
+        return caller
+
+    def _caller(self, given: str) -> Caller | None:
+        sent = given.encode("latin-1", "replace")
+        # All of them are compared, whichever it is: the time tells nothing.
+        found = [caller for text, caller in self._tokens if hmac.compare_digest(sent, text)]
+        if found:
+            return found[0]
+        return self._logins.caller(given) if self._logins is not None else None
+
+
+def is_foreign(request: Request, *, asks: bool) -> bool:
+    """Say whether a browser may have sent this for a page that is not ours.
+
+    Where nobody ``asks`` for a token, a name that means this machine is looked at too: any site's
+    may.
+    """
+    headers = request.headers
+    if is_from_another_page(request.method, headers):
         return True
+    listening = request.scope.get("server") or ("", None)
+    return not asks and is_loopback(listening[0]) and not names_an_address(headers)
+
+
+def _given(request: Request) -> str | None:
+    """Return the token of a request: ``Bearer <token>``, or DC/OS' form ``token=<token>``."""
     given = request.headers.get("authorization", "")
     for prefix in ("bearer ", "token="):
         if given.lower().startswith(prefix):
-            sent = given[len(prefix) :].strip()
-            return hmac.compare_digest(sent.encode("latin-1", "replace"), token.encode())
-    return False
+            return given[len(prefix) :].strip()
+    return None
 
 
-def is_foreign(request: Request, token: str) -> bool:
-    """Say whether a browser may have sent this for a page that is not ours.
+def _peer(request: Request) -> Hashable:
+    """Return who counts as one: an address, and on this machine the user whose process it is.
 
-    Two ways lead from any web page to an API on this machine that asks for no token. The page's
-    request is cross-site (Fetch Metadata); or its own name was made to mean 127.0.0.1 (DNS
-    rebinding), and then that name is in ``Host``.
+    Else another user could lock the operator out of an API on loopback.
     """
-    if request.headers.get("sec-fetch-site", "") == "cross-site":
-        return True
-    listening = request.scope.get("server") or ("", None)
-    if token or not is_loopback(listening[0]):
-        return False
-    return not _is_address(request.url.hostname or "")
-
-
-def _is_address(host: str) -> bool:
-    if is_loopback(host):
-        return True
+    client, server = request.client, request.scope.get("server")
+    if client is None:
+        return ""
+    if server is None or not (is_loopback(client.host) and is_loopback(server[0])):
+        return network_of(client.host)
     try:
-        ipaddress.ip_address(host)
+        return client.host, owner_of_peer((client.host, client.port), (server[0], server[1]))
     except ValueError:
-        return False
-    return True
+        # IPv6, whose table the kernel keeps elsewhere: one peer for all users.
+        return client.host

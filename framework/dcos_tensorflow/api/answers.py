@@ -12,6 +12,7 @@ from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 
+from dcos_tensorflow.api.access import Refusal
 from dcos_tensorflow.api.redaction import redact
 from dcos_tensorflow.options import OptionsError
 
@@ -67,3 +68,11 @@ def options_answer(error: OptionsError) -> Response:
         for problem in error.problems
     ]
     return message_answer(str(error), 400, problems=problems)
+
+
+def refused_answer(refusal: Refusal) -> Response:
+    """Return what is said to whoever is not let in."""
+    headers = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
+    if refusal.wait_seconds:
+        headers["retry-after"] = str(refusal.wait_seconds)
+    return json_answer({"message": refusal.why}, refusal.status, headers=headers)

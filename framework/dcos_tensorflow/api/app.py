@@ -7,38 +7,33 @@ Every answer is one view of one state; nothing is kept between requests.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
-from anyio import CapacityLimiter, to_thread
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from dcos_tensorflow.api import openapi, task_files, verbs
-from dcos_tensorflow.api.access import is_allowed, is_foreign
-from dcos_tensorflow.api.answers import (
-    BadRequest,
-    ElementNotFound,
-    json_answer,
-    message_answer,
-    not_found_answer,
-    options_answer,
-)
+from dcos_tensorflow.api import openapi, pages, schemas, task_files, verbs
+from dcos_tensorflow.api.access import Access, Right
+from dcos_tensorflow.api.answering import Answering, Endpoint, Verb, View
+from dcos_tensorflow.api.answers import ElementNotFound, json_answer
+from dcos_tensorflow.api.audit import AuditLog
+from dcos_tensorflow.api.curves import Curves
+from dcos_tensorflow.api.live import Live
 from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_text
 from dcos_tensorflow.api.operations import OPERATIONS
-from dcos_tensorflow.api.redaction import redact_text, secret_values
+from dcos_tensorflow.api.redaction import redact, redact_text
 from dcos_tensorflow.api.source import StateSource
-from dcos_tensorflow.api.task_files import FileRefused, NothingThere
 from dcos_tensorflow.api.verbs import PLAN_VERBS, POD_VERBS, Reply
 from dcos_tensorflow.api.views import (
+    capacity,
     cluster,
     configurations,
+    curves,
     debug,
     endpoints,
     health,
@@ -51,14 +46,9 @@ from dcos_tensorflow.api.views import (
 from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
-from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound, SandboxNotFound
-from dcos_tensorflow.options import OptionsError
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.plugin.update_check import merge
 
-log = logging.getLogger(__name__)
-
-_MAX_BODY_BYTES = 65536
 #: No value of the state store may be larger: larger options could not be kept.
 _MAX_OPTIONS_BYTES = 1_000_000
 #: How many files are read at once: agents that do not answer must not take all threads.
@@ -70,21 +60,24 @@ _ARTIFACT = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 #: What errors name, for whoever has mistyped one.
 _VERBS = [f"{found.method} {found.path}" for found in OPERATIONS if found.is_verb]
 
-View = Callable[[ServiceState, Request], Any]
-Verb = Callable[[ServiceState, Request, bytes], Reply]
-Endpoint = Callable[[Request], Awaitable[Response] | Response]
-
 
 def create_app(
-    source: StateSource, *, token: str = "", metrics: Metrics | None = None
+    source: StateSource,
+    *,
+    access: Access | None = None,
+    metrics: Metrics | None = None,
+    audit: AuditLog | None = None,
+    curves: Curves | None = None,
 ) -> Starlette:
-    """Return the application. With a ``token`` all but health and artifacts demands it.
+    """Return the application. ``access`` says who may ask for all but health and artifacts.
 
-    ``metrics`` are the counters that the scheduler feeds; without them they stay at 0.
+    ``metrics`` and ``curves`` are what the scheduler feeds; without it they stay as they begin.
+    Orders, and who was refused, are written to ``audit``.
     """
-    api = _Api(source, token, metrics or Metrics())
+    fed = metrics or Metrics(), curves or Curves()
+    api = _Api(source, access or Access(), audit or AuditLog(), *fed)
     app = Starlette(
-        routes=api.routes(),
+        routes=[*pages.routes(), *api.routes()],
         exception_handlers={404: api.no_route, 405: api.no_route},
     )
     app.router.redirect_slashes = False
@@ -94,12 +87,20 @@ def create_app(
 class _Api:
     """The routes over one source."""
 
-    def __init__(self, source: StateSource, token: str, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        source: StateSource,
+        access: Access,
+        audit: AuditLog,
+        metrics: Metrics,
+        points: Curves,
+    ) -> None:
         self._source = source
-        self._token = token
+        self._answering = Answering(source, access, audit)
         self._metrics = metrics
+        self._curves = points
+        self._live = Live(source.state, self._watched)
         self._units = units.Units()
-        self._readers = CapacityLimiter(_READERS)
 
     def routes(self) -> list[Route]:
         """Return the route of every operation. Raises ValueError when table and code differ."""
@@ -142,100 +143,79 @@ class _Api:
             "cluster_of_task": lambda s, r: cluster.cluster_of_task(s, _part(r, "name")),
             "job": lambda s, r: job.job(s),
             "why": lambda s, r: job.why(s),
+            "capacity": lambda s, r: capacity.capacity(s),
             "units": lambda s, r: self._units.shown(s, r.query_params.get("state", "")),
+            "curves": lambda s, r: curves.curves(self._curves.points()),
             "metrics": lambda s, r: dropwizard_body(s, self._metrics.counts()),
         }
-        return {name: self._show(view) for name, view in views.items()}
+        return {name: self._answering.show(view) for name, view in views.items()}
 
     def _others(self) -> dict[str, Endpoint]:
         """Return what answers in a way of its own, by the operation's id."""
+        guarded, caught = self._answering.guarded, self._answering.caught
         return {
-            "plan": self._guarded(self._plan),
-            "deploy_plan": self._guarded(self._plan),
-            "prometheus": self._guarded(self._prometheus),
-            "health": self._caught(self._health),
-            "artifact": self._caught(self._artifact),
-            "openapi": self._caught(self._openapi),
-            "pod_file": self._pod_file,
+            "plan": guarded(self._plan),
+            "deploy_plan": guarded(self._plan),
+            "prometheus": guarded(self._prometheus),
+            "health": caught(self._health),
+            "artifact": caught(self._artifact),
+            "openapi": caught(self._openapi),
+            "pod_file": self._answering.guarded_waiting(self._read, _READERS),
+            "events": guarded(self._events),
         }
 
     def _orders(self) -> dict[str, Endpoint]:
         """Return the verbs, by the operation's id."""
+        ordering = self._answering.ordering
         found: dict[str, Endpoint] = {
-            "stop": self._answering(lambda s, r, b: verbs.stop(s, self._why(s, b))),
-            "update": self._answering(self._update, _MAX_OPTIONS_BYTES),
-            "check_update": self._answering(self._check_update, _MAX_OPTIONS_BYTES),
-            "rollback": self._answering(
+            "stop": ordering(lambda s, r, b: verbs.stop(s, self._why(s, b))),
+            "update": ordering(self._update, _MAX_OPTIONS_BYTES),
+            "check_update": ordering(self._check_update, _MAX_OPTIONS_BYTES),
+            "rollback": ordering(
                 lambda s, r, b: verbs.rollback(s, self._source.configurations(), b)
             ),
-            "uninstall": self._answering(lambda s, r, b: verbs.uninstall(s, self._why(s, b))),
-            "refresh": self._answering(_refresh),
+            "release_machines": ordering(
+                lambda s, r, b: verbs.release_machines(s, self._why(s, b))
+            ),
+            "uninstall": ordering(lambda s, r, b: verbs.uninstall(s, self._why(s, b))),
+            "refresh": ordering(_refresh),
         }
         for word in PLAN_VERBS:
-            found[f"plan_{word}"] = self._answering(_plan_verb(word))
-            found[f"deploy_plan_{word}"] = self._answering(_plan_verb(word))
+            found[f"plan_{word}"] = ordering(_plan_verb(word))
+            found[f"deploy_plan_{word}"] = ordering(_plan_verb(word))
         for word in POD_VERBS:
-            found[f"pod_{word}"] = self._answering(_pod_verb(word))
+            found[f"pod_{word}"] = ordering(_pod_verb(word))
         return found
-
-    def _show(self, view: View) -> Endpoint:
-        def answer(state: ServiceState, request: Request) -> Response:
-            return json_answer(view(state, request), secrets=self._secrets(state))
-
-        return self._guarded(answer)
-
-    def _secrets(self, state: ServiceState) -> frozenset[str]:
-        own = {self._token} if self._token else set()
-        return secret_values(state, self._source.secret_texts()) | own
-
-    def _guarded(
-        self, answer: Callable[[ServiceState, Request], Response]
-    ) -> Callable[[Request], Response]:
-        """Let only those in who may ask, and only while there is a state to show."""
-
-        def endpoint(request: Request) -> Response:
-            if not is_allowed(request, self._token):
-                return _unauthorized()
-            state = self._source.state()
-            return self._starting() if state is None else answer(state, request)
-
-        return self._caught(endpoint)
-
-    def _caught(self, answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
-        """Turn every failure of a view into an answer; none reaches the server."""
-
-        def endpoint(request: Request) -> Response:
-            try:
-                return answer(request)
-            except Exception as error:
-                return _told(request, error)
-
-        return endpoint
-
-    def _starting(self) -> Response:
-        leader = self._source.leader()
-        message = "the service is starting: its state is not loaded yet"
-        if leader:
-            message = f"this scheduler is a standby: the service is led by {leader}"
-        return json_answer({"message": message}, 503, headers={"retry-after": "1"})
 
     def _plan(self, state: ServiceState, request: Request) -> Response:
         name = request.path_params.get("plan", DEPLOY)
         body, status = plans.plan_and_status(state, name)
-        return json_answer(body, status, self._secrets(state))
+        return json_answer(body, status, self._answering.secrets(state))
 
     def _prometheus(self, state: ServiceState, request: Request) -> Response:
         text = prometheus_text(state, self._metrics.counts())
         return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+    def _events(self, state: ServiceState, request: Request) -> Response:
+        return self._live.stream()
+
+    def _watched(self, state: ServiceState) -> dict[str, Any]:
+        shown: schemas.Watched = {
+            "job": job.job(state),
+            "why": job.why(state),
+            "plans": {name: plans.plan_body(plan) for name, plan in plans.known(state).items()},
+        }
+        found: dict[str, Any] = redact(shown, self._answering.secrets(state))
+        return found
 
     def _health(self, request: Request) -> Response:
         # Open without the token, for Marathon's health checks; the reasons are not.
         state = self._source.state()
         value, reasons = health.health(state, self._source.leader())
         body: dict[str, Any] = {"value": int(value)}
-        if "verbose" in request.query_params and is_allowed(request, self._token):
+        if "verbose" in request.query_params and self._answering.may_read(request):
             body["reasons"] = reasons
-        return json_answer(body, int(value), self._secrets(state) if state is not None else ())
+        return json_answer(body, int(value), self._answering.secrets(state))
 
     def _artifact(self, request: Request) -> Response:
         # Open without the token: Mesos' fetcher has none. There is no listing, and the names that
@@ -249,20 +229,8 @@ class _Api:
         )
 
     def _openapi(self, request: Request) -> Response:
-        if not is_allowed(request, self._token):
-            return _unauthorized()
+        self._answering.admit(request, Right.READ)
         return Response(openapi.text(), media_type="application/json")
-
-    async def _pod_file(self, request: Request) -> Response:
-        try:
-            if not is_allowed(request, self._token):
-                return _unauthorized()
-            state = self._source.state()
-            if state is None:
-                return self._starting()
-            return await to_thread.run_sync(self._read, state, request, limiter=self._readers)
-        except Exception as error:
-            return _told(request, error)
 
     def _read(self, state: ServiceState, request: Request) -> Response:
         asked = task_files.wanted(
@@ -279,38 +247,11 @@ class _Api:
             asked.begin,
             asked.length + asked.offset - asked.begin,
         )
-        secrets = self._secrets(state)
+        secrets = self._answering.secrets(state)
         return json_answer(task_files.body(asked, part.data, part.size, secrets), secrets=secrets)
 
-    def _answering(
-        self, verb: Verb, most_bytes: int = _MAX_BODY_BYTES
-    ) -> Callable[[Request], Awaitable[Response]]:
-        """Let a verb answer whoever may ask; what it orders is submitted first."""
-
-        def ordered(state: ServiceState, request: Request, body: bytes) -> Response:
-            reply = verb(state, request, body)
-            if reply.event is not None:
-                self._source.submit(reply.event)
-            return json_answer(reply.body, reply.status, self._secrets(state))
-
-        async def endpoint(request: Request) -> Response:
-            try:
-                if not is_allowed(request, self._token):
-                    return _unauthorized()
-                if is_foreign(request, self._token):
-                    return message_answer("a page of another site may order nothing", 403)
-                body = await _limited_body(request, most_bytes)
-                state = self._source.state()
-                if state is None:
-                    return self._starting()
-                return await run_in_threadpool(ordered, state, request, body)
-            except Exception as error:
-                return _told(request, error)
-
-        return endpoint
-
     def _why(self, state: ServiceState, body: bytes) -> str:
-        return redact_text(verbs.reason_in(body), self._secrets(state))
+        return redact_text(verbs.reason_in(body), self._answering.secrets(state))
 
     def _update(self, state: ServiceState, request: Request, body: bytes) -> Reply:
         return self._changed(request, body, lambda spec: verbs.update(state, spec))
@@ -371,45 +312,3 @@ def _pod_verb(word: str) -> Verb:
 def _refresh(state: ServiceState, request: Request, body: bytes) -> Reply:
     # What is shown is what the one writer holds: nothing can have changed behind its back.
     return Reply(409, {"message": "there is no cache that could be refreshed"})
-
-
-def _told(request: Request, error: Exception) -> Response:
-    """Return the answer to what was raised on the way to one."""
-    match error:
-        case ElementNotFound():
-            return not_found_answer()
-        case BadRequest():
-            return message_answer(str(error), 400)
-        case OptionsError():
-            return options_answer(error)
-        case ClientDisconnect():
-            return message_answer("the request ended before its body was complete", 400)
-        case FileRefused():
-            return message_answer(str(error), 403)
-        case NothingThere() | FileNotFound() | SandboxNotFound():
-            return message_answer(str(error), 404)
-        case AgentFilesError():
-            return json_answer({"message": str(error)}, 503, headers={"retry-after": "5"})
-    return _broken(request, error)
-
-
-def _unauthorized() -> Response:
-    body = {"message": "this API needs its token: Authorization: Bearer <token>"}
-    return json_answer(body, 401, headers={"www-authenticate": "Bearer"})
-
-
-def _broken(request: Request, error: Exception) -> Response:
-    log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
-    return message_answer(
-        f"internal error ({type(error).__name__}); the scheduler's log has the details", 500
-    )
-
-
-async def _limited_body(request: Request, most_bytes: int) -> bytes:
-    """Return the body. Raises BadRequest when it is longer than any that makes sense."""
-    found = bytearray()
-    async for chunk in request.stream():
-        found += chunk
-        if len(found) > most_bytes:
-            raise BadRequest(f"the body is longer than {most_bytes} bytes")
-    return bytes(found)

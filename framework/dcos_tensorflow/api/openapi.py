@@ -48,7 +48,11 @@ _PATH_PARAMETERS = {
     "file": "path below the sandbox; slashes in it stay as they are",
 }
 _UNAUTHORIZED = Answer("the token is missing or wrong", "Message")
-_FOREIGN = Answer("a browser may have sent this for a page of another site", "Message")
+_FOREIGN = Answer(
+    "the token may only read, or a browser may have sent this for a page of another site",
+    "Message",
+)
+_TOO_MANY = Answer("too many wrong tokens came from this address", "Message")
 _BROKEN = Answer("a fault of the scheduler; its log has the details", "Message")
 _NO_STATE = Answer("the state is not loaded, or another scheduler leads", "Message")
 
@@ -133,6 +137,7 @@ def answers(operation: Operation) -> dict[int, Answer]:
     found = dict(operation.answers)
     if not operation.is_open:
         found[401] = _UNAUTHORIZED
+        found[429] = _TOO_MANY
     if operation.is_verb:
         found[403] = _FOREIGN
         found.setdefault(400, Answer("the body is too long, or ended too soon", "Message"))
@@ -188,7 +193,7 @@ def _response(status: int, answer: Answer) -> dict[str, Any]:
             response["content"][TEXT] = {}
     if status == 401:
         response["headers"] = {"WWW-Authenticate": {"schema": {"const": "Bearer"}}}
-    if status == 503:
+    if status in (429, 503):
         response["headers"] = {"Retry-After": {"schema": {"type": "string"}}}
     return response
 

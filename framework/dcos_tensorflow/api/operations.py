@@ -17,6 +17,7 @@ from dcos_tensorflow.records import dataclass
 #: Answers that are no JSON: the media type in the place of a schema's name.
 TEXT = "text/plain"
 BYTES = "application/octet-stream"
+EVENTS = "text/event-stream"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,10 @@ _TAGS = {
     "cluster": "job",
     "why": "job",
     "units": "job",
+    "events": "job",
+    "curves": "job",
     "uninstall": "job",
+    "capacity": "job",
     "health": "state",
     "openapi.json": "state",
 }
@@ -228,6 +232,25 @@ _SHOWN = (
         },
         query={"state": "only those: running, waiting, succeeded, failed or pruned"},
     ),
+    _get(
+        "capacity",
+        "/v1/capacity",
+        "The machines that were bought for the service, what they cost, and why none comes",
+        {
+            200: Answer("as they are now", "Capacity"),
+            404: Answer("no machines are bought for it: the text `Element not found`", TEXT),
+        },
+    ),
+    _show("curves", "/v1/curves", "What the training has told, over time, by task", "Curves"),
+    _get(
+        "events",
+        "/v1/events",
+        "Job, why and plans as they are, and what changes in them: server-sent events",
+        {
+            200: Answer("first an event `whole`, then `patch`, a JSON merge patch", EVENTS),
+            503: Answer("the state is not loaded, or too many watch", "Message"),
+        },
+    ),
     _show("metrics", "/v1/metrics", "All metrics as Dropwizard's JSON", "Metrics"),
     _show("prometheus", "/v1/metrics/prometheus", "All metrics as Prometheus' text", TEXT),
     _get(
@@ -351,6 +374,13 @@ _VERBS = (
         "Go back to a configuration of before; without a body to the only other one",
         _CHANGED | {400: _NONSENSE, 404: _NOT_FOUND},
         body="WantedConfiguration",
+    ),
+    _post(
+        "release_machines",
+        "/v1/capacity/release",
+        "Give back the machines that were bought and on which nothing runs",
+        _RECEIVED | {404: Answer("no machines are bought for it", TEXT)},
+        body="Reason",
     ),
     _post(
         "uninstall",

@@ -367,6 +367,17 @@ class Job(TypedDict):
     tasks: dict[str, TaskOfJob]
 
 
+class Curve(TypedDict):
+    """What a task told of its training, oldest first; the lists are of one length."""
+
+    at: list[Time]
+    step: list[int | None]
+    metrics: Annotated[
+        dict[str, list[float | str | None]],
+        Field(description="by name: loss, accuracy and what else the job tells; null: not told"),
+    ]
+
+
 class Waiting(TypedDict):
     """Why a step is not complete."""
 
@@ -451,7 +462,70 @@ class Why(TypedDict):
     waits: list[Wait]
     storage: dict[str, list[StorageTrouble]]
     silent_agents: list[SilentAgents]
+    machines: dict[str, str]
     offers: OffersOfLate
+
+
+class BoughtMachine(TypedDict):
+    """A machine that was bought. ``state`` is starting, busy, idle, leaving, ending or ended."""
+
+    machine_id: str
+    purchase_id: str
+    instance_type: str
+    zone: str
+    market: str
+    hostnames: list[str]
+    state: str
+    gangs: list[str]
+    ordered_at: float
+    ended_at: float | None
+    price_per_hour: float
+    cost: float
+    why: str
+
+
+class OrderedMachines(TypedDict):
+    """Machines of a purchase that the provider has not answered yet."""
+
+    purchase_id: str
+    count: int
+    instance_type: str
+    zone: str
+    market: str
+    gangs: list[str]
+    ordered_at: float
+    is_cancelled: bool
+    trouble: str
+
+
+class BackingOff(TypedDict):
+    """What has failed and is tried again later."""
+
+    what: str
+    until: float
+    why: str
+
+
+class Capacity(TypedDict):
+    """The machines that were bought. ``waits`` says of whom nothing is bought for why not."""
+
+    machines: list[BoughtMachine]
+    ended: list[BoughtMachine]
+    ordered: list[OrderedMachines]
+    price_per_hour: float
+    spent: float
+    budget: float | None
+    bill: dict[str, Any]
+    waits: dict[str, str]
+    backing_off: list[BackingOff]
+
+
+class Watched(TypedDict):
+    """What ``/v1/events`` tells of, as each of them is shown by itself; plans by name."""
+
+    job: Job
+    why: Why
+    plans: dict[str, Plan]
 
 
 class Gauge(TypedDict):
@@ -537,6 +611,7 @@ UNNAMED: dict[str, Any] = {
     "Any": Annotated[Any, Field(description="any JSON")],
     "Names": Names,
     "TaskInfos": list[TaskInfo],
+    "Curves": dict[str, Curve],
     "DebugPlans": InvalidInput | PlansOutline,
     "TaskStatuses": InvalidInput | TaskStatuses,
     "Reservations": dict[str, list[str]],

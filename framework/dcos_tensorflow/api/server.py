@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 
 from dcos_tensorflow.network.asgi_server import AsgiServer
 from dcos_tensorflow.network.listening import ServerNotStarted
+from dcos_tensorflow.network.server_tls import ServerTls
 
 __all__ = ["ApiServer", "ServerNotStarted"]
 
@@ -18,11 +19,18 @@ _GRACE_SECONDS = 2
 class ApiServer:
     """The API at one address. ``start`` and ``stop`` are called once each."""
 
-    def __init__(self, app: ASGIApp, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        tls: ServerTls | None = None,
+    ) -> None:
         #: ``host:port`` as it was bound; empty before the start.
         self.address = ""
         self._app = app
-        self._server = AsgiServer("the API", host, port, grace_seconds=_GRACE_SECONDS)
+        self._server = AsgiServer("the API", host, port, grace_seconds=_GRACE_SECONDS, tls=tls)
 
     def start(self) -> str:
         """Bind, serve, and return ``address``. Raises ServerNotStarted."""

@@ -23,6 +23,7 @@ from dcos_tensorflow.core.model.events import (
     PlanVerb,
     PodCommand,
     PodVerb,
+    ReleaseRequested,
     StopRequested,
     UninstallRequested,
 )
@@ -174,6 +175,13 @@ def stop(state: ServiceState, why: str) -> Reply:
     if state.job.phase in (JobPhase.ENDING, JobPhase.DONE) and not sidecars.staying(state.view()):
         return Reply(208, {"message": "the job has ended or is being ended"})
     return Reply(200, received("stop"), StopRequested(why))
+
+
+def release_machines(state: ServiceState, why: str) -> Reply:
+    """Give idle machines back. Raises ElementNotFound where none are bought for the service."""
+    if state.spec.capacity is None:
+        raise ElementNotFound("capacity")
+    return Reply(200, received("release"), ReleaseRequested(why))
 
 
 def uninstall(state: ServiceState, why: str) -> Reply:

@@ -36,6 +36,9 @@ class RestartCost:
     restart: float
     #: Work since the last checkpoint, at most: it is done again when machines go unasked.
     lost: float
+    #: For how long a spot machine that has to go says so before: time for a checkpoint, and for
+    #: others to boot. No deadline depends on it, because nobody promises that it comes.
+    notice: float = 0.0
 
     @property
     def cold(self) -> float:
@@ -44,8 +47,18 @@ class RestartCost:
 
     @property
     def loss(self) -> float:
-        """Return how much slack it takes that a spot machine goes."""
+        """Return how much slack it takes that a spot machine goes without a notice."""
         return self.cold + self.lost
+
+    @property
+    def replacement(self) -> float:
+        """Return for how long nobody gets on for a loss with its notice, and for the way back."""
+        return self.cold - self.warned + max(0.0, self.lost - self.notice) + self.restart
+
+    @property
+    def warned(self) -> float:
+        """Return for how long others boot before a machine goes."""
+        return min(self.notice, self.boot)
 
 
 @dataclass(frozen=True)
@@ -190,7 +203,7 @@ def _reserve(job: Job, sight: Sight) -> float:
     It is never more than Uniform Progress keeps: of the slack at the beginning the share of the
     work that is left.
     """
-    losses = sight.work_left / HOUR * (job.cost.loss + job.cost.restart)
+    losses = sight.work_left / HOUR * job.cost.replacement
     at_first = job.deadline - job.began - job.work
     return job.cost.cold + min(losses, max(0.0, at_first * sight.work_left / job.work))
 
@@ -226,7 +239,7 @@ class _Market:
     def rate(self, quote: Quote, spot: int) -> float:
         """Return what a fleet costs, the losses that are to be reckoned with included."""
         on_demand = (self.job.machines - spot) * quote.on_demand_price
-        losses = (self.job.cost.loss + self.job.cost.restart) / self.life(quote, spot)
+        losses = self.job.cost.replacement / self.life(quote, spot)
         return on_demand + spot * quote.spot_price + self._worth(quote) * losses
 
     def change(self, here: Quote, there: Quote, spot: int) -> float:

@@ -1,13 +1,21 @@
 """What a market has shown since the job began: how long so many spot machines stay.
 
-Called by ``deadline``. *Level* n is there while n machines or more can be had. Nothing is forecast:
-a level is taken to stay for as long as it has stayed so far, on average or this time, and a little
-is assumed of one that nobody has seen yet.
+Called by ``deadline``. It is known of two things how long they have stayed so far:
+
+* *Level* n is there while n machines or more can be had.
+* *Margin* m is there until more than m machines have gone, from the most that there were since that
+  happened last. Whoever leaves m machines in the market loses none until then.
+
+A level that machines far above it have shielded says little of what comes when they are gone, and
+margins say nothing of machines that always stay; so both are asked. Nothing is forecast: each is
+taken to stay for as long as it has stayed, on average or this time, and a little is assumed of
+what nobody has seen yet.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import field, replace
 
 from dcos_tensorflow.records import dataclass
 
@@ -16,7 +24,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Level:
-    """What is known of one number of machines."""
+    """How long something has stayed: so many machines, or a margin."""
 
     #: When it came, if it is there now; seconds on the caller's clock.
     since: float | None = None
@@ -37,21 +45,49 @@ class Level:
         """Return for how many seconds it has been there this time."""
         return 0.0 if self.since is None else now - self.since
 
+    def life(self, now: float, guess: float) -> float:
+        """Return for how many seconds more it is taken to stay; ``guess`` before all is known.
+
+        What has stayed for long stays (most windows are short, most of the time lies in long
+        ones).
+        """
+        age = self.age(now)
+        return max((guess + self.past + age) / (1 + self.ends), age)
+
+
+@dataclass(frozen=True)
+class Margin:
+    """What is known of so many machines that are left in the market."""
+
+    #: The most machines that there were since the margin was lost.
+    top: int = 0
+    #: How long it has stayed, while there was a machine above it.
+    stay: Level = field(default_factory=Level)
+
+    def seen(self, now: float, available: int, left: int) -> Margin:
+        """Return the same after a look at the market; ``left`` is how many the margin has."""
+        top, stay = max(self.top, available), self.stay
+        if available < top - left:
+            top, stay = available, stay.seen(now, False)
+        return Margin(top, stay.seen(now, top > left))
+
 
 @dataclass(frozen=True)
 class Experience:
-    """All levels of one market, beginning with one machine."""
+    """All levels of one market, beginning with one machine, and all margins, with none."""
 
     #: When the first look was taken; seconds on the caller's clock.
     began: float
     #: How many machines could be had at the last look.
     available: int
     levels: tuple[Level, ...]
+    margins: tuple[Margin, ...]
 
     @staticmethod
     def first(now: float, available: int, machines: int) -> Experience:
         """Begin with a first look; levels above ``machines`` matter to nobody."""
-        return Experience(now, 0, (Level(),) * machines).seen(now, available)
+        nothing = Experience(now, 0, (Level(),) * machines, (Margin(),) * machines)
+        return nothing.seen(now, available)
 
     def seen(self, now: float, available: int) -> Experience:
         """Return the same after one more look."""
@@ -60,19 +96,21 @@ class Experience:
         levels = tuple(
             level.seen(now, number <= available) for number, level in enumerate(self.levels, 1)
         )
-        return replace(self, available=available, levels=levels)
+        margins = tuple(
+            margin.seen(now, available, left) for left, margin in enumerate(self.margins)
+        )
+        return replace(self, available=available, levels=levels, margins=margins)
 
     def life(self, level: int, now: float) -> float:
         """Return for how many seconds more a level that is there is taken to stay.
 
-        Before anything is known, an hour for one machine, half of it for two: they go one by one
-        until something else is seen. What has stayed for long stays (most windows are short, most
-        of the time lies in long ones).
+        It is the geometric mean of what level and margin say. Before anything is known, machines
+        go one by one, each after an hour.
         """
-        known = self.levels[level - 1]
-        age = known.age(now)
-        average = (HOUR / level + known.past + age) / (1 + known.ends)
-        return max(average, age)
+        left = min(max(0, self.available - level), len(self.margins) - 1)
+        by_margin = sum(HOUR / machine for machine in range(level, level + left + 1))
+        said = self.levels[level - 1].life(now, HOUR / level)
+        return math.sqrt(said * self.margins[left].stay.life(now, by_margin))
 
     def share(self, level: int, now: float) -> float:
         """Return the share of time with this level; before anything is known, all are as likely."""

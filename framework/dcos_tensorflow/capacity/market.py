@@ -1,4 +1,4 @@
-"""The nouns of capacity: pools of machines that can be had, what is wanted, what was bought.
+"""The nouns of capacity: pools of machines that can be had, what is wanted, what is allowed.
 
 Used by everything else in this room. Nothing here decides.
 """
@@ -10,6 +10,10 @@ from enum import StrEnum
 
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.records import dataclass
+
+#: Enough for a provider to find room. Each may be dearer than the planned one, and the limits have
+#: to allow the dearest.
+POOLS_PER_ORDER = 10
 
 
 class Market(StrEnum):
@@ -42,28 +46,24 @@ class Pool:
 
 @dataclass(frozen=True)
 class WantedMachines:
-    """So many more machines of one pool."""
+    """So many more machines of one pool, or of others that would do as well."""
 
     pool: Pool
     count: int
     #: For whom: the gangs that wait for them.
     gangs: tuple[str, ...]
+    #: Of the same market, the cheapest first: the provider chooses.
+    others: tuple[Pool, ...] = ()
 
     @property
     def price(self) -> float:
-        """Return what all of them cost an hour."""
+        """Return what all of them cost an hour, of the pool that they are planned for."""
         return self.count * self.pool.price
 
-
-@dataclass(frozen=True)
-class Purchase:
-    """Machines that were bought, or are being bought: written before the provider is asked."""
-
-    #: Ours, and the provider's idempotency token: the same purchase is never made twice.
-    purchase_id: str
-    wanted: WantedMachines
-    #: Unix seconds.
-    bought_at: float
+    @property
+    def most(self) -> float:
+        """Return what all of them cost an hour at most, wherever they come from."""
+        return self.count * max(pool.price for pool in (self.pool, *self.others))
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,8 @@ class Limits:
     on_demand_base: int = 0
     #: A gang that has waited for spot machines for so long gets on-demand ones; seconds.
     spot_wait_seconds: float = 300.0
+    #: Among so many pools the provider has the choice, for one order.
+    pools_per_order: int = POOLS_PER_ORDER
 
     def allow(self, pool: Pool) -> bool:
         """Say whether machines of this pool may be bought at all."""

@@ -3,7 +3,7 @@
 Called with what gangs wait for, the offers of the machines that are there or on their way, and the
 pools that can be bought from. Whether tasks fit is asked of ``core.placement``, with offers made up
 for machines that nobody has bought yet: a machine is bought only if the core will use it, and every
-placement rule holds. Pure; buys nothing.
+placement rule holds. ``alternatives`` adds the pools that would do as well. Pure; buys nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from dcos_tensorflow.capacity.alternatives import Mix as _Mix
+from dcos_tensorflow.capacity.alternatives import others_of
 from dcos_tensorflow.capacity.deadline import NOTHING, Fleet
 from dcos_tensorflow.capacity.market import Limits, Market, Pool, WantedMachines
 from dcos_tensorflow.core.counted import counted
@@ -19,13 +21,10 @@ from dcos_tensorflow.core.model.resources import PortRanges
 from dcos_tensorflow.core.placement.place import TaskRequest, place
 from dcos_tensorflow.records import dataclass
 
-#: What an agent offers whose machine nobody has bought yet.
-_PORTS = PortRanges.of([(31_000, 32_000)])
+#: What an agent offers whose machine nobody has bought yet: ports are what its operator says.
+_PORTS = PortRanges.of([(1, 65_535)])
 #: Hours that whatever is bought is reckoned to stay: the budget must have them.
 _LEAST_HOURS = 1.0
-
-#: Machines of several pools, so many of each.
-_Mix = tuple[tuple[Pool, int], ...]
 
 
 @dataclass(frozen=True)
@@ -73,19 +72,27 @@ def plan(
     """Return the machines to buy, gang by gang in the order they come.
 
     A gang gets all the machines that it needs, or none. Those of an earlier gang that have room
-    left serve the later ones.
+    left serve the later ones. What the limits leave then is for pools that would do as well.
     """
     allowed = sorted((p for p in pools if limits.allow(p)), key=lambda p: (p.price, p.zone))
-    wanted: list[WantedMachines] = []
+    purchases: list[_Purchase] = []
     waits: list[tuple[str, str]] = []
     for demand in demands:
         try:
-            bought, owned = _for_gang(demand, owned, allowed, limits)
+            mix, zone = _for_gang(demand, owned, allowed, limits)
         except _Waits as reason:
             waits.append((demand.gang, str(reason)))
             continue
-        wanted += (WantedMachines(pool, count, (demand.gang,)) for pool, count in bought)
-        allowed = [_less(pool, bought) for pool in allowed]
+        there = tuple(offer for offer in owned.offers if zone in (None, offer.zone))
+        purchases.append(_Purchase(demand, there, mix, zone))
+        owned = _after(demand, owned, mix)
+        allowed = [_less(pool, mix) for pool in allowed]
+    wanted: list[WantedMachines] = []
+    for purchase in purchases:
+        some = _with_others(purchase, owned, allowed, limits)
+        dearer = sum(each.most - each.price for each in some)
+        owned = replace(owned, price_per_hour=owned.price_per_hour + dearer)
+        wanted += some
     return Plan(tuple(wanted), tuple(waits))
 
 
@@ -112,19 +119,31 @@ class _Waits(Exception):
     """Nothing is bought, and why."""
 
 
+@dataclass(frozen=True)
+class _Purchase:
+    """What is bought for one gang."""
+
+    demand: GangDemand
+    #: What was free beside it.
+    offers: tuple[Offer, ...]
+    mix: _Mix
+    #: None: in any.
+    zone: str | None
+
+
 def _for_gang(
     demand: GangDemand, owned: Owned, pools: Sequence[Pool], limits: Limits
-) -> tuple[_Mix, Owned]:
-    """Return what to buy for a gang, and what is there afterwards. Raises _Waits."""
+) -> tuple[_Mix, str | None]:
+    """Return what to buy for a gang, and in which zone, None for any. Raises _Waits."""
     if place(demand.requests, owned.offers).complete:
-        return (), _after(demand, owned, ())
+        return (), None
     if demand.fleet == NOTHING:
         raise _Waits("spot machines are waited for: its deadline leaves time")
     zones: Sequence[str | None] = sorted({pool.zone for pool in pools})
     chosen = demand.fleet.zone if demand.fleet else demand.zone
     if chosen or not limits.one_zone:
         zones = [chosen or None]
-    found: list[tuple[float, int, _Mix]] = []
+    found: list[tuple[float, int, _Mix, str | None]] = []
     why = "no machine that may be bought has what its tasks need"
     for zone in zones:
         near = [pool for pool in pools if zone in (None, pool.zone)]
@@ -133,12 +152,41 @@ def _for_gang(
         except _Waits as reason:
             why = str(reason) or why
             continue
-        found.append((_price(mix), _count(mix), mix))
+        found.append((_price(mix), _count(mix), mix, zone))
     if not found:
         raise _Waits(why)
-    mix = min(found, key=lambda each: each[:2])[2]
-    _refuse_beyond(limits, owned, mix)
-    return mix, _after(demand, owned, mix)
+    _, _, mix, where = min(found, key=lambda each: each[:2])
+    if why := _beyond(limits, owned, _count(mix), _price(mix)):
+        raise _Waits(why)
+    return mix, where
+
+
+def _with_others(
+    purchase: _Purchase, owned: Owned, pools: Sequence[Pool], limits: Limits
+) -> tuple[WantedMachines, ...]:
+    """Return what to buy for a gang, each with the pools that would do as well.
+
+    ``owned`` is what there is with all that is bought, for others too.
+    """
+    demand, mix = purchase.demand, purchase.mix
+
+    def fits(made: _Mix) -> bool:
+        offers = [*purchase.offers, *_made_up(made, f"{demand.gang}/new")]
+        return place(demand.requests, offers).complete
+
+    others = others_of(
+        mix,
+        pools,
+        [rule for request in demand.requests for rule in request.constraints],
+        most=limits.pools_per_order - 1,
+        one_zone=purchase.zone is not None,
+        fits=fits,
+        is_within=lambda price: not _beyond(limits, owned, 0, price - _price(mix)),
+    )
+    return tuple(
+        WantedMachines(pool, count, (demand.gang,), found)
+        for (pool, count), found in zip(mix, others, strict=True)
+    )
 
 
 def _cheapest(
@@ -227,24 +275,23 @@ def _taken(pools: Sequence[Pool], count: int) -> tuple[_Mix, int]:
     return tuple(mix), count
 
 
-def _refuse_beyond(limits: Limits, owned: Owned, mix: _Mix) -> None:
-    """Raise _Waits for a purchase that the limits forbid."""
-    count = owned.instances + _count(mix)
+def _beyond(limits: Limits, owned: Owned, count: int, price: float) -> str:
+    """Return why so many machines more, at so much an hour, are too many; empty if they are not."""
+    count += owned.instances
     if limits.max_instances is not None and count > limits.max_instances:
-        raise _Waits(
-            f"it would take {counted(count, 'machine')}; max_instances is {limits.max_instances}"
-        )
-    price = owned.price_per_hour + _price(mix)
+        return f"it would take {counted(count, 'machine')}; max_instances is {limits.max_instances}"
+    price += owned.price_per_hour
     if limits.max_price_per_hour is not None and price > limits.max_price_per_hour:
-        raise _Waits(
+        return (
             f"all machines would cost {price:.2f} an hour; "
             f"max_price_per_hour is {limits.max_price_per_hour:.2f}"
         )
     if limits.budget is not None and owned.spent + price * _LEAST_HOURS > limits.budget:
-        raise _Waits(
+        return (
             f"{owned.spent:.2f} of the budget of {limits.budget:.2f} is spent, "
             f"and an hour would cost {price:.2f}"
         )
+    return ""
 
 
 def _price(mix: _Mix) -> float:

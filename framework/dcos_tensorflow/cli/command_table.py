@@ -22,9 +22,11 @@ COMPLETION_VARIABLE = "_DCOS_TENSORFLOW_COMPLETE"
 #: The first sentence of each command's help; a test compares them.
 COMMANDS: Mapping[str, str] = {
     "batch": "Show how far a batch is, and which shards have failed.",
+    "capacity": "Show the machines that are bought for a service, plan them, give them back.",
     "cluster": "Show the ClusterSpec of a running job.",
     "completion": "Print the script that completes commands, flags and names of services in a"
     " shell.",
+    "dashboard": "Show where the dashboard is.",
     "debug": "Look inside the scheduler; everything is JSON in any case.",
     "describe": "Show the options in force sorted by name, as JSON in any case.",
     "endpoints": "Show the names of the endpoints, or where the tasks of one listen.",
@@ -39,6 +41,7 @@ COMMANDS: Mapping[str, str] = {
     "pod": "See and steer single tasks: a pod instance is a task.",
     "run": "Deploy a job, follow it to its end, and exit as it did.",
     "scheduler": "Serve a job as a daemon.",
+    "state": "Look at what is kept of a service, save it to a file, and put it back.",
     "status": "Show where a job stands, or how it ended.",
     "stop": "End a job: its tasks are ended and its resources given back.",
     "sweep": "Show the leaderboard of a sweep.",

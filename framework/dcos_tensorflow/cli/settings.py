@@ -14,13 +14,19 @@ from typing import Any, TypeVar
 
 import click
 
+from dcos_tensorflow.cli import api_settings
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.secret_file import secret_in
 from dcos_tensorflow.cli.services.api_address import API_VARIABLE, IN_CLEAR_VARIABLE
 from dcos_tensorflow.cli.work_directory import HOME_VARIABLE, expanded
 from dcos_tensorflow.core.json_text import read_json
 from dcos_tensorflow.mesos.address import AddressError, parse_masters
-from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddressError, with_login
+from dcos_tensorflow.network.zookeeper_address import (
+    Tls,
+    ZooKeeperAddressError,
+    with_login,
+    with_tls,
+)
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.state.errors import BadStateUrl
@@ -100,6 +106,19 @@ def _names(value: Any) -> str:
     return ",".join(names)
 
 
+def _users(value: Any) -> str:
+    return ",".join(filter(None, (name.strip() for name in _text(value).split(","))))
+
+
+def _keys(value: Any) -> str:
+    text = _text(value).strip()
+    if text.startswith("https://"):
+        return text
+    if "://" in text:
+        raise ValueError("must be an address that begins with https://, or a file")
+    return _file(text)
+
+
 def _masters(value: Any) -> str:
     try:
         parse_masters(_text(value))
@@ -167,6 +186,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "zookeeper_login_file", _file, "file with user:password for ZooKeeper, master and state"
     ),
+    Setting("zookeeper_ca_file", _file, "certificates to trust in ZooKeeper's; TLS is spoken then"),
+    Setting("zookeeper_client_cert", _file, "certificate to show to ZooKeeper"),
+    Setting("zookeeper_client_key", _file, "key of that certificate"),
     Setting("principal", _text, "principal to register with; wins over service.service_account"),
     Setting("secret", _text, "the principal's secret", secret=True),
     Setting("secret_file", _file, "file that holds the principal's secret"),
@@ -179,6 +201,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("api_port", _port, "port that the HTTP API listens on", 0),
     Setting("api_token", _text, "token that the HTTP API asks for", secret=True),
     Setting("api_token_file", _file, "file that holds the API's token"),
+    Setting("api_read_token", _text, "token that may only read", secret=True),
+    Setting("api_read_token_file", _file, "file that holds the token that may only read"),
+    Setting("api_dcos_keys", _keys, "keys of DC/OS whose tokens count: https://... or a file"),
+    Setting("api_dcos_operators", _users, "users of DC/OS who may operate, with commas between"),
+    Setting("api_dcos_readers", _users, "users of DC/OS who may read, with commas between"),
+    Setting("api_cert", _file, "certificate that the HTTP API shows: it speaks TLS then"),
+    Setting("api_key", _file, "key of that certificate"),
     Setting("api_open", _switch, "serve the API without a token, to the network too", False),
     Setting("advertise", _text, "name or address under which agents reach the API"),
     Setting(
@@ -240,12 +269,20 @@ SETTINGS: tuple[Setting, ...] = (
     ),
 )
 
+#: How ZooKeeper is spoken to, for masters and state.
+ZOOKEEPER_SETTINGS = (
+    "zookeeper_login_file",
+    "zookeeper_ca_file",
+    "zookeeper_client_cert",
+    "zookeeper_client_key",
+)
+
 #: Settings that ``run`` takes too; the rest are the daemon's.
 RUN_SETTINGS = (
     *(
         "master",
         "state",
-        "zookeeper_login_file",
+        *ZOOKEEPER_SETTINGS,
         "principal",
         "secret_file",
         "ca_file",
@@ -384,17 +421,39 @@ def collect_for_run(
     return collect(None, known, flags)
 
 
+def zookeeper_flags(function: F) -> F:
+    """Add the flags for how ZooKeeper is spoken to, to be handed to ``with_access``."""
+    return setting_flags(ZOOKEEPER_SETTINGS)(function)
+
+
+def with_access(url: str, environ: Mapping[str, str], flags: Mapping[str, Any]) -> str:
+    """Return the URL of a state store with the login and TLS that flags or environment name.
+
+    Raises UsageError.
+    """
+    wanted = {_BY_NAME[name].variable for name in ZOOKEEPER_SETTINGS}
+    known = {name: value for name, value in environ.items() if name in wanted}
+    return str(collect(None, known, {"state": url, **flags})["state"])
+
+
 def _logged_in(settings: Settings) -> Settings:
-    """Return the settings with the login of ZooKeeper in the addresses there that have none."""
+    """Return the settings with ZooKeeper's login and TLS in the addresses there."""
+    addresses = {name: settings[name] for name in ("master", "state")}
+    if settings["zookeeper_ca_file"]:
+        files = (settings[name] for name in ZOOKEEPER_SETTINGS[1:])
+        tls = Tls(*files)
+        addresses = {name: with_tls(url, tls) for name, url in addresses.items()}
+    elif settings["zookeeper_client_cert"]:
+        origin = settings.origin("zookeeper_client_cert")
+        raise UsageError(f"{origin} needs {_BY_NAME['zookeeper_ca_file'].flag} too.")
     file = settings["zookeeper_login_file"]
-    if not file:
-        return settings
-    origin = settings.origin("zookeeper_login_file")
-    login = secret_in(file, origin)
-    try:
-        addresses = {name: with_login(settings[name], login) for name in ("master", "state")}
-    except ZooKeeperAddressError as error:
-        raise UsageError(f"{origin}: {error}: {file} must hold user:password.") from error
+    if file:
+        origin = settings.origin("zookeeper_login_file")
+        login = secret_in(file, origin)
+        try:
+            addresses = {name: with_login(url, login) for name, url in addresses.items()}
+        except ZooKeeperAddressError as error:
+            raise UsageError(f"{origin}: {error}: {file} must hold user:password.") from error
     return Settings({**settings.values, **addresses}, settings.origins)
 
 
@@ -441,19 +500,12 @@ def _check_together(settings: Settings) -> None:
             f"{settings.origin('standby')} and {settings.origin('wait_for_leadership')} exclude"
             " each other: a standby always waits."
         )
-    if bool(settings["client_cert"]) != bool(settings["client_key"]):
-        one, other = ("client_cert", "client_key")
-        if not settings[one]:
-            one, other = other, one
-        raise UsageError(f"{settings.origin(one)} needs {_BY_NAME[other].flag} too.")
-    if not settings.given("api_host"):
-        return
-    # The web framework comes with it, and the flags of every command come from this module.
-    from dcos_tensorflow.api.access import OpenBinding, check_binding
-
-    try:
-        check_binding(settings["api_host"], settings.secret("api_token"), settings["api_open"])
-    except OpenBinding as error:
-        raise UsageError(
-            f"{settings.origin('api_host')}: {error} (--api-token-file, --api-open)"
-        ) from error
+    for one, other in (
+        ("client_cert", "client_key"),
+        ("zookeeper_client_cert", "zookeeper_client_key"),
+        ("api_cert", "api_key"),
+    ):
+        for given, missing in ((one, other), (other, one)):
+            if settings[given] and not settings[missing]:
+                raise UsageError(f"{settings.origin(given)} needs {_BY_NAME[missing].flag} too.")
+    api_settings.check(settings)

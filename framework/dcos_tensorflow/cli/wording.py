@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core.counted import counted
@@ -83,6 +83,13 @@ def table(rows: list[tuple[str, str]], indent: str = "  ") -> list[str]:
     """Return two columns as lines, the first one padded."""
     width = max((len(name) for name, _ in rows), default=0)
     return [f"{indent}{name:<{width}}  {text}".rstrip() for name, text in rows]
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows of the same length as lines, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
 
 
 def untold(text: str, told: Iterable[str]) -> str:

@@ -44,15 +44,25 @@ class ServiceDirectory:
         self.kept_output = path / "kept-output"
         #: The scheduler's log.
         self.log = path / "scheduler.log"
+        #: Who ordered what by the API, and who was refused.
+        self.audit_log = path / "audit.jsonl"
         #: The file by which a running scheduler is found.
         self.registration = path / "scheduler.json"
+        #: What one ``run`` holds. Beside the folder: of a job that is refused none is made.
+        self.lock = path.with_name(f".{path.name}.lock")
         #: The file that tells how the last job ended.
         self.last_end = path / "last-job.json"
 
     def prepare(self) -> None:
         """Make the folders, readable by this user only. Raises CliError."""
+        self.prepare_above()
+        for folder in (self.path, self.checkpoints, self.artifacts):
+            make_folder(folder)
+
+    def prepare_above(self) -> None:
+        """Make those that the service's own lies in. Raises CliError."""
         above = [each for each in self.path.parents if each.is_relative_to(self.work)]
-        for folder in (*reversed(above), self.path, self.checkpoints, self.artifacts):
+        for folder in reversed(above):
             make_folder(folder)
 
     def next_run(self) -> int:

@@ -14,10 +14,16 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model import events
-from dcos_tensorflow.core.model.actions import AcceptInverse, Acknowledge, Exit, Resubscribe
+from dcos_tensorflow.core.model.actions import (
+    AcceptInverse,
+    Acknowledge,
+    CapacityKept,
+    Exit,
+    Resubscribe,
+)
 from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.own_error import own_error_of
-from dcos_tensorflow.core.model.report import Report
+from dcos_tensorflow.core.model.report import Report, taken_back_at
 from dcos_tensorflow.core.model.service_state import Evidence, Removal, Stray
 from dcos_tensorflow.core.model.spec import Strategy
 from dcos_tensorflow.core.model.task import TERMINAL_STATES, TaskRecord, TaskState
@@ -247,7 +253,9 @@ def _stray(draft: Draft, event: events.TaskUpdate) -> None:
     if ended and (task_id in state.abandoned or task_id in state.controls.let_go):
         left = {k: v for k, v in state.abandoned.items() if k != task_id}
         controls = state.controls.waiting_for(task_id)
-        draft.state = state = replace(state, abandoned=left, controls=controls)
+        draft.state = replace(state, abandoned=left, controls=controls)
+        reservations.attempt_ended(draft, task_id, event.state)
+        state = draft.state
     strays = dict(state.strays)
     if ended or event.state is TaskState.UNREACHABLE:
         if strays.pop(task_id, None) is None:
@@ -270,6 +278,9 @@ def _report(draft: Draft, event: events.RunnerReported) -> None:
         return
     draft.note_report(event.task_id, event.report)
     _recognise(gang, record, str(event.report.get("strategy") or ""))
+    at = taken_back_at(event.report)
+    if at is not None:
+        maintenance.notice(gang, record, at)
     start = _failed_start(record, event.report)
     if start is None:
         return
@@ -324,6 +335,31 @@ def _agents(draft: Draft, event: events.AgentsSeen) -> None:
     draft.state = replace(draft.state, told=replace(draft.state.told, silent=event.silent))
 
 
+def _leave_machines(draft: Draft, event: events.CapacityNoted) -> None:
+    """Have who is on machines that are to be left look for another place."""
+    moving = {name for record in event.changes.values() if record for name in record.moving}
+    for record in draft.state.live_tasks if moving else ():
+        gang = draft.gang_with(record.name)
+        if gang is not None and not moving.isdisjoint((record.hostname, record.address)):
+            maintenance.notice(gang, record, draft.now + contract.NOTICE_SECONDS)
+
+
+def _capacity(draft: Draft, event: events.CapacityNoted) -> None:
+    """Keep what is noted of purchases; whoever noted it hears of it once it is kept."""
+    if event.changes:
+        known = {**draft.state.capacity, **event.changes}
+        kept = {key: record for key, record in known.items() if record is not None}
+        draft.state = replace(draft.state, capacity=kept)
+        _leave_machines(draft, event)
+    told = draft.state.told
+    if event.told != told.capacity:
+        draft.reasons += [
+            f"no machine is bought for {who}: {why}" for who, why in event.told.items()
+        ]
+        draft.state = replace(draft.state, told=replace(told, capacity=event.told))
+    draft.actions.append(CapacityKept(event.number))
+
+
 _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.Registered: _registered,
     events.Disconnected: _disconnected,
@@ -342,4 +378,5 @@ _MIRRORS: dict[type, Callable[[Draft, Any], None]] = {
     events.UnitsGiven: units.given,
     events.UnitPruned: units.pruned,
     events.UnitsRefused: slots.refused,
+    events.CapacityNoted: _capacity,
 }

@@ -31,6 +31,7 @@ from dcos_tensorflow.core.operator import uninstall
 from dcos_tensorflow.core.recovery import (
     evidence,
     incidents,
+    maintenance,
     outcome,
     planned_changes,
     restarts,
@@ -116,7 +117,7 @@ def _is_at_rest(gang: GangDraft) -> bool:
     goes = job.phase is JobPhase.RUNNING or (job.phase is JobPhase.STARTING and gang.unit)
     if not goes or job.membership.absent or gang.placing != Placing():
         return False
-    if any(tasks.having(fact) for fact in _MOVING) or gang.service.state.maintenance.starts:
+    if any(tasks.having(fact) for fact in _MOVING) or maintenance.agents(gang.service):
         return False
     if len(tasks) < len(gang.roster.wanted):
         # Somebody beside the gang is still to be launched.

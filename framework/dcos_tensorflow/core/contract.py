@@ -106,6 +106,14 @@ RUNNER_EXITED = "exited"
 #: The process of a unit has ended with 0: its container stays, for the next one.
 RUNNER_DONE = "done"
 
+#: An agent's attribute ``market`` says so of a machine that may be taken back.
+SPOT = "spot"
+# What a machine says of its own end, in GET /v1/status under ``notice.kind``: it goes, or it may.
+NOTICE_INTERRUPTION = "interruption"
+NOTICE_REBALANCE = "rebalance"
+#: A machine that goes says so for no longer (EC2 User Guide, "Spot Instance interruption notices").
+NOTICE_SECONDS = 120.0
+
 #: A unit's result is kept with thousands of others: it has no more bytes as JSON.
 UNIT_RESULT_BYTES = 1024
 

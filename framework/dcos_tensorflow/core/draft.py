@@ -13,7 +13,13 @@ from dataclasses import field, replace
 from dcos_tensorflow.core.model.actions import Accept, Acknowledge, Action
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.gang import Gang, Placing
-from dcos_tensorflow.core.model.job import JobPhase, JobState, Membership, Restart
+from dcos_tensorflow.core.model.job import (
+    RESTARTING_PHASES,
+    JobPhase,
+    JobState,
+    Membership,
+    Restart,
+)
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.report import SILENT, Report
 from dcos_tensorflow.core.model.roster import Roster
@@ -282,8 +288,11 @@ class GangDraft:
 
     def enter(self, phase: JobPhase, why: str) -> None:
         """Move the job to ``phase``, and say why in one sentence."""
-        since = self.now if phase is not self.job.phase else self.job.phase_since
-        self.job = replace(self.job, phase=phase, why=why, phase_since=since)
+        job = self.job
+        since = self.now if phase is not job.phase else job.phase_since
+        stops = job.phase is JobPhase.RUNNING and phase in RESTARTING_PHASES
+        until = self.now if stops else job.trained_until
+        self.job = replace(job, phase=phase, why=why, phase_since=since, trained_until=until)
         self.service.reasons.append(why)
 
     def say(self, why: str) -> None:

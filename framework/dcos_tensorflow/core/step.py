@@ -89,5 +89,6 @@ def _look_at_the_clock(draft: Draft) -> None:
     known = draft.state.subscription
     paused = draft.now - known.stepped_at > PAUSE_SECONDS
     awake_since = draft.now if paused else known.awake_since
-    looked = replace(known, stepped_at=draft.now, awake_since=awake_since)
+    began_at = known.began_at or draft.now
+    looked = replace(known, stepped_at=draft.now, awake_since=awake_since, began_at=began_at)
     draft.state = replace(draft.state, subscription=looked)

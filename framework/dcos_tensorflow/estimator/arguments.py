@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,7 @@ def _plain(name: str, value: Any) -> Any:
         ) from None
 
 
-def _check_names(option: str, names: Mapping[str, Any], variable: Any) -> None:
+def _check_names(option: str, names: Iterable[str], variable: Callable[[str], str]) -> None:
     """Raise UsageError where two names would be the same variable."""
     seen: dict[str, str] = {}
     for name in names:

@@ -7,7 +7,7 @@ more of the job than the service's name. ``units`` has those that work on many u
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,17 +16,19 @@ from dcos_tensorflow.cli.following.job_output import JobOutput, left_output, ser
 from dcos_tensorflow.cli.following.service_job import follow_service
 from dcos_tensorflow.cli.following.task_output import (
     Attempt,
+    Lost,
     NotThere,
+    Output,
     Unreadable,
     refuse_nonsense,
     whole_file,
 )
 from dcos_tensorflow.cli.output import say, say_formatted
-from dcos_tensorflow.cli.services import ending, registry
+from dcos_tensorflow.cli.services import ending
 from dcos_tensorflow.cli.services.asked import Service
 from dcos_tensorflow.cli.services.client import SchedulerAway, connect
 from dcos_tensorflow.cli.services.snapshot import Snapshot
-from dcos_tensorflow.cli.services.stored import stored_state
+from dcos_tensorflow.cli.services.stored import state_url, stored_state
 from dcos_tensorflow.cli.serving.stopping import stop_job
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.core.cluster.storage_sections import checkpoints_place
@@ -123,7 +125,7 @@ class Job:
         rows: list[metrics.Row] = []
         for attempt in found.attempts:
             records, printed = (
-                _lines(found, attempt, file) for file in ("progress.jsonl", "stdout")
+                _lines(found.output, attempt, file) for file in ("progress.jsonl", "stdout")
             )
             rows += metrics.rows_of(attempt.task, printed, records)
         return metrics.frame(rows)
@@ -230,8 +232,7 @@ class Job:
 
 def kept_spec(directory: ServiceDirectory, name: str) -> ServiceSpec | None:
     """Return what the newest job of a service is, of its state; None where there is none."""
-    found = registry.read(directory)
-    state = stored_state(found.state, name) if found is not None else None
+    state = stored_state(state_url(directory), name)
     return state.spec if state is not None else None
 
 
@@ -241,11 +242,11 @@ def _standing(snapshot: Snapshot) -> str:
     return snapshot.standing(time.time())[0]
 
 
-def _lines(found: JobOutput, attempt: Attempt, file: str) -> list[str]:
-    """Return the whole lines of a file; none where there is no such file."""
+def _lines(output: Output, attempt: Attempt, file: str) -> Iterator[str]:
+    """Yield the whole lines of a file; none where there is no such file. Raises CliError."""
     try:
-        return list(whole_file(found.output, attempt, file))
+        yield from whole_file(output, attempt, file)
     except NotThere:
-        return []
-    except Unreadable as error:
+        return
+    except (Unreadable, Lost) as error:
         raise CliError(f"{attempt.task}: {error}") from error

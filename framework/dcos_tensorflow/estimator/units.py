@@ -28,6 +28,8 @@ from dcos_tensorflow.workloads.sweep.picture import picture
 
 #: Trials that a notebook shows of the leaderboard.
 _MAX_ROWS = 20
+#: What becomes of a shard, in this order.
+_STATES = ("waiting", "running", "succeeded", "failed")
 
 
 class Sweep(Job):
@@ -102,10 +104,6 @@ def kind_of(spec: ServiceSpec | None) -> type[Job]:
     if units is None:
         return Job
     return Sweep if units.kind is UnitKind.TRIAL else Batch
-
-
-#: What becomes of a shard, in this order.
-_STATES = ("waiting", "running", "succeeded", "failed")
 
 
 class DrawnUnits:

@@ -147,9 +147,15 @@ class EmbeddedCluster:
         ):
             return
         self._has_room_for_apps = True
+        self.add_agent(for_apps(self._configs[0]), APPS_ROLE)
+
+    def add_agent(self, config: AgentConfig, role: str = "") -> None:
+        """Add an agent to a cluster that runs; the lock is held. Raises OSError.
+
+        With a ``role`` all of it is reserved for that one.
+        """
         link = len(self.agents)
-        server = self._add_agent(link, for_apps(self._configs[0]), self.now(), APPS_ROLE)
-        server.start()
+        self._add_agent(link, config, self.now(), role).start()
         self.agents[link].tick(self.now())
 
     def stop(self) -> None:

@@ -91,8 +91,7 @@ class Callbacks(pymesos.Scheduler):  # type: ignore[misc, name-defined]
                 continue
             converted.append(offer)
             self._outstanding.keep(offer.offer_id, offer.agent_id, raw)
-        ids = [raw["id"]["value"] for raw in unreadable if raw.get("id", {}).get("value")]
-        hand_back(driver, ids, UNREADABLE_REFUSE_SECONDS)
+        hand_back(driver, filter(None, map(_offer_id, unreadable)), UNREADABLE_REFUSE_SECONDS)
         if converted:
             self._emit(OffersReceived(tuple(converted)))
 
@@ -128,6 +127,15 @@ class Callbacks(pymesos.Scheduler):  # type: ignore[misc, name-defined]
         """Tell that the master will not have the framework."""
         self._outstanding.forget()
         self._emit(FrameworkRefused(message))
+
+
+def _offer_id(raw: Any) -> str:
+    """Return the id of an offer that cannot be read; empty where that cannot either."""
+    try:
+        identifier = raw["id"]["value"]
+    except (LookupError, TypeError):
+        return ""
+    return identifier if isinstance(identifier, str) else ""
 
 
 def hand_back(driver: Any, offer_ids: Iterable[str], refuse_seconds: float) -> None:

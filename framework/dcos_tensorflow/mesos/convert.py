@@ -95,7 +95,7 @@ def offer_from_json(offer: Json, received_at: float) -> Offer:
             reserved=offered_reservations(offer),
             mounts=mount_sizes(offer),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise ConversionError(f"offer cannot be read: {error!r}") from error
 
 
@@ -116,7 +116,7 @@ def inverse_offer_from_json(offer: Json) -> InverseOffer:
             start=int(unavailability["start"]["nanoseconds"]) / _NANOSECONDS,
             duration=int(length["nanoseconds"]) / _NANOSECONDS if length else None,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise ConversionError(f"inverse offer cannot be read: {error!r}") from error
 
 
@@ -137,7 +137,7 @@ def update_from_json(status: Json) -> TaskUpdate:
             uuid=str(status.get("uuid") or ""),
             container_address=_container_address(status.get("container_status") or {}),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError) as error:
         raise ConversionError(f"status update cannot be read: {error!r}") from error
 
 

@@ -94,6 +94,7 @@ class ZooKeeperDetector:
             timeout=self._session_seconds,
             connection_retry=forever,
             auth_data=self._uri.digest,
+            **self._uri.tls_arguments,
             read_only=False,
         )
 

@@ -23,6 +23,10 @@ Json = Mapping[str, Any]
 SCALARS = ("cpus", "mem", "disk", "gpus")
 
 
+#: The largest amount of a resource (MB of an exabyte); sums of some are exact to a thousandth.
+MOST_AMOUNT = 1e12
+
+
 class ConversionError(ValueError):
     """Something that cannot be put into, or read from, the wire format; the message says what."""
 
@@ -187,8 +191,14 @@ def _is_fixed(resource: Json) -> bool:
 
 
 def scalar(resource: Json) -> float:
-    """Return the amount of a scalar resource, 0 for another kind."""
-    return float((resource.get("scalar") or {}).get("value", 0.0))
+    """Return the amount of a scalar resource, 0 for another kind.
+
+    Raises ConversionError for one that cannot be counted with: no machine has so much.
+    """
+    amount = float((resource.get("scalar") or {}).get("value", 0.0))
+    if not 0.0 <= amount <= MOST_AMOUNT:
+        raise ConversionError(f"a resource cannot have the amount {amount}")
+    return amount
 
 
 def _is_ports(resource: Json) -> bool:

@@ -27,8 +27,9 @@ class OutstandingOffers:
         """Keep an offer until it is taken, and its agent's address for good."""
         with self._lock:
             self._offers[offer_id] = raw
-            if raw.get("url"):
-                self._agents[agent_id] = _base_url(raw["url"])
+            where = _base_url(raw.get("url"))
+            if where:
+                self._agents[agent_id] = where
 
     def take(self, offer_ids: Iterable[str]) -> tuple[dict[str, RawOffer], list[str]]:
         """Hand offers out, once; return them, and the ids of those that are not here."""
@@ -48,8 +49,14 @@ class OutstandingOffers:
             return self._agents.get(agent_id)
 
 
-def _base_url(url: Mapping[str, Any]) -> str:
-    address = url["address"]
-    https = url.get("scheme") == "https"
-    host = (address.get("hostname") if https else None) or address.get("ip") or address["hostname"]
-    return Address(host, int(address["port"]), https).url
+def _base_url(url: Any) -> str:
+    """Return where an agent listens; empty where its offer does not say so that it can be read."""
+    try:
+        address = url["address"]
+        https = url.get("scheme") == "https"
+        host = (
+            (address.get("hostname") if https else "") or address.get("ip") or address["hostname"]
+        )
+        return Address(str(host), int(address["port"]), https).url
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+        return ""

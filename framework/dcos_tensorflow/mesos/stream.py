@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 
@@ -135,7 +135,7 @@ class SubscriptionStream:
 
     def _event(self) -> dict[str, Any]:
         assert self._response is not None
-        line = self._response.readline(_MAX_LENGTH_LINE)
+        line = self._part(self._response.readline, _MAX_LENGTH_LINE)
         if not line:
             raise StreamEnded("the master closed the stream")
         digits = line.strip()
@@ -144,7 +144,7 @@ class SubscriptionStream:
         length = int(digits)
         if length > MAX_RECORD_BYTES:
             raise StreamEnded(f"the stream is corrupt: a record of {length} bytes")
-        record = self._response.read(length)
+        record = self._part(self._response.read, length)
         if len(record) < length:
             raise StreamEnded("the master closed the stream in the middle of a record")
         try:
@@ -154,6 +154,13 @@ class SubscriptionStream:
         if not isinstance(event, dict):
             raise StreamEnded("the stream is corrupt: a record is no JSON object")
         return event
+
+    def _part(self, read: Callable[[int], bytes], most_bytes: int) -> bytes:
+        """Return what is read; http.client raises these for lengths of chunks that are none."""
+        try:
+            return read(most_bytes)
+        except (ValueError, OverflowError) as error:
+            raise StreamEnded(f"the stream is corrupt: {error}") from error
 
 
 def heartbeat_seconds(subscribed: Mapping[str, Any]) -> float:

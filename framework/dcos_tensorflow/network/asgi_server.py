@@ -10,15 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import socket
 import threading
+from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dcos_tensorflow.network.listening import ServerNotStarted, address_of, listening_at
+from dcos_tensorflow.network.server_tls import ServerTls
 
+#: The name in a request's scope of the ``asyncio.Event`` that says that the server ends: answers
+#: that have no end of their own end then.
+ENDING = "dcos_tensorflow.ending"
 _START_SECONDS = 10.0
+#: From accept to ``connection_made`` (asyncio's selector_events: a task, then a call).
+_ACCEPT_TURNS = 3
 #: How often uvicorn looks at its clock, for the header Date.
 _TICK_SECONDS = 1.0
 
@@ -27,15 +35,24 @@ class AsgiServer:
     """One application at one address. ``bind``, ``serve`` and ``stop`` are called once each.
 
     ``what`` is served, for messages: ``the API``. ``grace_seconds`` is how long requests under way
-    may take to end when the server stops.
+    may take to end when the server stops. With ``tls`` nobody is answered without.
     """
 
-    def __init__(self, what: str, host: str, port: int, *, grace_seconds: int) -> None:
+    def __init__(
+        self,
+        what: str,
+        host: str,
+        port: int,
+        *,
+        grace_seconds: int,
+        tls: ServerTls | None = None,
+    ) -> None:
         self.address = ""
         self._what = what
         self._host = host
         self._port = port
         self._grace_seconds = grace_seconds
+        self._tls = tls
         self._server: _Server | None = None
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
@@ -54,13 +71,16 @@ class AsgiServer:
         """Answer at the address that was bound. Raises ServerNotStarted."""
         if self._socket is None:
             raise AssertionError("bind comes first")
-        from dcos_tensorflow.network.bounded_connection import BoundedConnection
+
+        async def told_of_the_end(scope: Scope, receive: Receive, send: Send) -> None:
+            scope[ENDING] = server.ending
+            await app(scope, receive, send)
 
         server = self._server = _Server(
             uvicorn.Config(
-                app,
+                told_of_the_end,
                 loop="asyncio",
-                http=BoundedConnection,
+                http=self._protocol(),
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -70,7 +90,8 @@ class AsgiServer:
                 # Nobody may say that the request is another's: who asks is what the kernel says.
                 proxy_headers=False,
                 timeout_graceful_shutdown=self._grace_seconds,
-            )
+            ),
+            self._tls,
         )
         self._thread = threading.Thread(
             target=server.serve_at, args=(self._socket,), name=thread_name, daemon=True
@@ -80,6 +101,14 @@ class AsgiServer:
         if not server.started:
             self.stop()
             raise ServerNotStarted(f"{self._what} at {self.address} did not begin to serve")
+
+    def _protocol(self) -> Any:
+        """Return what makes a connection of uvicorn's arguments."""
+        from dcos_tensorflow.network.bounded_connection import BoundedConnection, TlsConnection
+
+        if self._tls is None:
+            return BoundedConnection
+        return functools.partial(TlsConnection, self._tls.context)
 
     def stop(self) -> None:
         """Stop serving; returns when the thread has ended. Harmless when it never started."""
@@ -93,11 +122,13 @@ class AsgiServer:
 class _Server(uvicorn.Server):
     """uvicorn, telling when it serves, and ending when it is told to and not when it looks next."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, tls: ServerTls | None) -> None:
         super().__init__(config)
+        self._tls = tls
         self.ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._told: asyncio.Event | None = None
+        #: Set when serving is to end; None before the start.
+        self.ending: asyncio.Event | None = None
 
     def serve_at(self, bound: socket.socket) -> None:
         """Serve until ``end`` is called."""
@@ -110,26 +141,36 @@ class _Server(uvicorn.Server):
     def end(self) -> None:
         """End serving. Callable from any thread."""
         self.should_exit = True
-        if self._loop is not None and self._told is not None:
+        if self._loop is not None and self.ending is not None:
             with contextlib.suppress(RuntimeError):  # The loop has ended meanwhile.
-                self._loop.call_soon_threadsafe(self._told.set)
+                self._loop.call_soon_threadsafe(self.ending.set)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self._told = asyncio.Event()
+        self.ending = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets=sockets)
         # Only now are connections answered; the socket alone would merely queue them.
         self._loop.call_soon(self.ready.set)
 
     async def main_loop(self) -> None:
-        if self._told is None:
+        if self.ending is None:
             raise AssertionError("startup comes first")
         # With 0 uvicorn's clock is read each time: its own loop counts to ten between two reads.
         while not await self.on_tick(0):
+            if self._tls is not None:
+                self._tls.refresh()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._told.wait(), _TICK_SECONDS)
+                await asyncio.wait_for(self.ending.wait(), _TICK_SECONDS)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Whoever was accepted just now is a connection, which can be closed, some turns of the loop
+        # later: a server that was closed in between would leave the socket open (CPython 3.11).
+        loop = asyncio.get_running_loop()
+        for server in self.servers:
+            for listening in server.sockets:
+                loop.remove_reader(listening)
+        for _ in range(_ACCEPT_TURNS):
+            await asyncio.sleep(0)
         if self.server_state.connections or self.server_state.tasks:
             await super().shutdown(sockets)
             return

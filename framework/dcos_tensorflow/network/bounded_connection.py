@@ -9,9 +9,11 @@ Whoever sends a request at once is answered, whatever others do. Used by ``asgi_
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any
 
 import h11
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 #: A request has arrived after so long (seconds), or its connection ends.
@@ -68,3 +70,52 @@ class BoundedConnection(H11Protocol):
     def _give_up(self) -> None:
         self._stop_waiting()
         self.transport.abort()
+
+
+class TlsConnection(BoundedConnection):
+    """One connection that begins with a TLS handshake, which is part of its first request's time.
+
+    It counts from the first byte on: whoever never ends a handshake holds nobody up either.
+    """
+
+    def __init__(self, context: ssl.SSLContext, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._context = context
+        #: What came before the handshake's end was noticed here; None from then on.
+        self._early: list[bytes] | None = []
+        self._handshake: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin the handshake."""
+        super().connection_made(transport)
+        if not transport.is_closing():
+            transport.pause_reading()
+            self._handshake = self.loop.create_task(self._secure(transport))
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request, which may have come along with the handshake's end."""
+        if self._early is not None:
+            self._early.append(data)
+        else:
+            super().data_received(data)
+
+    async def _secure(self, bare: asyncio.Transport) -> None:
+        try:
+            secured = await self.loop.start_tls(
+                bare,
+                self,
+                self._context,
+                server_side=True,
+                ssl_handshake_timeout=REQUEST_SECONDS,
+            )
+        except OSError:
+            # Who speaks no TLS, or goes.
+            secured = None
+        if secured is None or secured.is_closing():
+            # asyncio tells nobody of the end of a connection that was none yet.
+            self.connection_lost(None)
+            return
+        self.transport, self.flow, self.scheme = secured, FlowControl(secured), "https"
+        early, self._early = self._early or [], None
+        for data in early:
+            self.data_received(data)

@@ -1,4 +1,7 @@
-"""Where an ensemble of ZooKeeper is: ``zk://[user:password@]host[:port],...[/path]``.
+"""Where an ensemble of ZooKeeper is: ``zk://[user:password@]host[:port],...[/path][?ca=FILE]``.
+
+With ``ca``, the certificates to trust, TLS is spoken, and the names of the servers are looked at;
+``cert`` and ``key`` are the client's own. Those who give them do so by ``with_tls``.
 
 ``mesos.address`` reads with it where masters announce themselves, ``state.urls`` where the state is
 kept; what the path has to be is theirs to say. Pure: nothing is resolved or dialled. No text and no
@@ -8,7 +11,8 @@ error of an address shows its password.
 from __future__ import annotations
 
 from dataclasses import field
-from urllib.parse import quote, unquote
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.records import dataclass
@@ -23,6 +27,17 @@ class ZooKeeperAddressError(ValueError):
 
 
 @dataclass(frozen=True)
+class Tls:
+    """How to speak TLS with the servers: paths of PEM files."""
+
+    #: The authorities to trust.
+    ca: str
+    #: The client's own certificate and its key; both or neither.
+    cert: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True)
 class ZooKeeperAddress:
     """Servers of one ensemble, and a place there."""
 
@@ -33,6 +48,8 @@ class ZooKeeperAddress:
     #: Both of the digest scheme, or neither.
     username: str | None = None
     password: str | None = field(default=None, repr=False)
+    #: None: bytes go in clear.
+    tls: Tls | None = None
 
     @property
     def host_list(self) -> str:
@@ -43,6 +60,14 @@ class ZooKeeperAddress:
     def digest(self) -> list[tuple[str, str]]:
         """The credentials as kazoo takes them; empty where there are none."""
         return [("digest", f"{self.username}:{self.password}")] if self.username else []
+
+    @property
+    def tls_arguments(self) -> dict[str, Any]:
+        """What kazoo's client takes to speak TLS; empty where none is spoken."""
+        if self.tls is None:
+            return {}
+        own = {"certfile": self.tls.cert, "keyfile": self.tls.key} if self.tls.cert else {}
+        return {"use_ssl": True, "check_hostname": True, "ca": self.tls.ca, **own}
 
     def __str__(self) -> str:
         return f"zk://{self.host_list}{self.path}"
@@ -55,6 +80,7 @@ def parse_zookeeper(url: str) -> ZooKeeperAddress:
     not be taken for a host and shown.
     """
     credentials, at, place = url.partition("://")[2].rpartition("@")
+    place, _, query = place.partition("?")
     hosts, slash, path = place.partition("/")
     username, password = _credentials(credentials) if at else (None, None)
     return ZooKeeperAddress(
@@ -62,13 +88,15 @@ def parse_zookeeper(url: str) -> ZooKeeperAddress:
         (slash + path).rstrip("/"),
         username,
         password,
+        _tls(query),
     )
 
 
 def ensemble_of(url: str) -> str:
-    """Return the address of the same servers with the same credentials, without a path."""
+    """Return the address of the same servers with the same credentials and TLS, without a path."""
     credentials, at, place = url.strip().partition("://")[2].rpartition("@")
-    return f"zk://{credentials}{at}{place.partition('/')[0]}"
+    place, mark, query = place.partition("?")
+    return f"zk://{credentials}{at}{place.partition('/')[0]}{mark}{query}"
 
 
 def is_open(url: str) -> bool:
@@ -87,6 +115,29 @@ def with_login(url: str, login: str) -> str:
         return url
     place = url.removeprefix("zk://")
     return f"zk://{quote(username, safe='')}:{quote(password, safe='')}@{place}"
+
+
+def with_tls(url: str, tls: Tls) -> str:
+    """Return an address whose servers are spoken to by TLS; another than ZooKeeper's as it is."""
+    if not url.startswith("zk://") or "?" in url:
+        return url
+    given = {name: file for name, file in vars(tls).items() if file}
+    return f"{url.strip()}?{urlencode(given, safe='/')}"
+
+
+def _tls(query: str) -> Tls | None:
+    if not query:
+        return None
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    if (
+        "ca" not in given
+        or given.keys() - {"ca", "cert", "key"}
+        or ("cert" in given) != ("key" in given)
+    ):
+        raise ZooKeeperAddressError(
+            "after the ? of an address in ZooKeeper stands ca=FILE; cert=FILE&key=FILE may follow"
+        )
+    return Tls(**given)
 
 
 def _credentials(text: str) -> tuple[str, str]:

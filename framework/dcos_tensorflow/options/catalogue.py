@@ -68,6 +68,12 @@ class Option:
         return self.path[-1] == "env" and not self.is_text
 
     @property
+    def has_names(self) -> bool:
+        """Say whether this is an object whose names the user chooses, such as an environment."""
+        kinds = self.schema.get("anyOf", ())
+        return any(isinstance(kind.get("additionalProperties"), Mapping) for kind in kinds)
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """Return the names in each element of a list of objects; () for any other option."""
         for schema in self.schema.get("anyOf", ()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dcos_tensorflow.options.capacity import capacity_findings
 from dcos_tensorflow.options.containers import container_findings
 from dcos_tensorflow.options.document import shown
 from dcos_tensorflow.options.environment_checks import environment_findings
@@ -48,6 +49,7 @@ def findings(options: Options) -> Iterator[Finding]:
     yield from _environments(options)
     yield from storage_findings(options)
     yield from workload_findings(options)
+    yield from capacity_findings(options)
     with_image = [g for g in ROLE_GROUPS if count_of(options, g) and image_of(options, g)]
     yield from container_findings(options, with_image)
 

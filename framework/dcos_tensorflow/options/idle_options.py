@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dcos_tensorflow.options.capacity import idle_capacity
 from dcos_tensorflow.options.cross_checks import count_of, gpus_of, image_of, role_options
 from dcos_tensorflow.options.models import Options
 from dcos_tensorflow.options.role_models import ROLE_GROUPS, TensorBoard
@@ -36,6 +37,7 @@ def idle_notes(options: Options) -> list[str]:
         *_rows(options, _of_storage(options)),
         *_rows(options, _of_workloads(options)),
         *_rows(options, _of_placement(options)),
+        *_rows(options, idle_capacity(options)),
     ]
 
 

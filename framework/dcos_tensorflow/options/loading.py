@@ -153,19 +153,21 @@ def _override_value(path: _Path, text: str) -> Any:
         value = document.json_value(text)
     except ValueError:
         return text
-    is_text = option is not None and (option.is_text or len(path) > len(option.path))
+    is_text = option is not None and (
+        option.is_text or (option.is_environment and len(path) > len(option.path))
+    )
     return text if is_text and not isinstance(value, str) else value
 
 
 def _set(values: dict[str, Any], path: _Path, value: Any) -> OptionProblem | None:
     option = catalogue.find(path)
-    if option is not None and len(path) > len(option.path) and not option.is_environment:
+    if option is not None and len(path) > len(option.path) and not option.has_names:
         return OptionProblem(".".join(path), f"{option.name} has no parts that can be set")
     into = values
     for depth, key in enumerate(path[:-1], 1):
         below = into.setdefault(key, {})
         if isinstance(below, str) and option is not None and depth == len(option.path):
-            # An environment that is written as JSON text.
+            # An environment or another object that is written as JSON text.
             try:
                 below = into[key] = _plain(document.json_value(below or "{}"))
             except ValueError:
@@ -184,11 +186,19 @@ def _validate(values: Mapping[str, Any]) -> tuple[Options | None, list[OptionPro
     What is wrong in itself is left out for a second look, so that the rules that span several
     options are checked on the rest at the same time.
     """
-    problems = list(_flaws(values))
+    unnamed = list(_flawed_names(values))
+    if unnamed:
+        # Whoever looks at such a name next cannot even say which it is.
+        return None, unnamed
+    flaws = dict(_flaws(values))
+    problems = list(flaws.values())
     rest = _plain(values)
-    wrong = [tuple(problem.path.split(".")) for problem in problems]
+    wrong = list(flaws)
     for path in wrong:
         _remove(rest, path)
+    if flaws:
+        # In a list it stands still, and no error could say its half characters.
+        rest = _whole(rest)
     try:
         options = Options.model_validate(rest)
     except ValidationError as error:
@@ -208,13 +218,29 @@ def _validate(values: Mapping[str, Any]) -> tuple[Options | None, list[OptionPro
     return options, problems + _cross_problems(options, values, wrong + found)
 
 
-def _flaws(values: Mapping[str, Any]) -> Iterator[OptionProblem]:
+def _whole(value: Any) -> Any:
+    """Return a copy with a mark for each half of a character."""
+    if isinstance(value, Mapping):
+        return {key: _whole(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_whole(part) for part in value]
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _flawed_names(values: Mapping[str, Any]) -> Iterator[OptionProblem]:
+    for path, _ in document.walk(values):
+        flaw = document.text_flaw(path[-1]) if path else ""
+        if flaw:
+            yield OptionProblem(".".join(path[:-1]), f"has something whose name {flaw}")
+
+
+def _flaws(values: Mapping[str, Any]) -> Iterator[tuple[_Path, OptionProblem]]:
     for path, value in document.walk(values):
         flaw = document.text_flaw(value) if isinstance(value, str) else ""
         if flaw:
-            yield OptionProblem(".".join(path), flaw)
+            yield path, OptionProblem(".".join(path), flaw)
         elif isinstance(value, str) and path[0] in STORAGE_GROUPS and looks_like_key(value):
-            yield OptionProblem(".".join(path), KEY_REFUSED, "(hidden)")
+            yield path, OptionProblem(".".join(path), KEY_REFUSED, "(hidden)")
 
 
 def _first(details: list[ErrorDetails], values: Mapping[str, Any]) -> list[ErrorDetails]:

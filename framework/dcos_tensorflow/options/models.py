@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
+from dcos_tensorflow.options.capacity_models import Capacity
 from dcos_tensorflow.options.role_models import (
     Chief,
     Evaluator,
@@ -150,7 +151,8 @@ class Retry(Section):
         title="Same failure limit",
         description="How many failures with the same exception at the same line of the job's code, "
         "without a step of progress in between, end the job: a new start mends none of them. Up to "
-        "2, an exception that all tasks have before the first step ends it at once.",
+        "2, an exception that all tasks have before the first step ends it at once. A batch ends "
+        "when the first shards that fail, one more than that, do so and none has succeeded.",
     )
 
 
@@ -202,6 +204,9 @@ class Options(Section):
     )
     sweep: Sweep = group(Sweep, "A search for the best parameters: the job is run once a trial.")
     batch: Batch = group(Batch, "Many pieces of input: the job is run once a piece.")
+    capacity: Capacity = group(
+        Capacity, "Machines that are bought when the job waits for them, and given back after."
+    )
     checkpoints: Checkpoints = group(Checkpoints, "Where checkpoints are kept.")
     data: DataSources = Field(
         default=[],

@@ -35,6 +35,7 @@ from dcos_tensorflow.core.model.spec import (
 )
 from dcos_tensorflow.core.model.volume_spec import VolumeSpec, VolumeType
 from dcos_tensorflow.options import catalogue, data_access, kernel_checks
+from dcos_tensorflow.options.capacity import capacity_spec
 from dcos_tensorflow.options.containers import limits_of, secrets_of, shared_memory_of
 from dcos_tensorflow.options.cross_checks import (
     GANG_GROUPS,
@@ -114,6 +115,7 @@ def service_spec(options: Options) -> ServiceSpec:
         units=units_spec(options),
         workload=workload_spec(options),
         placement=_placement(options),
+        capacity=capacity_spec(options),
     )
 
 

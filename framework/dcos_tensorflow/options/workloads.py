@@ -40,7 +40,14 @@ def units_spec(options: Options) -> UnitsSpec | None:
         return None
     parallelism = 0 if given.parallelism == AUTO else given.parallelism
     objective = options.sweep.objective.metric.strip() if kind is UnitKind.TRIAL else ""
-    return UnitsSpec(kind, parallelism, given.max_retries + 1, given.max_share, objective)
+    return UnitsSpec(
+        kind=kind,
+        parallelism=parallelism,
+        max_attempts=given.max_retries + 1,
+        max_share=given.max_share,
+        objective=objective,
+        are_the_rest=kind is UnitKind.SHARD and options.batch.resume,
+    )
 
 
 def workload_spec(options: Options) -> WorkloadSpec | None:

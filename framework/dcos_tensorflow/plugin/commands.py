@@ -128,6 +128,8 @@ def why(cluster: Cluster, given: argparse.Namespace) -> None:
         _print([f"  {task}: {each.get('why', '')}"])
     for wait in found.get("waits", ()):
         _print([f"  {wait.get('told', '')}"])
+    for who, told in found.get("machines", {}).items():
+        _print([f"  no machine is bought for {who}: {told}"])
     for silent in found.get("silent_agents", ()):
         _print([f"  {silent.get('told', '')}"])
 

@@ -15,7 +15,14 @@ from dataclasses import field, replace
 from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
-from dcos_tensorflow.core.kept.restore import configurations, is_uninstalling, restore, upgrade
+from dcos_tensorflow.core.kept.restore import (
+    StateUnreadable,
+    configurations,
+    is_uninstalling,
+    restore,
+    upgrade,
+    without_service,
+)
 from dcos_tensorflow.core.kept.writes import first_writes, writes_between
 from dcos_tensorflow.core.model.actions import Write
 from dcos_tensorflow.core.model.events import ConfigurationChanged, Event, UninstallRequested
@@ -96,6 +103,9 @@ def begin(
         log.info("the state was written by an earlier release; it is brought to this one's format")
         store.commit(upgrade_writes)
     stored = restore(values, settings, steady_time())
+    foreign = without_service(values)
+    if foreign and not uninstall:
+        raise StateUnreadable(foreign)
     if refused and stored is None and not uninstall:
         raise NothingInForce(refused)
     first = stored or replace(_first_state(spec, settings, find_former_life()), run=first_run)

@@ -27,11 +27,24 @@ class ArtifactDelivery(StrEnum):
 
 
 @dataclass(frozen=True)
+class DcosUsers:
+    """Who may ask the API with a token of DC/OS (``api.dcos_tokens``)."""
+
+    #: Where the cluster's keys are: ``https://...``, or a file.
+    keys: str
+    #: Users who may do everything, and who may only look.
+    operators: frozenset[str] = frozenset()
+    readers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class SchedulerConfig:
     """One scheduler process.
 
     ``advertise`` is the host name or address under which the agents reach our API; empty means the
     address that the API binds to, or this machine's name when it binds to all.
+    ``api_token`` may do everything there, ``api_read_token`` only look; with ``api_cert`` and
+    ``api_key`` (PEM files) the API speaks TLS.
     ``leadership_timeout_seconds`` None waits for ever while another scheduler serves the same
     service, 0 gives up at once. ``standby`` waits for ever and serves the API meanwhile.
     ``session_seconds`` is how long ZooKeeper keeps the leadership of a scheduler that vanished.
@@ -57,6 +70,10 @@ class SchedulerConfig:
     api_host: str = "127.0.0.1"
     api_port: int = 0
     api_token: str = field(default="", repr=False)
+    api_read_token: str = field(default="", repr=False)
+    api_dcos: DcosUsers | None = None
+    api_cert: str = ""
+    api_key: str = ""
     advertise: str = ""
     artifacts: str = ArtifactDelivery.HTTP
     leadership_timeout_seconds: float | None = None
@@ -71,3 +88,5 @@ class SchedulerConfig:
     output_dir: str = ""
     first_run: int = 1
     tick_seconds: float = 0.25
+    #: How often it is looked whether machines are to be bought or given back.
+    capacity_look_seconds: float = 5.0

@@ -21,6 +21,7 @@ from dcos_tensorflow.core.model.events import (
     PlanCommand,
     PodCommand,
     Registered,
+    ReleaseRequested,
     RunnerReported,
     StopRequested,
     TaskUpdate,
@@ -32,7 +33,14 @@ from dcos_tensorflow.core.model.events import (
 MOST_TAKEN = 500
 
 #: What people ask for.
-_VERBS = (StopRequested, PlanCommand, PodCommand, ConfigurationChanged, UninstallRequested)
+_VERBS = (
+    StopRequested,
+    PlanCommand,
+    PodCommand,
+    ConfigurationChanged,
+    UninstallRequested,
+    ReleaseRequested,
+)
 
 
 class Inbox:

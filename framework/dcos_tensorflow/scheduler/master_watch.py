@@ -82,7 +82,11 @@ def agents_in(answer: Any) -> Iterator[KnownAgent]:
 
 
 def _agent(one: Mapping[str, Any], *, recovered: bool) -> KnownAgent:
-    region = ((one.get("domain") or {}).get("fault_domain") or {}).get("region") or {}
+    fault_domain = (one.get("domain") or {}).get("fault_domain") or {}
+    region, zone = fault_domain.get("region") or {}, fault_domain.get("zone") or {}
+    # slave(1)@10.0.0.1:5051
+    address, _, _ = str(one.get("pid") or "").rpartition("@")[2].rpartition(":")
+    attributes = {k: v for k, v in (one.get("attributes") or {}).items() if _is_attribute(v)}
     return KnownAgent(
         agent_id=str(one["id"]),
         hostname=str(one["hostname"]),
@@ -91,6 +95,9 @@ def _agent(one: Mapping[str, Any], *, recovered: bool) -> KnownAgent:
         deactivated=bool(one.get("deactivated", False)),
         draining=str((one.get("drain_info") or {}).get("state", "")),
         region=str(region.get("name", "")),
+        zone=str(zone.get("name", "")),
+        address=address,
+        attributes=attributes,
         total=_amounts(one.get("resources")),
         used=_amounts(one.get("used_resources")),
         reserved={
@@ -98,6 +105,10 @@ def _agent(one: Mapping[str, Any], *, recovered: bool) -> KnownAgent:
             for role, amounts in (one.get("reserved_resources") or {}).items()
         },
     )
+
+
+def _is_attribute(value: object) -> bool:
+    return isinstance(value, str | float | int) and not isinstance(value, bool)
 
 
 def _silent_in(answer: Any, state: ServiceState) -> tuple[SilentAgents, ...]:

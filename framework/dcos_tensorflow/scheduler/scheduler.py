@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dcos_tensorflow.core.kept import paths
 from dcos_tensorflow.core.kept.configuration import configuration_id
@@ -21,20 +21,23 @@ from dcos_tensorflow.core.kept.restore import StateUnreadable
 from dcos_tensorflow.core.model.actions import (
     Accept,
     Action,
+    CapacityKept,
     CollectEvidence,
     Exit,
+    ReleaseIdleMachines,
     Resubscribe,
     Teardown,
     UnitEnded,
     UnitsWanted,
     Write,
 )
+from dcos_tensorflow.core.model.agents import KnownAgent
 from dcos_tensorflow.core.model.events import Event, FrameworkRefused, RunnerReported
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import LaunchSettings, ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.step import Decision
-from dcos_tensorflow.mesos.agent_files import AgentFiles
+from dcos_tensorflow.mesos.agent_files import AgentFiles, AgentFilesError
 from dcos_tensorflow.mesos.convert import framework_info
 from dcos_tensorflow.mesos.gateway import MesosConfig, MesosGateway
 from dcos_tensorflow.network.zookeeper_address import is_open
@@ -57,7 +60,7 @@ from dcos_tensorflow.scheduler.event_loop import EXIT_STATE, EventLoop
 from dcos_tensorflow.scheduler.evidence import EvidenceReader
 from dcos_tensorflow.scheduler.launch_secrets import LaunchSecrets
 from dcos_tensorflow.scheduler.lease import Lease
-from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch
+from dcos_tensorflow.scheduler.master_watch import AGENTS, QUOTA, MasterWatch, agents_in
 from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 from dcos_tensorflow.scheduler.runner_client import RunnerClient
 from dcos_tensorflow.scheduler.subscription import Subscription
@@ -66,6 +69,9 @@ from dcos_tensorflow.state.errors import LeadershipTaken, StateError
 from dcos_tensorflow.state.leadership import Holder, Leadership
 from dcos_tensorflow.state.store import StateStore, open_store
 from dcos_tensorflow.task.bundle import BundleError
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.scheduler.capacity import Capacity
 
 log = logging.getLogger(__name__)
 
@@ -148,6 +154,7 @@ class Scheduler:
         self._published_defaults = published_defaults
         self._artifacts: dict[str, Path] = {}
         self._watchers: list[Callable[[Decision], None]] = []
+        self._lookers: list[Callable[[ServiceState], None]] = []
         self._store: StateStore | None = None
         self._leadership: Leadership | None = None
         self._api: Api | None = None
@@ -159,6 +166,7 @@ class Scheduler:
         self._runners: RunnerClient | None = None
         self._evidence: EvidenceReader | None = None
         self._units: Units | None = None
+        self._capacity: Capacity | None = None
         self._questions = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, "question")
         #: Reads our tasks' sandboxes with this scheduler's credentials; None before ``start``.
         self.files: AgentFiles | None = None
@@ -229,6 +237,10 @@ class Scheduler:
         if self._loop is not None:
             self._loop.watch(callback)
 
+    def look(self, callback: Callable[[ServiceState], None]) -> None:
+        """Call back in the loop's thread after every step. To be asked for before ``start``."""
+        self._lookers.append(callback)
+
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the job is done or the scheduler has ended by itself; False on time out."""
         return self.wait_until(lambda state: state.job.phase is JobPhase.DONE, timeout)
@@ -248,6 +260,15 @@ class Scheduler:
     def api_address(self) -> str:
         """Return the API's ``host:port``; empty when there is none."""
         return self._api.address if self._api is not None else ""
+
+    @property
+    def api_url(self) -> str:
+        """Return where the API listens; without an address when there is none."""
+        return f"{self._scheme}://{self.api_address}"
+
+    @property
+    def _scheme(self) -> str:
+        return "https" if self.config.api_cert else "http"
 
     def artifact(self, name: str) -> Path | None:
         """Return the file that tasks fetch under this name; None where there is none yet."""
@@ -269,7 +290,14 @@ class Scheduler:
                 raise SchedulerError(EXIT_LOCKED, str(error)) from error
             if isinstance(error, UninstallGoesOn):
                 raise SchedulerError(EXIT_UNINSTALLING, str(error)) from error
-            if isinstance(error, StateError | StateUnreadable):
+            if isinstance(error, StateUnreadable):
+                raise SchedulerError(
+                    EXIT_STATE,
+                    f"the state store: {error}. Nothing there was overwritten: look at it with"
+                    " dcos-tensorflow state check, put back what state export has written, choose"
+                    " another service.name, or remove all of it with --uninstall",
+                ) from error
+            if isinstance(error, StateError):
                 raise SchedulerError(EXIT_STATE, f"the state store: {error}") from error
             raise
 
@@ -285,7 +313,7 @@ class Scheduler:
             config.state, self.spec.name, zookeeper_session_seconds=config.session_seconds
         )
         if config.standby and self._start_api():
-            log.info("a standby, whose API listens on http://%s", self.api_address)
+            log.info("a standby, whose API listens on %s", self.api_url)
         self._leadership = self._store.lead(
             f"{socket.gethostname()} pid {os.getpid()}",
             None if config.standby else config.leadership_timeout_seconds,
@@ -326,11 +354,14 @@ class Scheduler:
         )
         for watcher in self._watchers:
             self._loop.watch(watcher)
+        for looker in self._lookers:
+            self._loop.look(looker)
         self.files = AgentFiles(gateway)
         self._evidence = evidence = EvidenceReader(
             self.files, self._framework_id, self._loop.submit, self._questions
         )
         self._loop.look(lambda state: evidence.expire())
+        self._loop.look(self._follow_capacity)
         for question in (QUOTA, AGENTS):
             watch = MasterWatch[Any](
                 question,
@@ -368,6 +399,7 @@ class Scheduler:
             self._lease,
             self._loop,
             self._units,
+            self._capacity,
             self._api,
         ):
             if part is not None:
@@ -436,6 +468,9 @@ class Scheduler:
             self._evidence.collect(action)
         elif isinstance(action, UnitsWanted | UnitEnded) and self._units is not None:
             self._units.perform(action)
+        elif isinstance(action, CapacityKept | ReleaseIdleMachines):
+            if self._capacity is not None:
+                self._capacity.perform(action)
         elif isinstance(action, Resubscribe) and self._gateway and self._subscription:
             self._gateway.stop()
             self._subscription.begin(self._running_loop().state.spec, "")
@@ -443,6 +478,34 @@ class Scheduler:
             if isinstance(action, Accept):
                 self._publish_before_launch()
             self._secrets.perform(action, self._gateway.perform, self.submit)
+
+    def _follow_capacity(self, state: ServiceState) -> None:
+        """Begin to buy machines once the options ask for it."""
+        if state.spec.capacity is None or self._capacity is not None or self._lease is None:
+            return
+        from dcos_tensorflow.scheduler.capacity import Capacity
+        from dcos_tensorflow.scheduler.machine_provider import provider_for
+
+        self._capacity = Capacity(
+            lambda: self._running_loop().state,
+            self.submit,
+            self._known_agents,
+            self._lease.holds,
+            provider_for,
+            look_seconds=self.config.capacity_look_seconds,
+        )
+        self._capacity.start()
+
+    def _known_agents(self) -> Sequence[KnownAgent] | None:
+        """Return the agents as the master lists them; None where it does not."""
+        gateway = self._gateway
+        if gateway is None or gateway.master is None:
+            return None
+        try:
+            return tuple(agents_in(gateway.access.get(gateway.master, AGENTS.path)))
+        except (AgentFilesError, KeyError, TypeError, ValueError, AttributeError) as error:
+            log.info("the agents are not known: %s", error)
+            return None
 
     def _publish_before_launch(self) -> None:
         if self._task_runners is None:
@@ -540,7 +603,7 @@ class Scheduler:
             host = self.config.advertise
         elif host in ("0.0.0.0", "[::]", "::"):
             host = socket.getfqdn()
-        return f"http://{host}:{port}"
+        return f"{self._scheme}://{host}:{port}"
 
 
 def _plain_spec(options: Options, _running: ServiceSpec) -> ServiceSpec:

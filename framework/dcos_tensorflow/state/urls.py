@@ -8,7 +8,7 @@ repeat credentials.
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from dcos_tensorflow.network.zookeeper_address import (
     ZooKeeperAddress,
@@ -41,6 +41,15 @@ def parse_state_url(url: str) -> SqliteUrl | ZooKeeperAddress:
         return _parse_zookeeper(url)
     shown = f"{scheme}://..." if separator else "a text without a scheme"
     raise BadStateUrl(f"the state URL is {shown}; {ALLOWED}")
+
+
+def from_anywhere(url: str, folder: Path) -> str:
+    """Return the URL for processes in other folders, too; relative paths start at ``folder``.
+
+    Raises BadStateUrl.
+    """
+    found = parse_state_url(url)
+    return f"sqlite:///{quote(str(folder / found.path))}" if isinstance(found, SqliteUrl) else url
 
 
 def _parse_sqlite(rest: str) -> SqliteUrl:

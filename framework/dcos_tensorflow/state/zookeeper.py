@@ -19,6 +19,7 @@ settles the old one first.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -59,6 +60,8 @@ from dcos_tensorflow.state.transactions import (
 from dcos_tensorflow.state.zookeeper_lock import Contender
 from dcos_tensorflow.state.zookeeper_reading import read_below
 from dcos_tensorflow.state.zookeeper_session import ZooKeeperSession
+
+logger = logging.getLogger(__name__)
 
 #: How often a commit is planned, because nodes may turn out to be not as we know them.
 MAX_PLANS = 4
@@ -231,9 +234,27 @@ class ZooKeeperStore:
         leadership.after_erase = waited and data == _ERASED
         version = self._check_schema()
         self._is_older = version is not None and version < paths.CURRENT_SCHEMA
+        self._warn_of_others()
         if version is None:
             first = Operation(Verb.CREATE, paths.SCHEMA_VERSION, paths.current_schema())
             self._send((PlannedWrite(0, (first,), {paths.SCHEMA_VERSION: 0}),))
+
+    def _warn_of_others(self) -> None:
+        """Say so where a login is used and the service's folder was made without it, or by others.
+
+        Who may write a folder may delete what is in it, whoever made that.
+        """
+        if not self.place.username:
+            return
+        acls, _stat = self._session.call(lambda client: client.get_acls_async(self._root))
+        if acls != self._session.acl:
+            logger.warning(
+                "the folder of service %r in ZooKeeper (%s) was made by others than its login, who"
+                " can delete what is in it: end the scheduler, save it with dcos-tensorflow state"
+                " export, remove the folder, and put it back with state import",
+                self.service,
+                self.place,
+            )
 
     def _check_schema(self) -> int | None:
         """The stored layout, None before the first; raises when this release cannot read it."""

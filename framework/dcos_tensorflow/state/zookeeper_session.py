@@ -131,6 +131,7 @@ class ZooKeeperSession:
             timeout=session_seconds,
             default_acl=self.acl,
             auth_data=place.digest,
+            **place.tls_arguments,
             connection_retry={
                 "max_tries": -1,
                 "delay": 0.1,
@@ -145,7 +146,7 @@ class ZooKeeperSession:
         if not self._connected.wait(timeout_seconds):
             self.close()
             raise StateUnavailable(
-                f"no ZooKeeper server of {place} answered within {timeout_seconds:g} s"
+                f"no ZooKeeper server of {place} answered within {timeout_seconds:g} s{_by(place)}"
             )
 
     def deadline(self) -> float:
@@ -258,6 +259,13 @@ class ZooKeeperSession:
                 f"ZooKeeper ({self.place}) refuses access with {who}; the nodes belong to the "
                 "credentials that created them"
             ) from error
+
+
+def _by(place: ZooKeeperAddress) -> str:
+    """Return in words how it is spoken to, which may be why it does not answer."""
+    if place.tls is None:
+        return ""
+    return f" by TLS, with a certificate for its name of an authority in {place.tls.ca}"
 
 
 def _acl(place: ZooKeeperAddress) -> list[ACL]:

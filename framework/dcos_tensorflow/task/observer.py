@@ -194,4 +194,4 @@ def _port_in_tf_config(tf_config: Mapping[str, Any]) -> int:
 
 def _port(address: str) -> int:
     port = address.rpartition(":")[2]
-    return int(port) if port.isdigit() else 0
+    return int(port) if port.isascii() and port.isdigit() else 0

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import importlib.util
 import json
@@ -12,7 +13,7 @@ import re
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Dict, Iterator, List, Tuple, Union
+from typing import Any, Dict, Iterator, List, Tuple, Union
 
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.task.bundle import FOLDER, INDEX, BundleError
@@ -62,8 +63,17 @@ def _files() -> Iterator[Tuple[str, bytes]]:
         for source in sources:
             name = str(source.relative_to(place.parent))
             if source.suffix == ".py" or _DATA.fullmatch(name):
-                content = source.read_bytes()
-                yield name, _pruned(content) if name.endswith("/endpoints.json") else content
+                yield _packed(name, source.read_bytes())
+
+
+def _packed(name: str, content: bytes) -> Tuple[str, bytes]:
+    """Return under which name a file is packed, and what of it a task can need."""
+    if name.endswith("/endpoints.json"):
+        return name, _pruned(content)
+    if name.endswith(".json.gz"):
+        # Botocore reads either. The archive is compressed, and most of this is told to people.
+        return name[: -len(".gz")], _compact(_without_texts(json.loads(gzip.decompress(content))))
+    return name, content
 
 
 def _place(module: str) -> Path:
@@ -80,7 +90,27 @@ def _pruned(endpoints: bytes) -> bytes:
     for partition in document["partitions"]:
         services = partition["services"]
         partition["services"] = {s: services[s] for s in _SERVICES_OF_ENDPOINTS if s in services}
-    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+    return _compact(document)
+
+
+def _without_texts(described: Any) -> Any:
+    """Return a service's description whose documentation is empty: botocore wants it to be there.
+
+    A parameter may be called so, too, and is described by an object.
+    """
+    if isinstance(described, list):
+        return [_without_texts(one) for one in described]
+    if isinstance(described, dict):
+        return {
+            key: "" if key == "documentation" and isinstance(one, str) else _without_texts(one)
+            for key, one in described.items()
+        }
+    return described
+
+
+def _compact(document: Any) -> bytes:
+    # In the order of its authors: XML is written in that of a shape's members.
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _requires_python() -> List[int]:

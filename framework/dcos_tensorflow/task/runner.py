@@ -34,6 +34,7 @@ from dcos_tensorflow.task.unit_work import own_part
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.log_shipping.shipper import Shipper
+    from dcos_tensorflow.task.notices import NoticeWatch
     from dcos_tensorflow.task.package_work import PackageWork
 
 #: How often deadlines and the progress file are looked at.
@@ -115,6 +116,7 @@ class Runner:
         self._strategy = ""
         self._peers: Optional[PeerWatch] = None
         self._packages: Optional[PackageWork] = None
+        self._notices: Optional[NoticeWatch] = None
         #: What is to be fetched once the packages are there.
         self._fetch_after: Optional[events.Fetch] = None
         #: What has happened while an event's actions were performed: the next events.
@@ -178,6 +180,7 @@ class Runner:
             while self._report is None and not self._queue.empty():
                 self._next()
             begun()
+            self._watch_for_notices()
             while self._report is None:
                 self._next()
             return self._report
@@ -299,6 +302,7 @@ class Runner:
             self._report,
             self._doing(),
             self._starts.unit.end,
+            self._notices.notice if self._notices else None,
         )
 
     def _doing(self) -> str:
@@ -357,6 +361,19 @@ class Runner:
                 look=lambda: self._queue.put(events.Tick()),
                 tell=self._queue.put,
             )
+
+    def _watch_for_notices(self) -> None:
+        """Look whether the machine is taken back, where that can be."""
+        if self._spec.is_spot:
+            from dcos_tensorflow.task.notices import NoticeWatch
+
+            self._notices = NoticeWatch(
+                self._inherited,
+                # The status says it at once.
+                tell=lambda: self._queue.put(events.Tick()),
+                log=self.log,
+            )
+            self._notices.start()
 
     def _take_packages(self, made: Installed) -> None:
         action, self._fetch_after = self._fetch_after, None
@@ -437,6 +454,8 @@ class Runner:
         self._report = replace(report, result=result, left=self._starts.left())
 
     def _close(self) -> None:
+        if self._notices:
+            self._notices.stop()
         if self._peers:
             self._peers.stop()
         if self._state.phase is not Phase.EXITED:

@@ -35,6 +35,8 @@ IDLE_SECONDS = 15
 CONNECTION_SECONDS = 60.0
 #: How often that is looked at.
 LOOK_SECONDS = 1.0
+#: Whoever reaches the port can break connections: they are told of no more often than this.
+QUIET_SECONDS = 60.0
 #: How long an answer is held back at most, until there is something new in it.
 MAX_WAIT_SECONDS = 30.0
 #: How long the end waits for answers that are under way.
@@ -74,6 +76,7 @@ class ApiServer(ThreadingHTTPServer):
         self.token = token
         self._lock = threading.Lock()
         self._let_go_at: Dict[Any, float] = {}
+        self._quiet_until = 0.0
         self._answering = 0
         self._answered = threading.Condition()
         super().__init__(listener.getsockname(), _Handler, bind_and_activate=False)
@@ -128,7 +131,12 @@ class ApiServer(ThreadingHTTPServer):
             _cut(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log a broken connection in one line, not with a traceback in the job's log."""
+        """Log a broken connection in one line, and one a minute, in the job's log."""
+        now = time.monotonic()
+        with self._lock:
+            if now < self._quiet_until:
+                return
+            self._quiet_until = now + QUIET_SECONDS
         self.runner.log(f"request from {client_address[0]} failed: {sys.exc_info()[1]}")
 
 

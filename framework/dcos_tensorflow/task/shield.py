@@ -1,4 +1,4 @@
-"""What this process asks of the kernel for itself: orphans, and not to be read by the user's code.
+"""What this process asks of the kernel for itself: orphans, and not to be read by others.
 
 ``program`` asks before anything is started: what is forked afterwards is as unreadable.
 """
@@ -36,6 +36,18 @@ def shield_runner() -> List[str]:
         if prctl(option, value, 0, 0, 0) != 0:
             failed.append(f"cannot {wish}: {os.strerror(ctypes.get_errno())}")
     return failed
+
+
+def shield_scheduler() -> None:
+    """Leave no core dump, and keep memory and environment from other processes of this user.
+
+    Tasks of the embedded cluster are such processes. What is started from here is as others are.
+    Where the kernel has no such thing, nothing is different.
+    """
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    except (OSError, AttributeError):
+        return
 
 
 @functools.lru_cache(maxsize=None)

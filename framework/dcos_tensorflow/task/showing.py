@@ -26,6 +26,7 @@ from dcos_tensorflow.task.unit_work import UnitWork
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.log_shipping.shipper import Shipper
+    from dcos_tensorflow.task.notices import Notice
 
 
 _SENTENCES = {
@@ -41,7 +42,8 @@ class Moment:
     """What belongs together: the state, and all that the loop has at hand in it.
 
     ``report`` is that of the task's end. ``doing`` says what is being brought, where that is not
-    data or a checkpoint. ``unit`` is what is told of a unit of work that has ended.
+    data or a checkpoint. ``unit`` is what is told of a unit of work that has ended, ``notice`` what
+    the machine says of its own end.
     """
 
     state: Lifecycle
@@ -53,6 +55,7 @@ class Moment:
     report: Optional[ExitReport] = None
     doing: str = ""
     unit: Optional[Mapping[str, Any]] = None
+    notice: "Optional[Notice]" = None
 
 
 class Showing:
@@ -134,6 +137,7 @@ class Showing:
             "memory_bytes": now.observer.memory_bytes() if now.observer else None,
             "frozen_seconds": round(now.observer.frozen_seconds, 1) if now.observer else 0.0,
             "idle_since": now.observer.idle_since if now.observer else None,
+            "notice": now.notice.as_json() if now.notice else None,
             "dropped_log_bytes": self._dropped_log_bytes(),
             "storage": self._kept_in_s3(),
             "revision": revision,

@@ -121,7 +121,7 @@ class RunnerSpec:
     watchdog's; 0 turns it off. ``storage`` is what is in S3. ``packages`` is what is installed
     beside what the task's Python has, ``links`` input data of the task's machine. ``takes_units``:
     the task is in a slot, where each start is for a unit of work that an order names, and what is
-    kept in S3 is the unit's.
+    kept in S3 is the unit's. ``is_spot``: the machine may be taken back, and says so before.
     """
 
     service: str
@@ -150,6 +150,7 @@ class RunnerSpec:
     packages: Packages = Packages()
     links: Tuple[Link, ...] = ()
     takes_units: bool = False
+    is_spot: bool = False
 
     @property
     def first_order(self) -> Order:

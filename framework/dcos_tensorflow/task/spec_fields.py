@@ -125,7 +125,7 @@ def _addresses(value: Any, path: str) -> Addresses:
         raise _wrong(path, "a list of host:port", value)
     for address in value:
         host, _, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
             raise _wrong(path, "a list of host:port", address)
     return tuple(value)
 

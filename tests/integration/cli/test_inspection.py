@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.api.server import ApiServer
 from dcos_tensorflow.cli.main import run_command_line
@@ -38,7 +39,7 @@ class Service:
     def __init__(self) -> None:
         self.current = a_state(JobPhase.RUNNING, [*gang(), a_record("tensorboard-0")])
         self.options: Mapping[str, Any] = effective(load(OPTIONS))
-        self.server = ApiServer(create_app(self, token="a-token"))
+        self.server = ApiServer(create_app(self, access=Access("a-token")))
 
     def state(self) -> ServiceState | None:
         return self.current
@@ -89,6 +90,20 @@ class TestEndpoints:
 
     def test_an_unknown_one_is_told(self, service: Service, capsys: Any) -> None:
         assert "There is no endpoint nosuch" in said(capsys, "endpoints", "nosuch", code=1)
+
+
+class TestDashboard:
+    def test_its_address_is_printed_and_its_token_is_not(
+        self, service: Service, capsys: Any
+    ) -> None:
+        assert run_command_line(["dashboard"]) == 0
+        printed = capsys.readouterr()
+        assert printed.out == f"http://{service.server.address}/\n"
+        assert "--token" in printed.err
+        assert "a-token" not in printed.out + printed.err
+
+    def test_its_token_is_printed_to_who_asks_for_it(self, service: Service, capsys: Any) -> None:
+        assert said(capsys, "dashboard", "--token") == "a-token\n"
 
 
 class TestOptions:

@@ -34,12 +34,19 @@ WITH_PROCESSES = {"run", "local up", "local down"}
 #: Commands that print one JSON document a line; tests/integration/cli/test_logs.py reads them.
 WITH_LINES = {"logs"}
 
+#: Commands that look at a kept state; tests/integration/cli/test_state.py reads their JSON.
+OF_A_STATE = {"state check", "state export", "state import"}
+#: It asks where machines come from; tests/integration/capacity/test_command_line.py reads its JSON.
+OF_MACHINES = {"capacity plan"}
+
 #: What the API refuses, and how: there is no cache of the state, and the job has no units of work.
 REFUSED = {
     "debug state refresh_cache": "there is no cache",
     "batch": "There is no batch",
     "sweep board": "There is no sweep",
     "sweep best": "There is no sweep",
+    "capacity status": "no machines are bought",
+    "capacity release": "no machines are bought",
 }
 
 #: command -> its arguments; OPTIONS is the path of an options file, SCRIPT that of a script.
@@ -56,6 +63,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "options": (SERVICE,),
     "describe": (SERVICE,),
     "tensorboard": (SERVICE,),
+    "dashboard": (SERVICE,),
     "debug config list": (),
     "debug config target": (),
     "debug config target_id": (),
@@ -177,7 +185,8 @@ def test_every_command_has_the_flag() -> None:
 
 
 def test_every_command_is_tried() -> None:
-    assert set(ARGUMENTS) | NO_ANSWER | WITH_PROCESSES | WITH_LINES | set(REFUSED) == set(COMMANDS)
+    read_elsewhere = WITH_PROCESSES | WITH_LINES | OF_A_STATE | OF_MACHINES
+    assert set(ARGUMENTS) | NO_ANSWER | read_elsewhere | set(REFUSED) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", ARGUMENTS)

@@ -28,6 +28,7 @@ ASKED = (
     "cluster",
     "options",
     "describe",
+    "dashboard",
     "endpoints",
     "endpoints worker",
     "plan list",

@@ -8,6 +8,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,7 +111,9 @@ def ask(url: str, token: str = "") -> bytes:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
-            return bytes(answer.read())
+            # A stream of events begins with all that it tells of, and has no end.
+            streams = answer.headers.get_content_type() == "text/event-stream"
+            return b"".join(takewhile(bytes.strip, answer)) if streams else bytes(answer.read())
     except urllib.error.HTTPError as error:
         with error:
             return error.read()

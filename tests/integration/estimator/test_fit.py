@@ -250,6 +250,28 @@ def test_jobs_are_begun_at_once_and_share_the_cluster_that_the_first_of_them_sta
     assert "The embedded cluster is down." in down.out
 
 
+def test_of_two_jobs_that_are_begun_as_one_service_at_once_one_is(begin: Any) -> None:
+    training = [begin("twin", hyperparameters={"waits": 1, "number": n}) for n in range(2)]
+    found: list[Job | CliError] = []
+
+    def fit(one: TensorFlow) -> None:
+        try:
+            found.append(one.fit(wait=False))
+        except CliError as refused:
+            found.append(refused)
+
+    threads = [threading.Thread(target=fit, args=(one,)) for one in training]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (job,) = [one for one in found if isinstance(one, Job)]
+    (refused,) = [one for one in found if isinstance(one, CliError)]
+    assert "is under way" in str(refused)
+    (Path(job.checkpoint_dir) / "finish").touch()
+    job.wait()
+
+
 def test_a_sweep_has_a_leaderboard_while_it_runs_and_when_it_has_ended(
     begin: Any, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

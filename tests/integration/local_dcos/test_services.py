@@ -114,6 +114,14 @@ def test_the_name_alone_is_the_root_of_the_service(world: World) -> None:
     assert world.ask("GET", "/service/echo").body == b"GET / "
 
 
+def test_a_browser_is_led_behind_the_slash_that_its_page_needs(world: World) -> None:
+    connection = http.client.HTTPConnection(world.dcos.address, timeout=20)
+    connection.request("GET", "/service/echo?a=1", headers={"Accept": "text/html,*/*"})
+    response = connection.getresponse()
+    assert (response.status, response.getheader("location")) == (307, "/service/echo/?a=1")
+    connection.close()
+
+
 def test_a_log_outside_of_the_sandbox_is_not_found(world: World) -> None:
     task = world.app("/echo")["tasks"][0]["id"]
     outside = "../../../../../../../../etc/passwd"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +18,7 @@ from dcos_tensorflow.package.definition import read_repository
 from dcos_tensorflow.package.rules import problems
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+ARTIFACT_URL = "https://repository.example.org/1.0.0"
 
 #: The first of them waits for the build.
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
@@ -69,3 +72,16 @@ def test_no_file_names_the_machine_that_built_it(built: Path) -> None:
     text = json.dumps(json.loads((built / "stub-universe-tensorflow.json").read_text()))
     assert str(REPOSITORY) not in text
     assert sys.prefix not in text
+
+
+def test_a_second_build_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
+    build = [sys.executable, str(REPOSITORY / "packaging" / "build.py")]
+    told = subprocess.run(
+        [*build, "--artifact-url", ARTIFACT_URL, "--output", str(tmp_path / "again")],
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert (tmp_path / "again" / "SHA256SUMS").read_text() == (built / "SHA256SUMS").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import signal
 import socket
@@ -165,6 +166,26 @@ def test_an_old_request_is_refused(start):
     task = running(start)
     old = signed_headers(TOKEN, "POST", "/v1/stop", int(time.time()) - 400, b"")
     assert task.request("POST", "/v1/stop", **old)[0] == 401
+
+
+def test_a_captured_order_does_nothing_a_second_time(start):
+    task = running(start)
+    body = json.dumps({"epoch": 2, "start": 2, "run": True}).encode()
+    captured = signed_headers(TOKEN, "PUT", "/v1/cluster", int(time.time()), body)
+    assert task.request("PUT", "/v1/cluster", body, **captured)[0] == 200
+    task.order(3)
+    pid = task.wait_for_state("running", start=3)["pid"]
+    code, answer = task.request("PUT", "/v1/cluster", body, **captured)
+    assert code == 409, answer
+    assert task.status()["pid"] == pid
+
+
+def test_what_was_captured_at_one_task_is_refused_by_another(start):
+    other = start(WAIT, token="the token of that task")
+    captured = signed_headers(TOKEN, "POST", "/v1/stop", int(time.time()), b"0")
+    other.wait_for_text("ready")
+    assert other.request("POST", "/v1/stop", b"0", **captured)[0] == 401
+    assert other.process.poll() is None
 
 
 def test_a_body_that_is_too_large_is_not_read(start):

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,15 @@ def test_connections_that_say_nothing_keep_nobody_out(start):
     finally:
         for connection in held:
             connection.close()
+
+
+def test_connections_that_break_fill_no_log(start):
+    task = running(start)
+    for _ in range(50):
+        with socket.create_connection(("127.0.0.1", task.port), timeout=30) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nContent-Length: 10\r\n\r\n")
+            # Closed with a reset: to read from it is an error there.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    task.wait_for_text("request from", "stderr")
+    task.status()
+    assert task.text("stderr").count("request from") == 1

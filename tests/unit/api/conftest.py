@@ -12,6 +12,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from dcos_tensorflow.api.access import Access
 from dcos_tensorflow.api.app import create_app
 from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -110,11 +111,11 @@ ClientOf = Callable[..., Client]
 
 @pytest.fixture
 def client_of(source: Source) -> Iterator[ClientOf]:
-    """Make a client of an application with further arguments (``token``, ``metrics``)."""
+    """Make a client of an application with a token, and what else the application takes."""
     made: list[Client] = []
 
-    def make(**arguments: Any) -> Client:
-        made.append(Client(create_app(source, **arguments)))
+    def make(*, token: str = "", **more: Any) -> Client:
+        made.append(Client(create_app(source, **{"access": Access(token), **more})))
         return made[-1]
 
     yield make

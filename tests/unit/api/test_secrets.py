@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from starlette.routing import Route
 
 from dcos_tensorflow.api.redaction import REDACTED, is_secret_name, redact, redact_text
 from dcos_tensorflow.core.cluster.launch import task_token
@@ -64,7 +65,10 @@ def everything(source: Any, client_of: Any) -> dict[str, str]:
     client = client_of(token=API_TOKEN)
     answers = {}
     for route in client.app.router.routes:
-        if "GET" not in route.methods:
+        # The stream has no end; what it tells is held by ``test_dashboard``.
+        if not isinstance(route, Route) or "GET" not in (route.methods or ()):
+            continue
+        if route.path == "/v1/events":
             continue
         for name in ("deploy", "recovery", "worker-1", "worker", "job", "instance"):
             path = route.path

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from answering_service import TOKEN, Service
+from browser_page import DESKTOP, PHONE, Page
 from dcos_tensorflow.api.views.units import Units
 from dcos_tensorflow.core.model.gang import Gang
 from dcos_tensorflow.core.model.roster import Roster
@@ -107,3 +109,30 @@ def test_the_job_counts_its_units(ask: Any) -> None:
     body = ask("/v1/job", a_running_sweep()).json()
     assert body["units"]["counts"]["succeeded"] == 1
     assert body["units"]["total"] == 12
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        (a_running_sweep(), "Leaderboard: maximize score"),
+        (with_units(BATCH, UnitKind.SHARD), "Shard 3: for"),
+    ],
+    ids=["sweep", "batch"],
+)
+def test_the_dashboard_shows_them(state: ServiceState, shown: str, size: dict[str, int]) -> None:
+    service = Service()
+    service.current = state
+    url = f"http://{service.server.start()}/#/units"
+    try:
+        with Page() as page:
+            page.order("open", url=url, scheme="light", **size)
+            page.order("fill", where="#token", text=TOKEN)
+            page.order("forgive")
+            page.order("click", where="form button")
+            page.see("main", shown)
+            assert (page.order("violations"), page.order("complaints")) == ([], [])
+            assert page.order("overflow") <= 0
+    finally:
+        service.server.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,6 +48,7 @@ def markets(draw: st.DrawFn) -> tuple[Job, Any]:
     machines = draw(st.integers(1, 5))
     gap, factor = draw(st.sampled_from([60.0, GAP, 1000.0])), draw(st.floats(1.0, 2.2))
     asked = job(machines, work=30 * gap, deadline=factor)
+    asked = replace(asked, cost=replace(COST, notice=draw(st.sampled_from([0.0, 60.0, 120.0]))))
     stretch = st.tuples(st.integers(0, machines), st.integers(1, 15))
     zones = []
     for _ in range(draw(st.integers(1, 2))):
@@ -92,6 +94,19 @@ def test_a_loss_costs_what_was_not_saved_and_a_start() -> None:
     assert run.ended == 4 * GAP + COST.cold + 20 * GAP - (3 * GAP - COST.cold - COST.lost)
 
 
+def test_a_notice_saves_a_part_of_the_boot_and_of_the_work_and_is_paid() -> None:
+    warned = replace(job(), cost=replace(COST, notice=60.0))
+    played = market([1, 1, 1, 0] + [0] * 36)
+
+    def others(asked: Job, sight: Any) -> Fleet:
+        return Fleet("zone-0", *((1, 0) if sight.quotes[0].available else (0, 1)))
+
+    plain, run = (simulation.simulate(each, played, others) for each in (job(), warned))
+    assert run.repeated == COST.lost - 60.0
+    assert run.ended == plain.ended - 60.0 - 60.0
+    assert run.on_demand == pytest.approx(plain.on_demand - 60.0 / 3600)
+
+
 def test_machines_that_leave_are_paid_until_those_that_come_have_booted() -> None:
     def late(asked: Job, sight: Any) -> Fleet:
         return Fleet("zone-0", 0, 1) if sight.now < GAP else Fleet("zone-0", 1, 0)
@@ -122,10 +137,55 @@ def test_a_price_that_was_recorded_is_the_price(tmp_path: Path) -> None:
     assert trace.prices.tolist() == [0.2, 0.4, 0.4, 0.4]
 
 
-def test_a_file_that_is_no_trace_is_named(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text('{"gap_seconds": 60}')
-    with pytest.raises(traces.TraceError, match=r"x\.json: no runs"):
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ("", "EOF while parsing"),
+        ("[1, 2]", "Input should be an object"),
+        ('{"gap_seconds": 60}', "runs: Field required"),
+        ('{"gap_seconds": 0, "runs": [[1, 2]]}', "gap_seconds: Input should be greater than 0"),
+        ('{"gap_seconds": 60, "runs": [1, 2]}', "runs.0: Input should be a valid"),
+        ('{"gap_seconds": 60, "runs": [[null, 2]]}', "runs.0.0: Input should be a valid number"),
+        ('{"gap_seconds": 60, "runs": [[1, -2]]}', "runs.0.1: Input should be greater"),
+        ('{"gap_seconds": 60, "runs": []}', "its runs are 0 points"),
+        ('{"gap_seconds": 60, "points": 3, "runs": [[1, 2]]}', "its runs are 2 points, not 3"),
+        ('{"gap_seconds": 60, "runs": [[1, 1000000000000]]}', "more than"),
+        ('{"source": "x/0-node/a", "gap_seconds": 60, "runs": [[1, 2]]}', "is of no machine"),
+    ],
+)
+def test_a_file_that_is_no_trace_is_named(tmp_path: Path, told: str, why: str) -> None:
+    (tmp_path / "x.json").write_text(told)
+    with pytest.raises(traces.TraceError, match=r"x\.json") as raised:
         traces.read(tmp_path)
+    assert why in str(raised.value)
+
+
+def test_a_folder_without_a_trace_is_named(tmp_path: Path) -> None:
+    with pytest.raises(traces.TraceError, match="no trace in"):
+        traces.read(tmp_path / "missing")
+
+
+def test_a_trace_as_it_is_published_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "availability" / "4-node" / "aws-1" / "us-east-1a_v100_1.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"metadata": {"gap_seconds": 300}, "data": [4, 4, 0]}))
+    (trace,) = traces.read(tmp_path)
+    assert (trace.name, trace.machines) == ("4-node/aws-1/us-east-1a_v100_1", 4)
+    assert trace.available.tolist() == [4, 4, 0]
+
+
+def test_a_trace_that_is_too_short_for_a_job_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {"source": "availability/4-node/x/short.json", "gap_seconds": 5, "runs": [[4, 10]]}
+    (tmp_path / "short.json").write_text(json.dumps(told))
+    asked = benchmark("spot_market")
+    monkeypatch.setattr(sys, "argv", ["x", "--traces", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        asked.main()
+    said = capsys.readouterr().err
+    assert "4-node/x/short is left out" in said
+    assert "long enough" in said
 
 
 def test_the_same_seed_makes_the_same_markets_up() -> None:
@@ -145,3 +205,26 @@ def test_the_figures_are_where_they_are_looked_for(tmp_path: Path) -> None:
     assert found["on_demand"]["cost"] == pytest.approx(1.0)
     assert found["deadline_aware"]["missed"] == 0
     assert found["optimum"]["cost"] <= found["deadline_aware"]["cost"]
+
+
+@pytest.mark.parametrize(
+    ("boot", "seeds"),
+    [(120.0, 1), *(pytest.param(boot, 8, marks=pytest.mark.soak) for boot in (30.0, 120.0, 600.0))],
+)
+def test_the_rule_is_cheaper_than_greedy_on_markets_that_it_has_never_seen(
+    boot: float, seeds: int
+) -> None:
+    asked, cost = benchmark("spot_market"), RestartCost(boot=boot, restart=15.0, lost=60.0)
+    told = asked.summary(
+        [
+            job
+            for seed in range(100, 100 + seeds)
+            for trace in traces.made_up(seed, days=5)
+            for job in asked.jobs([trace], 1, 24.0, cost, ["greedy", "deadline_aware"])
+        ]
+    )
+    greedy, rule = told["greedy"], told["deadline_aware"]
+    assert rule["missed"] == 0
+    assert rule["cost"] < 0.95 * greedy["cost"]
+    # Where greedy has on-demand machines alone, a try that fails is dearer (docs/capacity.md).
+    assert rule["worst_fifth"] < greedy["worst_fifth"] + 0.005

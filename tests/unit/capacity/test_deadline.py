@@ -73,8 +73,19 @@ def test_a_spot_machine_whose_loss_would_cost_the_deadline_is_given_back() -> No
 
 
 def test_on_demand_machines_are_left_for_spot_ones_that_come() -> None:
+    known = decide(JOB, sight(zone(4)), Memory())[1]
     seen = sight(zone(4), fleet=Fleet("a", 0, 4), now=HOUR, left=9 * HOUR)
-    assert fleet_for(seen) == Fleet("a", 4, 0)
+    assert fleet_for(seen, memory=known) == Fleet("a", 4, 0)
+
+
+def test_a_market_that_shrinks_from_look_to_look_is_left() -> None:
+    slow = replace(JOB, machines=16, cost=replace(COST, boot=600.0))
+    memory = Memory()
+    for turn, available in enumerate(range(14, 3, -1)):
+        seen = sight(zone(available), now=turn * 600.0)
+        memory = decide(slow, seen, memory)[1]
+    running = sight(zone(4), fleet=Fleet("a", 0, 16), now=6600.0)
+    assert fleet_for(running, slow, memory) == Fleet("a", 0, 16)
 
 
 def test_nothing_is_changed_for_a_spot_machine_that_is_known_to_go_at_once() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dcos_tensorflow.capacity.experience import HOUR, Experience
+from dcos_tensorflow.capacity.experience import HOUR, Experience, Margin
 
 
 def after(*looks: tuple[float, int], machines: int = 2) -> Experience:
@@ -35,6 +35,23 @@ def test_what_goes_again_and_again_is_taken_to_go_soon() -> None:
 def test_fewer_machines_may_stay_while_one_goes() -> None:
     found = after((0, 2), (600, 1), (1200, 2), (1800, 1))
     assert found.life(1, 1800.0) > found.life(2, 1800.0)
+
+
+def test_machines_that_others_have_shielded_are_not_taken_to_stay_like_them() -> None:
+    shrinking = after(*((600.0 * n, 10 - n) for n in range(6)), machines=10)
+    steady = after((0, 5), machines=10)
+    assert shrinking.life(5, 3000.0) < steady.life(5, 3000.0) / 2
+
+
+def test_machines_that_always_stay_are_known_though_others_come_and_go() -> None:
+    found = after(*((300.0 * n, 8 if n % 2 else 4) for n in range(40)), machines=8)
+    assert found.life(4, 11_700.0) > 4 * found.life(8, 11_700.0)
+
+
+def test_a_margin_is_lost_when_more_machines_have_gone_than_it_has() -> None:
+    margin = Margin().seen(0.0, 5, 2).seen(100.0, 3, 2).seen(200.0, 6, 2)
+    assert margin.stay.ends == 0
+    assert margin.seen(300.0, 3, 2).stay.ends == 1
 
 
 def test_the_share_of_time_comes_nearer_to_what_was_seen() -> None:

@@ -174,3 +174,98 @@ def test_two_gangs_do_not_take_the_same_machines() -> None:
 
 def test_nothing_is_bought_for_nobody() -> None:
     assert plan([], Owned(), [pool()], Limits()) == Plan()
+
+
+# -- others that would do as well ------------------------------------------------------------------
+
+
+def others(
+    demand: GangDemand,
+    *pools: Pool,
+    limits: Limits | None = None,
+    owned: Owned | None = None,
+) -> list[tuple[str, str]]:
+    """What may come in place of the first machines that are planned."""
+    found = plan([demand], owned or Owned(), pools, limits or Limits())
+    return [(pool.instance_type, pool.zone) for pool in found.wanted[0].others]
+
+
+def test_others_have_what_the_tasks_need_and_need_not_be_as_large() -> None:
+    enough = pool("enough", price=0.12, resources=replace(SMALL, mem=8_000))
+    little = pool("little", price=0.11, resources=replace(SMALL, mem=7_000))
+    assert others(tasks(4), pool(), little, enough) == [("enough", "1a")]
+
+
+def test_a_mix_of_what_may_come_has_what_the_tasks_need() -> None:
+    """A worker and its evaluator fit on either other machine, and on one of each they do not."""
+    gang = tasks(2, needs=Resources(cpus=2, mem=4_000, disk=10))
+    large = replace(gang.requests[1], resources=Resources(cpus=4, mem=2_000, disk=10))
+    gang = replace(gang, requests=(gang.requests[0], large, replace(large, name="worker-2")))
+    many_cpus = pool("cpus", price=0.11, resources=Resources(cpus=6, mem=6_000, disk=20))
+    assert others(gang, pool(resources=LARGE), many_cpus) == []
+
+
+def test_others_are_in_the_zone_of_the_gang() -> None:
+    pools = pool(), pool(zone="1b", price=0.11), pool("other", price=0.12)
+    assert others(tasks(2), *pools) == [("other", "1a")]
+    anywhere = Limits(one_zone=False)
+    assert others(tasks(2), *pools, limits=anywhere) == [("small", "1b"), ("other", "1a")]
+
+
+def test_others_are_paid_for_in_the_same_way() -> None:
+    assert others(tasks(2), pool(), kept(price=0.15), kept("other", price=0.15)) == []
+
+
+def test_others_cost_at_most_twice_as_much_and_less_than_machines_that_are_kept() -> None:
+    twice, dear = pool("twice", price=0.2), pool("dear", price=0.21)
+    assert others(tasks(2), pool(), twice, dear) == [("twice", "1a")]
+    assert others(tasks(2), pool(), twice, kept("twice", price=0.19)) == []
+
+
+def test_the_limits_hold_when_the_dearest_of_all_come() -> None:
+    pools = pool(), pool("other", price=0.14), pool("dear", price=0.16)
+    assert others(tasks(4), *pools, limits=Limits(max_price_per_hour=0.3)) == [("other", "1a")]
+    assert others(tasks(4), *pools, limits=Limits(budget=0.31)) == [("other", "1a")]
+
+
+def test_no_gang_waits_for_the_choice_that_another_has() -> None:
+    whole = Resources(cpus=4, mem=8_000)
+    gangs = tasks(4, needs=whole), replace(tasks(2, needs=whole), gang="second")
+    pools = pool(), pool("other", price=0.2)
+
+    def choices(most: float) -> list[int]:
+        found = plan(gangs, Owned(), pools, Limits(max_price_per_hour=most))
+        assert not found.waits
+        return [len(each.others) for each in found.wanted]
+
+    assert choices(0.61) == [0, 0]
+    assert choices(1.01) == [1, 0]
+    assert choices(1.21) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        PlacementConstraint("instance_type", ConstraintOperator.LIKE, "small|same.*"),
+        PlacementConstraint("instance_type", ConstraintOperator.UNLIKE, "other"),
+    ],
+)
+def test_others_obey_the_placement_rules(rule: PlacementConstraint) -> None:
+    pools = pool(), pool("other", price=0.11), pool("same", price=0.12)
+    assert others(tasks(2, rule), *pools) == [("same", "1a")]
+
+
+def test_machines_that_are_counted_by_kind_are_of_one_kind() -> None:
+    alike = PlacementConstraint("instance_type", ConstraintOperator.CLUSTER)
+    assert others(tasks(4, alike), pool(), pool("other", price=0.11)) == []
+
+
+def test_no_order_names_more_pools_than_it_may() -> None:
+    pools = [pool(f"kind-{number}", price=0.1 + number / 1000) for number in range(20)]
+    assert len(others(tasks(2), *pools)) == 9
+    assert others(tasks(2), *pools, limits=Limits(pools_per_order=1)) == []
+
+
+def test_a_pool_without_room_for_all_is_no_other() -> None:
+    pools = pool(), pool("other", price=0.11, available=1)
+    assert others(tasks(4), *pools) == []

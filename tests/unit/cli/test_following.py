@@ -41,6 +41,9 @@ class FakeJob:
         job = {"service": "job", "phase": phase, "why": "", "tasks": {}}
         return Snapshot(job, {"tasks": {}})
 
+    def machines(self):
+        return 0
+
     def staying(self):
         self.seen += 1
         action = self.on_look.pop(self.seen, None)

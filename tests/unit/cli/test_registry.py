@@ -107,6 +107,12 @@ def test_a_run_may_follow_another(service):
             pass
 
 
+def test_a_run_that_is_refused_leaves_no_folder_of_its_service(work):
+    with registry.only_run(work.service("new"), "new"):
+        assert not work.service("new").path.exists()
+    assert list(work.services.iterdir()) == []
+
+
 def test_a_scheduler_that_has_ended_is_still_known_but_not_asked(service):
     directory = service("job", os.getpid())
     registry.unregister(directory)

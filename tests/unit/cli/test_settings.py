@@ -128,6 +128,22 @@ def test_a_certificate_needs_its_key(tmp_path):
         collect(None, {}, {"client_cert": str(file)})
 
 
+def test_the_certificates_of_zookeeper_go_with_its_addresses(tmp_path):
+    file = str(tmp_path / "ca.pem")
+    (tmp_path / "ca.pem").write_text("x")
+    given = {"master": "zk://h1/mesos", "state": "zk://h2", "zookeeper_ca_file": file}
+    found = collect(None, {}, {**given, "zookeeper_login_file": login_file(tmp_path)})
+    assert found["master"] == f"zk://user:pass%40word@h1/mesos?ca={file}"
+    assert found["state"] == f"zk://user:pass%40word@h2?ca={file}"
+
+
+def test_a_certificate_for_zookeeper_needs_its_authority(tmp_path):
+    file = str(tmp_path / "c.pem")
+    (tmp_path / "c.pem").write_text("x")
+    with pytest.raises(UsageError, match="--zookeeper-ca-file"):
+        collect(None, {}, {"zookeeper_client_cert": file, "zookeeper_client_key": file})
+
+
 @pytest.mark.parametrize("text", ["[1]", "{", ""])
 def test_a_config_file_that_is_no_object_is_refused(tmp_path, text):
     file = tmp_path / "scheduler.json"

@@ -141,6 +141,17 @@ def test_a_server_that_left_long_after_a_failure_did_not_leave_because_of_it_for
     assert [(i.task, i.collateral) for i in incidents(scheduler)] == [("worker-1", ())]
 
 
+def test_a_server_that_a_new_scheduler_has_heard_after_the_restart_did_not_leave_because_of_it():
+    scheduler = a_job(SESSIONS)
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    recover(scheduler, 30)
+    scheduler.restart()
+    scheduler.run(5)
+    end(scheduler, "ps-0", 5)
+    assert scheduler.state.tasks["ps-0"].state is TaskState.FINISHED
+    assert [(i.task, i.collateral) for i in incidents(scheduler)] == [("worker-1", ())]
+
+
 def test_a_server_that_has_ended_is_there_again_when_others_start_again():
     scheduler = a_job(SESSIONS)
     end(scheduler, "ps-0", 60)

@@ -270,6 +270,11 @@ class TestUpdates:
 
         assert ruling.controls.paused == ("update",)
 
+    def test_the_deploy_plan_is_resumed_that_was_paused_before_there_was_an_update(self) -> None:
+        state = replace(updating(), controls=Controls(paused=("deploy",)))
+
+        assert ask(state, PlanVerb.RESUME, "deploy").controls.paused == ()
+
     def test_before_the_first_deployment_the_deploy_plan_stands_for_itself(self) -> None:
         state = updating()
         state = with_job(state, deployed=False, phase=JobPhase.STARTING)

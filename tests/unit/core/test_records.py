@@ -101,6 +101,26 @@ def test_a_damaged_value_is_named(path):
         restore(scheduler.store, LaunchSettings(), scheduler.cluster.now)
 
 
+@pytest.mark.parametrize("name", ["worker-0A", "nobody-0", "ps-1", "x"])
+def test_a_record_under_a_name_that_is_not_its_tasks_is_named(name):
+    """Found by ``tests.fuzz``: such a name was taken, and ended the first step."""
+    scheduler = started()
+    scheduler.store[f"Tasks/{name}/TaskInfo"] = scheduler.store["Tasks/ps-0/TaskInfo"]
+    with pytest.raises(StateUnreadable, match=f"Tasks/{name}/TaskInfo"):
+        restore(scheduler.store, LaunchSettings(), scheduler.cluster.now)
+
+
+@pytest.mark.parametrize("name", ["worker-Y0", "nobody-0", "x"])
+def test_a_member_of_the_cluster_that_is_no_task_is_named(name):
+    """Found by ``tests.fuzz``: such a member was taken, and ended the first step."""
+    scheduler = started()
+    epoch = json.loads(scheduler.store["Gangs/main/Epoch"])
+    epoch["addresses"][name] = "10.0.0.1:1"
+    scheduler.store["Gangs/main/Epoch"] = json.dumps(epoch).encode()
+    with pytest.raises(StateUnreadable, match="Gangs/main/Epoch"):
+        restore(scheduler.store, LaunchSettings(), scheduler.cluster.now)
+
+
 def test_a_launch_whose_record_was_only_half_written_was_never_sent():
     scheduler = started()
     del scheduler.store["Tasks/ps-0/TaskStatus"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dcos_tensorflow.core.model import events
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
-from dcos_tensorflow.core.model.spec import Strategy
+from dcos_tensorflow.core.model.spec import Addressing, Strategy
 from simulated_scheduler import room_for_one_each, started, task_ids, training
 
 #: 2 ps, chief, 2 workers, evaluator.
@@ -78,6 +80,21 @@ def test_a_replaced_task_goes_back_where_there_is_no_other_agent(name):
     assert scheduler.state.tasks[name].agent_id == before
     assert task_ids(scheduler)[name] != attempt
     assert scheduler.state.job.phase is JobPhase.RUNNING
+
+
+def test_a_chief_saves_before_its_worker_leaves_for_another_agent():
+    scheduler, _, _ = replaced("worker-1", spare=1)
+    held = {name for name, record in scheduler.state.tasks.items() if record.held}
+    assert held == {"chief-0"}
+
+
+def test_a_chief_trains_on_when_its_worker_will_be_found_by_the_same_name():
+    spec = training(Strategy.PARAMETER_SERVER, addressing=Addressing.DNS)
+    named = replace(spec, roles=tuple(replace(role, port=31_200) for role in spec.roles))
+    scheduler = started(named, room_for_one_each(TASKS))
+    scheduler.handle(events.PodCommand(events.PodVerb.REPLACE, ("worker-1",)))
+    held = {name for name, record in scheduler.state.tasks.items() if record.held}
+    assert held == {"worker-1"}
 
 
 def test_who_is_replaced_while_its_agent_is_away_does_not_go_back_there():

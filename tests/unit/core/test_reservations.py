@@ -289,6 +289,39 @@ def test_a_volume_that_was_given_up_is_destroyed_when_its_agent_is_back():
     assert held(scheduler) == {}
 
 
+def replaced_before_its_agent_was_heard_of():
+    """Return a scheduler, and the agent that launches a task which nobody waits for any more."""
+    scheduler = begun(with_volumes(), room_for_one_each(3))
+    agent_id = lose_agent_of(scheduler, "worker-1")
+    scheduler.run(2)
+    assert not reservation(scheduler, "worker-1").confirmed
+    scheduler.handle(events.PodCommand(events.PodVerb.REPLACE, ("worker-1",)))
+    return scheduler, agent_id
+
+
+def test_a_volume_that_nobody_has_seen_is_not_forgotten_while_its_agent_is_away():
+    scheduler, agent_id = replaced_before_its_agent_was_heard_of()
+    scheduler.run(300)
+    uninstall(scheduler)
+    assert not scheduler.cluster.torn_down
+    scheduler.cluster.bring_back(agent_id)
+    scheduler.run(60)
+    assert scheduler.cluster.torn_down
+    assert held(scheduler) == {}
+
+
+def test_a_volume_that_was_never_made_is_forgotten_once_its_agent_says_so():
+    scheduler, agent_id = replaced_before_its_agent_was_heard_of()
+    (never_made,) = (r for r in scheduler.state.reservations.values() if r.given_up)
+    scheduler.cluster.agents[agent_id].reservations.held.clear()
+    scheduler.run(300)
+    assert never_made.resource_id in scheduler.state.reservations
+    gone = events.TaskUpdate(never_made.task_id, TaskState.LOST, agent_id=agent_id)
+    scheduler.handle(gone)
+    scheduler.run(40)
+    assert never_made.resource_id not in scheduler.state.reservations
+
+
 def test_offers_are_not_asked_for_for_ever_to_give_a_volume_back():
     scheduler = a_gang()
     lose_agent_of(scheduler, "worker-1")

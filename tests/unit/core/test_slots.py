@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -61,12 +63,13 @@ class Work:
         roles: tuple[RoleSpec, ...] = ONE_TASK,
         share: float = 1.0,
         objective: str = "",
+        are_the_rest: bool = False,
         **changes: object,
     ) -> None:
         self.total = total
         self.ended: list[int] = []
         self.asked: list[UnitsWanted] = []
-        units = UnitsSpec(kind, parallelism, 3, share, objective)
+        units = UnitsSpec(kind, parallelism, 3, share, objective, are_the_rest)
         spec = small_job(roles=roles, units=units, **changes)
         cluster.producer = self.hear
         self.cluster = cluster
@@ -470,6 +473,65 @@ def test_a_unit_that_fails_often_has_failed_and_the_others_are_done_all_the_same
     assert work.scheduler.state.units.count(UnitState.SUCCEEDED) == 4
     work.go(30)
     assert "4 of 5 shards have succeeded, 1 has failed" in work.scheduler.state.job.why
+
+
+def fail_all(work: Work, times: int, line: Callable[[int], int] = lambda _: 7) -> None:
+    """Let the units fail that run, so many of them, one after the other."""
+    for _ in range(times):
+        while not work.runs and work.scheduler.state.job.verdict is None:
+            work.go(1)
+        for slot, number in list(work.runs.items())[:1]:
+            work.fail(slot, line(number))
+            work.go(1)
+
+
+@pytest.mark.parametrize("machines", [1, 2])
+def test_a_batch_whose_first_shards_all_fail_alike_has_failed(machines: int):
+    work = Work(100, room_for_one_each(machines))
+    fail_all(work, 2)
+    assert work.scheduler.state.job.verdict is None
+    fail_all(work, 10)
+    work.go(3)
+    verdict = work.scheduler.state.job.verdict
+    assert verdict is not None
+    assert (verdict.outcome, verdict.exit_code) == (Outcome.FAILED, 1)
+    assert verdict.summary.startswith("3 shards failed alike and none has succeeded: ")
+    assert "retry.same_failure_limit" in verdict.summary
+
+
+@pytest.mark.parametrize(("kind", "line", "changes"), [
+    (UnitKind.SHARD, lambda number: number, {}),
+    (UnitKind.SHARD, lambda _: 7, {"retry": RetrySpec(same_failure_limit=20)}),
+    (UnitKind.SHARD, lambda _: 7, {"are_the_rest": True}),
+    (UnitKind.TRIAL, lambda _: 7, {}),
+])  # fmt: skip
+def test_units_go_on_that_fail_otherwise_or_are_the_rest_or_are_asked_to(
+    kind: UnitKind, line: Callable[[int], int], changes: dict[str, Any]
+):
+    work = Work(100, room_for_one_each(2), kind, **changes)
+    fail_all(work, 10, line)
+    assert work.scheduler.state.job.verdict is None
+
+
+def test_a_batch_goes_on_as_long_as_another_machine_or_a_longer_start_may_do_better():
+    work = Work(100, room_for_one_each(2))
+    lasting = work.runs["slot-1"]
+    for _ in range(5):
+        work.go(10)
+        if "slot-0" in work.runs:
+            work.fail("slot-0")
+    assert work.scheduler.state.job.verdict is None
+    assert work.runs["slot-1"] == lasting
+    work.fail("slot-1")
+    work.go(3)
+    assert work.scheduler.state.job.verdict is not None
+
+
+def test_one_shard_that_has_succeeded_is_enough_to_go_on():
+    work = Work(100, room_for_one_each(2))
+    work.finish("slot-0")
+    fail_all(work, 10)
+    assert work.scheduler.state.job.verdict is None
 
 
 def test_a_machine_on_which_units_fail_that_do_well_elsewhere_is_left():

@@ -125,3 +125,11 @@ def test_what_is_no_record_ends_the_stream(record, why):
 @pytest.mark.parametrize("subscribed", [{}, {"heartbeat_interval_seconds": 0}])
 def test_a_master_that_names_no_interval_beats_every_fifteen_seconds(subscribed):
     assert heartbeat_seconds(subscribed) == DEFAULT_HEARTBEAT_SECONDS
+
+
+@pytest.mark.parametrize("length", [b"-9", b"5" * 90])
+def test_a_chunk_of_no_length_that_can_be_ends_the_stream(length):
+    """Found by ``tests.fuzz``: http.client raised what ended the thread."""
+    stream = stream_of([HEAD + length + b"\r\n5\n{}\r\n"])
+    with pytest.raises((StreamEnded, HTTPException)):
+        next(stream.events())

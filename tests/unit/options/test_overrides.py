@@ -67,6 +67,14 @@ def test_one_variable_of_an_environment_in_json_text_can_be_set() -> None:
     assert overridden("worker.env.B=2", file=file).worker.env == {"A": "1", "B": "2"}
 
 
+def test_one_parameter_of_a_sweep_can_be_set() -> None:
+    objective = {"metric": "loss", "goal": "minimize"}
+    file = {**FILE, "sweep": {"parameters": {"a": [1], "b": [1]}, "objective": objective}}
+    told = ("sweep.parameters.b=[1, 2]", "sweep.parameters.c.log_uniform=[0.1, 1]")
+    found = overridden(*told, file=file).sweep.parameters
+    assert found == {"a": [1], "b": [1, 2], "c": {"log_uniform": [0.1, 1]}}
+
+
 def test_a_whole_group_can_be_set() -> None:
     assert overridden('worker={"count": 1}').worker.cpus == 1.0
 

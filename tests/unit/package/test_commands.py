@@ -50,6 +50,11 @@ def test_another_cluster_is_where_the_scheduler_keeps_its_state(render: Render) 
     assert env["DCOS_TENSORFLOW_STATE"] == "zk://a:2181,b:2181"
 
 
+def test_the_login_of_zookeeper_is_in_a_file_that_the_app_names(render: Render) -> None:
+    _, out, _ = render(JOB, "--artifact-url", URL, "--zookeeper-login-file", "/etc/login")
+    assert json.loads(out)["env"]["DCOS_TENSORFLOW_ZOOKEEPER_LOGIN_FILE"] == "/etc/login"
+
+
 def test_masters_by_name_need_a_place_for_the_state(render: Render) -> None:
     code, _, err = render(JOB, "--artifact-url", URL, "--master", "10.0.0.1:5050")
     assert (code, "--state" in err) == (EXIT_USAGE, True)

@@ -60,3 +60,19 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
         [verify, "verify", str(unit)], capture_output=True, text=True, timeout=60, check=False
     )
     assert (told.returncode, told.stdout + told.stderr) == (0, "")
+
+
+def test_the_unit_takes_away_what_the_scheduler_does_not_need() -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("there is no systemd-analyze here")
+    told = subprocess.run(
+        [analyze, "security", "--offline=true", "--no-pager", "--threshold=20", str(UNIT)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if "unrecognized option" in told.stderr:
+        pytest.skip("this systemd-analyze rates no files (older than 250)")
+    assert told.returncode == 0, told.stdout[-500:]

@@ -8,7 +8,7 @@ import pytest
 
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress
 from dcos_tensorflow.state.errors import BadStateUrl
-from dcos_tensorflow.state.urls import SqliteUrl, parse_state_url
+from dcos_tensorflow.state.urls import SqliteUrl, from_anywhere, parse_state_url
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,15 @@ def test_neither_text_nor_repr_of_an_address_shows_its_password() -> None:
     place = parse_state_url("zk://me:s3cret@h:1/a")
     assert str(place) == "zk://h:1/a"
     assert "s3cret" not in repr(place)
+
+
+@pytest.mark.parametrize(
+    ("url", "anywhere"),
+    [
+        ("sqlite:///my jobs/state.db", "sqlite:////home/me/my%20jobs/state.db"),
+        ("sqlite:////var/lib/state.db", "sqlite:////var/lib/state.db"),
+        ("zk://h1:2181/jobs", "zk://h1:2181/jobs"),
+    ],
+)
+def test_a_url_for_other_folders_has_no_relative_path(url: str, anywhere: str) -> None:
+    assert from_anywhere(url, Path("/home/me")) == anywhere

@@ -125,6 +125,10 @@ def test_a_wrong_value_of_an_order_is_refused(changes, message):
         ({"job": {"contract": "magic"}}, "job.contract must be one of auto, function"),
         ({"cluster": {}}, "cluster.epoch is missing"),
         (
+            {"cluster": {"epoch": 1, "distribute": {"wait_for": ["here:\u00b21"]}}},
+            "cluster.distribute.wait_for must be a list of host:port, got a text",
+        ),
+        (
             {"cluster": {"epoch": 1, "distribute": {"wait_for": ["nowhere"]}}},
             "cluster.distribute.wait_for must be a list of host:port, got a text",
         ),

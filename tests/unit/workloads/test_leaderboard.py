@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from dcos_tensorflow.cli.commands.batch import lines as batch_lines
-from dcos_tensorflow.cli.commands.sweep import as_text, drawn_for, lines, sweep
+from dcos_tensorflow.cli.commands.sweep import as_text, lines, sweep
+from dcos_tensorflow.cli.drawing import drawn_for
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.core.model.workload_spec import EarlyStopping, SearchMethod
 from dcos_tensorflow.workloads.sweep.leaderboard import board_of

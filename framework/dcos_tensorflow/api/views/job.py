@@ -34,6 +34,7 @@ REPORTED = (
     "progress",
     "result",
     "dropped_log_bytes",
+    "checkpoint",
     "storage",
 )
 
@@ -129,7 +130,8 @@ def why(state: ServiceState) -> schemas.Why:
     """Return why the job is not further: in one sentence, per task and per offer.
 
     ``tasks`` holds those whose step is not complete, ``waits`` those that wait though the job runs,
-    ``storage`` those that cannot reach what they keep in S3; ``offers.held`` those in hand,
+    ``storage`` those that cannot reach what they keep in S3, ``machines`` those for which none is
+    bought; ``offers.held`` those in hand,
     ``offers.handed_back`` the newest that did not help, newest first.
     """
     waiting: dict[str, schemas.Waiting] = {}
@@ -165,6 +167,7 @@ def why(state: ServiceState) -> schemas.Why:
             {"why": one.why, "hostnames": list(one.hostnames), "count": one.count, "told": str(one)}
             for one in silent
         ],
+        "machines": dict(state.told.capacity),
         "offers": {
             "held": [
                 {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dcos_tensorflow.api import schemas
 from dcos_tensorflow.api.answers import ElementNotFound
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -11,7 +13,12 @@ from dcos_tensorflow.core.plans.plan import plans
 
 def plan_names(state: ServiceState) -> list[str]:
     """Return the names of all plans."""
-    return list(plans(state.view()))
+    return list(known(state))
+
+
+def known(state: ServiceState) -> Mapping[str, Plan]:
+    """Return all plans by name."""
+    return plans(state.view())
 
 
 def plan_and_status(state: ServiceState, name: str) -> tuple[schemas.Plan, int]:
@@ -19,7 +26,7 @@ def plan_and_status(state: ServiceState, name: str) -> tuple[schemas.Plan, int]:
 
     Raises ElementNotFound.
     """
-    plan = plans(state.view()).get(name)
+    plan = known(state).get(name)
     if plan is None:
         raise ElementNotFound(name)
     return plan_body(plan), _http_status(plan)

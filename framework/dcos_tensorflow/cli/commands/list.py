@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -14,6 +15,7 @@ from dcos_tensorflow.cli.flags import api_flags, json_flag, work_dir_flag
 from dcos_tensorflow.cli.output import say, say_lines, show_json
 from dcos_tensorflow.cli.services import ending, registry
 from dcos_tensorflow.cli.services.api_address import ApiAddress
+from dcos_tensorflow.cli.settings import with_access, zookeeper_flags
 from dcos_tensorflow.cli.wording import table
 from dcos_tensorflow.cli.work_directory import ServiceDirectory, WorkDirectory
 from dcos_tensorflow.records import dataclass
@@ -42,13 +44,20 @@ class _Listed:
     metavar="zk://HOST:PORT,...",
     help="Show the services that keep their state in this ZooKeeper, wherever they are served.",
 )
+@zookeeper_flags
 @api_flags
 @work_dir_flag
 @json_flag
-def list(state: str | None, work: WorkDirectory, as_json: bool, api: ApiAddress | None) -> int:
+def list(
+    state: str | None,
+    work: WorkDirectory,
+    as_json: bool,
+    api: ApiAddress | None,
+    **zookeeper: str | None,
+) -> int:
     """Show all services of this machine, or of a ZooKeeper."""
     if state is not None:
-        found: Sequence[_Listed] = _stored_in(state)
+        found: Sequence[_Listed] = _stored_in(with_access(state, os.environ, zookeeper))
     elif api is not None:
         found = [_at(api)]
     else:

@@ -60,6 +60,13 @@ def package() -> None:
     metavar="STATE",
     help="State store in place of the ZooKeeper of DC/OS: zk://HOST:PORT,...",
 )
+@click.option(
+    "--zookeeper-login-file",
+    "login_file",
+    default="",
+    metavar="FILE",
+    help="File with user:password for ZooKeeper, on the machines that Marathon may choose.",
+)
 @json_flag
 def render(
     options_file: Path,
@@ -70,6 +77,7 @@ def render(
     app_id: str,
     master: str,
     state: str,
+    login_file: str,
     as_json: bool,
 ) -> int:
     """Print the Marathon app that the package makes of these options, as JSON in any case."""
@@ -91,7 +99,10 @@ def render(
     # What the scheduler of the app will find.
     texts = {name: value for name, value in env.items() if isinstance(value, str)}
     with_images(load(options_in(texts)), images_in(env))
-    show_json({**app, "env": {**env, **_elsewhere(master, state)}})
+    elsewhere = _elsewhere(master, state)
+    if login_file:
+        elsewhere["DCOS_TENSORFLOW_ZOOKEEPER_LOGIN_FILE"] = login_file
+    show_json({**app, "env": {**env, **elsewhere}})
     return 0
 
 

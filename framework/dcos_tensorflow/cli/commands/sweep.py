@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from dcos_tensorflow.cli.commands.run import deployed, run_flags
+from dcos_tensorflow.cli.drawing import can_be_drawn, draw
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.flags import NamedGroup, asks_about
 from dcos_tensorflow.cli.names import service_names
@@ -21,20 +22,15 @@ from dcos_tensorflow.cli.output import say, say_formatted, say_lines, show_json
 from dcos_tensorflow.cli.services.asked import Asked
 from dcos_tensorflow.cli.services.units import told_units
 from dcos_tensorflow.cli.settings import RUN_SETTINGS
-from dcos_tensorflow.cli.wording import UNIT_WORDS, duration, table, value_text
+from dcos_tensorflow.cli.wording import UNIT_WORDS, columns, duration, table, value_text
 from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row, board_of
-from dcos_tensorflow.workloads.sweep.picture import FONTS, picture
+from dcos_tensorflow.workloads.sweep.picture import picture
 
 _BOARD = "board"
 #: Of the scheduler that a best trial is trained by: --api-token-file is the token of the sweep's.
 _SETTINGS = tuple(name for name in RUN_SETTINGS if name != "api_token_file")
 _COMMAND_LINE = ParameterSource.COMMANDLINE
-#: Drawn with and without text, to see whether there is any font.
-_PROBE = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20">'
-    f'<text y="15" font-family="{FONTS}">{{}}</text></svg>'
-)
 
 
 class _Board(NamedGroup):
@@ -71,12 +67,12 @@ def sweep() -> None:
 @asks_about()
 def sweep_board(asked: Asked, whole: bool, as_csv: bool, plot: Path | None) -> int:
     """Show all trials, the best first."""
-    if plot is not None and plot.suffix.lower() not in (".svg", ".png"):
-        raise UsageError(f"{plot} cannot be drawn: name a file that ends in .svg or .png.")
+    can_be_drawn(plot)
     document = told_units(asked, "trial")
     board = board_of(document)
     if plot is not None:
-        _draw(board, plot)
+        title = f"{board.metric}, {board.goal}, {counted(len(board.rows), 'trial')}"
+        draw(picture(board, title), plot)
     if as_csv:
         say_formatted(as_text(board).rstrip("\n"))
     elif asked.as_json:
@@ -127,36 +123,6 @@ def sweep_best(asked: Asked, again: bool, overrides: tuple[str, ...], **flags: A
     return 0
 
 
-def _draw(board: Board, path: Path) -> None:
-    title = f"{board.metric}, {board.goal}, {counted(len(board.rows), 'trial')}"
-    try:
-        path.write_bytes(drawn_for(picture(board, title), path))
-    except OSError as error:
-        raise CliError(f"{path} cannot be written: {error.strerror}.") from error
-    say(f"{path} is drawn.")
-
-
-def drawn_for(svg: str, path: Path) -> bytes:
-    """Return a picture as the file's name asks for it. Raises CliError where it cannot be had."""
-    if path.suffix.lower() == ".svg":
-        return svg.encode()
-    try:
-        from resvg_py import svg_to_bytes
-    except ImportError:
-        raise CliError(
-            f"{path}: a PNG is drawn by resvg-py, which is not installed: pip install resvg-py,"
-            " or name another file, which ends in .svg."
-        ) from None
-    blank, letter = (svg_to_bytes(svg_string=_PROBE.format(text)) for text in ("", "x"))
-    if blank == letter:
-        raise CliError(
-            f"{path}: this machine has no font to write with: install one (Debian: apt install"
-            " fonts-dejavu-core), or name another file, which ends in .svg."
-        )
-    drawn: bytes = svg_to_bytes(svg_string=svg, background="white", zoom=2)
-    return drawn
-
-
 def lines(board: Board, most: int | None) -> Iterator[str]:
     """Yield the board for a person; ``most`` rows of it, None for all."""
     counts = ((UNIT_WORDS.get(state, state), count) for state, count in board.counts.items())
@@ -167,9 +133,7 @@ def lines(board: Board, most: int | None) -> Iterator[str]:
     shown = board.rows[:most]
     cells = [("", "trial", board.metric, *board.names, "time", "state")]
     cells += [_cells(row, board) for row in shown]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        yield "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
+    yield from columns(cells)
     if len(shown) < len(board.rows):
         yield f"... and {len(board.rows) - len(shown)} more: --all shows them."
 

@@ -33,6 +33,8 @@ def why(asked: Asked) -> int:
     say_lines(
         table([(task, p["why"]) for task, problems in found["storage"].items() for p in problems])
     )
+    for who, told in found.get("machines", {}).items():
+        say(f"  no machine is bought for {who}: {told}")
     seen: set[str] = set()
     for verdict in found["offers"]["handed_back"]:
         line = f"offer of {verdict['offer']['hostname']}: {'; '.join(verdict['explanation'])}"

@@ -46,6 +46,9 @@ class FollowedJob(Protocol):
     def staying(self) -> tuple[str, ...]:
         """Return what runs on though the job has ended."""
 
+    def machines(self) -> int:
+        """Return how many machines there are that were bought for the job."""
+
     def check(self) -> None:
         """Raise CliError when there is nothing to follow any more."""
 
@@ -196,6 +199,18 @@ def wait_for_the_end(job: FollowedJob, signals: Signals) -> None:
     while job.staying() and not signals.ending and signals.interrupts == seen:
         time.sleep(_LOOK_SECONDS)
         job.check()
+
+
+def wait_for_machines(job: FollowedJob, signals: Signals) -> int:
+    """Wait until the machines that were bought are given back, or somebody does not want to.
+
+    Return how many are left. Raises CliError when the scheduler ended by itself.
+    """
+    seen = signals.interrupts
+    while (left := job.machines()) and not signals.ending and signals.interrupts == seen:
+        time.sleep(_LOOK_SECONDS)
+        job.check()
+    return left
 
 
 def confirm_stop(signals: Signals) -> bool:

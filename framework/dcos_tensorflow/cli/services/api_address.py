@@ -32,6 +32,8 @@ class ApiAddress:
     prefix: str = ""
     #: Empty where none is asked for.
     token: str = field(default="", repr=False)
+    #: The file of the very certificate that it shows, of a scheduler of this machine; else empty.
+    certificate: str = ""
 
     @property
     def url(self) -> str:
@@ -40,10 +42,11 @@ class ApiAddress:
         return f"http{'s' * self.tls}://{host}:{self.port}{self.prefix}"
 
 
-def registered(api: str, token: str) -> ApiAddress:
+def registered(api: str, token: str, certificate: str = "") -> ApiAddress:
     """Return the address of a scheduler of this machine, registered as ``host:port``."""
     host, _, port = api.rpartition(":")
-    return ApiAddress(False, host.strip("[]"), int(port), token=token)
+    tls = bool(certificate)
+    return ApiAddress(tls, host.strip("[]"), int(port), token=token, certificate=certificate)
 
 
 def named(url: str, token_file: str | None, *, in_clear: bool) -> ApiAddress:

@@ -129,11 +129,12 @@ class SchedulerClient:
         import http.client
         import ssl
 
-        connection = _connection(self.api, seconds)
         headers = {"Accept": "application/json"}
         if self.api.token:
             headers["Authorization"] = f"Bearer {self.api.token}"
+        connection = None
         try:
+            connection = _connection(self.api, seconds)
             connection.request(method, self.api.prefix + path, body, headers)
             answer = connection.getresponse()
             text = answer.read().decode("utf-8", "replace")
@@ -148,7 +149,8 @@ class SchedulerClient:
             gone = self.registration is not None and isinstance(error, ConnectionRefusedError)
             raise (NoScheduler if gone else SchedulerAway)(told) from error
         finally:
-            connection.close()
+            if connection is not None:
+                connection.close()
         self._check(answer.status, answer.getheader("Location", ""))
         return Answer(self.service, answer.status, text)
 
@@ -179,6 +181,11 @@ def _connection(api: ApiAddress, seconds: float) -> HTTPConnection:
     import ssl
 
     context = ssl.create_default_context()
+    if api.certificate:
+        # The file that it serves with says whose it is; it is for other names than loopback's.
+        context = ssl.create_default_context(cafile=api.certificate)
+        context.check_hostname = False
+        context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     return http.client.HTTPSConnection(api.host, api.port, timeout=seconds, context=context)
 
 
@@ -192,5 +199,5 @@ def connect(directory: ServiceDirectory, service: str) -> SchedulerClient:
 
 def client_of(registration: Registration) -> SchedulerClient:
     """Return a client of a scheduler that was registered."""
-    address = registered(registration.api, registration.token)
+    address = registered(registration.api, registration.token, registration.certificate)
     return SchedulerClient(registration.service, address, registration)

@@ -26,7 +26,8 @@ class Registration:
 
     ``started`` is when the process began, in clock ticks since boot: another one that got its
     number, somebody else's perhaps, is not taken for it. 0 is told by earlier releases. ``api`` is
-    ``host:port``; ``token`` is what its API asks for. ``local`` says that it served an embedded
+    ``host:port``; ``token`` is what its API asks for, ``certificate`` the file of the one that it
+    shows, empty where it speaks plain HTTP. ``local`` says that it served an embedded
     cluster, ``folder`` where relative paths in its options start.
     """
 
@@ -40,6 +41,7 @@ class Registration:
     local: bool = False
     folder: str = ""
     started: int = 0
+    certificate: str = ""
 
     def process_lives(self) -> bool:
         """Say whether this process runs on this machine."""
@@ -78,7 +80,7 @@ def unregister(directory: ServiceDirectory) -> None:
 
 @contextlib.contextmanager
 def only_run(directory: ServiceDirectory, service: str) -> Iterator[None]:
-    """Hold the service's folder for one ``run``. Raises CliError when another one has it.
+    """Keep other runs of the service out. Raises CliError when another one does so.
 
     The kernel gives it back however a process ends. Without it a second ``run`` would take the
     first one's cluster for one that was left behind, and end it.
@@ -86,7 +88,8 @@ def only_run(directory: ServiceDirectory, service: str) -> Iterator[None]:
     from dcos_tensorflow.state.file_lock import FileLock
     from dcos_tensorflow.state.leadership import this_process
 
-    lock = FileLock(directory.path / "run.lock")
+    directory.prepare_above()
+    lock = FileLock(directory.lock)
     try:
         taken = not lock.try_acquire(this_process("dcos-tensorflow run"))
     except OSError as error:
@@ -100,7 +103,7 @@ def only_run(directory: ServiceDirectory, service: str) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        lock.release(remove=True)
 
 
 def read(directory: ServiceDirectory) -> Registration | None:

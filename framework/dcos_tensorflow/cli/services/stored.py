@@ -32,7 +32,7 @@ def stored_state(url: str, service: str) -> ServiceState | None:
 
     To look makes no database where there is none.
     """
-    if _is_missing(url):
+    if is_missing(url):
         return None
     with _opened(url, service) as store:
         return _restored(store)
@@ -42,7 +42,7 @@ def stored_options(url: str, service: str) -> Mapping[str, Any]:
     """Return the options of the stored service, secrets hidden; empty for none. Raises CliError."""
     from dcos_tensorflow.scheduler.options_documents import OptionsDocuments
 
-    if _is_missing(url):
+    if is_missing(url):
         return {}
     with _opened(url, service) as store:
         state, documents = _restored(store), OptionsDocuments()
@@ -110,7 +110,8 @@ def remove_checkpoints(url: str, service: str, checkpoints: Path, work: WorkDire
             checkpoints.mkdir(mode=0o700)
 
 
-def _is_missing(url: str) -> bool:
+def is_missing(url: str) -> bool:
+    """Say whether a database is meant that does not exist: to open it would make it."""
     try:
         where = parse_state_url(url)
     except StateError:

@@ -132,7 +132,7 @@ def serve(
                 stack.enter_context(served)
                 starting.clear()
                 look_as_usual()
-                log.info("the API listens on http://%s", served.scheduler.api_address)
+                log.info("the API listens on %s", served.scheduler.api_url)
                 return _serve(served, settings, ended, folder)
         except _Ended:
             log.info("ended before it became the leader")

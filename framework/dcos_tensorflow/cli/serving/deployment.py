@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
@@ -142,8 +142,18 @@ def made_ready(
     """Hand over the job once it may be started. Raises CliError and OptionsError.
 
     ``options`` are those of the request, ``directory`` is their service's. What is refused until
-    the end of it, too, is told with the tasks that nobody has asked for.
+    the end of it, too, is told with the tasks that nobody has asked for. Until then nobody else
+    begins a job of the service in the background; ``foreground`` sees to that for its own.
     """
+    with ExitStack() as stack:
+        if request.detach:
+            stack.enter_context(registry.only_run(directory, options.service.name))
+        yield from _made_ready(request, options, directory)
+
+
+def _made_ready(
+    request: RunRequest, options: Options, directory: ServiceDirectory
+) -> Iterator[Deployment]:
     url = state_of(request.settings, directory)
     known = stored.stored_state(url, options.service.name)
     if request.resume:

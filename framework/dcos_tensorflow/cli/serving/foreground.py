@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TextIO
 
+from dcos_tensorflow.cli.bill_lines import saved
 from dcos_tensorflow.cli.embedded.cluster import Cluster, check_of, cluster_for_run
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.following.job import (
@@ -24,6 +25,7 @@ from dcos_tensorflow.cli.following.job import (
     caught_signals,
     follow,
     view_for,
+    wait_for_machines,
     wait_for_the_end,
 )
 from dcos_tensorflow.cli.garbage import look_as_usual
@@ -43,11 +45,12 @@ from dcos_tensorflow.cli.serving.scheduler_settings import (
 from dcos_tensorflow.cli.serving.served_job import ServedJob
 from dcos_tensorflow.cli.serving.service_login import with_clusters_authority
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
-from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.counted import agreeing, counted
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.local.background_process import StartedProcess
 from dcos_tensorflow.options import as_given, effective
+from dcos_tensorflow.task.shield import shield_scheduler
 
 
 def run(deployed: Deployment, begun: StartedProcess | None) -> int:
@@ -55,6 +58,7 @@ def run(deployed: Deployment, begun: StartedProcess | None) -> int:
 
     ``begun`` is the process of the embedded cluster, if one was started for this run.
     """
+    shield_scheduler()
     request, prepared = deployed.request, deployed.prepared
     directory, known = deployed.directory, deployed.known
     options, account = deployed.options, deployed.account
@@ -160,16 +164,33 @@ def _follow(
     folder = cluster.directory if cluster is not None else None
     ended = served.ended(folder, _again(request.typed))
     if not served.staying():
-        served.leave_cluster()
+        _leave(request, served, signals)
+    bill = served.bill()
+    if bill is not None:
+        ended = {**ended, "machines": bill}
     if request.json:
         show_json(ended)
     else:
         say_lines(ending.lines(ended))
+        if bill is not None and bill["total"]["machines"]:
+            say(saved(bill["total"]), request.stream)
     if served.staying():
         say(f"{', '.join(served.staying())} runs on; Ctrl-C ends it.", request.stream)
         wait_for_the_end(served, signals)
-        served.leave_cluster()
+        _leave(request, served, signals)
     return int(ended["exit_code"])
+
+
+def _leave(request: RunRequest, served: ServedJob, signals: Signals) -> None:
+    """Take the framework off the cluster once the machines that were bought have gone."""
+    if left := served.machines():
+        told = f"{counted(left, 'machine')} {agreeing(left, 'were')} bought"
+        say(f"{told}, and {agreeing(left, 'are')} being given back.", request.stream)
+        left = wait_for_machines(served, signals)
+    if left:
+        what = f"{counted(left, 'machine')} may still cost money"
+        say(f"{what}: 'capacity release --all OPTIONS.json' ends them.", request.stream)
+    served.leave_cluster()
 
 
 def _again(typed: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dcos_tensorflow.cli.errors import CliError
+from dcos_tensorflow.network.seldom import SeldomFilter
 from dcos_tensorflow.plugin.plain_text import escaped
 
 #: ``service.log_level`` in the words of Python's logging.
@@ -29,6 +30,8 @@ _LEVELS = {
     "ALL": logging.DEBUG,
 }
 _OWN = "dcos_tensorflow"
+#: Loggers of what goes wrong with requests and connections: who makes them could fill the disk.
+_DRIVEN_FROM_OUTSIDE = ("asyncio", "dcos_tensorflow.api")
 
 
 class _Formatter(logging.Formatter):
@@ -79,6 +82,7 @@ def _handling(handler: logging.Handler, level: str) -> Iterator[None]:
     formatter = _Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
+    handler.addFilter(SeldomFilter(*_DRIVEN_FROM_OUTSIDE))
     root, own = logging.getLogger(), logging.getLogger(_OWN)
     before = (root.level, own.level)
     root.addHandler(handler)

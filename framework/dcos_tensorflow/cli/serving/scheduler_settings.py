@@ -14,7 +14,7 @@ from dcos_tensorflow.cli.settings import Settings
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.mesos.address import parse_masters
 from dcos_tensorflow.network.zookeeper_address import ZooKeeperAddress, ensemble_of
-from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, SchedulerConfig
+from dcos_tensorflow.scheduler.configuration import ArtifactDelivery, DcosUsers, SchedulerConfig
 from dcos_tensorflow.scheduler.secret_sources import AllowedSources
 
 
@@ -39,6 +39,10 @@ def scheduler_config(
         api_host=settings["api_host"],
         api_port=settings["api_port"],
         api_token=settings.secret("api_token"),
+        api_read_token=settings.secret("api_read_token"),
+        api_dcos=_dcos_users(settings),
+        api_cert=settings["api_cert"],
+        api_key=settings["api_key"],
         advertise=settings["advertise"],
         artifacts=settings["artifacts"]
         or (ArtifactDelivery.FILE if local else ArtifactDelivery.HTTP),
@@ -48,7 +52,7 @@ def scheduler_config(
         secrets_dir=Path(settings["secrets_dir"]) if settings["secrets_dir"] else None,
         secret_store=not local,
         task_secrets=AllowedSources(
-            frozenset(filter(None, settings["task_secret_env"].split(","))),
+            _listed(settings["task_secret_env"]),
             Path(settings["task_secrets_dir"]) if settings["task_secrets_dir"] else None,
             # On the embedded cluster tasks are processes of this user.
             everything=local,
@@ -59,6 +63,17 @@ def scheduler_config(
         output_dir=str(directory.output) if local else "",
         first_run=directory.next_run() if local else 1,
     )
+
+
+def _dcos_users(settings: Settings) -> DcosUsers | None:
+    if not settings["api_dcos_keys"]:
+        return None
+    operators, readers = (_listed(settings[f"api_dcos_{who}"]) for who in ("operators", "readers"))
+    return DcosUsers(settings["api_dcos_keys"], operators, readers)
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(filter(None, text.split(",")))
 
 
 def state_of(settings: Settings, directory: ServiceDirectory) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.api.counters import Metrics
+from dcos_tensorflow.api.curves import Curves
 from dcos_tensorflow.api.on_demand import ApiOnDemand
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services import ending, registry
@@ -28,6 +29,7 @@ from dcos_tensorflow.cli.serving.wanted_service import one_sentence
 from dcos_tensorflow.cli.wording import sentence
 from dcos_tensorflow.cli.work_directory import ServiceDirectory
 from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.spec import ServiceSpec
@@ -44,6 +46,7 @@ from dcos_tensorflow.scheduler.scheduler import (
     SchedulerError,
 )
 from dcos_tensorflow.scheduler.task_files import TaskFiles
+from dcos_tensorflow.state.urls import from_anywhere
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api.server import ApiServer
@@ -147,6 +150,8 @@ class ServedJob:
             published_defaults=published_defaults,
         )
         self.scheduler.watch(self._metrics.observe)
+        self._curves = Curves()
+        self.scheduler.look(self._curves.observe)
 
     def __enter__(self) -> ServedJob:
         try:
@@ -274,6 +279,20 @@ class ServedJob:
             self._give_back()
         self.scheduler.teardown()
 
+    def machines(self) -> int:
+        """Return how many machines there are that were bought for the job."""
+        state = self.scheduler.state()
+        return machines_left(state.capacity) if state is not None else 0
+
+    def bill(self) -> dict[str, Any] | None:
+        """Return what the machines that were bought have cost; None where none may be."""
+        state = self.scheduler.state()
+        if state is None or state.spec.capacity is None:
+            return None
+        from dcos_tensorflow.api.views.capacity import capacity
+
+        return dict(capacity(state)["bill"])
+
     def _give_back(self) -> None:
         """Have everything that is reserved given back: once the framework is gone nobody could."""
         self.scheduler.submit(UninstallRequested("the job has ended"))
@@ -299,10 +318,18 @@ class ServedJob:
         def serve(listening: socket.socket) -> ApiServer:
             # The application and its libraries come with the first question, not with the start.
             from dcos_tensorflow.api.app import create_app
+            from dcos_tensorflow.api.audit import AuditLog
             from dcos_tensorflow.api.server import ApiServer
+            from dcos_tensorflow.cli.serving.api_access import access_of, certificate_of
 
-            app = create_app(source, token=self.config.api_token, metrics=self._metrics)
-            server = ApiServer(app)
+            app = create_app(
+                source,
+                access=access_of(self.config),
+                metrics=self._metrics,
+                audit=AuditLog(self.directory.audit_log),
+                curves=self._curves,
+            )
+            server = ApiServer(app, tls=certificate_of(self.config))
             server.start_at(listening)
             return server
 
@@ -316,7 +343,8 @@ class ServedJob:
             pid=os.getpid(),
             api=self.scheduler.api_address,
             token=self.config.api_token,
-            state=without_password(self.config.state),
+            certificate=self.config.api_cert,
+            state=without_password(from_anywhere(self.config.state, Path.cwd())),
             master=without_password(self.config.master),
             started_at=time.time(),
             local=self._local,

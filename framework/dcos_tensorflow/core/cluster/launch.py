@@ -118,6 +118,7 @@ def runner_spec(
             "freeze_seconds": spec.freeze_seconds,
             # Only then: what others are launched with stays as it is.
             **({} if spec.units is None else {"takes_units": True}),
+            **({"is_spot": True} if record.attributes.get("market") == contract.SPOT else {}),
         },
         sort_keys=True,
         separators=(",", ":"),

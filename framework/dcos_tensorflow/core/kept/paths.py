@@ -16,6 +16,7 @@ TASKS = "Tasks"
 RESERVATIONS = "Reservations"
 GANGS = "Gangs"
 UNITS = "Units"
+CAPACITY = "Capacity"
 #: What belongs to the service and to no gang: how often it launched, maintenance, the uninstall.
 SERVICE = "Properties/service"
 ABANDONED = "Properties/abandoned"
@@ -66,6 +67,11 @@ def units_given(page: int) -> str:
 def units_state(page: int) -> str:
     """Return where it is said what became of the units of a page."""
     return f"{UNITS}/{page:04}/State"
+
+
+def capacity(key: str) -> str:
+    """Return where a record of the ledger of machines is."""
+    return f"{CAPACITY}/{key}"
 
 
 def reservation(resource_id: str) -> str:

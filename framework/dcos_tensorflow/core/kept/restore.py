@@ -11,16 +11,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from dcos_tensorflow.core.contract import NOTICE_SECONDS
 from dcos_tensorflow.core.kept import codec, format_1, paths
 from dcos_tensorflow.core.kept.forms import KeptService
 from dcos_tensorflow.core.model.actions import Write
+from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.gang import MAIN, Gang
 from dcos_tensorflow.core.model.job import JobState
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import LaunchSettings, Maintenance, ServiceState
-from dcos_tensorflow.core.model.spec import ServiceSpec, gang_named
+from dcos_tensorflow.core.model.spec import ServiceSpec, gang_named, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import TaskTable
 from dcos_tensorflow.core.model.units import Unit, UnitPage, UnitRun, UnitTable
@@ -61,6 +63,24 @@ def stored_spec(values: Mapping[str, bytes]) -> ServiceSpec | None:
     if path not in values:
         raise StateUnreadable(f"ConfigTarget names {path}, which is not there")
     return _decoded(ServiceSpec, values, path)
+
+
+def without_service(values: Mapping[str, bytes]) -> str:
+    """Return in words what is kept where no target configuration is; empty for a new service.
+
+    A new service writes its target last (``kept.writes.first_writes``): a start that was cut short
+    leaves what stands before it, and nothing else.
+    """
+    folders = (f"{folder}/" for folder in (paths.CONFIGURATIONS, paths.OPTIONS, paths.GANGS))
+    begun = (*folders, paths.SERVICE, paths.INSTANCE, paths.TOKEN_KEY)
+    found = sorted(path for path in values if not path.startswith(begun))
+    if not found or paths.CONFIG_TARGET in values:
+        return ""
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return (
+        f"{', '.join(found[:3])}{more} are kept there, and no {paths.CONFIG_TARGET} that says what"
+        " they belong to: it is the state of another program, or damaged"
+    )
 
 
 def configurations(values: Mapping[str, bytes]) -> tuple[dict[str, ServiceSpec], dict[str, str]]:
@@ -122,9 +142,18 @@ def restore(
             for path in sorted(values)
             if path.startswith(f"{paths.RESERVATIONS}/")
         },
+        capacity={
+            path.removeprefix(f"{paths.CAPACITY}/"): _decoded(CapacityRecord, values, path)
+            for path in sorted(values)
+            if path.startswith(f"{paths.CAPACITY}/")
+        },
         maintenance=Maintenance(
             service.maintenance.starts,
             {agent: min(at, now) for agent, at in service.maintenance.told_at.items()},
+            {
+                agent: min(at, now + NOTICE_SECONDS)
+                for agent, at in service.maintenance.noticed.items()
+            },
         ),
         agent_failures={
             agent: tuple(min(at, now) for at in times)
@@ -152,11 +181,21 @@ def _gangs(
     # The jobs are committed last: where a split commit ended before, there is none yet.
     for name in sorted({MAIN, *names, *tasks}):
         job = _kept(JobState, values, paths.job(name)) or JobState()
-        epoch = _kept(ClusterSpec, values, paths.epoch(name))
+        epoch = _epoch(values, paths.epoch(name))
         roster = Roster.of(spec, job.membership.absent, name)
         table = TaskTable(roster, tasks.get(name, ()))
         unit = _unit_run(values, name, now, units)
         found[name] = Gang(name, table, epoch, _on_time(job, spec, now), unit=unit)
+    return found
+
+
+def _epoch(values: Mapping[str, bytes], path: str) -> ClusterSpec | None:
+    found = _kept(ClusterSpec, values, path)
+    try:
+        for task in found.addresses if found is not None else ():
+            split_task_name(task)
+    except ValueError as error:
+        raise StateUnreadable(f"{path}: {error}") from error
     return found
 
 
@@ -183,6 +222,7 @@ def _on_time(job: JobState, spec: ServiceSpec, now: float) -> JobState:
     return replace(
         job,
         phase_since=min(job.phase_since, now),
+        trained_until=min(job.trained_until, now),
         started_at=min(job.started_at, now),
         finished_at=min(job.finished_at, now),
         deadline=min(job.deadline, now + spec.outcome_grace_seconds),
@@ -216,8 +256,11 @@ def _task(values: Mapping[str, bytes], name: str, now: float) -> TaskRecord:
         record: TaskRecord = codec.from_plain(
             TaskRecord, {**_decoded(dict, values, info), **changing}, "TaskRecord"
         )
-    except codec.RecordError as error:
+        split_task_name(name)
+    except ValueError as error:
         raise StateUnreadable(f"{info}: {error}") from error
+    if record.name != name:
+        raise StateUnreadable(f"{info}: it is the record of {record.name!r}")
     return replace(
         record,
         launched_at=min(record.launched_at, now),

@@ -44,6 +44,7 @@ def writes_between(before: ServiceState, after: ServiceState) -> tuple[Write, ..
     if before.framework_id != after.framework_id:
         writes.append(Write(paths.FRAMEWORK_ID, after.framework_id.encode() or None))
     writes += _reservations(before, after)
+    writes += _capacity(before, after)
     changed = [(before.gangs.get(n), g) for n, g in after.gangs.items()]
     changed = [(old, gang) for old, gang in changed if old is not gang]
     for old, gang in changed:
@@ -139,6 +140,17 @@ def _configurations(before: ServiceState, after: ServiceState) -> Iterator[Write
         for identifier in before.configurations:
             if identifier not in after.configurations:
                 yield Write(paths.configuration(identifier), None)
+
+
+def _capacity(before: ServiceState, after: ServiceState) -> Iterator[Write]:
+    known = before.capacity
+    if known is after.capacity:
+        return
+    for key, found in after.capacity.items():
+        if known.get(key) != found:
+            yield Write(paths.capacity(key), codec.encode(found))
+    for key in sorted(known.keys() - after.capacity.keys()):
+        yield Write(paths.capacity(key), None)
 
 
 def _reservations(before: ServiceState, after: ServiceState) -> Iterator[Write]:

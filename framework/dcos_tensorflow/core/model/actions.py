@@ -199,6 +199,18 @@ class UnitEnded:
 
 
 @dataclass(frozen=True)
+class CapacityKept:
+    """Tell the sender of CapacityNoted that what it noted is kept: it may act on it."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class ReleaseIdleMachines:
+    """Have the bought machines given back on which nothing runs, however short."""
+
+
+@dataclass(frozen=True)
 class Teardown:
     """Remove the framework and kill all its tasks. Only an explicit uninstall, or a finished
     run of ``dcos-tensorflow run``, ever asks for this."""
@@ -235,6 +247,8 @@ Action = (
     | CollectEvidence
     | UnitsWanted
     | UnitEnded
+    | CapacityKept
+    | ReleaseIdleMachines
     | Teardown
     | EraseState
     | Resubscribe

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from dcos_tensorflow.core.model.offer import AttributeValue
 from dcos_tensorflow.records import dataclass
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class KnownAgent:
     draining: str = ""
     #: Empty where it has none.
     region: str = ""
+    zone: str = ""
+    #: Where it listens: its IP address; empty where that is not told.
+    address: str = ""
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     total: Mapping[str, float] = field(default_factory=dict)
     used: Mapping[str, float] = field(default_factory=dict)
     #: Mesos role -> what of it is reserved for that.

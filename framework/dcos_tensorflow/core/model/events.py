@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from dcos_tensorflow.core.model.agents import SilentAgents
+from dcos_tensorflow.core.model.capacity import CapacityRecord
 from dcos_tensorflow.core.model.gang import MAIN
 from dcos_tensorflow.core.model.offer import Offer
 from dcos_tensorflow.core.model.own_error import OwnError
@@ -256,6 +257,26 @@ class UnitPruned:
 
 
 @dataclass(frozen=True)
+class CapacityNoted:
+    """Records of purchases are to be kept; None forgets one. Answered by CapacityKept.
+
+    ``number`` is the sender's own. Nobody buys or gives back a machine before the answer.
+    """
+
+    number: int
+    changes: Mapping[str, CapacityRecord | None] = field(default_factory=dict)
+    #: Why nothing is bought, by who waits; for people.
+    told: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ReleaseRequested:
+    """Somebody wants idle machines that were bought to go now."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time has passed."""
 
@@ -283,5 +304,7 @@ Event = (
     | UnitsGiven
     | UnitsRefused
     | UnitPruned
+    | CapacityNoted
+    | ReleaseRequested
     | Tick
 )

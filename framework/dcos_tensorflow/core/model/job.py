@@ -202,6 +202,8 @@ class JobState:
     why: str = "waiting for offers"
     #: When the present phase was entered.
     phase_since: float = 0.0
+    #: When a restart last took it out of RUNNING; 0 when none has.
+    trained_until: float = 0.0
     #: The incidents inside the retry window, oldest first.
     incidents: tuple[Incident, ...] = ()
     #: Until when the others may end by themselves (FINISHING).

@@ -106,6 +106,15 @@ def idle_since(report: Report) -> float | None:
     return float(since) if 0 <= since < _NEVER else None
 
 
+def taken_back_at(report: Report) -> float | None:
+    """Return when the runner's machine is taken back, in unix seconds; None when nobody says so."""
+    notice = report.get("notice")
+    if not isinstance(notice, Mapping) or notice.get("kind") != contract.NOTICE_INTERRUPTION:
+        return None
+    at = notice.get("at")
+    return float(at) if isinstance(at, int | float) and 0 <= at < _NEVER else None
+
+
 def step_of(report: Report) -> int | None:
     """Return the training step that a runner has read last; None when it knows none."""
     return _step_in(report.get("progress"))

@@ -14,6 +14,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.core.model.agents import SilentAgents
+from dcos_tensorflow.core.model.capacity import CapacityRecords
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.controls import Controls
 from dcos_tensorflow.core.model.gang import MAIN, Gang
@@ -60,6 +61,8 @@ class Subscription:
     registered: bool = False
     #: When the subscription began.
     registered_at: float = 0.0
+    #: When this process first looked: what runners have told, they have told since then.
+    began_at: float = 0.0
     #: When we last went on after a pause of our own (a store that was away) ...
     awake_since: float = 0.0
     #: ... and when we last looked: a task that could not be heard before is not late.
@@ -161,6 +164,8 @@ class Told:
     silent: tuple[SilentAgents, ...] = ()
     #: What there is for us; kept up where a share of it counts.
     room: Room = Room()
+    #: Why no machines are bought, by who waits for them.
+    capacity: Mapping[str, str] = field(default_factory=dict)
     #: Why the newest wish for other options was refused; empty when it was not.
     refused_configuration: str = ""
 
@@ -183,6 +188,8 @@ class Maintenance:
     starts: Mapping[str, float] = field(default_factory=dict)
     #: ... and when that was last said.
     told_at: Mapping[str, float] = field(default_factory=dict)
+    #: Agent id -> when its machine is taken back, as the machine itself has said.
+    noticed: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -245,6 +252,8 @@ class ServiceState:
     uninstall: Uninstall = Uninstall()
     #: Units of work, of a service that has some.
     units: UnitTable = UnitTable()
+    #: The ledger of machines that are bought for the service.
+    capacity: CapacityRecords = field(default_factory=dict)
 
     subscription: Subscription = Subscription()
     desk: OfferDesk = OfferDesk()

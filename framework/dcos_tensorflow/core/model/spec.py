@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
+from dcos_tensorflow.core.model.capacity_spec import CapacitySpec
 from dcos_tensorflow.core.model.container_spec import ResourceLimit, TaskSecret
 from dcos_tensorflow.core.model.launched_with import fingerprint_of
 from dcos_tensorflow.core.model.resources import Resources
@@ -355,6 +356,7 @@ class UnitsSpec:
     A unit that has failed ``max_attempts`` times by its own fault has failed. ``max_share`` is how
     much of what the cluster offers the slots may have together (0 to 1). ``objective`` is the
     number that units are for: the work of those that never tell it is for nothing. Empty: none.
+    ``are_the_rest``: other units of the same work may have been done before.
     """
 
     kind: UnitKind
@@ -362,6 +364,7 @@ class UnitsSpec:
     max_attempts: int = 3
     max_share: float = 1.0
     objective: str = ""
+    are_the_rest: bool = False
 
 
 @dataclass(frozen=True)
@@ -374,7 +377,8 @@ class ServiceSpec:
     ``replace_after_seconds`` after Mesos said so. Tasks leave an agent ``maintenance_lead_seconds``
     before its maintenance begins. An uninstall gives up what does not answer after
     ``uninstall_give_up_seconds``. With ``units`` the roles are those of each slot, and ``workload``
-    says what the units are; without, the service is one job.
+    says what the units are; without, the service is one job. With ``capacity`` machines are bought
+    for what finds no place.
     """
 
     name: str
@@ -407,6 +411,7 @@ class ServiceSpec:
     units: UnitsSpec | None = None
     workload: WorkloadSpec | None = None
     placement: PlacementSpec = PACKED
+    capacity: CapacitySpec | None = None
 
     @functools.cached_property
     def remembered(self) -> dict[str, str]:

@@ -53,6 +53,8 @@ class UnitFailure:
     exit_code: int | None = None
     #: The exception of the user's code that it was, if it was one.
     error: OwnError | None = None
+    #: How long the attempt had run by then.
+    seconds: float = 0.0
 
     def is_like(self, other: UnitFailure) -> bool:
         """Say whether the two are the same failure, wherever they happened."""

@@ -14,6 +14,7 @@ from dataclasses import field, replace
 from dcos_tensorflow.core.counted import agreeing, counted, listed
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.model.actions import Revive, Suppress
+from dcos_tensorflow.core.model.capacity import emptied
 from dcos_tensorflow.core.model.gang import MAIN, Placing
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.offer import Offer
@@ -29,10 +30,16 @@ from dcos_tensorflow.core.offers.returning import decline
 from dcos_tensorflow.core.offers.wants import Wants, wants
 from dcos_tensorflow.core.placement.agent_table import AgentTable
 from dcos_tensorflow.core.placement.constraints import depends_on_counts
-from dcos_tensorflow.core.placement.place import Assignment, Placement, place
-from dcos_tensorflow.core.recovery import avoidance, shares, sidecars, slots
+from dcos_tensorflow.core.placement.place import Assignment, Placement, TaskRequest, place
+from dcos_tensorflow.core.recovery import (
+    avoidance,
+    maintenance,
+    planned_changes,
+    shares,
+    sidecars,
+    slots,
+)
 from dcos_tensorflow.core.recovery.backoff import spread
-from dcos_tensorflow.core.recovery.maintenance import is_leaving
 from dcos_tensorflow.records import dataclass
 
 #: Seconds. Nothing is wanted / this offer cannot help.
@@ -56,6 +63,7 @@ def use_offers(draft: Draft) -> None:
     reachable = frozenset(offer.agent_id for offer in draft.state.desk.offers.values())
     reservations.look_after(draft)
     _hand_back_offers_of_leaving_agents(draft)
+    _hand_back_offers_of_emptied_machines(draft)
     wanted = [(gang, what) for gang in draft.awake() if (what := wants(gang))]
     if not wanted:
         _want_nothing(draft)
@@ -117,6 +125,10 @@ def _let_look(
         if look.launched:
             if number < len(wanted) or gang.spec.units is not None:
                 _take_out(draft, what, look.launched)
+        elif what.ahead:
+            waiting[gang] = look
+            if gang.name not in blocked and _is_room(gang, what.ahead):
+                planned_changes.leave_early(gang)
         elif what.members:
             waiting[gang] = look
             alone = alone or (_keeps_others_away(gang) and not _is_hold_over(draft, [gang]))
@@ -222,11 +234,26 @@ def _tell_of_quota(gang: GangDraft, what: Wants) -> None:
 
 
 def _hand_back_offers_of_leaving_agents(draft: Draft) -> None:
-    if not draft.state.maintenance.starts:
+    if not maintenance.agents(draft):
         return
     offers = draft.state.desk.offers
-    going = tuple(key for key, offer in offers.items() if is_leaving(draft, offer.agent_id))
-    decline(draft, going, USELESS_REFUSE_SECONDS, "the agent is to be taken down for maintenance")
+    going = tuple(
+        key for key, offer in offers.items() if maintenance.is_leaving(draft, offer.agent_id)
+    )
+    decline(draft, going, USELESS_REFUSE_SECONDS, "the agent is to be taken down")
+
+
+def _hand_back_offers_of_emptied_machines(draft: Draft) -> None:
+    names = emptied(draft.state.capacity) if draft.state.capacity else frozenset()
+    if not names:
+        return
+    offers = draft.state.desk.offers
+    going = tuple(
+        key
+        for key, offer in offers.items()
+        if not names.isdisjoint((offer.hostname, offer.address))
+    )
+    decline(draft, going, USELESS_REFUSE_SECONDS, "the machine is to be given back")
 
 
 def _old_attempts_may_live(draft: Draft, reachable: frozenset[str]) -> Mapping[str, str]:
@@ -365,6 +392,12 @@ def _consider(gang: GangDraft, what: Wants) -> _Look:
     # A sidecar without a place does not hold up the gang, but says why it waits.
     gang.placing = replace(gang.placing, misfits=misfits)
     return _Look(result.assignments)
+
+
+def _is_room(gang: GangDraft, requests: tuple[TaskRequest, ...]) -> bool:
+    """Say whether members that run would all find a place in the offers in hand."""
+    placed = _placed(gang, Wants(requests))
+    return place(requests, _table(gang), placed, salt=_port_salt(gang)).complete
 
 
 def _port_salt(gang: GangDraft) -> str:

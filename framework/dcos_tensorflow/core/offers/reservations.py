@@ -112,7 +112,7 @@ def for_launch(gang: GangDraft, assignment: Assignment, attempt: int, task_id: s
         return before.resource_id
     if before is not None:
         # It was made for an attempt that cannot be reached: it may be there.
-        _put(draft, _given_up(draft, replace(before, confirmed=True), "placed anew"))
+        _put(draft, _given_up(draft, before, "placed anew"))
     unique = f"{draft.state.instance}/{name}/{attempt}/reservation"
     made = Reservation(
         resource_id=str(uuid.uuid5(uuid.NAMESPACE_OID, unique)),
@@ -189,6 +189,14 @@ def release_failed(draft: Draft, resource_ids: Iterable[str]) -> None:
         _note(draft, resource_id, released_at=0.0, volume_only=False)
 
 
+def attempt_ended(draft: Draft, task_id: str, state: TaskState) -> None:
+    """Note the end of an attempt that was abandoned: now it shows whether its volume was made."""
+    for found in draft.state.reservations.values():
+        if found.task_id == task_id and found.given_up and not found.confirmed:
+            reached = state in _REACHED
+            _put(draft, replace(found, confirmed=reached, given_up_at=draft.now))
+
+
 def left(state: ServiceState) -> tuple[Reservation, ...]:
     """Return what is not given back yet of what is to be given back in full."""
     return tuple(r for r in state.reservations.values() if kept(state, r) is Kept.NOTHING)
@@ -245,7 +253,12 @@ def _learn(draft: Draft, found: Reservation) -> None:
     """Confirm what was seen, give up what has lost its task, drop what has lost its agent."""
     state = draft.state
     wanted = name_in_gang(found.task) in state.spec.wanted_names
-    if found.given_up or (wanted and _is_adopted(state, found)):
+    if found.given_up:
+        made_with = state.task_by_id(found.task_id)
+        if made_with is not None and made_with.state in _REACHED and not found.confirmed:
+            _put(draft, replace(found, confirmed=True))
+        return
+    if wanted and _is_adopted(state, found):
         return
     gang = state.gang_with(found.task)
     record = gang.tasks[found.task] if gang is not None else None
@@ -344,11 +357,19 @@ def _is_told(draft: Draft, found: Reservation) -> bool:
 
 
 def _was_never_made(draft: Draft, found: Reservation) -> bool:
-    """Say so once its agent has made an offer without it, or enough time has passed."""
+    """Say so when the launch it was made with is over, and it is not seen after that.
+
+    While the agent of that launch is away, no time that passes says anything.
+    """
     if found.confirmed or not found.given_up or found.released_at:
         return False
-    missing = _is_missing(draft, found, since=found.given_up_at)
-    return missing or draft.waited(found.given_up_at) >= UNSEEN_SECONDS
+    made_with = draft.state.task_by_id(found.task_id)
+    may_run = made_with is not None and not made_with.terminal
+    if may_run or found.task_id in draft.state.abandoned:
+        return False
+    since = max(found.given_up_at, made_with.changed_at if made_with is not None else 0.0)
+    missing = _is_missing(draft, found, since)
+    return missing or draft.waited(since) >= UNSEEN_SECONDS
 
 
 def _is_missing(draft: Draft, found: Reservation, since: float) -> bool:

@@ -26,7 +26,7 @@ from dcos_tensorflow.core.model.spec import (
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
 from dcos_tensorflow.core.offers.volume_places import bound, found_taken
 from dcos_tensorflow.core.placement.place import TaskRequest
-from dcos_tensorflow.core.recovery import avoidance, restarts, sidecars
+from dcos_tensorflow.core.recovery import avoidance, planned_changes, restarts, sidecars
 from dcos_tensorflow.core.recovery.causes import INVALID_OFFERS_REASON
 from dcos_tensorflow.core.recovery.gang_queries import (
     cluster_addresses,
@@ -61,11 +61,13 @@ class Wants:
     members: tuple[TaskRequest, ...] = ()
     #: Sidecars, and members that the job goes on without: each takes what it gets.
     others: tuple[TaskRequest, ...] = ()
+    #: Members that train, on machines which are taken back: they move when all have another place.
+    ahead: tuple[TaskRequest, ...] = ()
     #: Some member is wanted at its old place, and is content with another one in a moment.
     picky: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.members or self.others)
+        return bool(self.members or self.others or self.ahead)
 
     @property
     def every(self) -> tuple[TaskRequest, ...]:
@@ -82,11 +84,13 @@ def wants(gang: GangDraft) -> Wants:
     if lost and _waited_too_long(gang, lost):
         lost = _lost_members(gang)
     beside = (*_wanted_sidecars(gang, with_gang=bool(lost)), *_wanted_again(gang))
-    if not lost and not beside:
+    ahead = planned_changes.who_looks_elsewhere(gang)
+    if not lost and not beside and not ahead:
         return _NOTHING
     terms = _Terms.of(gang)
     picky = any(terms.keeps_its_place(gang.tasks.get(name)) for name in lost)
-    return Wants(terms.requests(lost), terms.requests(beside), picky)
+    requests = terms.requests
+    return Wants(requests(lost), requests(beside), requests(ahead), picky)
 
 
 @dataclass(frozen=True)

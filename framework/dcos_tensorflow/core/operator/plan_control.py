@@ -68,14 +68,27 @@ class _Target:
     step: str
     #: The plan that its pauses are those of.
     pauses: str
+    #: The plan by the name that the person gave.
+    asked: str
 
     @property
     def key(self) -> str:
         """Return what stands for it in ``Controls.paused``."""
+        return self._in(self.pauses)
+
+    @property
+    def resumed(self) -> frozenset[str]:
+        """Return what no longer stands in ``Controls.paused`` once it is resumed.
+
+        Pauses of the deploy plan from before an update showed as that plan are among them.
+        """
+        return frozenset({self.key, self._in(self.asked)})
+
+    def _in(self, plan: str) -> str:
         # There is one restart at a time: its phase is the plan.
         if self.phase is None or self.plan.name == RECOVERY:
-            return self.pauses
-        return f"{self.pauses}/{self.phase.name}"
+            return plan
+        return f"{plan}/{self.phase.name}"
 
     @property
     def title(self) -> str:
@@ -116,7 +129,8 @@ def _target(view: GangView, command: PlanCommand) -> _Target | None:
     pauses = (
         UPDATE if name == DEPLOY and command.phase in GANG_ROLES and view.job.deployed else name
     )
-    return _Target(plan, phases[0] if command.phase else None, steps, command.step, pauses)
+    phase = phases[0] if command.phase else None
+    return _Target(plan, phase, steps, command.step, pauses, command.plan)
 
 
 def _rule_plan(view: GangView, command: PlanCommand) -> Ruling:
@@ -150,7 +164,8 @@ def _resume(view: GangView, target: _Target) -> Ruling:
     if target.step:
         raise Refused("a step cannot be resumed: resume its phase, or the pod")
     controls = view.controls
-    after = replace(controls, paused=tuple(key for key in controls.paused if key != target.key))
+    left = tuple(key for key in controls.paused if key not in target.resumed)
+    after = replace(controls, paused=left)
     if target.plan.name == UPDATE and update_order.waits_for_approval(view):
         after = replace(after, approved=configuration_id(view.spec))
     if after == controls:

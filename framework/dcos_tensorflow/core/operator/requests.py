@@ -11,9 +11,12 @@ from dataclasses import fields, replace
 from typing import Any
 
 from dcos_tensorflow.core.cluster.cluster_spec import illegal_mix, rendered_strategy
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.draft import Draft, GangDraft
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model import events
+from dcos_tensorflow.core.model.actions import ReleaseIdleMachines
+from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.job import ENDED_PHASES, JobPhase, Membership, Outcome, Verdict
 from dcos_tensorflow.core.model.roster import Roster
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -110,6 +113,11 @@ def _abandon(gang: GangDraft, record: TaskRecord) -> None:
     gang.advance(record, TaskState.LOST, message="given up on request")
 
 
+def release(draft: Draft, event: events.ReleaseRequested) -> None:
+    """Have idle machines given back that were bought."""
+    draft.act(ReleaseIdleMachines(), f"idle machines are given back: {event.why}")
+
+
 def refusal(state: ServiceState, spec: ServiceSpec) -> str:
     """Return why the service cannot go over to ``spec``; empty when it can."""
     for field, what in FIXED_FIELDS.items():
@@ -119,7 +127,7 @@ def refusal(state: ServiceState, spec: ServiceSpec) -> str:
                 f"{what} cannot be changed from {before!r} to {after!r} while the service exists;"
                 " install another one"
             )
-    wrong = illegal_mix(spec) or _changed_volume(state.spec, spec)
+    wrong = illegal_mix(spec) or _changed_volume(state.spec, spec) or _lost_provider(state, spec)
     if wrong:
         return wrong
     if _kind(state.spec) is not _kind(spec):
@@ -164,6 +172,20 @@ def _changed_volume(before: ServiceSpec, after: ServiceSpec) -> str:
                 " install another service"
             )
     return ""
+
+
+def _lost_provider(state: ServiceState, after: ServiceSpec) -> str:
+    """Return why machines cannot be had from elsewhere: nobody would end those that are there."""
+    left = machines_left(state.capacity)
+    before = state.spec.capacity
+    if not left or before is None:
+        return ""
+    if after.capacity is not None and after.capacity.provider == before.provider:
+        return ""
+    return (
+        f"the provider of machines cannot be changed while there is {counted(left, 'machine')} of"
+        " it: give them back first (capacity release)"
+    )
 
 
 def change_configuration(draft: Draft, event: events.ConfigurationChanged) -> None:
@@ -230,4 +252,5 @@ _REQUESTS: dict[type, Callable[[Draft, Any], None]] = {
     events.PodCommand: control,
     events.ConfigurationChanged: change_configuration,
     events.UninstallRequested: uninstall.request,
+    events.ReleaseRequested: release,
 }

@@ -1,18 +1,21 @@
 """Leaving nothing behind: the way of an uninstall, which always ends.
 
 Asked for through ``core.operator.requests``; ``core.advance`` looks at it once a step. Tasks are
-killed first, then volumes are destroyed and reservations given back. What is on agents that do not
-answer is listed; the master ends every task of a framework that was torn down when its agent comes
-back (master.cpp). Then TEARDOWN, then the state is erased. A crash at any point carries on from
-what was committed.
+killed first, then volumes are destroyed and reservations given back. Machines that were bought are
+given back, too (``scheduler.capacity``), and it does not end while one of them is left. What is on
+agents that do not answer is listed; the master ends every task of a framework that was torn down
+when its agent comes back (master.cpp). Then TEARDOWN, then the state is erased. A crash at any
+point carries on from what was committed.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from dcos_tensorflow.core.counted import counted
 from dcos_tensorflow.core.draft import Draft
 from dcos_tensorflow.core.model.actions import EraseState, Teardown
+from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.controls import unreserve_key
 from dcos_tensorflow.core.model.events import UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome, Verdict
@@ -60,6 +63,12 @@ def _watch_ending(draft: Draft) -> None:
     """
     state = draft.state
     if not state.removal.torn_down_at and not _is_overdue(draft) and _is_something_left(draft):
+        return
+    machines = machines_left(state.capacity)
+    if machines and not state.removal.torn_down_at:
+        # However long it takes: nobody would know of them afterwards, and they cost money.
+        for gang in draft.gangs():
+            gang.explain(f"uninstall: waits for the end of {counted(machines, 'bought machine')}")
         return
     if not _is_torn_down(draft):
         return

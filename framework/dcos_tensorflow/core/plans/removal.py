@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dcos_tensorflow.core.counted import counted
+from dcos_tensorflow.core.model.capacity import machines_left
 from dcos_tensorflow.core.model.controls import (
     DECOMMISSION,
     DEPLOY,
@@ -33,6 +35,7 @@ from dcos_tensorflow.core.plans.elements import (
     identify,
 )
 from dcos_tensorflow.core.plans.standing import Standing
+from dcos_tensorflow.core.recovery.gang_queries import still_running
 
 
 def unwanted(view: GangView) -> tuple[TaskRecord, ...]:
@@ -157,6 +160,9 @@ def _deregistered(view: GangView) -> Standing:
         return Status.COMPLETE, f"the framework is removed, the state is erased{left}"
     if _is_over(view):
         return Status.STARTING, "the framework is being removed"
+    machines = machines_left(view.service.capacity)
+    if machines and not still_running(view):
+        return Status.PENDING, f"waits for the end of {counted(machines, 'bought machine')}"
     return Status.PENDING, "waits until every task has ended"
 
 

@@ -162,7 +162,11 @@ def add_server(gang: GangDraft, server: TaskRecord) -> bool:
     heard_since = max(since for since in began if since <= server.changed_at)
     failed = gang.tasks.get(incident.task)
     was_down = failed is not None and server.changed_at <= failed.began_at
-    if server.changed_at > heard_since + COLLATERAL_SECONDS and not was_down:
+    # Its runner was heard when that member had started again long since.
+    outlived = failed is not None and failed.began_at <= known.began_at
+    outlived = outlived and bool(gang.view.report_of(server))
+    until = (incident.at if outlived else heard_since) + COLLATERAL_SECONDS
+    if server.changed_at > until and not was_down:
         return False
     noted = _with_collateral(incident, server.name)
     gang.job = replace(gang.job, incidents=(*gang.job.incidents[:-1], noted))

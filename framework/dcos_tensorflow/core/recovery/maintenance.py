@@ -1,6 +1,7 @@
 """Agents that are to be taken down: what was said of them, and when nothing of ours may be there.
 
-Told by offers and inverse offers through ``core.absorb``; asked where tasks are placed and moved.
+Told through ``core.absorb`` by offers and inverse offers, which announce a maintenance, and by task
+runners on machines that are taken back; asked where tasks are placed and moved.
 """
 
 from __future__ import annotations
@@ -8,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from dcos_tensorflow.core.draft import Draft
+from dcos_tensorflow.core.contract import NOTICE_SECONDS
+from dcos_tensorflow.core.draft import Draft, GangDraft
+from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import Maintenance
+from dcos_tensorflow.core.model.task import TaskRecord
 
 #: A maintenance that we have agreed to is spoken of again within this time: the driver has the
 #: master ask again after ten minutes.
 TOLD_AGAIN_SECONDS = 700.0
+#: Task runners look for a notice every five seconds: so much later all of a gang have heard of
+#: theirs that came at the same time.
+GATHERING_SECONDS = 10.0
+#: What it takes to leave a machine beside the grace of its processes: to publish what they saved.
+LEAVING_SECONDS = 20.0
 
 
 def note(draft: Draft, starts: Mapping[str, float], told: Iterable[str]) -> None:
@@ -24,13 +33,70 @@ def note(draft: Draft, starts: Mapping[str, float], told: Iterable[str]) -> None
     before, since = draft.state.maintenance, draft.now - TOLD_AGAIN_SECONDS
     told_at = {a: at for a, at in before.told_at.items() if a in starts and at >= since}
     told_at.update(dict.fromkeys((agent for agent in told if agent in starts), draft.now))
-    after = Maintenance({a: start for a, start in starts.items() if a in told_at}, told_at)
+    known = {a: start for a, start in starts.items() if a in told_at}
+    after = Maintenance(known, told_at, before.noticed)
     if after != before:
         draft.state = replace(draft.state, maintenance=after)
 
 
+def notice(gang: GangDraft, record: TaskRecord, at: float) -> None:
+    """Take in that the machine of a task is taken back at ``at``: it has said so itself.
+
+    Whatever our clock says, that is no longer away than any machine knows it before.
+    """
+    draft = gang.service
+    before = draft.state.maintenance
+    if record.agent_id in before.noticed:
+        return
+    since = draft.now - TOLD_AGAIN_SECONDS
+    noticed = {agent: when for agent, when in before.noticed.items() if when >= since}
+    noticed[record.agent_id] = at = min(at, draft.now + NOTICE_SECONDS)
+    draft.state = replace(draft.state, maintenance=replace(before, noticed=noticed))
+    left = max(0.0, at - draft.now)
+    gang.say(f"{record.hostname} says that it is taken back in {left:.0f} s")
+    if gang.job.phase is JobPhase.RUNNING and draft.state.reservation_of(record.name) is None:
+        moves = f"{record.name} trains on and looks for another place"
+        gang.explain(f"{record.hostname} is taken back by whoever lends it: {moves}")
+
+
+def agents(draft: Draft) -> frozenset[str]:
+    """Return the agents of which somebody has said something."""
+    known = draft.state.maintenance
+    return frozenset({*known.starts, *known.noticed})
+
+
 def is_leaving(draft: Draft, agent_id: str) -> bool:
-    """Say whether an agent's maintenance is so near that nothing of ours should be there.
+    """Say whether an agent goes so soon that nothing should be placed there."""
+    return _is_taken_back(draft, agent_id) or _is_announced(draft, agent_id)
+
+
+def is_just_noticed(draft: Draft, agent_id: str) -> bool:
+    """Say whether a machine has the whole time of a notice before it, but for some seconds."""
+    at = draft.state.maintenance.noticed.get(agent_id, 0.0)
+    return draft.now < at - NOTICE_SECONDS + GATHERING_SECONDS
+
+
+def must_be_left(draft: Draft, agent_id: str) -> bool:
+    """Say whether an agent goes so soon that whoever is there has to leave, wherever to.
+
+    From a machine that is taken back that is as late as can be: until then there may be another
+    place, and who trains meanwhile loses nothing.
+    """
+    if _is_announced(draft, agent_id):
+        return True
+    lead = draft.state.spec.kill_grace_seconds + LEAVING_SECONDS
+    at = draft.state.maintenance.noticed.get(agent_id, 0.0)
+    return _is_taken_back(draft, agent_id) and draft.now >= at - lead
+
+
+def _is_taken_back(draft: Draft, agent_id: str) -> bool:
+    at = draft.state.maintenance.noticed.get(agent_id)
+    # A machine that was stopped, and no more, may be back with its agent.
+    return at is not None and draft.now - at <= TOLD_AGAIN_SECONDS
+
+
+def _is_announced(draft: Draft, agent_id: str) -> bool:
+    """Say whether an agent's maintenance is near.
 
     Nobody says that a maintenance was cancelled which we have agreed to: the master only stops
     asking for the agent again.

@@ -7,6 +7,9 @@ leads to is under way: what a sandbox tells, and what other members fail of, com
   progress between;
 * an exception that all members have which run the user's code, before the first step of the job.
 
+So is that of a batch where the first shards to fail have failed alike and none has succeeded:
+``core.recovery.slots`` asks before it goes on with the others.
+
 Decided by data alone (``core.model.own_error``). Errors of the job that are none of these have
 their limits in ``incidents``.
 """
@@ -14,12 +17,14 @@ their limits in ``incidents``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from dcos_tensorflow.core.model.job import Incident, JobState
-from dcos_tensorflow.core.model.service_state import GangView
-from dcos_tensorflow.core.model.spec import RetrySpec, TaskRole, split_task_name
+from dcos_tensorflow.core.model.service_state import GangView, ServiceState
+from dcos_tensorflow.core.model.spec import RetrySpec, TaskRole, UnitKind, split_task_name
 from dcos_tensorflow.core.model.task import TaskRecord
-from dcos_tensorflow.core.recovery import causes
+from dcos_tensorflow.core.model.units import UnitState
+from dcos_tensorflow.core.recovery import causes, units
 from dcos_tensorflow.core.recovery.gang_queries import known_step
 
 #: Where a job tells no steps, an error that comes later is none before its first step: importing
@@ -27,6 +32,8 @@ from dcos_tensorflow.core.recovery.gang_queries import known_step
 START_SECONDS = 120.0
 #: Where it neither tells steps nor saves checkpoints, a start that ran for so long got somewhere.
 SILENT_SECONDS = 600.0
+#: A shard that has run for so many times as long as others took to fail may do better.
+DOES_BETTER_AFTER = 2.0
 
 _OWN = "the code's own, not tried again (retry.same_failure_limit)"
 
@@ -46,6 +53,35 @@ def why_not_again(view: GangView) -> str:
     if _holds_for_all(limit) and _missing_from_all(view, incident) == 0:
         return f"before the first step, in all tasks that run the code: {_OWN}"
     return ""
+
+
+def why_no_more_shards(state: ServiceState, now: float) -> str:
+    """Return why the other shards of a batch would fail, too; empty when they may do better.
+
+    The first that failed have failed alike, on two machines where slots are on two, and none has
+    succeeded. Of a sweep it is asked in vain: parameters that the first trials share may be what
+    fails; and of a batch that does what is missing: the others have succeeded before.
+    """
+    spec, table = state.spec, state.units
+    if spec.units is None or spec.units.kind is not UnitKind.SHARD or spec.units.are_the_rest:
+        return ""
+    if table.count(UnitState.SUCCEEDED) or table.newest_failure is None:
+        return ""
+    number = spec.retry.same_failure_limit + 1
+    first = tuple(islice((unit.failures for unit in table if unit.failures), number))
+    newest = first[0][-1]
+    if len(first) < number or newest.error is None:
+        return ""
+    if not all(failure.is_like(newest) for failures in first for failure in failures):
+        return ""
+    machines = {failure.agent_id for failures in first for failure in failures}
+    if len(machines) < 2 and units.is_elsewhere(state, machines):
+        return ""
+    took = max(failure.seconds for failures in first for failure in failures)
+    runs = (gang.unit for gang in state.gangs.values())
+    if any(run is not None and now - run.begun_at > DOES_BETTER_AFTER * took for run in runs):
+        return ""
+    return f"{number} shards failed alike and none has succeeded: {newest.summary}: {_OWN}"
 
 
 def may_be_of_all(view: GangView, now: float) -> bool:

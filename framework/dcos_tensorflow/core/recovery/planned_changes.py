@@ -9,7 +9,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from dcos_tensorflow.core.counted import they
@@ -17,11 +17,17 @@ from dcos_tensorflow.core.draft import GangDraft
 from dcos_tensorflow.core.kept.configuration import configuration_id
 from dcos_tensorflow.core.model.controls import UPDATE
 from dcos_tensorflow.core.model.job import STOPPED_PHASES, JobPhase, Membership, Update
-from dcos_tensorflow.core.model.spec import split_task_name
+from dcos_tensorflow.core.model.spec import Addressing, split_task_name
+from dcos_tensorflow.core.model.task import TaskRecord
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.recovery import avoidance, restarts, update_order
 from dcos_tensorflow.core.recovery.gang_queries import contained, paused, restart_set_of
-from dcos_tensorflow.core.recovery.maintenance import is_leaving
+from dcos_tensorflow.core.recovery.maintenance import (
+    agents,
+    is_just_noticed,
+    is_leaving,
+    must_be_left,
+)
 from dcos_tensorflow.core.recovery.membership import who_must_know
 from dcos_tensorflow.core.recovery.restart_table import Loss
 
@@ -52,11 +58,12 @@ def restart_on_request(gang: GangDraft, names: Iterable[str], *, in_new_containe
     if not records or gang.job.phase not in _STEERABLE:
         return
     if in_new_container:
-        _replace(gang, (r.name for r in records))
         for record in records:
             avoidance.avoid(gang.service, record.agent_id)
-    what = "placed anew" if in_new_container else "started again"
-    _restart(gang, [r.name for r in records], f"{they(wanted, 'are')} {what} on request")
+        _move(gang, [r.name for r in records], f"{they(wanted, 'are')} placed anew on request")
+    else:
+        again = f"{they(wanted, 'are')} started again on request"
+        _restart(gang, [r.name for r in records], Loss.PROCESS, again)
 
 
 def take_along(gang: GangDraft) -> None:
@@ -73,9 +80,20 @@ def take_along(gang: GangDraft) -> None:
     gang.restart = replace(gang.restart, members=_with(concerned, due))
 
 
-def _restart(gang: GangDraft, names: Iterable[str], why: str) -> None:
-    chosen = restart_set_of(gang.view, dict.fromkeys(names, Loss.PROCESS))
+def _restart(gang: GangDraft, names: Iterable[str], loss: Loss, why: str) -> None:
+    chosen = restart_set_of(gang.view, dict.fromkeys(names, loss))
     restarts.stop(gang, chosen, why, planned=True)
+
+
+def _move(gang: GangDraft, names: Sequence[str], why: str) -> None:
+    """Place members elsewhere, where they have other addresses unless they go by name.
+
+    Who has to know of those stops before they go, not after: a ParameterServerStrategy chief that
+    has lost a worker cannot save any more, and takes all of its grace to find out (measured).
+    """
+    _replace(gang, names)
+    by_name = gang.spec.addressing is Addressing.DNS and not gang.spec.has_own_addresses()
+    _restart(gang, names, Loss.PROCESS if by_name else Loss.MOVED, why)
 
 
 def _replace(gang: GangDraft, names: Iterable[str]) -> None:
@@ -87,23 +105,48 @@ def _with(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
 
 
 def _leave_agents(gang: GangDraft) -> None:
-    starts = gang.service.state.maintenance.starts
-    going_down = {a for a in starts if gang.tasks.on_agent(a) and is_leaving(gang.service, a)}
-    if not going_down:
-        return
-    # A task with a volume cannot go without it, and trains on until the agent is down.
-    reservation_of = gang.service.state.reservation_of
-    going = [
-        r
-        for r in contained(gang.view, gang.roster.names)
-        if r.agent_id in going_down and reservation_of(r.name) is None
-    ]
+    draft = gang.service
+    _leave(gang, [r for r in _whose_agents_go(gang) if must_be_left(draft, r.agent_id)])
+
+
+def who_looks_elsewhere(gang: GangDraft) -> tuple[str, ...]:
+    """Return the members on machines that are taken back: they train on, and look for places."""
+    if gang.job.phase is not JobPhase.RUNNING or not gang.service.state.maintenance.noticed:
+        return ()
+    return tuple(record.name for record in _whose_agents_go(gang))
+
+
+def leave_early(gang: GangDraft) -> None:
+    """Begin the move of those that have found another place.
+
+    Not before others may have heard of their own end: machines of one market go together, and each
+    move costs the gang a restart.
+    """
+    going = _whose_agents_go(gang)
+    if not any(is_just_noticed(gang.service, record.agent_id) for record in going):
+        _leave(gang, going)
+
+
+def _whose_agents_go(gang: GangDraft) -> list[TaskRecord]:
+    """Return the members on agents that go soon, as far as they can go elsewhere.
+
+    A task with a volume cannot go without it, and trains on until the agent is down.
+    """
+    draft = gang.service
+    going = {a for a in agents(draft) if gang.tasks.on_agent(a) and is_leaving(draft, a)}
+    if not going:
+        return []
+    reservation_of = draft.state.reservation_of
+    members = contained(gang.view, gang.roster.names)
+    return [r for r in members if r.agent_id in going and reservation_of(r.name) is None]
+
+
+def _leave(gang: GangDraft, going: Collection[TaskRecord]) -> None:
     if not going:
         return
     names = [r.name for r in going]
     hosts = sorted({r.hostname for r in going})
-    _replace(gang, names)
-    _restart(gang, names, f"{they(hosts, 'are')} to be taken down: {they(names, 'move')}")
+    _move(gang, names, f"{they(hosts, 'are')} to be taken down: {they(names, 'move')}")
 
 
 def _change_members(gang: GangDraft) -> None:

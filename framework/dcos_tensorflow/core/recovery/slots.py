@@ -27,9 +27,9 @@ from dcos_tensorflow.core.model.spec import MAIN, UnitKind, UnitsSpec, gang_name
 from dcos_tensorflow.core.model.task import parse_task_id
 from dcos_tensorflow.core.model.task_table import Fact, TaskTable
 from dcos_tensorflow.core.model.units import PAGE, UnitState, UnitTable, number_told
-from dcos_tensorflow.core.recovery import restarts, shares, units
+from dcos_tensorflow.core.recovery import own_errors, restarts, shares, units
 from dcos_tensorflow.core.recovery.gang_queries import contained, paused
-from dcos_tensorflow.core.recovery.maintenance import is_leaving
+from dcos_tensorflow.core.recovery.maintenance import agents, must_be_left
 from dcos_tensorflow.core.recovery.outcome import deciders_of
 
 #: So many trials are asked for ahead where nobody says how many run at once.
@@ -115,8 +115,7 @@ def _next(gang: GangDraft, why: str) -> None:
 
 def _has_to_leave(gang: GangDraft) -> bool:
     draft = gang.service
-    starts = draft.state.maintenance.starts
-    return any(gang.tasks.on_agent(a) and is_leaving(draft, a) for a in starts)
+    return any(gang.tasks.on_agent(a) and must_be_left(draft, a) for a in agents(draft))
 
 
 def end(gang: GangDraft, why: str) -> None:
@@ -166,8 +165,8 @@ def lead(draft: Draft) -> None:
         if gang.job.phase not in ENDED_PHASES:
             end(gang, "fewer slots are allowed now")
     table = draft.state.units
-    if silence := _silence(spec, table):
-        conclude(main, Verdict(Outcome.FAILED, 1, silence))
+    if hopeless := _silence(spec, table) or own_errors.why_no_more_shards(draft.state, draft.now):
+        conclude(main, Verdict(Outcome.FAILED, 1, hopeless))
         lead(draft)
         return
     if table.is_complete:

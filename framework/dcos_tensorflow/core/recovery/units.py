@@ -21,7 +21,7 @@ from dcos_tensorflow.core.model.actions import UnitEnded
 from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.job import ENDED_PHASES
 from dcos_tensorflow.core.model.report import small
-from dcos_tensorflow.core.model.service_state import GangView
+from dcos_tensorflow.core.model.service_state import GangView, ServiceState
 from dcos_tensorflow.core.model.task_table import Fact
 from dcos_tensorflow.core.model.units import MOST_TEXT, Unit, UnitFailure, UnitRun, UnitState
 from dcos_tensorflow.core.recovery import avoidance, shares
@@ -116,7 +116,7 @@ def _next(gang: GangDraft) -> int | None:
         if agents.isdisjoint(failed_on):
             return number
         last = len(failed_on) + 1 >= _most_attempts(gang) and agents.issuperset(failed_on)
-        if first is None and not (last and _is_elsewhere(draft, agents)):
+        if first is None and not (last and is_elsewhere(draft.state, agents)):
             first = number
     return first
 
@@ -127,12 +127,12 @@ def has_failed_on(gang: GangDraft, number: int) -> bool:
     return any(r.agent_id in failed_on for r in gang.tasks.values() if not r.terminal)
 
 
-def _is_elsewhere(draft: Draft, agents: Collection[str]) -> bool:
+def is_elsewhere(state: ServiceState, agents: Collection[str]) -> bool:
     """Say whether a slot has its containers on none of these machines."""
     return any(
         (there := view.tasks.records_of(view.tasks.having(Fact.CONTAINED)))
         and all(record.agent_id not in agents for record in there)
-        for view in draft.state.views()
+        for view in state.views()
         if is_slot(view) and view.job.phase not in ENDED_PHASES
     )
 
@@ -215,7 +215,8 @@ def fail(gang: GangDraft, failure: UnitFailure, *, permanent: bool) -> None:
     if run_now is None or table[run_now.number].is_decided:
         return
     unit = table[run_now.number]
-    failure = replace(failure, summary=failure.summary[:MOST_TEXT])
+    seconds = max(failure.at - run_now.begun_at, 0.0)
+    failure = replace(failure, summary=failure.summary[:MOST_TEXT], seconds=seconds)
     failures = (*unit.failures, failure)
     unit = replace(unit, failures=failures, interruptions=0)
     machines = {f.agent_id for f in failures if f.is_like(failure)}

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import hmac
 import html
-import ipaddress
 import json
 import os
 import secrets
-import urllib.parse
 from collections.abc import Callable, Sequence
 
 from dcos_tensorflow.local.dcos import core_cli
@@ -24,6 +22,7 @@ from dcos_tensorflow.local.dcos.http_calls import (
     text_answer,
 )
 from dcos_tensorflow.local.dcos.services import Service
+from dcos_tensorflow.network.other_pages import is_from_another_page, names_an_address
 from dcos_tensorflow.records import dataclass
 
 _PROVIDERS = {
@@ -58,7 +57,7 @@ class Guard:
 
     def refuse(self, call: Call) -> Answer | None:
         """Return the refusal of a request, None when it may go on."""
-        if not _from_this_machine(call):
+        if is_from_another_page(call.method, call.headers) or not names_an_address(call.headers):
             # Apps are commands: a page in a browser must not be able to install one.
             return text_answer("403 Forbidden: only for clients that mean this machine\n", 403)
         if self._login is None:
@@ -95,17 +94,6 @@ class Guard:
             }
             return json_answer(refusal, 401)
         return json_answer({"token": self._token})
-
-
-def _from_this_machine(call: Call) -> bool:
-    """Say whether the client asked for a loopback address, and no other site's page asks."""
-    host = call.headers.get("host", "127.0.0.1")
-    name = urllib.parse.urlsplit("//" + host).hostname or ""
-    try:
-        loopback = name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        loopback = False
-    return loopback and call.headers.get("origin", f"http://{host}") == f"http://{host}"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from dcos_tensorflow.local.background_process import (
 from dcos_tensorflow.local.dcos.cluster_calls import Login
 from dcos_tensorflow.local.dcos.local_dcos import DcosConfig, LocalDcos
 from dcos_tensorflow.local.dcos.state_file import StateFileError
+from dcos_tensorflow.network.seldom import SeldomFilter
 from dcos_tensorflow.records import dataclass
 
 Json = dict[str, Any]
@@ -108,8 +109,10 @@ def serve(folder: Path) -> None:
     stored = read_json(folder / _CONFIG)
     if stored is None:
         raise BackgroundProcessError(f"no {_CONFIG} in {folder}")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(SeldomFilter("asyncio", "dcos_tensorflow.local.dcos.application"))
     logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+        handlers=[handler], level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
     stopping = stop_requested()
     config = _from_json(stored, folder)

@@ -78,6 +78,9 @@ class Services:
             return _BAD_GATEWAY
         prefix = _BASE + service.name
         target = call.target.removeprefix(prefix)
+        if not target.startswith("/") and "text/html" in call.headers.get("accept", ""):
+            # A page's relative addresses begin at the last slash of its own.
+            return Answer(307, b"", None, [("location", f"{prefix}/{target}")])
         try:
             return forward(
                 service.address,

@@ -56,6 +56,8 @@ class _AgentHandler(Handler):
             # It was told to leave: nobody listens.
             self.close_connection = True
             return
+        if self.is_foreign():
+            return
         parsed = urllib.parse.urlparse(self.path)
         path = parsed.path.removeprefix("/slave(1)")
         credentials = self.door.credentials
@@ -92,6 +94,9 @@ class _AgentHandler(Handler):
             self._browse(found)
         elif found.is_dir():
             self.answer(400, "Cannot read from a directory.\n", TEXT)
+        elif not found.is_file():
+            # Whoever opens a pipe waits for its other end: a task could hold the readers for ever.
+            self.answer(400, "Cannot read from what is no file.\n", TEXT)
         elif path == "/files/read":
             self._read(found, query)
         else:

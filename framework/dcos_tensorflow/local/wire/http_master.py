@@ -15,6 +15,7 @@ from dcos_tensorflow.local.wire.http_server import (
     MAX_BODY_BYTES,
     MAX_STRANGERS_BODY_BYTES,
     OPEN,
+    BadLength,
     BodyTooLong,
     Handler,
     Server,
@@ -63,6 +64,8 @@ class _MasterHandler(Handler):
     door: MasterDoor
 
     def _serve(self) -> None:
+        if self.is_foreign():
+            return
         parsed = urllib.parse.urlparse(self.path)
         # libprocess serves everything under the process' name, too.
         path = parsed.path.removeprefix("/master") or "/"
@@ -72,8 +75,8 @@ class _MasterHandler(Handler):
             self.welcome()
         try:
             body = self.body(MAX_STRANGERS_BODY_BYTES if is_stranger else MAX_BODY_BYTES)
-        except BodyTooLong:
-            self.too_long()
+        except (BodyTooLong, BadLength) as error:
+            self.refuse_body(error)
             return
         if is_stranger and path not in _OPEN:
             self._unauthorized(path)

@@ -1,6 +1,6 @@
 """What the master's and the agents' HTTP servers share: a threading server and answers.
 
-Standard library only: byte-level faults need the bare socket.
+Python's own server: byte-level faults need the bare socket.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from dcos_tensorflow.network.other_pages import is_from_another_page, names_an_address
+from dcos_tensorflow.network.seldom import Seldom
+
 #: Bodies larger than this are refused: nothing a scheduler says is near it.
 MAX_BODY_BYTES = 64 * 1024 * 1024
 #: Of those whom we do not know nothing is near this.
@@ -25,12 +28,20 @@ STRANGERS_SECONDS = 20.0
 #: With more connections than this, the oldest of those whom we do not know goes. Each is a file
 #: descriptor, and a thread.
 MOST_CONNECTIONS = 500
+#: The line before a chunk: its size, and extensions that nobody sends.
+_MAX_CHUNK_LINE_BYTES = 1024
+_MAX_DIGITS = 18
+_SELDOM = Seldom()
 #: What Mesos answers to everybody.
 OPEN = frozenset({"/health", "/version"})
 
 
 class BodyTooLong(Exception):
     """A request's body is longer than it may be."""
+
+
+class BadLength(Exception):
+    """What a request says of the length of its body is no length."""
 
 
 class Server(ThreadingHTTPServer):
@@ -97,12 +108,25 @@ class Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Let a client that went away be; anything else is a defect and is shown."""
+        """Let a client that went away be; anything else is a defect and is shown, not too often."""
         import sys
 
-        if isinstance(sys.exception(), ConnectionError | TimeoutError):
+        error = sys.exception()
+        if isinstance(error, ConnectionError | TimeoutError):
+            return
+        if _SELDOM.may_say(type(error).__name__) is None:
             return
         super().handle_error(request, client_address)
+
+
+def _length(text: str, base: int) -> int:
+    """Return a length. Raises BadLength: ``int`` takes signs too, and to read -1 is to read all."""
+    if not (text.isascii() and text.isalnum() and len(text) <= _MAX_DIGITS):
+        raise BadLength
+    try:
+        return int(text, base)
+    except ValueError:
+        raise BadLength from None
 
 
 def _end(connection: socket.socket) -> None:
@@ -133,10 +157,13 @@ class Handler(BaseHTTPRequestHandler):
             self.server.note_known(self.connection)
 
     def body(self, most_bytes: int = MAX_BODY_BYTES) -> bytes:
-        """Return the request's body. Raises BodyTooLong, before it is read where it says so."""
+        """Return the request's body.
+
+        Raises BodyTooLong, before it is read where it says so, and BadLength.
+        """
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
             return self._chunked_body(most_bytes)
-        length = int(self.headers.get("Content-Length") or 0)
+        length = _length(self.headers.get("Content-Length") or "0", 10)
         if length > most_bytes:
             raise BodyTooLong
         return self.rfile.read(length)
@@ -144,18 +171,32 @@ class Handler(BaseHTTPRequestHandler):
     def _chunked_body(self, most_bytes: int) -> bytes:
         found = b""
         while True:
-            size = int(self.rfile.readline().split(b";")[0], 16)
+            line = self.rfile.readline(_MAX_CHUNK_LINE_BYTES).decode("latin-1")
+            size = _length(line.partition(";")[0].strip(), 16)
             if len(found) + size > most_bytes:
                 raise BodyTooLong
             found += self.rfile.read(size)
-            self.rfile.readline()
+            self.rfile.readline(_MAX_CHUNK_LINE_BYTES)
             if size == 0:
                 return found
 
-    def too_long(self) -> None:
-        """Write that the body is too long, and end the connection: the rest of it is not read."""
+    def refuse_body(self, error: BodyTooLong | BadLength) -> None:
+        """Write why the body is not read, and end the connection."""
         self.close_connection = True
-        self.answer(413, "413 Payload Too Large.", "text/plain; charset=utf-8")
+        text = "413 Payload Too Large." if isinstance(error, BodyTooLong) else "400 Bad Request."
+        self.answer(int(text[:3]), text, "text/plain; charset=utf-8")
+
+    def is_foreign(self) -> bool:
+        """Say whether a page of another site may have sent this, and answer it if so.
+
+        A browser adds to each request to us what its user has logged in with here.
+        """
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        if not is_from_another_page(self.command, headers) and names_an_address(headers):
+            return False
+        self.close_connection = True
+        self.answer(403, "403 Forbidden.", "text/plain; charset=utf-8")
+        return True
 
     def principal(self, credentials: Mapping[str, str] | None) -> str | None:
         """Return who asks, by HTTP basic authentication; None for nobody who is known."""

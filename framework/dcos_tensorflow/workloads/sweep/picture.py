@@ -8,20 +8,17 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from dcos_tensorflow.core.model.workload_spec import ParameterValue
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.svg import BLUE, ORANGE, framed, words
 from dcos_tensorflow.workloads.sweep.leaderboard import Board, Row
 
-#: Usual ones on Linux, too: not everything that draws SVG knows which of them is "sans-serif".
-FONTS = "Arial, Liberation Sans, DejaVu Sans, Noto Sans, sans-serif"
 _WIDTH, _LEFT, _RIGHT = 900, 90, 60
 #: Where each of the two parts begins and ends, from above.
 _CURVE, _LINES = (60, 280), (360, 620)
 _HEIGHT = 660
-#: Colours that stand out from white and from black alike.
-_BEST, _PLAIN = "#d9730d", "#2f7ed8"
+_BEST, _PLAIN = ORANGE, BLUE
 #: More lines than that are one surface.
 _MOST_LINES = 500
 #: Numbers that differ by more than that are spread by their logarithm.
@@ -30,26 +27,15 @@ _WIDE = 100.0
 
 def picture(board: Board, title: str) -> str:
     """Return the picture of a sweep; with an empty frame while no trial has finished."""
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"'
-            f' font-family="{FONTS}" font-size="13"><title>{escape(title)}</title>',
-            "<style>text{fill:#333}.axis{stroke:#888;stroke-opacity:.5}"
-            "@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
-            _text(_LEFT, 26, title, "start", 16),
-            *_curve(board),
-            *_coordinates(board),
-            "</svg>",
-            "",
-        ]
-    )
+    parts = [*_curve(board), *_coordinates(board)]
+    return framed(title, _WIDTH, _HEIGHT, _LEFT, parts)
 
 
 def _curve(board: Board) -> Iterator[str]:
     """Yield the finished trials as dots, and the best so far as a line of steps."""
     top, bottom = _CURVE
     title = f"{board.metric}: each finished trial, and the best so far"
-    yield _text(_LEFT, top - 10, title, "start")
+    yield words(_LEFT, top - 10, title, "start")
     yield f'<path class="axis" d="M{_LEFT} {top}V{bottom}H{_WIDTH - _RIGHT}" fill="none"/>'
     if not board.finished:
         return
@@ -71,10 +57,10 @@ def _curve(board: Board) -> Iterator[str]:
         path += f"H{x(number):.1f}V{y(value):.1f}" if path else f"M{x(number):.1f} {y(value):.1f}"
     yield f'<path d="{path}" fill="none" stroke="{_BEST}" stroke-width="2.5"/>'
     for value in sorted({low, high}):
-        yield _text(_LEFT - 8, y(value) + 4, f"{value:.4g}", "end")
+        yield words(_LEFT - 8, y(value) + 4, f"{value:.4g}", "end")
     for number in sorted({0, last}):
-        yield _text(x(number), bottom + 18, str(number), "middle")
-    yield _text(_WIDTH - _RIGHT, bottom + 34, "trial", "end")
+        yield words(x(number), bottom + 18, str(number), "middle")
+    yield words(_WIDTH - _RIGHT, bottom + 34, "trial", "end")
 
 
 @dataclass(frozen=True)
@@ -147,11 +133,6 @@ def _coordinates(board: Board) -> Iterator[str]:
     for turn, axis in enumerate(axes):
         x = _LEFT + apart * turn
         yield f'<path class="axis" d="M{x:.1f} {top}V{bottom}"/>'
-        yield _text(x, top - 12, axis.name, "middle")
+        yield words(x, top - 12, axis.name, "middle")
         for place, mark in axis.marks():
-            yield _text(x + 6, bottom - (bottom - top) * place + 4, mark, "start", 11)
-
-
-def _text(x: float, y: float, text: str, anchor: str, size: int = 13) -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}"'
-    return f"<text {place}>{escape(text)}</text>"
+            yield words(x + 6, bottom - (bottom - top) * place + 4, mark, "start", 11)

@@ -1,0 +1,255 @@
+"""How a request becomes an answer: who may ask, what goes wrong on the way, what is written down.
+
+Used by ``api.app``, which says what is shown and ordered. Nobody gets past ``Answering`` who may
+not; whatever is raised behind it is an answer too; every order is in the audit log before it is
+carried out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from dcos_tensorflow.api.access import Access, Caller, Refusal, Refused, Right, is_foreign
+from dcos_tensorflow.api.answers import (
+    BadRequest,
+    ElementNotFound,
+    json_answer,
+    message_answer,
+    not_found_answer,
+    options_answer,
+    refused_answer,
+)
+from dcos_tensorflow.api.audit import AuditLog, Entry, changed
+from dcos_tensorflow.api.live import TooManyViewers
+from dcos_tensorflow.api.redaction import redact_text, secret_values
+from dcos_tensorflow.api.source import StateSource
+from dcos_tensorflow.api.task_files import FileRefused, NothingThere
+from dcos_tensorflow.api.verbs import Reply
+from dcos_tensorflow.core.model.events import ConfigurationChanged, Event
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.mesos.agent_files import AgentFilesError, FileNotFound, SandboxNotFound
+from dcos_tensorflow.options import OptionsError
+
+log = logging.getLogger(__name__)
+
+_MAX_BODY_BYTES = 65536
+#: How many views are made at once. They wait for nothing, and Python runs one thread at a time:
+#: more of them make no view sooner, and the server's and the scheduler's own threads wait for each.
+_VIEWERS = 2
+
+View = Callable[[ServiceState, Request], Any]
+Verb = Callable[[ServiceState, Request, bytes], Reply]
+Endpoint = Callable[[Request], Awaitable[Response] | Response]
+
+
+class Answering:
+    """Makes endpoints of views and verbs over one source."""
+
+    def __init__(self, source: StateSource, access: Access, audit: AuditLog) -> None:
+        self._source = source
+        self._access = access
+        self._audit = audit
+        self._viewers = CapacityLimiter(_VIEWERS)
+
+    # What is shown.
+
+    def show(self, view: View) -> Endpoint:
+        """Let a view answer with JSON."""
+
+        def answer(state: ServiceState, request: Request) -> Response:
+            return json_answer(view(state, request), secrets=self.secrets(state))
+
+        return self.guarded(answer)
+
+    def guarded(self, answer: Callable[[ServiceState, Request], Response]) -> Endpoint:
+        """Let only those in who may ask, and only while there is a state to show."""
+
+        def endpoint(request: Request) -> Response:
+            self.admit(request, Right.READ)
+            state = self._source.state()
+            return self._starting() if state is None else answer(state, request)
+
+        return self.caught(endpoint)
+
+    def guarded_waiting(
+        self, answer: Callable[[ServiceState, Request], Response], most_at_once: int
+    ) -> Endpoint:
+        """Do the same for what waits for others, on threads of its own: so many at once."""
+        limiter = CapacityLimiter(most_at_once)
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                await run_in_threadpool(self.admit, request, Right.READ)
+                state = self._source.state()
+                if state is None:
+                    return self._starting()
+                return await to_thread.run_sync(answer, state, request, limiter=limiter)
+            except Exception as error:
+                return self._told(request, error)
+
+        return endpoint
+
+    def caught(self, answer: Callable[[Request], Response]) -> Endpoint:
+        """Turn every failure of a view into an answer; none reaches the server."""
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                return await to_thread.run_sync(answer, request, limiter=self._viewers)
+            except Exception as error:
+                return self._told(request, error)
+
+        return endpoint
+
+    # What is ordered.
+
+    def ordering(self, verb: Verb, most_bytes: int = _MAX_BODY_BYTES) -> Endpoint:
+        """Let a verb answer whoever may ask; what it orders is submitted first."""
+
+        def ordered(state: ServiceState, request: Request, body: bytes, who: str) -> Response:
+            reply = verb(state, request, body)
+            told = reply.body.get("message", "") if isinstance(reply.body, dict) else ""
+            # First: what is done has been written down, whatever happens in between.
+            self._note(request, who, (reply.status, str(told)), state, reply.event)
+            if reply.event is not None:
+                self._source.submit(reply.event)
+            return json_answer(reply.body, reply.status, self.secrets(state))
+
+        async def endpoint(request: Request) -> Response:
+            who = ""
+            try:
+                who = (await run_in_threadpool(self.admit, request, Right.OPERATE)).name
+                body = await _limited_body(request, most_bytes)
+                state = self._source.state()
+                if state is None:
+                    return self._starting()
+                return await run_in_threadpool(ordered, state, request, body, who)
+            except Exception as error:
+                return self._told(request, error, who)
+
+        return endpoint
+
+    # Who may, and what nobody is shown.
+
+    def admit(self, request: Request, right: Right) -> Caller:
+        """Return who asks, and may do that from where it comes. Raises Refused."""
+        caller = self._access.admit(request, right)
+        if is_foreign(request, asks=self._access.asks):
+            why = "a page of another site may read and order nothing here"
+            raise Refused(Refusal(403, why, caller.name, is_a_try=right is Right.OPERATE))
+        return caller
+
+    def may_read(self, request: Request) -> bool:
+        """Say whether whoever asks may read."""
+        try:
+            self.admit(request, Right.READ)
+        except Refused:
+            return False
+        return True
+
+    def secrets(self, state: ServiceState | None) -> frozenset[str]:
+        """Return the texts that are in no answer."""
+        if state is None:
+            return self._access.secrets
+        return secret_values(state, self._source.secret_texts()) | self._access.secrets
+
+    # What else is answered, and what is written down.
+
+    def _starting(self) -> Response:
+        leader = self._source.leader()
+        message = "the service is starting: its state is not loaded yet"
+        if leader:
+            message = f"this scheduler is a standby: the service is led by {leader}"
+        return json_answer({"message": message}, 503, headers={"retry-after": "1"})
+
+    def _told(self, request: Request, error: Exception, who: str = "") -> Response:
+        """Return the answer to what was raised; write down an order, or a token, that was in vain.
+
+        Whoever said no token has tried none; of whoever has to wait, the tries were written down.
+        """
+        answer = _answer_to(request, error)
+        refusal = error.refusal if isinstance(error, Refused) else None
+        if who or (refusal is not None and refusal.is_a_try):
+            who = who or (refusal.caller if refusal is not None else "")
+            self._note(request, who, (answer.status_code, str(error)), self._state_if_any())
+        return answer
+
+    def _state_if_any(self) -> ServiceState | None:
+        try:
+            return self._source.state()
+        except Exception:
+            # It is what failed, and was told.
+            return None
+
+    def _note(
+        self,
+        request: Request,
+        who: str,
+        answered: tuple[int, str],
+        state: ServiceState | None,
+        event: Event | None = None,
+    ) -> None:
+        """Write down what somebody asked for, what was answered, and what it changes."""
+        secrets = self.secrets(state)
+        client, (status, message) = request.client, answered
+        asked = f"{request.url.path}?{request.url.query}".removesuffix("?")
+        change = None
+        if state is not None and isinstance(event, ConfigurationChanged):
+            change = changed(state.spec, event.spec)
+        self._audit.note(
+            Entry(
+                who,
+                f"{client.host}:{client.port}" if client is not None else "",
+                redact_text(f"{request.method} {asked}", secrets),
+                status,
+                redact_text(message, secrets),
+                change,
+            )
+        )
+
+
+def _answer_to(request: Request, error: Exception) -> Response:
+    """Return the answer to what was raised on the way to one."""
+    match error:
+        case Refused():
+            return refused_answer(error.refusal)
+        case ElementNotFound():
+            return not_found_answer()
+        case BadRequest():
+            return message_answer(str(error), 400)
+        case OptionsError():
+            return options_answer(error)
+        case ClientDisconnect():
+            return message_answer("the request ended before its body was complete", 400)
+        case FileRefused():
+            return message_answer(str(error), 403)
+        case NothingThere() | FileNotFound() | SandboxNotFound():
+            return message_answer(str(error), 404)
+        case TooManyViewers():
+            return json_answer({"message": str(error)}, 503, headers={"retry-after": "5"})
+        case AgentFilesError():
+            return json_answer({"message": str(error)}, 503, headers={"retry-after": "5"})
+    return _broken(request, error)
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+    return message_answer(
+        f"internal error ({type(error).__name__}); the scheduler's log has the details", 500
+    )
+
+
+async def _limited_body(request: Request, most_bytes: int) -> bytes:
+    """Return the body. Raises BadRequest when it is longer than any that makes sense."""
+    found = bytearray()
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > most_bytes:
+            raise BadRequest(f"the body is longer than {most_bytes} bytes")
+    return bytes(found)

@@ -1,0 +1,120 @@
+// The points that the curves are drawn of: what the API has kept, and what has come since. Pure.
+
+/**
+ * @typedef {{at: number, step: number | null, metrics: Record<string, number>}} Point
+ * @typedef {Record<string, Point[]>} Curves points by task, oldest first
+ */
+
+/** More points than this of one task are thinned out: no screen shows more. */
+const MOST_POINTS = 4000;
+
+/**
+ * Returns the curves with what the API has kept; what it has forgotten stays.
+ * @param {Curves} known @param {Record<string, any>} answer of `v1/curves`
+ * @returns {Curves}
+ */
+export function withKept(known, answer) {
+  const found = { ...known };
+  for (const [task, columns] of Object.entries(answer)) {
+    const points = columns.at.map((at, index) => ({
+      at,
+      step: columns.step[index],
+      metrics: Object.fromEntries(
+        Object.entries(columns.metrics)
+          .map(([name, values]) => [name, values[index]])
+          .filter(([, value]) => typeof value === "number"),
+      ),
+    }));
+    found[task] = inOrder([...(known[task] ?? []), ...points]);
+  }
+  return found;
+}
+
+/**
+ * Returns the curves with what the tasks tell now; the same object when that is nothing new.
+ * @param {Curves} known @param {any} job
+ * @returns {Curves}
+ */
+export function withNewest(known, job) {
+  let found = known;
+  for (const task of Object.keys(known).length ? Object.keys(known) : job.deciding_tasks) {
+    const point = pointOf(job.tasks[task]?.report?.progress);
+    const points = found[task] ?? [];
+    if (point === null || points.at(-1)?.at === point.at) continue;
+    found = { ...found, [task]: inOrder([...points, point]) };
+  }
+  return found;
+}
+
+/** @param {any} progress @returns {Point | null} */
+function pointOf(progress) {
+  if (typeof progress?.at !== "number") return null;
+  const { at, step, loss, accuracy, metrics } = progress;
+  const told = Object.entries({ loss, accuracy, ...metrics }).filter(([, v]) => typeof v === "number");
+  return step == null && !told.length ? null : { at, step: step ?? null, metrics: Object.fromEntries(told) };
+}
+
+/** @param {Point[]} points */
+function inOrder(points) {
+  const by_time = new Map(points.map((point) => [point.at, point]));
+  const sorted = [...by_time.values()].sort((a, b) => a.at - b.at);
+  if (sorted.length <= MOST_POINTS) return sorted;
+  return sorted.filter((_, index) => index % 2 === 1 || index === sorted.length - 1);
+}
+
+/**
+ * Returns what is drawn of one metric of one task. By step, what a restart has made void is not.
+ * @param {Point[]} points @param {string} metric @param {"step" | "time"} by
+ * @returns {[number[], number[]]}
+ */
+export function series(points, metric, by) {
+  const x = [];
+  const y = [];
+  for (const point of points) {
+    const value = point.metrics[metric];
+    const place = by === "step" ? point.step : point.at;
+    if (value == null || place == null) continue;
+    while (x.length && x[x.length - 1] >= place) {
+      x.pop();
+      y.pop();
+    }
+    x.push(place);
+    y.push(value);
+  }
+  return [x, y];
+}
+
+export const SPEED = "steps per second";
+
+/**
+ * Returns the points with the steps per second since the one before, as one more metric.
+ * @param {Point[]} points
+ * @returns {Point[]}
+ */
+export function withSpeed(points) {
+  return points.map((point, index) => {
+    const before = points[index - 1];
+    const speed = before ? (point.step - before.step) / (point.at - before.at) : NaN;
+    if (!(speed > 0) || point.step == null || before.step == null) return point;
+    return { ...point, metrics: { ...point.metrics, [SPEED]: speed } };
+  });
+}
+
+/** The speed of the last minute, in steps per second; null where it is not known.
+ * @param {Point[]} points */
+export function speedNow(points) {
+  const last = points.at(-1);
+  if (!last || last.step == null) return null;
+  const recent = points.filter((p) => p.step != null && last.at - p.at <= 60 && p.step <= last.step);
+  const first = recent[0];
+  return first && last.at > first.at ? (last.step - first.step) / (last.at - first.at) : null;
+}
+
+/** The metrics that there are curves of, loss and accuracy first. @param {Curves} curves */
+export function metricsOf(curves) {
+  const found = new Set(["loss", "accuracy"]);
+  for (const points of Object.values(curves)) {
+    for (const point of points) for (const name of Object.keys(point.metrics)) found.add(name);
+  }
+  return [...found].filter((name) => Object.values(curves).some((ps) => ps.some((p) => name in p.metrics)));
+}

@@ -1,0 +1,201 @@
+// The dashboard: keeps what is known of the service, and shows it anew whenever that changes.
+// The views are functions of what is known; all that is asked and ordered passes through here.
+import { checkpoints } from "./checkpoints.js";
+import { cluster } from "./cluster.js";
+import { confirmation } from "./confirmation.js";
+import { Connection, Unauthorized } from "./connection.js";
+import { withKept, withNewest } from "./curves.js";
+import { html, render } from "./html.js";
+import { Logs } from "./logs.js";
+import { mergePatch } from "./merge_patch.js";
+import { options } from "./options.js";
+import { overview } from "./overview.js";
+import { plans } from "./plans.js";
+import { tasks } from "./tasks.js";
+import { units } from "./units.js";
+import { why } from "./why.js";
+
+/** The views: what their tabs are called, what they show, and whether the service has such. */
+const VIEWS = [
+  { name: "overview", title: "Overview", show: overview },
+  { name: "tasks", title: "Tasks", show: tasks },
+  { name: "units", title: "Units", show: units, where: (job) => job.units },
+  { name: "plans", title: "Plans", show: plans },
+  { name: "why", title: "Why it waits", show: why },
+  { name: "cluster", title: "Cluster", show: cluster },
+  { name: "checkpoints", title: "Checkpoints", show: checkpoints },
+  { name: "logs", title: "Logs", show: (known, act) => html`<${Logs} known=${known} act=${act} />` },
+  { name: "options", title: "Options", show: options },
+];
+
+/** What is known; replaced as a whole, never changed. */
+let known = {
+  /** @type {"connecting" | "live" | "lost" | "locked"} */
+  connection: "connecting",
+  /** Why the stream broke off, or why a token was refused. */
+  problem: "",
+  /** Job, why and plans, as `/v1/events` tells them; null before the first event. */
+  watched: null,
+  /** @type {import("./curves.js").Curves} */
+  curves: {},
+  /** What the curves are drawn over. */
+  by: "step",
+  view: "overview",
+  /** What of the view is looked at: a task's name. */
+  argument: "",
+  /** Answers of other paths of the API, with what they were answered for. */
+  answers: {},
+  /** The order that waits for its confirmation. */
+  asked: null,
+  /** What became of the last order. */
+  said: "",
+  /** Unix seconds. */
+  now: Date.now() / 1000,
+};
+
+const connection = new Connection();
+let is_drawn = true;
+let following = false;
+
+/** @param {Partial<typeof known>} changes */
+function know(changes) {
+  known = { ...known, ...changes };
+  if (!is_drawn) return;
+  is_drawn = false;
+  requestAnimationFrame(draw);
+}
+
+function draw() {
+  is_drawn = true;
+  render(page(), document.getElementById("page"));
+  const service = known.watched?.job.service;
+  document.title = service ? `${service}: ${known.watched.job.phase}` : "dcos-tensorflow";
+}
+
+/** What views may do. */
+const act = {
+  know,
+  ask: (path) => connection.ask(path),
+  /** Asks for a path once for each `version` of what is shown; `known.answers` has the answer. */
+  fetch(path, version) {
+    if (known.answers[path]?.version === version) return;
+    const keep = (found) => know({ answers: { ...known.answers, [path]: { version, ...found } } });
+    known.answers = { ...known.answers, [path]: { ...known.answers[path], version } };
+    connection.ask(path).then((body) => keep({ body }), (error) => refused(error, (problem) => keep({ problem })));
+  },
+  /** Has an order confirmed, and gives it then. */
+  order(title, text, path) {
+    know({ asked: { title, text, path }, said: "" });
+  },
+  cancel: () => know({ asked: null }),
+  async confirm() {
+    const { path, title } = known.asked;
+    know({ asked: null });
+    try {
+      const answer = await connection.ask(path, { method: "POST" });
+      know({ said: `${title}: ${answer.why ?? answer.message ?? "received"}` });
+    } catch (error) {
+      refused(error, (problem) => know({ said: `${title}: ${problem}` }));
+    }
+  },
+};
+
+/** @param {Error} error @param {(problem: string) => void} other */
+function refused(error, other) {
+  if (error instanceof Unauthorized) lock();
+  else other(error instanceof TypeError ? "the service does not answer" : error.message);
+}
+
+function lock() {
+  const problem = connection.token ? "This token is not the service's." : "";
+  connection.token = "";
+  know({ connection: "locked", problem, watched: null, answers: {}, curves: {} });
+}
+
+async function follow() {
+  if (following) return;
+  following = true;
+  try {
+    await connection.follow("v1/events", hear, (error) => {
+      if (error instanceof Unauthorized) throw error;
+      know({ connection: "lost", problem: error instanceof TypeError ? "it does not answer" : error.message });
+    });
+  } catch {
+    lock();
+  } finally {
+    following = false;
+  }
+}
+
+/** @param {string} kind @param {any} body */
+function hear(kind, body) {
+  const watched = kind === "whole" ? mergePatch({}, body) : mergePatch(known.watched, body);
+  know({ watched, connection: "live", problem: "", curves: withNewest(known.curves, watched.job) });
+  // Curves that this page has missed are kept by the service, since it began.
+  if (kind === "whole") {
+    connection.ask("v1/curves").then((answer) => know({ curves: withKept(known.curves, answer) }), () => {});
+  }
+}
+
+function page() {
+  if (known.connection === "locked") return door();
+  if (!known.watched) {
+    return html`<main id="main"><h1>dcos-tensorflow</h1><p role="status">
+      ${known.connection === "lost" ? `The service cannot be reached: ${known.problem}. It is tried again.` : "Connecting …"}</p></main>`;
+  }
+  const { job } = known.watched;
+  const views = VIEWS.filter((view) => !view.where || view.where(job));
+  const view = views.find((one) => one.name === known.view) ?? views[0];
+  return html`
+    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <header>
+      <h1>${job.service}</h1>
+      <p class="state"><span class=${`badge ${job.verdict?.outcome ?? job.phase}`}>${job.verdict?.outcome ?? job.phase}</span></p>
+      <p class=${`link ${known.connection}`} role="status">${known.connection === "live" ? "live" : `connection lost: ${known.problem}`}</p>
+      <nav aria-label="Views"><ul>${views.map((one) => html`<li key=${one.name}>
+        <a href=${`#/${one.name}`} aria-current=${one === view ? "page" : null}>${one.title}</a></li>`)}</ul></nav>
+    </header>
+    <main id="main" tabindex="-1">
+      <h2>${view.title}</h2>
+      <p class="said" role="status">${known.said}</p>
+      ${view.show(known, act)}
+    </main>
+    ${confirmation(known.asked, act)}`;
+}
+
+function door() {
+  const enter = (event) => {
+    event.preventDefault();
+    connection.token = new FormData(event.target).get("token").trim();
+    event.target.reset();
+    know({ connection: "connecting", problem: "" });
+    follow();
+  };
+  return html`<main id="main" class="door"><h1>dcos-tensorflow</h1>
+    <form onSubmit=${enter}>
+      <label for="token">The API's token</label>
+      <input id="token" name="token" type="password" autocomplete="off" required aria-describedby="problem" />
+      <button>Show</button>
+      <p id="problem" role="alert" class="bad">${known.problem}</p>
+      <p class="muted">It is kept in this page's memory alone, and asked for again when the page is loaded again.</p>
+    </form></main>`;
+}
+
+/** @param {Event} event */
+function skip(event) {
+  event.preventDefault();
+  document.getElementById("main").focus();
+}
+
+function turn() {
+  const [view, argument = ""] = location.hash.slice(2).split("/");
+  know({ view: view || "overview", argument: decodeURIComponent(argument), said: "" });
+}
+
+addEventListener("hashchange", turn);
+// Ages and elapsed times go on between events, while somebody looks.
+setInterval(() => document.hidden || know({ now: Date.now() / 1000 }), 1000);
+// A page that nobody looks at follows nothing.
+document.addEventListener("visibilitychange", () => (document.hidden ? connection.pause() : connection.resume()));
+turn();
+follow();

@@ -1,0 +1,33 @@
+// The plans with their phases and steps, and the verbs that steer them.
+import { html } from "./html.js";
+
+const VERBS = [
+  ["interrupt", "Pause", "What has not begun yet does not begin until the plan is resumed."],
+  ["continue", "Resume", "What was paused goes on; a canary is approved of."],
+  ["restart", "Restart", "All tasks of it are started again."],
+  ["forceComplete", "Force complete", "What it waits for is not waited for any more."],
+];
+
+/** @param {any} known @param {any} act */
+export function plans(known, act) {
+  const { job } = known.watched;
+  return html`${Object.entries(known.watched.plans).map(([name, plan]) => html`<section key=${name}>
+    <h3>${name} <span class=${`badge ${plan.status}`}>${plan.status}</span></h3>
+    ${plan.errors.map((error) => html`<p class="bad" key=${error}>${error}</p>`)}
+    ${buttons(act, `plan ${name}`, `v1/plans/${name}`, "")}
+    ${plan.phases.map((phase) => html`<details key=${phase.id} open=${phase.status !== "COMPLETE"}>
+      <summary>${phase.name} <span class=${`badge ${phase.status}`}>${phase.status}</span></summary>
+      ${buttons(act, `phase ${phase.name}`, `v1/plans/${name}`, `?phase=${encodeURIComponent(phase.id)}`)}
+      <ul class="steps">${phase.steps.map((step) => html`<li key=${step.id}><strong>${step.name}</strong>
+        <span class=${`badge ${step.status}`}>${step.status}</span> ${step.message}</li>`)}</ul>
+    </details>`)}
+    ${!plan.phases.length && html`<p class="muted">Nothing is to be done.</p>`}
+  </section>`)}
+  ${!job.verdict && html`<section><h3>The job</h3><p class="buttons"><button type="button"
+    onClick=${() => act.order("Stop the job", "Its tasks are ended and it does not go on by itself.", "v1/job/stop")}>Stop the job</button></p></section>`}`;
+}
+
+function buttons(act, what, path, query) {
+  return html`<p class="buttons">${VERBS.map(([verb, title, text]) => html`<button type="button" key=${verb}
+    aria-label=${`${title} ${what}`} onClick=${() => act.order(`${title} ${what}`, text, `${path}/${verb}${query}`)}>${title}</button>`)}</p>`;
+}

@@ -1,0 +1,81 @@
+// The tasks: where each runs, how far it is, how often it began, how it ended; and the gang as a picture.
+import { gang } from "./gang.js";
+import { html } from "./html.js";
+import { clock, duration, number } from "./words.js";
+
+const VERBS = [
+  ["restart", "Restart", "Its process is started again in its container, and with it whoever has to restart too."],
+  ["replace", "Replace", "It gets a new container, on another agent where there is one."],
+  ["pause", "Pause", "Its process is stopped, and with it whoever would have to restart too. Its container is kept."],
+  ["resume", "Resume", "Its process is started again."],
+];
+
+/** So many tasks are listed at once. */
+const MOST_ROWS = 200;
+
+/** @param {any} known @param {any} act */
+export function tasks(known, act) {
+  const { job } = known.watched;
+  const names = Object.keys(job.tasks);
+  if (known.argument && job.tasks[known.argument]) return one(known, act, known.argument);
+  return html`
+    ${gang(job)}
+    <h3>All tasks</h3>
+    <div class="wide" tabindex="0" role="region" aria-label="All tasks"><table>
+      <thead><tr>${["Task", "State", "Agent", "Attempt", "Failures", "Step", "Since", "How it ended"].map((title) => html`<th scope="col" key=${title}>${title}</th>`)}</tr></thead>
+      <tbody>${names.slice(0, MOST_ROWS).map((name) => row(name, job.tasks[name], known.now))}</tbody>
+    </table></div>
+    ${names.length > MOST_ROWS && html`<p class="muted">The first ${MOST_ROWS} of ${number(names.length)} are listed.</p>`}`;
+}
+
+/** What a task is doing: the runner knows it better than Mesos does. */
+function doing(task) {
+  return task.state === "running" ? task.report?.state ?? task.state : task.state ?? "not launched";
+}
+
+/** @param {string} name @param {any} task @param {number} now */
+function row(name, task, now) {
+  return html`<tr key=${name}>
+    <th scope="row"><a href=${`#/tasks/${encodeURIComponent(name)}`}>${name}</a></th>
+    <td><span class=${`badge ${task.state}`}>${doing(task)}</span></td>
+    <td>${task.hostname ?? "–"}</td><td>${task.attempt}</td><td>${task.failures ?? 0}</td>
+    <td>${number(task.report?.progress?.step)}</td>
+    <td>${task.changed_at ? duration(now - task.changed_at) : "–"}</td>
+    <td>${end(task)}</td></tr>`;
+}
+
+/** @param {any} task */
+function end(task) {
+  return task.evidence?.summary || task.report?.summary || task.message || task.kill_reason || "–";
+}
+
+/** @param {any} known @param {any} act @param {string} name */
+function one(known, act, name) {
+  const task = known.watched.job.tasks[name];
+  const needs = resources(known, act, name);
+  const rows = [
+    ["State", doing(task)], ["Agent", task.hostname && `${task.hostname} (${task.agent_id})`],
+    ["Address", task.address && `${task.address}, ports ${(task.ports ?? []).join(", ")}`],
+    ["Resources", needs], ["Attempt", task.attempt], ["Failures", task.failures],
+    ["ClusterSpec's epoch", task.epoch], ["Launched", task.launched_at && clock(task.launched_at)],
+    ["Mesos task", task.task_id], ["Reason", task.reason], ["Message", task.message],
+    ["Why it was killed", task.kill_reason], ["Exit code", task.report?.exit_code], ["Hint", task.report?.hint],
+    ["Waits for", task.report?.waiting_for?.join(", ")],
+  ].filter(([, value]) => value != null && value !== "");
+  const is_paused = known.watched.job.paused.includes(name);
+  return html`<p><a href="#/tasks">All tasks</a></p><h3>${name}</h3>
+    <dl class="facts">${rows.map(([title, value]) => html`<div key=${title}><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>
+    ${task.evidence && html`<h4>How it ended</h4><p>${task.evidence.summary}</p>
+      <pre tabindex="0">${task.evidence.last_lines.join("\n")}</pre>`}
+    <p><a href=${`#/logs/${encodeURIComponent(name)}`}>Its logs</a></p>
+    <p class="buttons">${VERBS.filter(([verb]) => verb !== (is_paused ? "pause" : "resume")).map(([verb, title, text]) => html`
+      <button type="button" key=${verb} onClick=${() => act.order(`${title} ${name}`, text, `v1/pod/${encodeURIComponent(name)}/${verb}`)}>${title}</button>`)}</p>`;
+}
+
+/** What the options give a task of its role. */
+function resources(known, act, name) {
+  act.fetch("v1/configurations/target", known.watched.job.configuration);
+  const roles = known.answers["v1/configurations/target"]?.body?.spec?.roles ?? [];
+  const found = roles.find((role) => name.replace(/^slot-\d+-/, "").replace(/-\d+$/, "") === role.role)?.resources;
+  return found && `${number(found.cpus)} cpus, ${number(found.mem)} MB memory, ${number(found.disk)} MB disk, ${number(found.gpus ?? 0)} GPUs`;
+}

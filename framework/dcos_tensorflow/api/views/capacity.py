@@ -1,0 +1,29 @@
+"""The machines that were bought for the service (``/v1/capacity``)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from dcos_tensorflow.api import schemas
+from dcos_tensorflow.api.answers import ElementNotFound
+from dcos_tensorflow.core.model.capacity_spec import Billing
+from dcos_tensorflow.core.model.service_state import ServiceState
+
+
+def capacity(state: ServiceState) -> schemas.Capacity:
+    """Return what there is, what it costs, and why nothing comes.
+
+    Raises ElementNotFound where the options have no section ``capacity``.
+    """
+    spec = state.spec.capacity
+    if spec is None:
+        raise ElementNotFound("capacity")
+    # Whoever buys no machines does not import it.
+    from dcos_tensorflow.capacity.status import document
+    from dcos_tensorflow.scheduler.capacity_records import ledger_of
+
+    increment = 3600.0 if spec.billing is Billing.HOUR else 1.0
+    now = state.subscription.stepped_at
+    ledger = ledger_of(state.capacity)
+    found = document(ledger, state.told.capacity, spec.budget, increment, now)
+    return cast(schemas.Capacity, found)

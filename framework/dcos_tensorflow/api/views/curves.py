@@ -1,0 +1,22 @@
+"""The curves of the training, in columns: ``/v1/curves``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dcos_tensorflow.api import schemas
+from dcos_tensorflow.api.curves import Point
+
+
+def curves(points: Mapping[str, Sequence[Point]]) -> dict[str, schemas.Curve]:
+    """Return the points of each task; null where a metric was not told."""
+    return {name: _columns(found) for name, found in points.items()}
+
+
+def _columns(points: Sequence[Point]) -> schemas.Curve:
+    metrics = dict.fromkeys(name for point in points for name in point.metrics)
+    return {
+        "at": [point.at for point in points],
+        "step": [point.step for point in points],
+        "metrics": {name: [point.metrics.get(name) for point in points] for name in metrics},
+    }

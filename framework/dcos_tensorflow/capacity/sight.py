@@ -1,0 +1,71 @@
+"""What one round of the loop that buys is given: how things stand, and by which rules it goes.
+
+Made by ``scheduler.capacity``; read by ``reconcile`` and ``leavers``. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from dcos_tensorflow.capacity.deadline import Fleet
+from dcos_tensorflow.capacity.ledger import HOUR
+from dcos_tensorflow.capacity.losses import Pause
+from dcos_tensorflow.capacity.market import Limits, Pool
+from dcos_tensorflow.capacity.mirror import Agents, Answer
+from dcos_tensorflow.capacity.planner import GangDemand
+from dcos_tensorflow.capacity.provider import Machine
+from dcos_tensorflow.core.model.offer import Offer
+from dcos_tensorflow.records import dataclass
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What of the options the loop goes by. Times are seconds."""
+
+    limits: Limits
+    owner: str
+    #: What the ids of purchases begin with.
+    prefix: str
+    max_spot_price: float | None = None
+    idle_seconds: float = 300.0
+    register_seconds: float = 600.0
+    #: An hour is paid whole.
+    by_the_hour: bool = False
+    #: Tasks of a job that is over have so long to end before their machine goes.
+    ending_seconds: float = 120.0
+    #: Offers may come for so long before a machine is bought in their place.
+    patience_seconds: float = 10.0
+
+    @property
+    def increment(self) -> float:
+        """Return of how many seconds each begun piece is paid whole."""
+        return HOUR if self.by_the_hour else 1.0
+
+
+@dataclass(frozen=True)
+class Sight:
+    """How things stand. What could not be asked is None: nothing follows from it."""
+
+    #: Our clock, unix seconds.
+    now: float
+    #: Who waits, the longest first.
+    demands: tuple[GangDemand, ...] = ()
+    #: What is free on agents that are there.
+    offers: tuple[Offer, ...] = ()
+    agents: Agents | None = None
+    #: By gang: when it last did not train.
+    pauses: Mapping[str, Pause] = field(default_factory=dict)
+    machines: tuple[Machine, ...] | None = None
+    pools: tuple[Pool, ...] | None = None
+    answers: tuple[Answer, ...] = ()
+    #: What came of asking for the list, the pools, or an end; empty when it went well.
+    trouble: str = ""
+    #: Machines that were to be ended, and the provider did not hear of it.
+    not_given_back: tuple[str, ...] = ()
+    #: Since when the job is over: everything goes. 0 while it is not.
+    over_since: float = 0.0
+    #: With a deadline the whole fleet that the first gang is to have; None where it says nothing.
+    fleet: Fleet | None = None
+    #: Whoever operates the service wants idle machines to go now.
+    release: bool = False

@@ -1,0 +1,227 @@
+"""``state``: what is kept of a service: whether it is sound, out into a file, and back.
+
+``check`` and ``export`` only read, also while a scheduler serves. ``import`` writes where nothing
+is kept yet, and nobody serves.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dcos_tensorflow.cli.errors import EXIT_LOCKED, CliError, UsageError
+from dcos_tensorflow.cli.flags import json_flag, name_flag, work_dir_flag
+from dcos_tensorflow.cli.output import say, show_json
+from dcos_tensorflow.cli.services import registry
+from dcos_tensorflow.cli.settings import with_access, zookeeper_flags
+from dcos_tensorflow.cli.wording import sentence
+from dcos_tensorflow.cli.work_directory import WorkDirectory
+from dcos_tensorflow.core.counted import counted
+
+if TYPE_CHECKING:
+    from dcos_tensorflow.core.model.service_state import ServiceState
+    from dcos_tensorflow.state.store import StateStore
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: How often what is kept is read until it is the same twice: then it is so at one moment.
+_MOST_READS = 20
+
+
+@click.group()
+def state() -> None:
+    """Look at what is kept of a service, save it to a file, and put it back."""
+
+
+def _place_flags(function: F) -> F:
+    where = click.option(
+        "--state",
+        "url",
+        metavar="URL",
+        help="Where it is kept, sqlite:///FILE or zk://HOST:PORT,...; else where the service's last"
+        " scheduler on this machine kept it.",
+    )
+    return where(zookeeper_flags(name_flag(work_dir_flag(function))))
+
+
+@state.command()
+@_place_flags
+@json_flag
+def check(
+    work: WorkDirectory, name: str | None, url: str | None, as_json: bool, **zookeeper: str | None
+) -> int:
+    """Say whether what is kept of a service can be read, and what it is; change nothing."""
+    service, values = _kept(work, name, url, zookeeper)
+    found = _restored(service, values)
+    phase, tasks = str(found.job.phase), len(found.live_tasks)
+    if as_json:
+        show_json({"service": service, "values": len(values), "phase": phase, "tasks": tasks})
+    else:
+        say(
+            f"What is kept of {service} is sound: {counted(len(values), 'value')}, the job is"
+            f" {phase}, {counted(tasks, 'task')} live."
+        )
+    return 0
+
+
+@state.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_place_flags
+@json_flag
+def export(
+    work: WorkDirectory,
+    name: str | None,
+    url: str | None,
+    file: Path,
+    as_json: bool,
+    **zookeeper: str | None,
+) -> int:
+    """Save what is kept of a service to a new file that is yours alone; change nothing.
+
+    It is saved as it is, damaged too. It holds the key that the service's tasks trust.
+    """
+    from dcos_tensorflow.state.exported import Export, to_text
+
+    service, values = _kept(work, name, url, zookeeper)
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as written:
+            written.write(to_text(Export(service, values)))
+            written.flush()
+            os.fsync(handle)
+    except OSError as error:
+        raise CliError(f"{file} cannot be written: {error.strerror}.") from error
+    if as_json:
+        show_json({"service": service, "values": len(values), "file": str(file)})
+    else:
+        say(f"{counted(len(values), 'value')} of {service} are in {file}.")
+    return 0
+
+
+@state.command(name="import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_place_flags
+@json_flag
+def import_(
+    work: WorkDirectory,
+    name: str | None,
+    url: str | None,
+    file: Path,
+    as_json: bool,
+    **zookeeper: str | None,
+) -> int:
+    """Put back what export has saved, where nothing is kept of the service and nobody serves it."""
+    from dcos_tensorflow.core.kept.paths import CONFIG_TARGET
+    from dcos_tensorflow.core.model.actions import Write
+    from dcos_tensorflow.state.errors import LeadershipTaken
+    from dcos_tensorflow.state.exported import NotExported, from_text
+
+    try:
+        export = from_text(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, NotExported) as error:
+        raise UsageError(f"{file}: {error}.") from error
+    service, place = _place(work, name or export.service, url, zookeeper)
+    if service != export.service:
+        raise UsageError(f"{file} is of {export.service}, not of {service}.")
+    _restored(service, export.values)
+    # Last, as a new service has it: without it nothing is taken for a state.
+    ordered = sorted(export.values.items(), key=lambda item: item[0] == CONFIG_TARGET)
+    with _opened(place, service) as store:
+        try:
+            leadership = store.lead(f"state import, pid {os.getpid()}", 0.0, lambda _: None)
+        except LeadershipTaken as error:
+            raise CliError(sentence(str(error)), EXIT_LOCKED) from error
+        with leadership:
+            kept = store.load()
+            if kept:
+                raise CliError(
+                    f"{counted(len(kept), 'value')} of {service} are kept there already, and stay"
+                    " as they are. Save them with state export, and remove them first: the file"
+                    f" of SQLite, or /dcos-service-{service} by ZooKeeper's own client."
+                )
+            store.commit([Write(path, value) for path, value in ordered])
+    if as_json:
+        show_json({"service": service, "values": len(ordered), "file": str(file)})
+    else:
+        say(f"{counted(len(ordered), 'value')} of {service} are put back.")
+    return 0
+
+
+def _place(
+    work: WorkDirectory, name: str | None, url: str | None, zookeeper: Mapping[str, str | None]
+) -> tuple[str, str]:
+    """Return the service's name, and where its state is, with login and TLS. Raises UsageError."""
+    from dcos_tensorflow.cli.services.stored import state_url
+
+    if url is None:
+        name, directory = registry.choose(work, name)
+        known = registry.read(directory)
+        name, url = known.service if known is not None else name, state_url(directory)
+    elif name is None:
+        raise UsageError("Which service is meant? Name it with --name.")
+    return name, with_access(url, os.environ, zookeeper)
+
+
+def _kept(
+    work: WorkDirectory, name: str | None, url: str | None, zookeeper: Mapping[str, str | None]
+) -> tuple[str, Mapping[str, bytes]]:
+    """Return the service's name and all that is kept of it. Raises CliError for nothing."""
+    from dcos_tensorflow.cli.services.stored import is_missing
+
+    service, place = _place(work, name, url, zookeeper)
+    values: Mapping[str, bytes] = {}
+    if not is_missing(place):
+        with _opened(place, service) as store:
+            values = _at_one_moment(store)
+    if not values:
+        raise CliError(f"Nothing is kept of {service} there.")
+    return service, values
+
+
+@contextmanager
+def _opened(url: str, service: str) -> Iterator[StateStore]:
+    from dcos_tensorflow.state.errors import StateError
+    from dcos_tensorflow.state.store import open_store
+
+    try:
+        with closing(open_store(url, service)) as store:
+            yield store
+    except StateError as error:
+        raise CliError(f"The state store: {sentence(str(error))}", EXIT_LOCKED) from error
+
+
+def _at_one_moment(store: StateStore) -> Mapping[str, bytes]:
+    """Return what is kept, all of it at the same moment: the leader may write meanwhile.
+
+    Two readings in a row that agree hold at every moment between them. Raises CliError.
+    """
+    before = store.load()
+    for _ in range(_MOST_READS):
+        found = store.load()
+        if found == before:
+            return found
+        before = found
+    raise CliError(
+        f"What is kept of {store.service} changes faster than it is read: try again, or end its"
+        " scheduler first."
+    )
+
+
+def _restored(service: str, values: Mapping[str, bytes]) -> ServiceState:
+    from dcos_tensorflow.core.kept.restore import StateUnreadable, restore, without_service
+    from dcos_tensorflow.core.model.service_state import LaunchSettings
+
+    try:
+        foreign = without_service(values)
+        found = restore(values, LaunchSettings(), time.time())
+        if foreign or found is None:
+            raise StateUnreadable(foreign or "what a service begins with was never written whole")
+    except StateUnreadable as error:
+        raise CliError(f"The state of {service} cannot be read: {error}.", EXIT_LOCKED) from error
+    return found

@@ -1,0 +1,71 @@
+"""Who waits for places, with what: the demand for machines, out of one state.
+
+Asked by ``scheduler.capacity`` beside the event loop. It asks ``core.offers.wants`` as a step does,
+in a draft that nobody keeps: nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from dcos_tensorflow.core.draft import Draft, GangDraft
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.offers.wants import wants
+from dcos_tensorflow.core.placement.place import TaskRequest
+from dcos_tensorflow.core.recovery import slots
+from dcos_tensorflow.records import dataclass
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Tasks that are placed together or not at all."""
+
+    #: The gang, or of what takes a place by itself (a sidecar) the task.
+    name: str
+    requests: tuple[TaskRequest, ...]
+    #: Since when a place for them could have been found; unix seconds.
+    since: float
+    #: Where the others of the gang are; empty where there are none, or no zones.
+    zone: str = ""
+
+
+def waiting(state: ServiceState, now: float, most_slots: int) -> tuple[Waiting, ...]:
+    """Return who waits, the longest first, and of slots that units wait for at most so many.
+
+    Who is held up by something else than room is left out: a machine would be of no use to it.
+    """
+    if not state.registered:
+        return ()
+    draft = Draft(state, now, before=state)
+    slots.grow(draft, most_slots)
+    found = [each for gang in draft.awake() for each in _of(gang, state)]
+    return tuple(sorted(found, key=lambda each: each.since))
+
+
+def _of(gang: GangDraft, state: ServiceState) -> Iterator[Waiting]:
+    known = state.gangs.get(gang.name)
+    blocked = known is not None and (known.placing.blocked or known.placing.short_of_quota)
+    what = wants(gang)
+    if blocked or gang.placing.blocked:
+        return
+    since = max(gang.job.phase_since, state.subscription.registered_at)
+    # Who trains on a machine that is taken back has to have its new place before that.
+    urgent = (*what.members, *what.ahead)
+    zone = _zone(gang, {request.name for request in urgent})
+    if urgent:
+        yield Waiting(gang.name, urgent, since, zone)
+    misfits = known.placing.reasons if known is not None else {}
+    for request in _without_place(what.others, misfits):
+        yield Waiting(request.name, (request,), since, zone)
+
+
+def _without_place(
+    requests: Iterable[TaskRequest], misfits: Mapping[str, str]
+) -> Iterator[TaskRequest]:
+    return (request for request in requests if request.name in misfits)
+
+
+def _zone(gang: GangDraft, moving: Collection[str]) -> str:
+    """Return the zone that most of a gang's tasks are in, but for those that look elsewhere."""
+    zones = [record.zone or "" for record in gang.tasks.live if record.name not in moving]
+    return max(sorted(set(zones)), key=zones.count) if zones else ""

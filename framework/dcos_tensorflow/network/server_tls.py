@@ -1,0 +1,78 @@
+"""The certificate that a server of ours shows, read again when its files change.
+
+Used by ``asgi_server`` and, before there is a server, by the command line, which checks the files.
+What renews certificates puts new files in the place of the old; connections after that are shown
+the new one, those before go on, and a pair that does not fit yet changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+
+class CertificateUnusable(ValueError):
+    """Nothing can be served with these files; the text says why, and nothing of a key."""
+
+
+class ServerTls:
+    """One certificate (PEM, with those that lead to its authority) and its key.
+
+    Raises CertificateUnusable.
+    """
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self.certificate = certificate
+        self._key = key
+        self._stamp = self._found()
+        #: What connections are encrypted with.
+        self.context = self._loaded()
+
+    def refresh(self) -> None:
+        """Take files that have changed. Called often; it costs two looks at the disk."""
+        found = self._found()
+        if found == self._stamp:
+            return
+        self._stamp = found
+        try:
+            # Beside first: half a pair would spoil the context that serves.
+            self._loaded()
+            self._load_into(self.context)
+        except CertificateUnusable as error:
+            log.error("the certificate of before is shown still: %s", error)
+        else:
+            log.info("the certificate in %s is shown from now on", self.certificate)
+
+    def _found(self) -> tuple[tuple[int, ...], ...]:
+        stamps: list[tuple[int, ...]] = []
+        for path in (self.certificate, self._key):
+            try:
+                found = os.stat(path)
+                stamps.append((found.st_ino, found.st_mtime_ns, found.st_size))
+            except OSError:
+                stamps.append(())
+        return tuple(stamps)
+
+    def _loaded(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._load_into(context)
+        return context
+
+    def _load_into(self, context: ssl.SSLContext) -> None:
+        try:
+            # Without a password OpenSSL would ask whoever sits at the terminal.
+            context.load_cert_chain(self.certificate, self._key, password=_refuse)
+        except (OSError, ValueError) as error:
+            why = (isinstance(error, ssl.SSLError) and error.reason) or error
+            raise CertificateUnusable(
+                f"{self.certificate} and {self._key} are no certificate and its key: {why}"
+            ) from None
+
+
+def _refuse() -> str:
+    raise ValueError("the key asks for a password, which nobody is there to give")

@@ -1,0 +1,282 @@
+"""The loop that buys machines for what finds no place, beside the event loop.
+
+Used by ``scheduler.Scheduler`` once a service's options have the section ``capacity``. A thread of
+its own looks again and again: who waits is asked of the newest stored state, what there is of the
+provider and the master, what follows of ``capacity.reconcile``. What that wants to remember goes to
+the core as CapacityNoted; only when CapacityKept says that it is stored is anything bought or
+ended. So it is never done by two, and never forgotten: leadership and fencing are the store's.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from dcos_tensorflow.capacity.ledger import Ledger
+from dcos_tensorflow.capacity.market import Pool
+from dcos_tensorflow.capacity.mirror import Answer
+from dcos_tensorflow.capacity.planner import GangDemand
+from dcos_tensorflow.capacity.provider import Machine, Order, Provider, ProviderError
+from dcos_tensorflow.capacity.reconcile import Round, reconcile
+from dcos_tensorflow.capacity.sight import Sight
+from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
+from dcos_tensorflow.core.model.agents import KnownAgent
+from dcos_tensorflow.core.model.capacity import CapacityRecord
+from dcos_tensorflow.core.model.capacity_spec import CapacitySpec
+from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
+from dcos_tensorflow.core.model.job import ENDED_PHASES
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.offers.waiting import waiting
+from dcos_tensorflow.core.recovery.gang_queries import stays
+from dcos_tensorflow.scheduler import capacity_sight
+from dcos_tensorflow.scheduler.capacity_deadline import DeadlineWatch
+from dcos_tensorflow.scheduler.capacity_records import changes_between, ledger_of
+from dcos_tensorflow.scheduler.clock import steady_time
+
+log = logging.getLogger(__name__)
+
+#: What machines cost is asked for so often at most; and what there is, while there should be none.
+PRICES_SECONDS = 60.0
+#: Whoever stops waits so long for a call to the provider. What it was about is written, and whoever
+#: leads next finds it; nothing more is begun.
+STOP_SECONDS = 5.0
+#: So many slots are bought for at a time: the next look sees how many more.
+SLOTS_AT_ONCE = 50
+
+
+class Capacity:
+    """Looks what is wanted and what there is, and acts on it when that is kept.
+
+    ``state`` returns the newest stored state, ``emit`` takes events, ``agents`` asks the master and
+    returns None where it does not say; all from the thread. ``leads`` says whether nobody else
+    can lead now. It looks every ``look_seconds``; offers have twice that to come before a machine
+    is bought in their place.
+    """
+
+    def __init__(
+        self,
+        state: Callable[[], ServiceState],
+        emit: Callable[[Event], None],
+        agents: Callable[[], Sequence[KnownAgent] | None],
+        leads: Callable[[], bool],
+        open_provider: Callable[[CapacitySpec, str], Provider],
+        *,
+        look_seconds: float = 5.0,
+        clock: Callable[[], float] = steady_time,
+    ) -> None:
+        self._state = state
+        self._emit = emit
+        self._ask_agents = agents
+        self._leads = leads
+        self._open_provider = open_provider
+        self._look_seconds = look_seconds
+        self._clock = clock
+        self._thread = threading.Thread(target=self._run, name="capacity", daemon=True)
+        self._stopping = threading.Event()
+        self._kept: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._noted = 0
+        self._release = threading.Event()
+        #: What it was opened for, and the provider.
+        self._provider: tuple[CapacitySpec, str, Provider] | None = None
+        self._answers: tuple[Answer, ...] = ()
+        self._trouble = ""
+        self._not_given_back: tuple[str, ...] = ()
+        self._pools: tuple[Pool, ...] | None = None
+        self._pools_at = self._listed_at = float("-inf")
+        self._told: Mapping[str, str] = {}
+        self._deadline = DeadlineWatch()
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; a call to the provider that lasts is left to itself.
+
+        What was bought stays, and is known.
+        """
+        self._stopping.set()
+        self._kept.put(None)
+        if self._thread.is_alive():
+            self._thread.join(STOP_SECONDS)
+
+    def perform(self, action: CapacityKept | ReleaseIdleMachines) -> None:
+        """Go on with what is kept, or give back what is idle. Any thread; never blocks."""
+        if isinstance(action, CapacityKept):
+            self._kept.put(action.number)
+        else:
+            self._release.set()
+
+    def _run(self) -> None:
+        busy = False
+        while not self._stopping.wait(0.0 if busy else self._look_seconds):
+            try:
+                busy = self.look()
+            except Exception as error:
+                # What runs goes on, and whoever waits for machines is told.
+                log.exception("a look at the machines failed")
+                self._note({}, {"": f"internal error: {type(error).__name__}: {error}"})
+                busy = False
+
+    def look(self) -> bool:
+        """Take one look and do what is due; say whether anything was done."""
+        state = self._state()
+        spec = state.spec.capacity
+        if spec is None or not state.instance:
+            return False
+        ledger = ledger_of(state.capacity)
+        release = self._release.is_set()
+        found = reconcile(
+            ledger,
+            self._sight(state, spec, ledger, release=release),
+            capacity_sight.rules_of(spec, state, 2 * self._look_seconds),
+        )
+        self._answers, self._trouble, self._not_given_back = (), "", ()
+        changes = changes_between(ledger, found.ledger)
+        told = dict(found.waits)
+        if (changes or told != self._told) and not self._note(changes, told):
+            return False
+        for sentence in found.why:
+            log.info("%s", sentence)
+        if release:
+            self._release.clear()
+        if found.stop:
+            self._emit(StopRequested(found.stop))
+        return self._done(state, spec, found) or bool(changes)
+
+    def _note(self, changes: Mapping[str, CapacityRecord | None], told: Mapping[str, str]) -> bool:
+        """Have changes kept; False when that was not to be."""
+        self._noted += 1
+        self._emit(CapacityNoted(self._noted, changes, told))
+        self._told = told
+        while (number := self._kept.get()) is not None:
+            if number == self._noted:
+                return True
+        # For whoever asks again.
+        self._kept.put(None)
+        return False
+
+    # What there is.
+
+    def _sight(
+        self, state: ServiceState, spec: CapacitySpec, ledger: Ledger, *, release: bool
+    ) -> Sight:
+        now = self._clock()
+        needed = bool(ledger.left or _demands(state, now))
+        machines = self._listed(state, spec, ledger, now)
+        pools = self._priced(state, spec, ledger, now) if needed else None
+        agents = self._ask_agents() if needed else None
+        # Only now: who has got a place meanwhile must not be bought one for, because the agents are
+        # told of as they were before.
+        state, now = self._state(), self._clock()
+        demands = _demands(state, now)
+        return Sight(
+            now=now,
+            demands=demands,
+            offers=capacity_sight.offers_of(agents, state),
+            agents=capacity_sight.agents_of(agents, state, ledger),
+            pauses=capacity_sight.pauses_of(state),
+            machines=machines,
+            pools=pools,
+            fleet=self._deadline.fleet(
+                state,
+                spec,
+                ledger,
+                demands=demands,
+                pools=pools,
+                now=now,
+                next_look=self._look_seconds,
+            ),
+            answers=self._answers,
+            trouble=self._trouble,
+            not_given_back=self._not_given_back,
+            over_since=_over_since(state),
+            release=release,
+        )
+
+    def _listed(
+        self, state: ServiceState, spec: CapacitySpec, ledger: Ledger, now: float
+    ) -> tuple[Machine, ...] | None:
+        due = ledger.left or now - self._listed_at >= PRICES_SECONDS
+        if not due or ledger.account.provider.holds(now):
+            return None
+        try:
+            found = tuple(self._opened(state, spec).machines())
+        except ProviderError as error:
+            self._fail("the machines cannot be listed", error)
+            return None
+        self._listed_at = now
+        return found
+
+    def _priced(
+        self, state: ServiceState, spec: CapacitySpec, ledger: Ledger, now: float
+    ) -> tuple[Pool, ...] | None:
+        if now - self._pools_at >= PRICES_SECONDS and not ledger.account.provider.holds(now):
+            try:
+                self._pools = tuple(self._opened(state, spec).pools())
+                self._pools_at = now
+            except ProviderError as error:
+                self._fail("what can be bought is not known", error)
+        return self._pools
+
+    def _fail(self, what: str, error: ProviderError) -> None:
+        self._trouble = f"{what}: {error}"
+        log.warning("%s", self._trouble)
+
+    def _opened(self, state: ServiceState, spec: CapacitySpec) -> Provider:
+        owner = capacity_sight.owner_of(state)
+        if self._provider is None or self._provider[:2] != (spec, owner):
+            made = self._open_provider(spec, owner)
+            self._provider = (spec, owner, made)
+            self._pools, self._pools_at = None, float("-inf")
+        return self._provider[2]
+
+    # What is done.
+
+    def _done(self, state: ServiceState, spec: CapacitySpec, found: Round) -> bool:
+        """Send the orders, and end machines; say whether there was anything to do."""
+        if not (found.orders or found.give_back) or not self._may_act():
+            return False
+        self._answers = tuple(
+            self._bought(state, spec, order) for order in found.orders if self._may_act()
+        )
+        if found.give_back and self._may_act():
+            try:
+                self._opened(state, spec).give_back(found.give_back)
+            except ProviderError as error:
+                self._not_given_back = found.give_back
+                self._fail("machines cannot be given back", error)
+        # The next prices say what is left to be had.
+        self._pools_at = float("-inf") if found.orders else self._pools_at
+        return True
+
+    def _may_act(self) -> bool:
+        """Say whether the provider may still be asked for something: each call may last."""
+        return self._leads() and not self._stopping.is_set()
+
+    def _bought(self, state: ServiceState, spec: CapacitySpec, order: Order) -> Answer:
+        try:
+            bought = self._opened(state, spec).buy(order)
+        except ProviderError as error:
+            log.warning("%s is not bought: %s", order.purchase_id, error)
+            return Answer(order.purchase_id, trouble=str(error), is_final=error.is_final)
+        return Answer(order.purchase_id, bought)
+
+
+def _demands(state: ServiceState, now: float) -> tuple[GangDemand, ...]:
+    """Return who waits for machines."""
+    if _over_since(state):
+        return ()
+    found = waiting(state, now, SLOTS_AT_ONCE)
+    return tuple(capacity_sight.demand_of(each, now) for each in found)
+
+
+def _over_since(state: ServiceState) -> float:
+    """Return since when nothing of the service is to run; 0 while something is."""
+    if any(gang.job.phase not in ENDED_PHASES for gang in state.gangs.values()):
+        return 0.0
+    if any(stays(view, record.name) for view in state.views() for record in view.tasks.live):
+        return 0.0
+    return max(max(gang.job.phase_since, 1.0) for gang in state.gangs.values())

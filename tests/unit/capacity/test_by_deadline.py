@@ -1,0 +1,101 @@
+"""A gang with a deadline: spot machines as far as it stays safe, by the measured pace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dcos_tensorflow.capacity.by_deadline import Pace, Way, fleet_of
+from dcos_tensorflow.capacity.deadline import NOTHING, Fleet, Memory, RestartCost
+from dcos_tensorflow.capacity.ledger import Ledger
+from dcos_tensorflow.capacity.market import Limits, Market
+from unit.capacity.simulated_market import KEPT, SPOT, Loop, MarketInMemory, gang
+
+HOUR = 3600.0
+#: One step a second, ten hours of work, twelve hours' time.
+WAY = Way(
+    now=0.0,
+    began=0.0,
+    deadline=12 * HOUR,
+    pace=Pace(rate=1.0),
+    total_steps=36_000,
+    trains=False,
+    cost=RestartCost(boot=180.0, restart=60.0, lost=120.0),
+)
+
+
+def asked(way: Way, *, spot: int | None = None, ledger: Ledger | None = None) -> Fleet | None:
+    pools = (replace(SPOT, available=spot), KEPT)
+    demand = gang(2) if ledger is None else None
+    return fleet_of(
+        way,
+        demand,
+        ledger or Ledger(),
+        pools=pools,
+        limits=Limits(),
+        memory=Memory(),
+        next_look=5.0,
+    )[0]
+
+
+def with_machines(market: Market = Market.SPOT) -> Loop:
+    pool = SPOT if market is Market.SPOT else KEPT
+    loop = Loop(MarketInMemory(pool, KEPT))
+    loop.demands = (gang(2),)
+    loop.until(loop.place)
+    loop.step()
+    return loop
+
+
+def test_a_pace_is_known_once_the_gang_has_trained_for_a_while() -> None:
+    pace = Pace().seen(1.0, 100, trains=True).seen(11.0, 120, trains=True)
+    assert pace.rate == 0.0
+    pace = pace.seen(41.0, 180, trains=True)
+    assert pace.rate == 2.0
+
+
+def test_a_pause_slows_no_pace() -> None:
+    pace = Pace().seen(1.0, 0, trains=True).seen(101.0, 100, trains=True)
+    pace = pace.seen(500.0, 100, trains=False).seen(600.0, 100, trains=True)
+    assert pace.seen(610.0, 110, trains=True).rate == 1.0
+
+
+def test_spot_machines_are_taken_while_there_is_time() -> None:
+    assert asked(WAY) == Fleet("1a", 2, 0)
+
+
+def test_where_the_market_has_none_it_is_waited_for_while_there_is_time() -> None:
+    assert asked(WAY, spot=0) == NOTHING
+
+
+def test_without_time_to_lose_machines_are_on_demand() -> None:
+    late = replace(WAY, now=2 * HOUR, pace=Pace(rate=1.0))
+    assert asked(late) == Fleet("1a", 0, 2)
+
+
+def test_a_gang_that_trains_leaves_its_spot_machines_when_a_loss_would_be_too_much() -> None:
+    loop = with_machines()
+    way = replace(WAY, now=loop.now, began=loop.now - 2 * HOUR, deadline=loop.now + 10 * HOUR)
+    fleet = asked(replace(way, trains=True), ledger=loop.stored)
+    assert fleet == Fleet("1a", 0, 2)
+
+
+def test_a_pace_that_nobody_knows_is_no_reason_for_or_against_at_first() -> None:
+    unknown = replace(WAY, pace=Pace())
+    assert asked(unknown) is None
+    assert asked(replace(unknown, now=7 * HOUR)) == Fleet("", 0, 2)
+
+
+def test_tasks_move_from_spot_machines_that_have_to_be_left() -> None:
+    loop = with_machines()
+    loop.fleet = Fleet("1a", 0, 2)
+    found = loop.step()
+    entry = found.ledger.entries["p-1"]
+    assert entry.moving == entry.leaving == ("host-i-0", "host-i-1")
+    # The core has them look for other places; they train meanwhile.
+    loop.demands = (gang(2),)
+    loop.steps(2)
+    assert {m.market for m in loop.market.alive} == {Market.SPOT, Market.ON_DEMAND}
+    loop.busy = {"host-i-2", "host-i-3"}
+    loop.demands = ()
+    loop.until(lambda: len(loop.market.alive) == 2)
+    assert {m.market for m in loop.market.alive} == {Market.ON_DEMAND}

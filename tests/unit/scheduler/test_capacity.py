@@ -1,0 +1,155 @@
+"""The loop that buys beside the core: what it sends, and what it waits for before it acts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from dcos_tensorflow.capacity.ledger import Ledger
+from dcos_tensorflow.capacity.provider import Bought, Order
+from dcos_tensorflow.capacity.reconcile import Round
+from dcos_tensorflow.core.model.actions import CapacityKept, ReleaseIdleMachines
+from dcos_tensorflow.core.model.agents import KnownAgent
+from dcos_tensorflow.core.model.capacity import machines_left
+from dcos_tensorflow.core.model.capacity_spec import CapacitySpec, CommandSpec
+from dcos_tensorflow.core.model.events import CapacityNoted, Event, StopRequested
+from dcos_tensorflow.core.model.job import JobPhase, JobState
+from dcos_tensorflow.core.model.resources import Resources
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.scheduler import capacity
+from dcos_tensorflow.scheduler.capacity import Capacity
+from simulated_mesos import Cluster
+from simulated_scheduler import Scheduler, small_job
+from unit.capacity.simulated_market import KEPT, SPOT, MarketInMemory
+
+
+class _Beside:
+    """A loop beside a scheduler of the simulation."""
+
+    def __init__(self, **capacity: object) -> None:
+        cluster = Cluster(agents=1, resources=Resources(cpus=0.1, mem=64, disk=100))
+        section = CapacitySpec(CommandSpec(("rack",)), **capacity)  # type: ignore[arg-type]
+        self.scheduler = Scheduler(replace(small_job(), capacity=section), cluster)
+        cluster.subscribe()
+        self.scheduler.run(60)
+        self.market = MarketInMemory(SPOT, KEPT)
+        self.sent: list[Event] = []
+        #: What was bought when something was sent.
+        self.bought_then: list[int] = []
+        self.leads = True
+        self.agents: Callable[[], list[KnownAgent]] = list
+        #: Shown in place of the scheduler's own.
+        self.state: ServiceState | None = None
+        self.loop = Capacity(
+            lambda: self.state or self.scheduler.state,
+            self._send,
+            self._agents,
+            lambda: self.leads,
+            lambda spec, owner: self.market,
+            look_seconds=0.1,
+            clock=lambda: self.scheduler.cluster.now,
+        )
+
+    def _agents(self) -> list[KnownAgent]:
+        return self.agents()
+
+    def _send(self, event: Event) -> None:
+        self.sent.append(event)
+        self.bought_then.append(len(self.market.all))
+        decision = self.scheduler.handle(event)
+        for action in decision.actions:
+            if isinstance(action, CapacityKept | ReleaseIdleMachines):
+                self.loop.perform(action)
+
+
+def test_nothing_is_bought_before_it_is_kept() -> None:
+    beside = _Beside()
+    assert beside.loop.look()
+    (noted,) = beside.sent
+    assert isinstance(noted, CapacityNoted)
+    assert beside.bought_then == [0]
+    assert len(beside.market.all) == machines_left(beside.scheduler.state.capacity) == 1
+
+
+def test_whoever_does_not_lead_buys_nothing() -> None:
+    beside = _Beside()
+    beside.leads = False
+    beside.loop.look()
+    assert not beside.market.all
+    beside.leads = True
+    beside.loop.look()
+    assert len(beside.market.all) == 1
+
+
+def test_for_whom_a_place_was_found_while_others_were_asked_nothing_is_bought() -> None:
+    beside = _Beside()
+    waits = beside.scheduler.state
+    gang = replace(waits.only_gang, job=JobState(JobPhase.RUNNING, deployed=True))
+
+    def placed() -> list[KnownAgent]:
+        beside.state = replace(waits, gangs={gang.name: gang})
+        return []
+
+    beside.agents = placed
+    beside.loop.look()
+    assert not beside.market.all
+
+
+def test_why_nothing_is_bought_is_told_once() -> None:
+    beside = _Beside(max_price_per_hour=0.01)
+    for _ in range(3):
+        beside.loop.look()
+    assert len(beside.sent) == 1
+    assert "max_price_per_hour is 0.01" in beside.scheduler.state.told.capacity["main"]
+
+
+def test_a_budget_that_is_spent_ends_the_job() -> None:
+    beside = _Beside(budget=0.2)
+    beside.loop.look()
+    beside.loop.look()
+    beside.scheduler.cluster.now += 2 * 3600.0
+    beside.loop.look()
+    stops = [event for event in beside.sent if isinstance(event, StopRequested)]
+    assert "the budget of 0.20 is spent" in stops[0].why
+
+
+def test_who_stops_does_not_wait_for_a_provider_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(capacity, "STOP_SECONDS", 0.05)
+    beside = _Beside()
+    is_asked, may_answer = threading.Event(), threading.Event()
+    buy = beside.market.buy
+
+    def slow(order: Order) -> Bought:
+        is_asked.set()
+        assert may_answer.wait(30)
+        return buy(order)
+
+    monkeypatch.setattr(beside.market, "buy", slow)
+    beside.loop.start()
+    assert is_asked.wait(30)
+    beside.loop.stop()
+    assert not beside.market.all
+    assert machines_left(beside.scheduler.state.capacity) == 1
+    may_answer.set()
+
+
+def test_nothing_more_is_begun_once_it_is_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = _Beside()
+    beside.loop.look()
+    beside.scheduler.cluster.now += 60.0
+    beside.loop.look()
+    (machine,) = beside.market.alive
+    state = beside.scheduler.state
+    assert state.spec.capacity is not None
+    order = Order("p-9", machine.owner, (SPOT,), 1)
+    asked = beside.market.asked.count("buy")
+    beside.loop.stop()
+    found = Round(Ledger(), (order,), (machine.machine_id,))
+    assert not beside.loop._done(state, state.spec.capacity, found)
+    assert beside.market.asked.count("buy") == asked
+    assert beside.market.alive == [machine]
