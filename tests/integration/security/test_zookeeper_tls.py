@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,7 @@ pytestmark = [
     pytest.mark.soak,
     # kazoo leaves it to the garbage collector to close a socket whose handshake has failed.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("collected"),
 ]
 #: The first handshake takes a JVM a while on a busy machine.
 SECONDS = 60.0
@@ -55,6 +57,13 @@ class Files:
     def tls(self) -> Tls:
         """Return how a client speaks that this authority has certified."""
         return Tls(str(self.ca), *map(str, self.certified("client")))
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """Collect what kazoo has left before another test is blamed for it."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
