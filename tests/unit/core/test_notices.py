@@ -11,6 +11,7 @@ from dcos_tensorflow.core import contract
 from dcos_tensorflow.core.model.cluster_spec import ClusterSpec
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.spec import RetrySpec, Strategy
+from dcos_tensorflow.core.recovery.maintenance import TOLD_AGAIN_SECONDS
 from simulated_mesos import Cluster
 from simulated_scheduler import (
     Scheduler,
@@ -173,6 +174,15 @@ def test_a_notice_is_forgotten_when_it_is_long_over() -> None:
     second = give_notice(scheduler, "worker-0")
     scheduler.run(10)
     assert set(scheduler.state.maintenance.noticed) == {second}
+
+
+def test_a_machine_that_stayed_is_used_as_soon_as_its_notice_is_forgotten() -> None:
+    scheduler = a_gang(agents=GANG)
+    give_notice(scheduler, "worker-1", 60)
+    scheduler.run(60 + TOLD_AGAIN_SECONDS - 10)
+    assert scheduler.state.job.phase is JobPhase.PLACING
+    scheduler.run(30)
+    assert scheduler.state.job.phase is not JobPhase.PLACING
 
 
 def test_a_machine_that_may_go_moves_nobody() -> None:

@@ -236,11 +236,15 @@ def _tell_of_quota(gang: GangDraft, what: Wants) -> None:
 def _hand_back_offers_of_leaving_agents(draft: Draft) -> None:
     if not maintenance.agents(draft):
         return
-    offers = draft.state.desk.offers
-    going = tuple(
-        key for key, offer in offers.items() if maintenance.is_leaving(draft, offer.agent_id)
-    )
-    decline(draft, going, USELESS_REFUSE_SECONDS, "the agent is to be taken down")
+    going = {
+        key: maintenance.remembered_seconds(draft, offer.agent_id)
+        for key, offer in draft.state.desk.offers.items()
+        if maintenance.is_leaving(draft, offer.agent_id)
+    }
+    # Who waits for a volume there hears of the agent as soon as nobody says any more that it goes.
+    forgotten_in = min(going.values(), default=0.0)
+    seconds = min(USELESS_REFUSE_SECONDS, max(SOON_REFUSE_SECONDS, forgotten_in))
+    decline(draft, tuple(going), seconds, "the agent is to be taken down")
 
 
 def _hand_back_offers_of_emptied_machines(draft: Draft) -> None:

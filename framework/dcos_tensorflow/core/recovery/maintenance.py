@@ -6,6 +6,7 @@ runners on machines that are taken back; asked where tasks are placed and moved.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -68,6 +69,14 @@ def agents(draft: Draft) -> frozenset[str]:
 def is_leaving(draft: Draft, agent_id: str) -> bool:
     """Say whether an agent goes so soon that nothing should be placed there."""
     return _is_taken_back(draft, agent_id) or _is_announced(draft, agent_id)
+
+
+def remembered_seconds(draft: Draft, agent_id: str) -> float:
+    """Return for how long what was said of an agent still counts, unless it is said again."""
+    known = draft.state.maintenance
+    noticed = known.noticed.get(agent_id, -math.inf)
+    told_at = known.told_at.get(agent_id, -math.inf)
+    return max(noticed, told_at) + TOLD_AGAIN_SECONDS - draft.now
 
 
 def is_just_noticed(draft: Draft, agent_id: str) -> bool:
