@@ -176,6 +176,23 @@ def test_a_notice_is_forgotten_when_it_is_long_over() -> None:
     assert set(scheduler.state.maintenance.noticed) == {second}
 
 
+def test_a_machine_that_stayed_is_left_again_when_it_says_so_again() -> None:
+    scheduler = a_gang(agents=GANG)
+    give_notice(scheduler, "worker-1", 60)
+    scheduler.run(60 + TOLD_AGAIN_SECONDS + 10)
+    recover(scheduler, 10)
+    agent_id = give_notice(scheduler, "worker-1", 60)
+    scheduler.run(10)
+    assert scheduler.state.maintenance.noticed[agent_id] > scheduler.cluster.now
+
+
+def test_a_notice_that_is_long_over_is_none() -> None:
+    scheduler = a_gang(agents=GANG)
+    give_notice(scheduler, "worker-1", -TOLD_AGAIN_SECONDS - 1)
+    scheduler.run(10)
+    assert scheduler.state.maintenance.noticed == {}
+
+
 def test_a_machine_that_stayed_is_used_as_soon_as_its_notice_is_forgotten() -> None:
     scheduler = a_gang(agents=GANG)
     give_notice(scheduler, "worker-1", 60)

@@ -46,11 +46,10 @@ def notice(gang: GangDraft, record: TaskRecord, at: float) -> None:
     Whatever our clock says, that is no longer away than any machine knows it before.
     """
     draft = gang.service
-    before = draft.state.maintenance
-    if record.agent_id in before.noticed:
-        return
-    since = draft.now - TOLD_AGAIN_SECONDS
+    before, since = draft.state.maintenance, draft.now - TOLD_AGAIN_SECONDS
     noticed = {agent: when for agent, when in before.noticed.items() if when >= since}
+    if record.agent_id in noticed or at < since:
+        return
     noticed[record.agent_id] = at = min(at, draft.now + NOTICE_SECONDS)
     draft.state = replace(draft.state, maintenance=replace(before, noticed=noticed))
     left = max(0.0, at - draft.now)
