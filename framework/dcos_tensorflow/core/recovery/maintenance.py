@@ -60,9 +60,10 @@ def notice(gang: GangDraft, record: TaskRecord, at: float) -> None:
 
 
 def agents(draft: Draft) -> frozenset[str]:
-    """Return the agents of which somebody has said something."""
+    """Return the agents of which somebody has said something that still counts."""
     known = draft.state.maintenance
-    return frozenset({*known.starts, *known.noticed})
+    taken_back = (agent for agent in known.noticed if _is_taken_back(draft, agent))
+    return frozenset({*known.starts, *taken_back})
 
 
 def is_leaving(draft: Draft, agent_id: str) -> bool:
