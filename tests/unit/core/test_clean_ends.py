@@ -152,6 +152,20 @@ def test_a_server_that_a_new_scheduler_has_heard_after_the_restart_did_not_leave
     assert [(i.task, i.collateral) for i in incidents(scheduler)] == [("worker-1", ())]
 
 
+def test_a_server_that_ran_when_all_did_again_did_not_leave_because_of_a_failure_before():
+    scheduler = a_job(SESSIONS)
+    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.PAUSE))
+    fail_process(scheduler, "worker-1", "interrupted", 137)
+    scheduler.run(10)
+    scheduler.restart()
+    scheduler.handle(events.PlanCommand("recovery", events.PlanVerb.RESUME))
+    recover(scheduler, 6)
+    assert scheduler.state.job.phase is JobPhase.RUNNING
+    end(scheduler, "ps-0", 2)
+    assert scheduler.state.tasks["ps-0"].state is TaskState.FINISHED
+    assert [(i.task, i.collateral) for i in incidents(scheduler)] == [("worker-1", ())]
+
+
 def test_a_server_that_has_ended_is_there_again_when_others_start_again():
     scheduler = a_job(SESSIONS)
     end(scheduler, "ps-0", 60)
