@@ -21,7 +21,7 @@ OLD_TENSORFLOW_VENV := .venvs/tensorflow-$(OLD_TENSORFLOW)
 PIP := -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak unit environments lint format schemas simulate bench package lock audit clean system-packages
+.PHONY: help demo test soak unit environments lint docs format schemas simulate bench package lock audit clean system-packages
 
 help:
 	@echo "make demo      a real distributed training on this machine, from nothing to its end;"
@@ -34,7 +34,8 @@ help:
 	@echo "make package   ARTIFACT_URL=https://...: the DC/OS package, to be served from there"
 	@echo "make lock      requirements/*.lock anew, after setup.cfg; UPGRADE=--upgrade: the newest"
 	@echo "make audit     known vulnerabilities of what is locked"
-	@echo "make lint      ruff, mypy, import-linter, generated files, the syntax of JavaScript"
+	@echo "make docs      the documentation as a site, build/docs; SOURCE_URL=... for links to files"
+	@echo "make lint      ruff, mypy, import-linter, generated files, the syntax of JavaScript, docs"
 	@echo "make format    what ruff can mend, and the generated files"
 
 # What is installed is what requirements/ says, byte for byte: a package that was changed since is refused
@@ -66,7 +67,7 @@ lock:
 	build/lock/bin/python $(PIP) install uv
 	build/lock/bin/uv pip compile requirements/build.in -o requirements/build.lock $(UV)
 	build/lock/bin/uv pip compile setup.cfg -o requirements/runtime.lock -c requirements/build.lock $(UV)
-	build/lock/bin/uv pip compile setup.cfg --extra test -o requirements/checks.lock -c requirements/runtime.lock $(UV)
+	build/lock/bin/uv pip compile setup.cfg --extra test --extra docs -o requirements/checks.lock -c requirements/runtime.lock $(UV)
 
 # Known vulnerabilities of what is locked. It asks the network, so neither lint nor the gate does it.
 audit:
@@ -144,6 +145,11 @@ lint: $(VENV)/.checks
 	@# As a file in its argument node would not read a module to its end.
 	if command -v node > /dev/null; then \
 	  for module in framework/dcos_tensorflow/api/dashboard/*.js; do node --input-type=module --check < $$module || exit 1; done; fi
+	$(MAKE) --no-print-directory docs
+
+# A link that leads nowhere, a page that nobody finds: every warning is an error.
+docs: $(VENV)/.checks
+	$(BIN)/sphinx-build --quiet --fail-on-warning --fresh-env --jobs auto docs build/docs
 
 format: $(VENV)/.checks
 	$(BIN)/ruff check --fix .

@@ -111,7 +111,7 @@ PLAYS = {
     ),
 }
 #: Pages whose commands are typed one after the other, as they stand.
-RECIPES = ("keras", "strategies", "gpus")
+RECIPES = ("tutorial", "keras", "strategies", "gpus")
 
 SECTIONS = blocks(README, "sh")
 

@@ -151,3 +151,32 @@ def test_the_first_screen_holds_what_takes_two_minutes_and_what_it_prints() -> N
     assert "make demo" in section
     assert "make test" not in section
     assert "The job digits has succeeded" in section
+
+
+@functools.cache
+def texts_in_code() -> str:
+    """Return every text of the package's code, docstrings and parts of f-strings among them."""
+    trees = (ast.parse(module.read_text()) for module in PACKAGE.rglob("*.py"))
+    nodes = (node for tree in trees for node in ast.walk(tree))
+    return "\n".join(
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
+def test_a_message_that_is_explained_is_one_of_ours() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    messages = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    assert len(messages) > 20
+    parts = [part for message in messages for part in message.split("...") if part.strip(" ,")]
+    assert [part for part in parts if part not in texts_in_code()] == []
+
+
+def test_each_option_of_the_published_package_has_its_line() -> None:
+    published = ROOT.parent / "shared" / "universe" / "beta-tensorflow" / "config.json"
+    if not published.exists():
+        pytest.skip(f"there is no {published.name} of the published package")
+    page = (ROOT / "docs" / "migration.md").read_text().split("## From TFJob")[0]
+    names = {path.rpartition(".")[2] for path in _options(json.loads(published.read_text()))}
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", page)] == []

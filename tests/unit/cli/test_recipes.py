@@ -15,7 +15,7 @@ from dcos_tensorflow.cli.main import run_command_line
 from document_commands import blocks, commands
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = ("keras", "strategies", "gpus")
+PAGES = ("tutorial", "keras", "strategies", "gpus")
 #: A flag of ``run`` that says how it is run, and not what.
 HOW = " --detach"
 
