@@ -18,9 +18,9 @@ import pytest
 from answering_service import TOKEN, Service
 from browser_page import DESKTOP, Page
 from dcos_tensorflow.api import live, pages
-from dcos_tensorflow.api.curves import MOST_POINTS, Curves
 from dcos_tensorflow.api.live import merge_patch
 from dcos_tensorflow.api.views import job as why_view
+from dcos_tensorflow.history.curves import MOST_POINTS, Curves
 from sample_states import an_incident, changed, running, with_job
 from waiting import eventually
 
