@@ -6,7 +6,6 @@ Used by the commands with ``--plot``. What is on a picture is said elsewhere.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TextIO
 
 from dcos_tensorflow.cli.errors import CliError, UsageError
 from dcos_tensorflow.cli.output import say
@@ -25,13 +24,14 @@ def can_be_drawn(path: Path | None) -> None:
         raise UsageError(f"{path} cannot be drawn: name a file that ends in .svg or .png.")
 
 
-def draw(svg: str, path: Path, stream: TextIO | None = None) -> None:
+def draw(svg: str, path: Path, *, tell: bool = True) -> None:
     """Write a picture, and say so. Raises CliError where it cannot be drawn or written."""
     try:
         path.write_bytes(drawn_for(svg, path))
     except OSError as error:
         raise CliError(f"{path} cannot be written: {error.strerror}.") from error
-    say(f"{path} is drawn.", stream)
+    if tell:
+        say(f"{path} is drawn.")
 
 
 def drawn_for(svg: str, path: Path) -> bytes:

@@ -151,7 +151,7 @@ class Keeper:
 
     def _begun(self, state: ServiceState) -> RunFolder:
         """Take up what schedulers of before have kept of this run."""
-        run = self._run = RunFolder(self._path / run_id(state))
+        run = RunFolder(self._path / run_id(state))
         folder.make(self._path)
         record, points = run.record(), run.points()
         if not record:
@@ -159,6 +159,7 @@ class Keeper:
         # The file of what is known is older than that of the points.
         self._record = with_points(record, chain.from_iterable(points.values()))
         self._curves.begin_with(points)
+        self._run = run
         return run
 
     def _keep_record(self, run: RunFolder, record: Record, *, at_once: bool) -> None:

@@ -47,8 +47,8 @@ Points = Mapping[str, Sequence[Point]]
 def thinned(points: Sequence[Point]) -> list[Point]:
     """Return a quarter of the points less, or more; the first and the newest stay.
 
-    Those go whose neighbours are nearest in time: however often a curve is thinned out, it is as
-    dense where it begins as where it ends.
+    Those go whose neighbours are nearest in time: however often a curve is thinned out, its begin
+    is as dense as what comes later, but for what is newest.
     """
     between = zip(points, points[2:], strict=False)
     gaps = [after.at - before.at for before, after in between]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from pathlib import Path
 
 import click
@@ -60,7 +59,7 @@ def plot(asked: Asked, names: tuple[str, ...], metric: str | None, over: str, ou
         meant = f" Did you mean {near[0]}?" if near else ""
         raise UsageError(f"--metric: nobody told {wanted}; there are {', '.join(told)}.{meant}")
     image = picture(drawn, wanted, over_time=over == "time")
-    draw(image, out, sys.stderr if asked.as_json else None)
+    draw(image, out, tell=not asked.as_json)
     if asked.as_json:
         show_json({"picture": str(out), "metric": wanted, "runs": [each.name for each in drawn]})
     return 0

@@ -39,9 +39,7 @@ def runs_list(asked: Asked, whole: bool, metric: str | None) -> int:
     if asked.as_json:
         show_json([_document(run, metric or "") for run in shown])
     elif not shown:
-        say(
-            f"No run of {asked.name or 'any service'} is kept; each one is that begins from now on."
-        )
+        say(f"No run of {asked.name or 'any service'} is kept.")
     else:
         say_lines(_lines(shown, metric or ""))
         if len(shown) < len(found):
