@@ -33,8 +33,8 @@ SECONDS = 1.0
 _RECORD_SECONDS = 10.0
 #: The copy in S3 is replaced this often, and at the end.
 COPY_SECONDS = 60.0
-#: How long the end of the process waits for the last words, the copy included.
-_LAST_SECONDS = 10.0
+#: How long the end of the process waits for the last words, the copy included; seconds.
+_LAST_SECONDS = 5.0
 #: How long who asks for curves waits for those of before; seconds. A disk takes a part of it.
 _EARLIER_SECONDS = 5.0
 #: What of a record changes all the time.
@@ -64,6 +64,7 @@ class Keeper:
         self._sources = sources
         self._ending = threading.Event()
         self._earlier = threading.Event()
+        self._keeping = threading.Lock()
         self._thread: threading.Thread | None = None
         self._run: RunFolder | None = None
         #: What is known of the run; what of it is in its file, and since when.
@@ -75,6 +76,8 @@ class Keeper:
         #: The file of the points is to be made anew.
         self._anew = True
         self._bucket: RunBucket | None = None
+        #: What schedulers of other machines have kept is here.
+        self._brought = False
         self._to_copy = False
         self._copied_at: float | None = None
         self._leads = True
@@ -91,10 +94,13 @@ class Keeper:
 
     def finish(self, *, leads: bool) -> None:
         """Keep what was told last, and end; ``leads``: nobody else keeps the run by now."""
+        if self._thread is None:
+            return
         self._leads = leads
         self._ending.set()
-        if self._thread is not None:
-            self._thread.join(_LAST_SECONDS)
+        # The disk waits for no copy that is under way.
+        self._try(self._keep, at_once=True)
+        self._thread.join(_LAST_SECONDS)
 
     def wait_for_earlier(self) -> None:
         """Wait until the curves have what a scheduler of before has kept: a moment after start."""
@@ -117,7 +123,6 @@ class Keeper:
             if self._run is not None:
                 self._earlier.set()
             self._ending.wait(SECONDS)
-        self._try(self._keep, at_once=True)
         if self._leads:
             self._try(self._copy, at_once=True)
 
@@ -134,8 +139,11 @@ class Keeper:
 
     def _keep(self, *, at_once: bool = False) -> None:
         state = self._sources.state()
-        if state is None:
-            return
+        if state is not None:
+            with self._keeping:
+                self._keep_run(state, at_once=at_once)
+
+    def _keep_run(self, state: ServiceState, *, at_once: bool) -> None:
         run = self._run or self._begun(state)
         new, changed = self._curves.take()
         self._anew = self._anew or changed
@@ -177,22 +185,30 @@ class Keeper:
         due = since is None or time.monotonic() - since >= COPY_SECONDS
         if state is None or run is None or not self._to_copy or not (due or at_once):
             return
-        self._copied_at = time.monotonic()
-        if self._bucket is None:
-            bucket = self._sources.bucket(state)
-            if bucket is None:
-                self._to_copy = False
-                return
+        # What is told meanwhile is for the next copy.
+        self._copied_at, self._to_copy = time.monotonic(), False
+        try:
+            self._copy_run(state, run)
+        except Exception:
+            # With keys that are read anew: those may have run out.
+            self._bucket, self._to_copy = None, True
+            raise
+
+    def _copy_run(self, state: ServiceState, run: RunFolder) -> None:
+        bucket = self._bucket = self._bucket or self._sources.bucket(state)
+        if bucket is None:
+            return
+        if not self._brought:
             self._bring(run.path.name, bucket)
-            self._bucket = bucket
-        self._bucket.put(run.path.name, self._kept, self._lines(state))
-        self._to_copy = False
+            self._brought = True
+        bucket.put(run.path.name, self._kept, self._lines(state))
 
     def _bring(self, present: str, bucket: RunBucket) -> None:
         """Take what schedulers of other machines have kept, and remove there what is too old."""
         record, points = bucket.get(present)
-        self._record = joined(self._record, record)
-        self._curves.begin_with(points)
+        with self._keeping:
+            self._record = joined(self._record, record)
+            self._curves.begin_with(points)
         there = [name for name in bucket.runs() if name != present]
         there.sort(key=lambda name: folder.number_of(name) or 0, reverse=True)
         bucket.remove(there[folder.MOST_RUNS - 1 :])
@@ -202,6 +218,7 @@ class Keeper:
                 record, points = bucket.get(name)
                 run.replace_points(lines_of(points, lambda told: told))
                 run.keep_record(record)
+        folder.remove_oldest(self._path)
 
     def _lines(self, state: ServiceState) -> list[str]:
         return lines_of(self._curves.points(), self._cleaner(state))

@@ -155,8 +155,10 @@ class Machine:
     def __init__(self, path: Path, server: S3Server) -> None:
         self.path, self.curves = path, Curves()
         self.state = changed(running(), spec=in_s3(server), instance="4c632903-0000")
-        clean = Sources(lambda: self.state, dict, lambda state, told: told, bucket_of)
-        self.keeper = Keeper(path, self.curves, clean)
+        #: How often a bucket, and with it its keys, was asked for.
+        self.asked = 0
+        sources = Sources(lambda: self.state, dict, lambda state, told: told, self._bucket)
+        self.keeper = Keeper(path, self.curves, sources)
         self.keeper.start()
 
     def tells(self, *steps: int) -> None:
@@ -164,6 +166,10 @@ class Machine:
             report = {"progress": {"step": step, "at": time.time(), "loss": 1.0 / step}}
             self.state = changed(self.state, reports={self.state.tasks["worker-0"].task_id: report})
             self.curves.observe(self.state)
+
+    def _bucket(self, state: ServiceState) -> RunBucket | None:
+        self.asked += 1
+        return bucket_of(state)
 
     def steps(self) -> list[int | None]:
         return [point.step for point in self.curves.points().get("worker-0", ())]
@@ -239,6 +245,25 @@ def test_while_s3_refuses_everything_is_kept_here(server: S3Server, tmp_path: Pa
     machine.keeper.finish(leads=True)
     (run,) = runs_in(tmp_path)
     assert [point.step for point in run.points()["worker-0"]] == [1, 2]
+
+
+def test_keys_that_have_run_out_are_read_again(
+    server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dcos_tensorflow.history.keeper.COPY_SECONDS", 0.0)
+    machine = Machine(tmp_path, server)
+    machine.tells(1)
+    machine.keeper.wait_for_earlier()
+    asked = machine.asked
+    server.fault = lambda request: Fault(status=403, code="ExpiredToken")
+    machine.tells(2)
+    eventually(lambda: machine.asked > asked, seconds=SECONDS)
+    server.fault = lambda request: None
+    machine.keeper.finish(leads=True)
+    bucket = bucket_of(machine.state)
+    assert bucket is not None
+    points = bucket.get(run_id(machine.state))[1]["worker-0"]
+    assert [point.step for point in points] == [1, 2]
 
 
 def test_an_object_that_is_none_of_ours_is_no_run(server: S3Server) -> None:
