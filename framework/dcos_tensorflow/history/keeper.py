@@ -43,7 +43,7 @@ _MOVING = ("step", "metrics", "summary")
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a keeper takes what it keeps. All are called on its thread."""
+    """Where a keeper takes what it keeps. None is called in the event loop's thread."""
 
     #: Returns the newest state; None while there is none.
     state: Callable[[], ServiceState | None]
