@@ -95,7 +95,7 @@ def _whole(run: KeptRun) -> list[str]:
             [
                 ("begun", _moment(record["started_at"])),
                 *([("took", duration(took))] if took is not None else ()),
-                *([("steps", str(record["step"]))] if record["step"] is not None else ()),
+                *([("step", str(record["step"]))] if record["step"] is not None else ()),
                 *result,
                 *metrics,
                 *incidents,
