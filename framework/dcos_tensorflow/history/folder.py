@@ -68,9 +68,8 @@ class RunFolder:
         """Append points, in pieces."""
         make(self.path)
         handle = os.open(self.points_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with open(handle, "ab", buffering=0) as file:
-            for piece in _pieces(lines):
-                file.write(piece)
+        with open(handle, "ab") as file:
+            file.writelines(_pieces(lines))
 
     def replace_points(self, lines: Iterable[str]) -> None:
         """Put these in the place of all points."""
