@@ -149,6 +149,13 @@ def bucket_of(state: ServiceState) -> RunBucket | None:
     return None if place is None else RunBucket(connected(state.spec, KEYS, place.bucket), place)
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine take its time for what a process that ends would not wait for."""
+    for name in ("_LAST_SECONDS", "_EARLIER_SECONDS"):
+        monkeypatch.setattr(f"dcos_tensorflow.history.keeper.{name}", SECONDS)
+
+
 class Machine:
     """A machine with a scheduler that keeps its runs in a folder of its own, and in S3."""
 
