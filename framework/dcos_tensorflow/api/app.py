@@ -22,7 +22,6 @@ from dcos_tensorflow.api.access import Access, Right
 from dcos_tensorflow.api.answering import Answering, Endpoint, Verb, View
 from dcos_tensorflow.api.answers import ElementNotFound, json_answer
 from dcos_tensorflow.api.audit import AuditLog
-from dcos_tensorflow.api.curves import Curves
 from dcos_tensorflow.api.live import Live
 from dcos_tensorflow.api.metrics import Metrics, dropwizard_body, prometheus_text
 from dcos_tensorflow.api.operations import OPERATIONS
@@ -46,8 +45,12 @@ from dcos_tensorflow.api.views import (
 from dcos_tensorflow.core.model.controls import DEPLOY
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.history.curves import Curves
+from dcos_tensorflow.history.keeper import Keeper
+from dcos_tensorflow.history.points import Points
 from dcos_tensorflow.patterns import pattern
 from dcos_tensorflow.plugin.update_check import merge
+from dcos_tensorflow.records import dataclass
 
 #: No value of the state store may be larger: larger options could not be kept.
 _MAX_OPTIONS_BYTES = 1_000_000
@@ -68,14 +71,16 @@ def create_app(
     metrics: Metrics | None = None,
     audit: AuditLog | None = None,
     curves: Curves | None = None,
+    history: Keeper | None = None,
 ) -> Starlette:
     """Return the application. ``access`` says who may ask for all but health and artifacts.
 
     ``metrics`` and ``curves`` are what the scheduler feeds; without it they stay as they begin.
+    ``history`` knows the runs that are kept.
     Orders, and who was refused, are written to ``audit``.
     """
-    fed = metrics or Metrics(), curves or Curves()
-    api = _Api(source, access or Access(), audit or AuditLog(), *fed)
+    fed = _Fed(metrics or Metrics(), curves or Curves(), history)
+    api = _Api(source, access or Access(), audit or AuditLog(), fed)
     app = Starlette(
         routes=[*pages.routes(), *api.routes()],
         exception_handlers={404: api.no_route, 405: api.no_route},
@@ -84,21 +89,26 @@ def create_app(
     return app
 
 
+@dataclass(frozen=True)
+class _Fed:
+    """What the scheduler feeds beside the state."""
+
+    metrics: Metrics
+    #: The curves of the present run.
+    curves: Curves
+    #: The runs that are kept; None where none are.
+    history: Keeper | None
+
+
 class _Api:
     """The routes over one source."""
 
-    def __init__(
-        self,
-        source: StateSource,
-        access: Access,
-        audit: AuditLog,
-        metrics: Metrics,
-        points: Curves,
-    ) -> None:
+    def __init__(self, source: StateSource, access: Access, audit: AuditLog, fed: _Fed) -> None:
         self._source = source
         self._answering = Answering(source, access, audit)
-        self._metrics = metrics
-        self._curves = points
+        self._metrics = fed.metrics
+        self._curves = fed.curves
+        self._history = fed.history
         self._live = Live(source.state, self._watched)
         self._units = units.Units()
 
@@ -145,7 +155,6 @@ class _Api:
             "why": lambda s, r: job.why(s),
             "capacity": lambda s, r: capacity.capacity(s),
             "units": lambda s, r: self._units.shown(s, r.query_params.get("state", "")),
-            "curves": lambda s, r: curves.curves(self._curves.points()),
             "metrics": lambda s, r: dropwizard_body(s, self._metrics.counts()),
         }
         return {name: self._answering.show(view) for name, view in views.items()}
@@ -161,6 +170,8 @@ class _Api:
             "artifact": caught(self._artifact),
             "openapi": caught(self._openapi),
             "pod_file": self._answering.guarded_waiting(self._read, _READERS),
+            "curves": self._answering.guarded_waiting(self._told_points, _READERS),
+            "runs": self._answering.guarded_waiting(self._kept_runs, _READERS),
             "events": guarded(self._events),
         }
 
@@ -249,6 +260,23 @@ class _Api:
         )
         secrets = self._answering.secrets(state)
         return json_answer(task_files.body(asked, part.data, part.size, secrets), secrets=secrets)
+
+    def _told_points(self, state: ServiceState, request: Request) -> Response:
+        run, history = request.query_params.get("run", ""), self._history
+        points: Points | None = None
+        if run:
+            points = history.points_of(run) if history is not None else None
+        else:
+            if history is not None:
+                history.wait_for_earlier()
+            points = self._curves.points()
+        if points is None:
+            raise ElementNotFound(run)
+        return json_answer(curves.curves(points), secrets=self._answering.secrets(state))
+
+    def _kept_runs(self, state: ServiceState, request: Request) -> Response:
+        records = self._history.records() if self._history is not None else []
+        return json_answer(curves.runs(records), secrets=self._answering.secrets(state))
 
     def _why(self, state: ServiceState, body: bytes) -> str:
         return redact_text(verbs.reason_in(body), self._answering.secrets(state))

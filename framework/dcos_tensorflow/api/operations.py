@@ -73,6 +73,7 @@ _TAGS = {
     "units": "job",
     "events": "job",
     "curves": "job",
+    "runs": "job",
     "uninstall": "job",
     "capacity": "job",
     "health": "state",
@@ -241,7 +242,17 @@ _SHOWN = (
             404: Answer("no machines are bought for it: the text `Element not found`", TEXT),
         },
     ),
-    _show("curves", "/v1/curves", "What the training has told, over time, by task", "Curves"),
+    _get(
+        "curves",
+        "/v1/curves",
+        "What the training has told, over time, by task",
+        {
+            200: Answer("as it is now", "Curves"),
+            404: Answer("no such run is kept: the text `Element not found`", TEXT),
+        },
+        query={"run": "of a former run, by its number or id"},
+    ),
+    _show("runs", "/v1/runs", "The service's runs that are kept, the newest first", "Runs"),
     _get(
         "events",
         "/v1/events",

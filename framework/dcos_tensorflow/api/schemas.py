@@ -378,6 +378,48 @@ class Curve(TypedDict):
     ]
 
 
+class Range(TypedDict):
+    """Of one metric of a run."""
+
+    least: float
+    most: float
+    newest: float
+
+
+class KeptIncident(TypedDict):
+    """A failure in a run, as it is kept."""
+
+    at: Time
+    task: str
+    kind: str
+    summary: str
+    step: int | None
+
+
+class KeptRun(TypedDict):
+    """A run of the service, as it is kept when it is over, too."""
+
+    service: str
+    id: Annotated[str, Field(description="the number, and a part of what no other run has")]
+    run: int
+    phase: str
+    outcome: str | None
+    summary: str
+    uninstalled: bool
+    started_at: Time | None
+    finished_at: Time | None
+    configuration: str
+    options: Annotated[dict[str, Any], Field(description="those in force, secrets hidden")]
+    incidents: Annotated[list[KeptIncident], Field(description="the newest hundred")]
+    result: dict[str, Any]
+    units: Annotated[
+        dict[str, Any] | None,
+        Field(description="what came of a sweep or batch that is over"),
+    ]
+    step: Annotated[int | None, Field(description="the highest that was told")]
+    metrics: Annotated[dict[str, Range], Field(description="over all points, by name")]
+
+
 class Waiting(TypedDict):
     """Why a step is not complete."""
 
@@ -612,6 +654,7 @@ UNNAMED: dict[str, Any] = {
     "Names": Names,
     "TaskInfos": list[TaskInfo],
     "Curves": dict[str, Curve],
+    "Runs": list[KeptRun],
     "DebugPlans": InvalidInput | PlansOutline,
     "TaskStatuses": InvalidInput | TaskStatuses,
     "Reservations": dict[str, list[str]],

@@ -24,13 +24,14 @@ def can_be_drawn(path: Path | None) -> None:
         raise UsageError(f"{path} cannot be drawn: name a file that ends in .svg or .png.")
 
 
-def draw(svg: str, path: Path) -> None:
+def draw(svg: str, path: Path, *, tell: bool = True) -> None:
     """Write a picture, and say so. Raises CliError where it cannot be drawn or written."""
     try:
         path.write_bytes(drawn_for(svg, path))
     except OSError as error:
         raise CliError(f"{path} cannot be written: {error.strerror}.") from error
-    say(f"{path} is drawn.")
+    if tell:
+        say(f"{path} is drawn.")
 
 
 def drawn_for(svg: str, path: Path) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
 from dcos_tensorflow.cli.errors import UsageError
 from dcos_tensorflow.cli.names import service_names
@@ -167,6 +168,27 @@ class NamedGroup(click.Group):
                 help="The service that is meant, where there is more than one.",
             )
         )
+
+
+class GroupWithDefault(NamedGroup):
+    """A group of which one command, ``default``, is meant where none is named: it takes a service.
+
+    A service that is called as one of its commands is asked about by the default's own name.
+    """
+
+    def __init__(self, *given: Any, default: str, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the command in front that is meant where none is named."""
+        named = args[:1] and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named else [self.default, *args])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the services of this machine, too."""
+        names = service_names(ctx, self.params[0], incomplete)
+        return [*super().shell_complete(ctx, incomplete), *map(CompletionItem, names)]
 
 
 def _given_here_or_above(

@@ -42,6 +42,8 @@ class ServiceDirectory:
         self.task_logs = path / "tasks"
         #: The end of what the tasks of the last job have told, where that was no local one.
         self.kept_output = path / "kept-output"
+        #: What is kept of each run: its curves, its options, how it ended.
+        self.history = path / "history"
         #: The scheduler's log.
         self.log = path / "scheduler.log"
         #: Who ordered what by the API, and who was refused.
@@ -67,17 +69,18 @@ class ServiceDirectory:
 
     def next_run(self) -> int:
         """Return a number that no run has which has left something here."""
-        try:
-            left = [int(each.name) for each in self.output.iterdir() if each.name.isdecimal()]
-        except OSError:
-            left = []
+        left = []
+        for folder in (self.output, self.history):
+            with contextlib.suppress(OSError):
+                names = [each.name.partition("-")[0] for each in folder.iterdir()]
+                left += [int(name) for name in names if name.isdecimal()]
         return max(left, default=0) + 1
 
     def remove(self) -> None:
         """Remove what a scheduler of an uninstalled service has left here, as far as it can be.
 
-        Checkpoints, output, logs and sandboxes are the user's, and stay; what was copied of the
-        sandboxes of another cluster goes, with the links to it.
+        Checkpoints, output, logs, sandboxes and the history are the user's, and stay; what was
+        copied of the sandboxes of another cluster goes, with the links to it.
         """
         copied = (self.kept_output, self.task_logs) if self.kept_output.exists() else ()
         for folder in (self.artifacts, *copied):

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.model.workload_spec import OUTPUT_INDEX, BatchSpec
 from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.scheduler import object_stores
 from dcos_tensorflow.workloads.producer import WorkloadError
 
 if TYPE_CHECKING:
     from dcos_tensorflow.task.storage.object_store import ObjectStore
 
 _S3 = "s3://"
-_ATTEMPTS = 3
 _MOST_MANIFEST_BYTES = 256 * 1024 * 1024
 
 
@@ -53,7 +53,7 @@ def look(spec: ServiceSpec, credentials: Mapping[str, str]) -> Inputs:
 
     def store(bucket: str) -> ObjectStore:
         if bucket not in connected:
-            connected[bucket] = _connected(spec, credentials, bucket)
+            connected[bucket] = _asked(lambda: object_stores.connected(spec, credentials, bucket))
         return connected[bucket]
 
     listed = _listed(work.listing, store) if work.listing else ()
@@ -116,20 +116,3 @@ def _asked(ask: Callable[[], Any]) -> Any:
         return ask()
     except StorageError as error:
         raise (InputsAway if error.problem.retryable else WorkloadError)(str(error)) from None
-
-
-def _connected(spec: ServiceSpec, credentials: Mapping[str, str], bucket: str) -> ObjectStore:
-    from dcos_tensorflow.task.storage.connection import Connection
-    from dcos_tensorflow.task.storage.location import S3Settings
-    from dcos_tensorflow.task.storage.object_store import connect
-    from dcos_tensorflow.task.storage.retry import Backoff
-    from dcos_tensorflow.task.storage_spec import S3Access
-
-    s3 = spec.storage.s3
-    # A file of certificates that only a task's sandbox has is not here.
-    ca_file = s3.ca_file if os.path.isabs(s3.ca_file) else ""
-    settings = S3Settings.of(S3Access(s3.endpoint_url, s3.region, s3.path_style, ca_file), "")
-    client = _asked(lambda: connect(settings, credentials))
-    # The core asks again, and says meanwhile what it waits for.
-    backoff = Backoff(attempts=_ATTEMPTS)
-    return Connection(settings, backoff=backoff, client=client).store(bucket)

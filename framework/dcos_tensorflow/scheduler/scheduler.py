@@ -51,7 +51,7 @@ from dcos_tensorflow.options import (
     with_task_environment,
 )
 from dcos_tensorflow.options.asked import lost
-from dcos_tensorflow.scheduler import artifacts, batch_inputs, former_life
+from dcos_tensorflow.scheduler import artifacts, batch_inputs, former_life, object_stores
 from dcos_tensorflow.scheduler.artifacts import Runners
 from dcos_tensorflow.scheduler.beginning import UninstallGoesOn, begin
 from dcos_tensorflow.scheduler.clock import steady_time
@@ -72,6 +72,7 @@ from dcos_tensorflow.task.bundle import BundleError
 
 if TYPE_CHECKING:
     from dcos_tensorflow.scheduler.capacity import Capacity
+    from dcos_tensorflow.task.storage.object_store import ObjectStore
 
 log = logging.getLogger(__name__)
 
@@ -219,6 +220,10 @@ class Scheduler:
     def secret_texts(self) -> frozenset[str]:
         """Return the secrets of tasks that this process has read, each whole and by its lines."""
         return self._secrets.texts()
+
+    def object_store(self, spec: ServiceSpec, bucket: str) -> ObjectStore:
+        """Return a bucket of S3 as the tasks of a service reach it. Raises StorageError."""
+        return object_stores.connected(spec, self._s3_credentials(spec), bucket)
 
     def configurations(self) -> Mapping[str, ServiceSpec]:
         """Return every configuration that the state store holds, by id."""
@@ -532,9 +537,11 @@ class Scheduler:
             self._units.reported(event)
 
     def _look_at_inputs(self, state: ServiceState) -> batch_inputs.Inputs:
-        reference = state.spec.storage.s3.credentials
-        found = self._secrets.credentials(reference) if reference is not None else {}
-        return batch_inputs.look(state.spec, found)
+        return batch_inputs.look(state.spec, self._s3_credentials(state.spec))
+
+    def _s3_credentials(self, spec: ServiceSpec) -> Mapping[str, str]:
+        reference = spec.storage.s3.credentials
+        return self._secrets.credentials(reference) if reference is not None else {}
 
     def _leadership_lost(self, why: str) -> None:
         if self._loop is not None:

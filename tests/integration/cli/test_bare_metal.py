@@ -105,9 +105,13 @@ def is_deployed(person: CommandLine) -> bool:
 
 
 def left_on(machine: Machine) -> list[Path]:
-    """Return the files that a service has left on a machine, but for who ordered its end."""
+    """Return the files that a service has left on a machine.
+
+    Who ordered its end is to be known afterwards, and what came of its runs.
+    """
+    meant = ("audit.jsonl", "points.jsonl", "run.json")
     below = machine.path("/var/lib/dcos-tensorflow/mnist").rglob("*")
-    return [path for path in below if path.is_file() and path.name != "audit.jsonl"]
+    return [path for path in below if path.is_file() and path.name not in meant]
 
 
 @pytest.mark.timeout(120)
@@ -231,6 +235,10 @@ DONE = {
     "sweep board": "There is no sweep in this service",
     "sweep best": "There is no sweep in this service",
     "batch": "There is no batch in this service",
+    "runs list": 0,
+    "runs show mnist": 0,
+    "runs show mnist@77": "No run 77 of mnist is kept",
+    "plot mnist --out curve.gif": "name a file that ends in .svg or .png",
     "logs": 0,
     "logs worker --file stderr": 0,
     "logs nobody": "There is no task nobody",

@@ -22,9 +22,14 @@ from dcos_tensorflow.core.model.events import Event
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec
+from dcos_tensorflow.history.folder import RunFolder
+from dcos_tensorflow.history.points import Point, line_of
+from dcos_tensorflow.history.record import record_of, with_points
 from sample_states import a_record, a_spec, a_state
 
 SERVICE = "tensorflow"
+#: What the run that is kept has told.
+POINT = Point(1.0, 1, {"loss": 0.5})
 OPTIONS = {"service": {"name": SERVICE, "job_cmd": "true", "python": "/usr/bin/python3"}}
 
 #: Commands that print no answer: a daemon's log, a script for a shell.
@@ -73,6 +78,9 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "debug state property": ("job",),
     "debug pod pause": ("worker-0",),
     "debug pod resume": ("worker-0",),
+    "runs list": (),
+    "runs show": (SERVICE,),
+    "plot": (SERVICE, "--out", "PICTURE"),
     "stop": (SERVICE, "--no-wait"),
     "plan list": (),
     "plan status": ("deploy",),
@@ -170,6 +178,9 @@ def work(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     server = ApiServer(create_app(Source(command)))
     directory = WorkDirectory(tmp_path).service(SERVICE)
     directory.prepare()
+    run = RunFolder(directory.history / "1-abc")
+    run.keep_record(with_points(record_of(a_state(JobPhase.RUNNING, []), OPTIONS, {}), [POINT]))
+    run.append([line_of("worker-0", POINT, lambda told: told)])
     register(directory, Registration(SERVICE, os.getpid(), server.start()))
     yield tmp_path
     server.stop()
@@ -198,6 +209,7 @@ def test_standard_output_is_one_json_document(
             "OPTIONS": str(work / "OPTIONS"),
             "SCRIPT": str(work / "train.py"),
             "WRITTEN": str(work / "written.json"),
+            "PICTURE": str(work / "curve.svg"),
             "CONFIGURATION": configuration_id(a_spec()),
         }.get(word, word)
         for word in ARGUMENTS[command]

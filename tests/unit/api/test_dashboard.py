@@ -18,9 +18,13 @@ import pytest
 from answering_service import TOKEN, Service
 from browser_page import DESKTOP, Page
 from dcos_tensorflow.api import live, pages
-from dcos_tensorflow.api.curves import MOST_POINTS, Curves
 from dcos_tensorflow.api.live import merge_patch
 from dcos_tensorflow.api.views import job as why_view
+from dcos_tensorflow.history.curves import MOST_POINTS, Curves
+from dcos_tensorflow.history.folder import RunFolder
+from dcos_tensorflow.history.keeper import Keeper, Sources
+from dcos_tensorflow.history.points import Point, line_of
+from dcos_tensorflow.history.record import record_of
 from sample_states import an_incident, changed, running, with_job
 from waiting import eventually
 
@@ -309,6 +313,40 @@ def test_a_report_without_numbers_is_no_point(progress: Any) -> None:
     curves = Curves()
     curves.observe(changed(running(), reports={record.task_id: {"progress": progress}}))
     assert curves.points() == {}
+
+
+def kept(path: Path, state: Any) -> Keeper:
+    """Return what keeps the runs below a folder, where the run of a state is kept."""
+    RunFolder(path / "1-abc").keep_record({**record_of(state, {"a": 1}, {}), "id": "1-abc"})
+    point = Point(5.0, 5, {"loss": 0.1})
+    RunFolder(path / "1-abc").append([line_of("worker-0", point, lambda told: told)])
+    sources = Sources(lambda: None, dict, lambda state, told: told, lambda state: None)
+    return Keeper(path, Curves(), sources)
+
+
+@pytest.mark.parametrize("run", ["1", "1-abc"])
+def test_the_curves_of_a_former_run_are_answered(
+    source: Any, client_of: Any, tmp_path: Path, run: str
+) -> None:
+    source.current = told(4)
+    client = client_of(history=kept(tmp_path / "history", told(4)))
+    found = client.get(f"/v1/curves?run={run}").json()
+    assert found == {"worker-0": {"at": [5.0], "step": [5], "metrics": {"loss": [0.1]}}}
+
+
+def test_of_a_run_that_is_not_kept_there_are_no_curves(
+    source: Any, client_of: Any, tmp_path: Path
+) -> None:
+    source.current = told(4)
+    client = client_of(history=kept(tmp_path / "history", told(4)))
+    for run in ("2", "..", "1-abc/..", "history"):
+        assert client.get("/v1/curves", params={"run": run}).status_code == 404
+
+
+def test_the_runs_that_are_kept_are_answered(source: Any, client_of: Any, tmp_path: Path) -> None:
+    source.current = told(4)
+    (found,) = client_of(history=kept(tmp_path / "history", told(4))).get("/v1/runs").json()
+    assert (found["id"], found["phase"], found["options"]) == ("1-abc", "running", {"a": 1})
 
 
 def test_the_curves_are_answered_in_columns(source: Any, client_of: Any) -> None:

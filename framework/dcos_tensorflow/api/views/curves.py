@@ -1,11 +1,15 @@
-"""The curves of the training, in columns: ``/v1/curves``."""
+"""The curves of the training, in columns: ``/v1/curves``; the service's runs: ``/v1/runs``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from dcos_tensorflow.api import schemas
-from dcos_tensorflow.api.curves import Point
+from dcos_tensorflow.history.points import Point
+from dcos_tensorflow.history.record import Record
+
+_SHOWN = tuple(schemas.KeptRun.__annotations__)
 
 
 def curves(points: Mapping[str, Sequence[Point]]) -> dict[str, schemas.Curve]:
@@ -20,3 +24,10 @@ def _columns(points: Sequence[Point]) -> schemas.Curve:
         "step": [point.step for point in points],
         "metrics": {name: [point.metrics.get(name) for point in points] for name in metrics},
     }
+
+
+def runs(records: Sequence[Record]) -> list[schemas.KeptRun]:
+    """Return what is known of each run beside its curves, as it was kept."""
+    return [
+        cast("schemas.KeptRun", {name: record.get(name) for name in _SHOWN}) for record in records
+    ]

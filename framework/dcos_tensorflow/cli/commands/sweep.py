@@ -11,13 +11,11 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from dcos_tensorflow.cli.commands.run import deployed, run_flags
 from dcos_tensorflow.cli.drawing import can_be_drawn, draw
 from dcos_tensorflow.cli.errors import CliError, UsageError
-from dcos_tensorflow.cli.flags import NamedGroup, asks_about
-from dcos_tensorflow.cli.names import service_names
+from dcos_tensorflow.cli.flags import GroupWithDefault, asks_about
 from dcos_tensorflow.cli.output import say, say_formatted, say_lines, show_json
 from dcos_tensorflow.cli.services.asked import Asked
 from dcos_tensorflow.cli.services.units import told_units
@@ -33,21 +31,7 @@ _SETTINGS = tuple(name for name in RUN_SETTINGS if name != "api_token_file")
 _COMMAND_LINE = ParameterSource.COMMANDLINE
 
 
-class _Board(NamedGroup):
-    """``sweep`` shows a board, of the service that stands where no command of it does."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the command in front that is meant where none is named."""
-        named = args[:1] and (args[0] in self.commands or args[0] in ctx.help_option_names)
-        return super().parse_args(ctx, args if named else [_BOARD, *args])
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the services of this machine, too."""
-        names = service_names(ctx, self.params[0], incomplete)
-        return [*super().shell_complete(ctx, incomplete), *map(CompletionItem, names)]
-
-
-@click.group(cls=_Board)
+@click.group(cls=GroupWithDefault, default=_BOARD)
 def sweep() -> None:
     """Show the leaderboard of a sweep.
 

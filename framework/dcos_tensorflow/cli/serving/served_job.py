@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dcos_tensorflow.api.counters import Metrics
-from dcos_tensorflow.api.curves import Curves
 from dcos_tensorflow.api.on_demand import ApiOnDemand
 from dcos_tensorflow.cli.errors import CliError
 from dcos_tensorflow.cli.services import ending, registry
@@ -34,6 +33,8 @@ from dcos_tensorflow.core.model.events import StopRequested, UninstallRequested
 from dcos_tensorflow.core.model.job import JobPhase, Outcome
 from dcos_tensorflow.core.model.spec import ServiceSpec
 from dcos_tensorflow.core.recovery import sidecars
+from dcos_tensorflow.history.curves import Curves
+from dcos_tensorflow.history.keeper import Keeper, Sources
 from dcos_tensorflow.local.machine.process_tree import start_time
 from dcos_tensorflow.network.listening import ServerNotStarted
 from dcos_tensorflow.options import Options, OptionsError
@@ -50,6 +51,8 @@ from dcos_tensorflow.state.urls import from_anywhere
 
 if TYPE_CHECKING:
     from dcos_tensorflow.api.server import ApiServer
+    from dcos_tensorflow.core.model.service_state import ServiceState
+    from dcos_tensorflow.history.bucket import RunBucket
 
 log = logging.getLogger(__name__)
 
@@ -152,6 +155,10 @@ class ServedJob:
         self.scheduler.watch(self._metrics.observe)
         self._curves = Curves()
         self.scheduler.look(self._curves.observe)
+        sources = Sources(
+            self.scheduler.state, self.scheduler.options, self._without_secrets, self._bucket
+        )
+        self._history = Keeper(directory.history, self._curves, sources)
 
     def __enter__(self) -> ServedJob:
         try:
@@ -169,6 +176,7 @@ class ServedJob:
             done = state is not None and state.job.phase is JobPhase.DONE
             ending.forget(self.directory, but=state.job.finished_at if state and done else None)
             registry.register(self.directory, self._registration())
+            self._history.start()
         except BaseException:
             self.scheduler.stop()
             raise
@@ -176,6 +184,7 @@ class ServedJob:
 
     def __exit__(self, *_: object) -> None:
         registry.unregister(self.directory)
+        self._history.finish(leads=self.scheduler.exit is None)
         self.scheduler.stop()
 
     def wait_for_launch(self) -> None:
@@ -257,6 +266,7 @@ class ServedJob:
         steps = ending.steps(spec, self.directory, again, units)
         document = ending.document(snapshot, places, left, steps, self._contract, units=units)
         ending.keep(self.directory, document)
+        self._history.tell({"result": document["result"], **({"units": units} if units else {})})
         return document
 
     def leave_cluster(self) -> None:
@@ -328,6 +338,7 @@ class ServedJob:
                 metrics=self._metrics,
                 audit=AuditLog(self.directory.audit_log),
                 curves=self._curves,
+                history=self._history,
             )
             server = ApiServer(app, tls=certificate_of(self.config))
             server.start_at(listening)
@@ -336,6 +347,20 @@ class ServedJob:
         # Tasks that fetch their runner from it ask at once.
         at_once = self.config.artifacts == ArtifactDelivery.HTTP
         return ApiOnDemand(serve, self.config.api_host, self.config.api_port, at_once=at_once)
+
+    def _without_secrets(self, state: ServiceState, told: Any) -> Any:
+        from dcos_tensorflow.api.redaction import redact, secret_values
+
+        return redact(told, secret_values(state, self.scheduler.secret_texts()))
+
+    def _bucket(self, state: ServiceState) -> RunBucket | None:
+        """Return where in S3 the runs are copied; None where nothing of the service is there."""
+        from dcos_tensorflow.history.bucket import RunBucket, place_of
+
+        place = place_of(state.spec)
+        if place is None:
+            return None
+        return RunBucket(self.scheduler.object_store(state.spec, place.bucket), place)
 
     def _registration(self) -> Registration:
         return Registration(

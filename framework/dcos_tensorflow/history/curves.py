@@ -1,8 +1,7 @@
-"""What the training has reported, over time: the points of curves (``/v1/curves``).
+"""What the training has told, over time: the points of the curves of the present run.
 
 The scheduler calls ``Curves.observe`` after each step, from its first one on; so this imports
-nothing of what shows them. Points are kept in memory, as many as a picture can show, and begin
-anew with each scheduler.
+nothing of what shows them (``/v1/curves``) or keeps them (``keeper``). Long curves are thinned out.
 """
 
 from __future__ import annotations
@@ -15,34 +14,29 @@ from dcos_tensorflow.core.model.report import Report
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.spec import ServiceSpec, TaskRole
 from dcos_tensorflow.core.recovery.outcome import deciding_tasks
-from dcos_tensorflow.records import dataclass
+from dcos_tensorflow.history.points import MOST_POINTS, MOST_VALUES, Point, Points, thinned
 
-#: Points of a curve. One with more is thinned out to half of them.
-MOST_POINTS = 2000
 #: Curves are kept of so many tasks: those that decide, then those that evaluate.
 MOST_TASKS = 8
 #: Metrics of a point; the runner keeps fifty beside loss and accuracy.
 _MOST_METRICS = 52
-
-
-@dataclass(frozen=True)
-class Point:
-    """What a task had reported at one moment."""
-
-    #: Unix seconds, the task's clock.
-    at: float
-    #: The training step; None where the job tells none.
-    step: int | None
-    #: Loss, accuracy and what else the job tells, by name.
-    metrics: Mapping[str, float]
+#: So many new points wait for whoever keeps them; after more he takes all points again.
+_MOST_NEW = 10_000
+#: Fewer points are no curve, however many metrics each has.
+_FEWEST = 3
 
 
 class Curves:
-    """The points of one service. ``observe`` is called by one thread, ``points`` by any."""
+    """The points of one run. ``observe`` is called by one thread, all else by any."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._points: dict[str, list[Point]] = {}
+        #: Of each task how many values its points have.
+        self._values: dict[str, int] = {}
+        #: What nobody has taken yet, and whether more has changed than that.
+        self._new: list[tuple[str, Point]] = []
+        self._changed = False
         self._reports: Mapping[str, Report] = {}
         self._spec: ServiceSpec | None = None
         self._tasks: tuple[str, ...] = ()
@@ -65,15 +59,51 @@ class Curves:
         with self._lock:
             return {name: tuple(points) for name, points in self._points.items()}
 
+    def take(self) -> tuple[list[tuple[str, Point]], bool]:
+        """Return what is new since the last call, and whether anything else has changed."""
+        with self._lock:
+            taken = self._new, self._changed
+            self._new, self._changed = [], False
+            return taken
+
+    def begin_with(self, earlier: Points) -> None:
+        """Add the points that a scheduler of before has kept of this run."""
+        with self._lock:
+            for name, points in earlier.items():
+                both = [*points, *self._points.get(name, ())]
+                known = {(point.at, point.step): point for point in both}
+                self._points[name] = sorted(known.values(), key=lambda point: point.at)
+                self._values[name] = sum(point.values for point in known.values())
+            self._changed = True
+            self._bound()
+
     def _keep(self, name: str, point: Point) -> None:
         with self._lock:
             points = self._points.setdefault(name, [])
             if points and points[-1] == point:
                 return
             points.append(point)
-            if len(points) > MOST_POINTS:
-                # The newest stays: it is what the others lead to.
-                del points[-2::-2]
+            self._values[name] = self._values.get(name, 0) + point.values
+            self._new.append((name, point))
+            if len(self._new) > _MOST_NEW:
+                self._new, self._changed = [], True
+            self._bound()
+
+    def _bound(self) -> None:
+        for name, points in self._points.items():
+            while len(points) > MOST_POINTS:
+                self._thin(name)
+        while sum(self._values.values()) > MOST_VALUES:
+            longest = max(self._values, key=self._values.__getitem__)
+            if len(self._points[longest]) <= _FEWEST:
+                return
+            self._thin(longest)
+
+    def _thin(self, name: str) -> None:
+        points = self._points[name]
+        points[:] = thinned(points)
+        self._values[name] = sum(point.values for point in points)
+        self._changed = True
 
 
 def followed(spec: ServiceSpec) -> tuple[str, ...]:

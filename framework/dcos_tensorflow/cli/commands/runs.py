@@ -1,0 +1,131 @@
+"""``runs``: the runs that are kept of services, also of those that are over, and one of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from dcos_tensorflow.cli.flags import GroupWithDefault, asks, asks_about
+from dcos_tensorflow.cli.names import service_names
+from dcos_tensorflow.cli.output import say, say_lines, show_json
+from dcos_tensorflow.cli.services.asked import Asked
+from dcos_tensorflow.cli.services.kept_runs import KeptRun, kept_runs, run_called
+from dcos_tensorflow.cli.wording import columns, duration, short, table, value_text, words
+from dcos_tensorflow.history.record import best
+
+_LIST = "list"
+_SHOWN = 20
+
+
+@click.group(cls=GroupWithDefault, default=_LIST)
+def runs() -> None:
+    """Show the runs that are kept, of all services of this machine or of one.
+
+    RUNS NAME is RUNS LIST NAME.
+    """
+
+
+@runs.command(name=_LIST)
+@click.option("--all", "-a", "whole", is_flag=True, help=f"Show all runs, not the newest {_SHOWN}.")
+@click.option("--metric", metavar="METRIC", help="Whose best value is shown.")
+@asks_about()
+def runs_list(asked: Asked, whole: bool, metric: str | None) -> int:
+    """Show how each ended, how long it took, its best metric, its steps, and when it was."""
+    found = kept_runs(asked)
+    shown = found if whole else found[:_SHOWN]
+    if asked.as_json:
+        show_json([_document(run, metric or "") for run in shown])
+    elif not shown:
+        say(f"No run of {asked.name or 'any service'} is kept.")
+    else:
+        say_lines(_lines(shown, metric or ""))
+        if len(shown) < len(found):
+            say(f"... and {len(found) - len(shown)} more: --all shows them.")
+    return 0
+
+
+@runs.command(name="show")
+@click.argument("run", metavar="NAME[@RUN]", shell_complete=service_names)
+@asks
+def runs_show(asked: Asked, run: str) -> int:
+    """Show all that is known of a run, with its options; secrets are hidden in them.
+
+    NAME is the newest run of a service, NAME@3 its third.
+    """
+    found = run_called(asked, run)
+    if asked.as_json:
+        show_json(_document(found, "") | {"options": found.record["options"]})
+    else:
+        say_lines(_whole(found))
+        show_json(found.record["options"])
+    return 0
+
+
+def _lines(shown: Sequence[KeptRun], metric: str) -> Iterator[str]:
+    cells = [("run", "", "took", "best", "step", "begun", "options")]
+    for run in shown:
+        cells.append(
+            (
+                run.name,
+                run.standing,
+                "" if run.seconds is None else duration(run.seconds),
+                _best(run, metric),
+                str(run.record["step"]) if run.record.get("step") is not None else "",
+                _moment(run.record.get("started_at")),
+                str(run.record["configuration"])[:8],
+            )
+        )
+    return columns(cells)
+
+
+def _whole(run: KeptRun) -> list[str]:
+    record, took = run.record, run.seconds
+    metrics = [
+        (name, f"{short(told['newest'])}, between {short(told['least'])} and {short(told['most'])}")
+        for name, told in record["metrics"].items()
+    ]
+    incidents = [(f"{each['task']}", str(each["summary"])) for each in record["incidents"]]
+    result = [(words(name), value_text(value)) for name, value in record["result"].items()]
+    return [
+        f"{run.name} {run.standing}: {record['summary']}",
+        *table(
+            [
+                ("begun", _moment(record["started_at"])),
+                *([("took", duration(took))] if took is not None else ()),
+                *([("step", str(record["step"]))] if record["step"] is not None else ()),
+                *result,
+                *metrics,
+                *incidents,
+                ("options", str(record["configuration"])),
+            ]
+        ),
+    ]
+
+
+def _document(run: KeptRun, metric: str) -> dict[str, Any]:
+    """Return a run for programs, without its options: they are long."""
+    told = best(run.record, metric)
+    shown = {name: value for name, value in run.record.items() if name != "options"}
+    known = {"metric": told[0], "value": told[1]} if told is not None else None
+    return {
+        "name": run.name,
+        "standing": run.standing,
+        "seconds": run.seconds,
+        "best": known,
+    } | shown
+
+
+def _best(run: KeptRun, metric: str) -> str:
+    """Return the best value: of a sweep that of its best trial."""
+    units = run.record.get("units") or {}
+    if units.get("best") and metric in ("", units["best"]["metric"]):
+        return f"{units['best']['metric']} {short(units['best']['value'])}"
+    told = best(run.record, metric)
+    return f"{told[0]} {short(told[1])}" if told is not None else ""
+
+
+def _moment(at: float | None) -> str:
+    return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

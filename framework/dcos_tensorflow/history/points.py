@@ -1,0 +1,107 @@
+"""Points of curves: what a task told of its training at one moment, fewer of them, as a line.
+
+Used by all of this room, and by ``api.views.curves``, which shows them. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from dcos_tensorflow.core.json_text import read_json
+from dcos_tensorflow.records import dataclass
+
+#: Points of a task's curves. One with more is thinned out.
+MOST_POINTS = 2000
+#: Values of a run, over all tasks and metrics. With more, the longest curves are thinned out.
+MOST_VALUES = 50_000
+
+
+#: Takes secrets out of what is kept.
+Clean = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a task had reported at one moment."""
+
+    #: Unix seconds, the task's clock.
+    at: float
+    #: The training step; None where the job tells none.
+    step: int | None
+    #: Loss, accuracy and what else the job tells, by name.
+    metrics: Mapping[str, float]
+
+    @property
+    def values(self) -> int:
+        """Return how many values it counts for."""
+        return len(self.metrics) or 1
+
+
+#: The points of a run by task, each task's in the order in which it told them.
+Points = Mapping[str, Sequence[Point]]
+
+
+def thinned(points: Sequence[Point]) -> list[Point]:
+    """Return a quarter of the points less, or more; the first and the newest stay.
+
+    Those go whose neighbours are nearest in time: however often a curve is thinned out, its begin
+    is as dense as what comes later, but for what is newest.
+    """
+    between = zip(points, points[2:], strict=False)
+    gaps = [after.at - before.at for before, after in between]
+    if not gaps:
+        return list(points)
+    near, kept, dropped = sorted(gaps)[len(gaps) // 2], [points[0]], False
+    for point, gap in zip(points[1:-1], gaps, strict=True):
+        dropped = gap <= near and not dropped
+        if not dropped:
+            kept.append(point)
+    return [*kept, points[-1]]
+
+
+def line_of(task: str, point: Point, clean: Clean) -> str:
+    """Return a point as a line."""
+    metrics = {name: _written(value) for name, value in point.metrics.items()}
+    told = {"task": task, "at": point.at, "step": point.step, "metrics": metrics}
+    return json.dumps(clean(told), allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def lines_of(points: Points, clean: Clean) -> list[str]:
+    """Return all points as lines, the oldest first."""
+    told = [(point.at, task, point) for task, found in points.items() for point in found]
+    ordered = sorted(told, key=lambda each: each[0])
+    return [line_of(task, point, clean) for _, task, point in ordered]
+
+
+def points_in(lines: Iterable[str]) -> dict[str, list[Point]]:
+    """Return the points by task; what is no whole line of ours is left out."""
+    found: dict[str, list[Point]] = {}
+    for line in lines:
+        try:
+            told = read_json(line)
+            task, at, step = str(told["task"]), float(told["at"]), told["step"]
+            metrics = {str(name): value for name, value in told["metrics"].items()}
+        except (ValueError, TypeError, KeyError, AttributeError):
+            continue
+        numbers = {name: _read(value) for name, value in metrics.items()}
+        known = {name: value for name, value in numbers.items() if value is not None}
+        is_step = isinstance(step, int) and not isinstance(step, bool)
+        if math.isfinite(at):
+            found.setdefault(task, []).append(Point(at, step if is_step else None, known))
+    return found
+
+
+def _written(value: float) -> float | str:
+    """Return a number as JSON can hold it: a loss may be NaN."""
+    return value if math.isfinite(value) else str(value)
+
+
+def _read(value: Any) -> float | None:
+    # What ``clean`` has masked is no number.
+    try:
+        return None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,122 @@
+"""What is known of a run beside its curves: one JSON document, ``run.json``.
+
+Made by ``keeper`` of the state, merged with what was kept before; shown by ``dcos-tensorflow runs``
+and ``/v1/runs``. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dcos_tensorflow.core.kept.configuration import configuration_id
+from dcos_tensorflow.core.model.job import Incident, JobPhase
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.history.points import Point
+
+#: The newest incidents of a run that are kept.
+MOST_INCIDENTS = 100
+#: Whoever is asked for the best metric of a run shows the first of these that it has told.
+_USUAL = ("val_loss", "loss", "val_accuracy", "accuracy")
+#: Words of metrics of which more is better; of all others less is.
+_MORE_IS_BETTER = ("acc", "auc", "precision", "recall", "f1", "score", "reward", "iou", "bleu")
+
+Record = Mapping[str, Any]
+
+
+def run_id(state: ServiceState) -> str:
+    """Return what a run is called: its number, and a part of the id that no other run has."""
+    return f"{state.run}-{state.instance[:8]}"
+
+
+def record_of(state: ServiceState, options: Mapping[str, Any], before: Record) -> dict[str, Any]:
+    """Return the document of the present run. ``before`` is the one that was kept last, or empty.
+
+    ``options`` are those in force, secrets hidden. Times are unix seconds; null where something has
+    not happened.
+    """
+    job, verdict = state.job, state.job.verdict
+    return {
+        "service": state.spec.name,
+        "id": run_id(state),
+        "run": state.run,
+        "phase": str(job.phase),
+        "outcome": str(verdict.outcome) if verdict is not None else None,
+        "summary": verdict.summary if verdict is not None else job.why,
+        "uninstalled": state.uninstall.asked,
+        # What has not started has been seen first when it was first kept.
+        "started_at": job.started_at or before.get("started_at") or job.phase_since or None,
+        "finished_at": job.finished_at or None,
+        "configuration": configuration_id(state.spec),
+        "options": dict(options) or before.get("options") or {},
+        "incidents": _incidents(before.get("incidents") or (), job.incidents),
+        "result": before.get("result") or dict(job.result),
+        "units": before.get("units"),
+        "step": before.get("step"),
+        "metrics": before.get("metrics") or {},
+        "is_over": job.phase is JobPhase.DONE,
+    }
+
+
+def with_points(record: Record, points: Iterable[Point]) -> dict[str, Any]:
+    """Return the document with the highest step, and of each metric its least, most and newest.
+
+    They are those of all points, and not only of those that are kept.
+    """
+    step, metrics = record.get("step"), dict(record.get("metrics") or {})
+    for point in points:
+        if point.step is not None:
+            step = point.step if step is None else max(step, point.step)
+        for name, value in point.metrics.items():
+            if math.isfinite(value):
+                known = metrics.get(name) or {"least": value, "most": value}
+                least, most = min(known["least"], value), max(known["most"], value)
+                metrics[name] = {"least": least, "most": most, "newest": value}
+    return {**record, "step": step, "metrics": metrics}
+
+
+def joined(record: Record, other: Record) -> dict[str, Any]:
+    """Return the document with what another machine has known of the same run."""
+    metrics = dict(other.get("metrics") or {})
+    for name, mine in (record.get("metrics") or {}).items():
+        its = metrics.get(name, mine)
+        least, most = min(mine["least"], its["least"]), max(mine["most"], its["most"])
+        metrics[name] = {**mine, "least": least, "most": most}
+    steps = [each for each in (record.get("step"), other.get("step")) if each is not None]
+    incidents = {
+        (each["at"], each["task"]): each
+        for each in (*(other.get("incidents") or ()), *(record.get("incidents") or ()))
+    }
+    return {
+        **other,
+        **record,
+        "step": max(steps, default=None),
+        "metrics": metrics,
+        "incidents": [incidents[key] for key in sorted(incidents)][-MOST_INCIDENTS:],
+    }
+
+
+def best(record: Record, metric: str = "") -> tuple[str, float] | None:
+    """Return a metric's name and its best value; that of the usual one where none is named.
+
+    None where it was not told.
+    """
+    metrics = record.get("metrics") or {}
+    names = [metric] if metric else [*_USUAL, *metrics]
+    name = next((name for name in names if name in metrics), None)
+    if name is None:
+        return None
+    more = any(word in name.lower() for word in _MORE_IS_BETTER)
+    return name, metrics[name]["most" if more else "least"]
+
+
+def _incidents(
+    before: Sequence[Mapping[str, Any]], now: Iterable[Incident]
+) -> list[Mapping[str, Any]]:
+    """Return all incidents; the state forgets those of long ago."""
+    found = {(each["at"], each["task"]): each for each in before}
+    for each in now:
+        told = {"at": each.at, "task": each.task, "kind": each.kind, "summary": each.told}
+        found[each.at, each.task] = {**told, "step": each.step}
+    return [found[key] for key in sorted(found)][-MOST_INCIDENTS:]

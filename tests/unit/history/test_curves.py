@@ -1,0 +1,53 @@
+"""Curves are bounded, whatever is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dcos_tensorflow.core.model.service_state import ServiceState
+from dcos_tensorflow.core.model.spec import TaskRole
+from dcos_tensorflow.history.curves import Curves
+from dcos_tensorflow.history.points import MOST_VALUES, Point
+from sample_states import a_record, a_role, a_spec, a_state
+
+
+def reports(evaluators: int, steps: int, metrics: int) -> Iterator[ServiceState]:
+    """Yield a service's states: all of its evaluators tell as many metrics with each step."""
+    records = [a_record(f"evaluator-{n}") for n in range(evaluators)]
+    roles = (a_role(TaskRole.WORKER, 1), a_role(TaskRole.EVALUATOR, evaluators))
+    plain = a_state(records=[*records, a_record("worker-0")], spec=a_spec(roles=roles))
+    for step in range(steps):
+        told = {"step": step, "at": float(step), "metrics": {f"m{n}": 1.0 for n in range(metrics)}}
+        yield with_reports(plain, {r.task_id: {"progress": told} for r in records})
+
+
+def with_reports(state: ServiceState, told: dict) -> ServiceState:
+    from sample_states import changed
+
+    return changed(state, reports=told)
+
+
+def test_all_curves_of_a_run_together_have_fifty_thousand_values_at_most() -> None:
+    curves = Curves()
+    for state in reports(evaluators=4, steps=600, metrics=50):
+        curves.observe(state)
+    kept = curves.points()
+    assert sum(len(p.metrics) for points in kept.values() for p in points) <= MOST_VALUES
+    assert [points[-1].step for points in kept.values()] == [599] * 4
+
+
+def test_what_is_new_is_taken_once() -> None:
+    curves = Curves()
+    for state in reports(evaluators=1, steps=2, metrics=1):
+        curves.observe(state)
+    new, changed = curves.take()
+    assert ([point.step for _, point in new], changed) == ([0, 1], False)
+    assert curves.take() == ([], False)
+
+
+def test_points_of_before_come_first_and_none_twice() -> None:
+    curves = Curves()
+    for state in reports(evaluators=1, steps=3, metrics=1):
+        curves.observe(state)
+    curves.begin_with({"evaluator-0": [Point(-1.0, 7, {}), Point(0.0, 0, {"m0": 1.0})]})
+    assert [point.step for point in curves.points()["evaluator-0"]] == [7, 0, 1, 2]
