@@ -137,7 +137,6 @@ class ServedJob:
         self._as_given = as_given
         self._folder = folder
         self._problem = problem
-        self._metrics = Metrics()
         self.scheduler = Scheduler(
             prepared.spec,
             config,
@@ -149,7 +148,8 @@ class ServedJob:
             given=configuration,
             published_defaults=published_defaults,
         )
-        self.scheduler.watch(self._metrics.observe)
+        self._metrics = Metrics(self.scheduler.load)
+        self.scheduler.measure(self._metrics.observe)
         self._curves = Curves()
         self.scheduler.look(self._curves.observe)
 
