@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,19 +21,25 @@ def a_turn(
     changed: tuple[str, ...] = (),
     events: Sequence[Event] = (Tick(),),
     at: float = NOW,
+    before: ServiceState | None = None,
 ) -> Turn:
     """Return a turn that has led to ``state``, and took times that can be told apart."""
-    return _turn(Decision(state, (), actions, "", changed), events, at)
+    return _turn(before or state, Decision(state, (), actions, "", changed), events, at)
+
+
+def turns_of(states: Sequence[ServiceState]) -> list[Turn]:
+    """Return the turns that lead from each of these states to the next."""
+    return [a_turn(after, before=before) for before, after in itertools.pairwise(states)]
 
 
 def turned(state: ServiceState, *events: Event, at: float) -> Turn:
     """Return the turn that the core makes of events."""
-    return _turn(step(state, events or (Tick(),), at), events or (Tick(),), at)
+    return _turn(state, step(state, events or (Tick(),), at), events or (Tick(),), at)
 
 
-def _turn(decision: Decision, events: Sequence[Event], at: float) -> Turn:
+def _turn(before: ServiceState, decision: Decision, events: Sequence[Event], at: float) -> Turn:
     committed = 0.02 if decision.writes else None
-    return Turn("1afe-1", events, decision, 0.003, 0.03, committed, 0.2, at)
+    return Turn("1afe-1", events, before, decision, 0.003, 0.03, committed, 0.2, at)
 
 
 #: The phases of a restart that takes ten seconds.

@@ -127,21 +127,19 @@ class Metrics:
         self._lost_steps = 0
         self._checkpoint: tuple[int, float] | None = None
         self._recoveries = Recoveries()
-        self._before: ServiceState | None = None
 
     def observe(self, turn: Turn) -> None:
         """Count what a turn did and how long it took, and the changes of tasks since the last."""
-        before, state = self._before, turn.decision.state
+        before, state = turn.before, turn.decision.state
         seen = Counter[str]()
         for action in turn.decision.actions:
             seen.update(_counted(action, before))
-        seen.update(_changes(turn, before))
-        took = [*_took(turn), *_placed(turn, before)]
+        seen.update(_changes(turn))
+        took = [*_took(turn), *_placed(turn)]
         recovered = tuple(self._recoveries.follow(turn))
         took += [((RECOVERY, r.cause), r.seconds) for r in recovered if r.seconds is not None]
-        run_ends = before is not None and before.run != state.run
-        checkpoint = _newest_checkpoint(None if run_ends else self._checkpoint, turn)
-        self._before = state
+        goes_on = before.run == state.run
+        checkpoint = _newest_checkpoint(self._checkpoint if goes_on else None, turn)
         with self._lock:
             self._counts.update(seen)
             for key, seconds in took:
@@ -174,12 +172,12 @@ def _took(turn: Turn) -> Iterator[tuple[tuple[str, str], float]]:
         yield (OFFERS, ""), turn.decided
 
 
-def _placed(turn: Turn, before: ServiceState | None) -> Iterator[tuple[tuple[str, str], float]]:
+def _placed(turn: Turn) -> Iterator[tuple[tuple[str, str], float]]:
     """Yield for how long gangs have waited that have found their places in this turn."""
-    if before is None or not any(isinstance(a, Accept) for a in turn.decision.actions):
+    if not any(isinstance(action, Accept) for action in turn.decision.actions):
         return
     for name, gang in turn.decision.state.gangs.items():
-        was = before.gangs.get(name)
+        was = turn.before.gangs.get(name)
         waited = was is not None and was.job.phase is JobPhase.PLACING
         if was is not None and waited and gang.job.phase is not JobPhase.PLACING:
             yield (PLACEMENT, ""), max(0.0, gang.job.phase_since - was.job.phase_since)
@@ -200,28 +198,28 @@ def _checkpoint_of(event: Event) -> int | None:
     return checkpoint_step_of(event.report) if isinstance(event, RunnerReported) else None
 
 
-def _changes(turn: Turn, before: ServiceState | None) -> Iterator[str]:
+def _changes(turn: Turn) -> Iterator[str]:
     """Yield the state of each task whose state is another one than before."""
     for name in turn.decision.changed:
-        record, old = _record(turn.decision.state, name), _record(before, name)
+        record, old = _record(turn.decision.state, name), _record(turn.before, name)
         if record is None:
             continue
         if old is None or (old.task_id, old.state) != (record.task_id, record.state):
             yield f"task_status.{MESOS_STATES[record.state].lower()}"
 
 
-def _record(state: ServiceState | None, name: str) -> TaskRecord | None:
-    gang = state.gang_with(name) if state is not None else None
+def _record(state: ServiceState, name: str) -> TaskRecord | None:
+    gang = state.gang_with(name)
     return gang.tasks[name] if gang is not None else None
 
 
-def _counted(action: Action, before: ServiceState | None) -> dict[str, int]:
+def _counted(action: Action, before: ServiceState) -> dict[str, int]:
     match action:
         case Decline(offer_ids, seconds):
             kind = "long" if seconds > _LONG_DECLINE_SECONDS else "short"
             return {f"declines.{kind}": len(offer_ids)}
         case Accept():
-            known = before.reservations if before is not None else {}
+            known = before.reservations
             orders = [launch.reservation for launch in action.launches]
             made = sum(1 for r in orders if r is not None and r.resource_id not in known)
             return {

@@ -176,8 +176,8 @@ class EventLoop:
                 TURN_ID.set("")
 
     def _handle(self, events: Sequence[Event]) -> None:
-        began, now = time.monotonic(), self._clock()
-        decision = step(self._state, events, now)
+        began, now, before = time.monotonic(), self._clock(), self._state
+        decision = step(before, events, now)
         writes, decided = decision.writes, time.monotonic()
         if writes and not self._erased and not self._stored(lambda: self._store.commit(writes)):
             return
@@ -198,6 +198,7 @@ class EventLoop:
         turn = Turn(
             TURN_ID.get(),
             events,
+            before,
             decision,
             waited=self._inbox.waited,
             decided=decided - began,

@@ -86,18 +86,15 @@ class Recoveries:
     """Follows the restarts of one service. One thread calls ``follow``."""
 
     def __init__(self) -> None:
-        self._before: ServiceState | None = None
         self._followed: _Followed | None = None
 
     def follow(self, turn: Turn) -> Iterator[Recovery]:
         """Yield the restarts that this turn has shown to be over."""
-        before, state = self._before, turn.decision.state
-        self._before = state
-        gang = state.gangs.get(MAIN)
-        if gang is None or state.spec.units is not None or before is None:
+        before, state = turn.before, turn.decision.state
+        was, gang = before.gangs.get(MAIN), state.gangs.get(MAIN)
+        if was is None or gang is None or state.spec.units is not None:
             return
-        was = before.gangs.get(MAIN)
-        if was is None or self._stands_still(before, was, state, gang):
+        if self._stands_still(before, was, state, gang):
             return
         if gang.job.trained_until != was.job.trained_until:
             yield from self._end()

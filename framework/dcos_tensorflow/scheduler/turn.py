@@ -17,6 +17,7 @@ from dcos_tensorflow.records import dataclass
 if TYPE_CHECKING:
     from dcos_tensorflow.core.model.actions import Action
     from dcos_tensorflow.core.model.events import Event
+    from dcos_tensorflow.core.model.service_state import ServiceState
     from dcos_tensorflow.core.step import Decision
 
 #: The id of the turn that this thread is in; empty in every other thread and between two turns.
@@ -34,6 +35,7 @@ class Turn:
     id: str
     #: What it began with; a lone Tick where only time had passed.
     events: Sequence[Event]
+    before: ServiceState
     decision: Decision
     #: For how long the first of the events had waited when the loop turned to them.
     waited: float

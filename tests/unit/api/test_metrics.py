@@ -31,7 +31,7 @@ from sample_states import (
     registered,
     running,
 )
-from sample_turns import a_turn, restarted, turned
+from sample_turns import a_turn, restarted, turned, turns_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 SMALL = Resources(cpus=0.1, mem=8, disk=8)
@@ -137,10 +137,11 @@ class TestObserved:
 
     def test_changes_of_tasks_are_counted_once(self) -> None:
         metrics = Metrics()
-        metrics.observe(a_turn(a_state()))
+        before = a_state()
         for _ in range(2):
             state = a_state(JobPhase.STARTING, gang())
-            metrics.observe(a_turn(state, changed=tuple(state.tasks)))
+            metrics.observe(a_turn(state, changed=tuple(state.tasks), before=before))
+            before = state
 
         assert metrics.measured().counts["task_status.task_running"] == 3
 
@@ -261,15 +262,15 @@ class TestDurations:
 
     def test_what_a_restart_cost_is_told_by_its_cause(self, scraped_of: Any) -> None:
         metrics = Metrics()
-        for state in restarted(an_incident(at=NOW, kind="out of memory")):
-            metrics.observe(a_turn(state))
+        for turn in turns_of(restarted(an_incident(at=NOW, kind="out of memory"))):
+            metrics.observe(turn)
 
         assert scraped_of(metrics)["dcos_tensorflow_recovery_seconds_sum/out of memory"] == 10
 
     def test_lost_steps_are_counted(self, scraped_of: Any) -> None:
         metrics = Metrics()
-        for state in restarted(steps=[100, 81]):
-            metrics.observe(a_turn(state))
+        for turn in turns_of(restarted(steps=[100, 81])):
+            metrics.observe(turn)
 
         assert scraped_of(metrics)["dcos_tensorflow_lost_steps_total"] == 19
 

@@ -11,12 +11,12 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.scheduler.recoveries import PLANNED, Recoveries, Recovery
 from sample_states import NOW, an_incident
-from sample_turns import a_turn, restarted, standing
+from sample_turns import restarted, standing, turns_of
 
 
 def followed(states: Sequence[ServiceState]) -> list[Recovery]:
     recoveries = Recoveries()
-    return [found for state in states for found in recoveries.follow(a_turn(state))]
+    return [found for turn in turns_of(states) for found in recoveries.follow(turn)]
 
 
 def test_a_restart_takes_from_its_cause_until_all_run() -> None:

@@ -46,6 +46,7 @@ from dcos_tensorflow.scheduler.scheduler import (
     SchedulerError,
 )
 from dcos_tensorflow.scheduler.task_files import TaskFiles
+from dcos_tensorflow.scheduler.tracing import traces_of
 from dcos_tensorflow.state.urls import from_anywhere
 
 if TYPE_CHECKING:
@@ -150,6 +151,9 @@ class ServedJob:
         )
         self._metrics = Metrics(self.scheduler.load)
         self.scheduler.measure(self._metrics.observe)
+        self._traces = traces_of(prepared.spec.name, os.environ)
+        if self._traces is not None:
+            self.scheduler.measure(self._traces.observe)
         self._curves = Curves()
         self.scheduler.look(self._curves.observe)
 
@@ -177,6 +181,8 @@ class ServedJob:
     def __exit__(self, *_: object) -> None:
         registry.unregister(self.directory)
         self.scheduler.stop()
+        if self._traces is not None:
+            self._traces.stop()
 
     def wait_for_launch(self) -> None:
         """Return once tasks are launched, or that takes longer than nobody would notice.
