@@ -6,22 +6,23 @@ nothing of what shows the numbers. Everything begins at 0 with each scheduler.
 
 from __future__ import annotations
 
+import copy
 import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
+from typing import Any
 
 from dcos_tensorflow.core.model.actions import (
     Accept,
-    Action,
     Decline,
     Kill,
     Release,
     Revive,
     Suppress,
 )
-from dcos_tensorflow.core.model.events import Event, OffersReceived, RunnerReported
+from dcos_tensorflow.core.model.events import OffersReceived, RunnerReported
 from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.report import checkpoint_step_of
 from dcos_tensorflow.core.model.service_state import ServiceState
@@ -43,6 +44,8 @@ MESOS_STATES = {
     TaskState.LOST: "TASK_LOST",
 }
 
+_STATUSES = {ours: f"task_status.{theirs.lower()}" for ours, theirs in MESOS_STATES.items()}
+
 #: A decline for longer than this is a long one.
 _LONG_DECLINE_SECONDS = 60.0
 
@@ -50,7 +53,7 @@ _LONG_DECLINE_SECONDS = 60.0
 _COUNTERS = (
     *("declines.long", "declines.short", "revives", "suppresses"),
     *(f"operation.{op}" for op in ("launch", "kill", "reserve", "create", "unreserve", "destroy")),
-    *(f"task_status.{state.lower()}" for state in MESOS_STATES.values()),
+    *_STATUSES.values(),
 )
 
 #: Upper bounds of histograms, in seconds: of what holds the event loop up ...
@@ -60,36 +63,31 @@ _OF_A_JOB = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 
 
 LATENCY, STEP = "event_loop_latency_seconds", "step_seconds"
 COMMIT, CALLS = "commit_seconds", "calls_seconds"
+#: What every turn takes.
+_ALWAYS = (LATENCY, STEP, CALLS)
 PLACEMENT, RECOVERY, OFFERS = "placement_seconds", "recovery_seconds", "offers.process"
 
 
-@dataclass(frozen=True)
 class Histogram:
-    """How long something took, how often."""
+    """How long something took, how often. It changes in place: it is counted in at every turn."""
 
-    #: Upper bounds in seconds, without the last, which is none.
-    bounds: tuple[float, ...]
-    #: How many took as long as each of them at most and longer than the one before.
-    counts: tuple[int, ...]
-    #: Of all together, in seconds.
-    sum: float = 0.0
-
-    @classmethod
-    def empty(cls, bounds: tuple[float, ...]) -> Histogram:
-        """Return one of nothing yet."""
-        return cls(bounds, (0,) * (len(bounds) + 1))
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        #: Upper bounds in seconds, without the last, which is none.
+        self.bounds = bounds
+        #: How many took as long as each of them at most and longer than the one before.
+        self.counts = [0] * (len(bounds) + 1)
+        #: Of all together, in seconds.
+        self.sum = 0.0
 
     @property
     def count(self) -> int:
         """Return how often it was."""
         return sum(self.counts)
 
-    def with_one(self, seconds: float) -> Histogram:
-        """Return it with one more."""
-        at, counts = bisect_left(self.bounds, seconds), self.counts
-        return Histogram(
-            self.bounds, (*counts[:at], counts[at] + 1, *counts[at + 1 :]), self.sum + seconds
-        )
+    def add(self, seconds: float) -> None:
+        """Count one more."""
+        self.counts[bisect_left(self.bounds, seconds)] += 1
+        self.sum += seconds
 
 
 @dataclass(frozen=True)
@@ -118,12 +116,13 @@ class Metrics:
         self._loop = loop
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter(dict.fromkeys(_COUNTERS, 0))
-        turn, job = Histogram.empty(_OF_A_TURN), Histogram.empty(_OF_A_JOB)
         self._histograms: dict[tuple[str, str], Histogram] = {
-            **{(name, ""): turn for name in (LATENCY, STEP, COMMIT, CALLS, OFFERS)},
-            (PLACEMENT, ""): job,
-            (RECOVERY, PLANNED): job,
+            **{(name, ""): Histogram(_OF_A_TURN) for name in (*_ALWAYS, COMMIT, OFFERS)},
+            **{key: Histogram(_OF_A_JOB) for key in ((PLACEMENT, ""), (RECOVERY, PLANNED))},
         }
+        self._waited, self._decided, self._performed = (
+            self._histograms[name, ""] for name in _ALWAYS
+        )
         self._lost_steps = 0
         self._checkpoint: tuple[int, float] | None = None
         self._recoveries = Recoveries()
@@ -131,22 +130,43 @@ class Metrics:
     def observe(self, turn: Turn) -> None:
         """Count what a turn did and how long it took, and the changes of tasks since the last."""
         before, state = turn.before, turn.decision.state
-        seen = Counter[str]()
+        seen: Counter[str] = Counter()
         for action in turn.decision.actions:
-            seen.update(_counted(action, before))
+            count = _COUNTED.get(type(action))
+            if count is not None:
+                seen.update(count(action, before))
         seen.update(_changes(turn))
-        took = [*_took(turn), *_placed(turn)]
         recovered = tuple(self._recoveries.follow(turn))
-        took += [((RECOVERY, r.cause), r.seconds) for r in recovered if r.seconds is not None]
-        goes_on = before.run == state.run
-        checkpoint = _newest_checkpoint(self._checkpoint if goes_on else None, turn)
+        checkpoint = self._checkpoint if before.run == state.run else None
+        looked_at_offers = False
+        for event in turn.events:
+            if isinstance(event, RunnerReported):
+                checkpoint = _newer(checkpoint, event, turn)
+            elif isinstance(event, OffersReceived):
+                looked_at_offers = True
         with self._lock:
-            self._counts.update(seen)
-            for key, seconds in took:
-                known = self._histograms.get(key) or Histogram.empty(_OF_A_JOB)
-                self._histograms[key] = known.with_one(seconds)
-            self._lost_steps += sum(recovery.lost_steps for recovery in recovered)
-            self._checkpoint = checkpoint
+            if seen:
+                self._counts.update(seen)
+            self._waited.add(turn.waited)
+            self._decided.add(turn.decided)
+            self._performed.add(turn.performed)
+            if turn.committed is not None:
+                self._took(COMMIT, turn.committed)
+            if looked_at_offers:
+                self._took(OFFERS, turn.decided)
+            for seconds in _placed(turn) if seen["operation.launch"] else ():
+                self._took(PLACEMENT, seconds)
+            for recovery in recovered:
+                self._lost_steps += recovery.lost_steps
+                if recovery.seconds is not None:
+                    self._took(RECOVERY, recovery.seconds, recovery.cause)
+            self._checkpoint = checkpoint if state.spec.units is None else None
+
+    def _took(self, name: str, seconds: float, label: str = "") -> None:
+        known = self._histograms.get((name, label))
+        if known is None:
+            known = self._histograms[name, label] = Histogram(_OF_A_JOB)
+        known.add(seconds)
 
     def measured(self) -> Measured:
         """Return all of it."""
@@ -154,7 +174,7 @@ class Metrics:
         with self._lock:
             return Measured(
                 dict(self._counts),
-                dict(self._histograms),
+                copy.deepcopy(self._histograms),
                 self._lost_steps,
                 self._checkpoint,
                 waiting,
@@ -162,80 +182,76 @@ class Metrics:
             )
 
 
-def _took(turn: Turn) -> Iterator[tuple[tuple[str, str], float]]:
-    yield (LATENCY, ""), turn.waited
-    yield (STEP, ""), turn.decided
-    yield (CALLS, ""), turn.performed
-    if turn.committed is not None:
-        yield (COMMIT, ""), turn.committed
-    if any(isinstance(event, OffersReceived) for event in turn.events):
-        yield (OFFERS, ""), turn.decided
-
-
-def _placed(turn: Turn) -> Iterator[tuple[tuple[str, str], float]]:
+def _placed(turn: Turn) -> Iterator[float]:
     """Yield for how long gangs have waited that have found their places in this turn."""
-    if not any(isinstance(action, Accept) for action in turn.decision.actions):
-        return
     for name, gang in turn.decision.state.gangs.items():
         was = turn.before.gangs.get(name)
         waited = was is not None and was.job.phase is JobPhase.PLACING
         if was is not None and waited and gang.job.phase is not JobPhase.PLACING:
-            yield (PLACEMENT, ""), max(0.0, gang.job.phase_since - was.job.phase_since)
+            yield max(0.0, gang.job.phase_since - was.job.phase_since)
 
 
-def _newest_checkpoint(known: tuple[int, float] | None, turn: Turn) -> tuple[int, float] | None:
-    state = turn.decision.state
-    if state.spec.units is not None:
-        return None
-    for event in turn.events:
-        step = _checkpoint_of(event)
-        if step is not None and (known is None or step > known[0]):
-            known = step, turn.ended_at
-    return known
-
-
-def _checkpoint_of(event: Event) -> int | None:
-    return checkpoint_step_of(event.report) if isinstance(event, RunnerReported) else None
+def _newer(
+    known: tuple[int, float] | None, event: RunnerReported, turn: Turn
+) -> tuple[int, float] | None:
+    """Return the newest checkpoint and since when it is known, after a report."""
+    step = checkpoint_step_of(event.report)
+    is_newer = step is not None and (known is None or step > known[0])
+    return (step, turn.ended_at) if step is not None and is_newer else known
 
 
 def _changes(turn: Turn) -> Iterator[str]:
     """Yield the state of each task whose state is another one than before."""
+    if not turn.decision.changed:
+        return
+    find, find_before = _finder(turn.decision.state), _finder(turn.before)
     for name in turn.decision.changed:
-        record, old = _record(turn.decision.state, name), _record(turn.before, name)
+        record, old = find(name), find_before(name)
         if record is None:
             continue
         if old is None or (old.task_id, old.state) != (record.task_id, record.state):
-            yield f"task_status.{MESOS_STATES[record.state].lower()}"
+            yield _STATUSES[record.state]
 
 
-def _record(state: ServiceState, name: str) -> TaskRecord | None:
-    gang = state.gang_with(name)
-    return gang.tasks[name] if gang is not None else None
+def _finder(state: ServiceState) -> Callable[[str], TaskRecord | None]:
+    """Return what finds a task by its name, without a look at all of them."""
+    if len(state.gangs) == 1:
+        return state.only_gang.tasks.get
+
+    def find(name: str) -> TaskRecord | None:
+        gang = state.gang_with(name)
+        return gang.tasks[name] if gang is not None else None
+
+    return find
 
 
-def _counted(action: Action, before: ServiceState) -> dict[str, int]:
-    match action:
-        case Decline(offer_ids, seconds):
-            kind = "long" if seconds > _LONG_DECLINE_SECONDS else "short"
-            return {f"declines.{kind}": len(offer_ids)}
-        case Accept():
-            known = before.reservations
-            orders = [launch.reservation for launch in action.launches]
-            made = sum(1 for r in orders if r is not None and r.resource_id not in known)
-            return {
-                "operation.launch": len(action.launches),
-                "operation.reserve": made,
-                "operation.create": made,
-            }
-        case Release(everything=everything):
-            return {
-                "operation.unreserve": len(action.resource_ids),
-                "operation.destroy": len(everything),
-            }
-        case Kill():
-            return {"operation.kill": 1}
-        case Revive():
-            return {"revives": 1}
-        case Suppress():
-            return {"suppresses": 1}
-    return {}
+def _accepted(action: Accept, before: ServiceState) -> dict[str, int]:
+    orders = [launch.reservation for launch in action.launches]
+    known = before.reservations
+    made = sum(1 for r in orders if r is not None and r.resource_id not in known)
+    return {
+        "operation.launch": len(action.launches),
+        "operation.reserve": made,
+        "operation.create": made,
+    }
+
+
+def _declined(action: Decline, before: ServiceState) -> dict[str, int]:
+    kind = "long" if action.refuse_seconds > _LONG_DECLINE_SECONDS else "short"
+    return {f"declines.{kind}": len(action.offer_ids)}
+
+
+def _released(action: Release, before: ServiceState) -> dict[str, int]:
+    given_back = {"operation.unreserve": len(action.resource_ids)}
+    return {**given_back, "operation.destroy": len(action.everything)}
+
+
+#: What counts an action, by its type: most are acknowledgements, of which nothing is counted.
+_COUNTED: Mapping[type, Callable[[Any, ServiceState], Mapping[str, int]]] = {
+    Accept: _accepted,
+    Decline: _declined,
+    Release: _released,
+    Kill: lambda action, before: {"operation.kill": 1},
+    Revive: lambda action, before: {"revives": 1},
+    Suppress: lambda action, before: {"suppresses": 1},
+}

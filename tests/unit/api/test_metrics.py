@@ -235,7 +235,10 @@ class TestDurations:
         assert found["dcos_tensorflow_step_seconds_bucket/+Inf"] == 1
 
     def test_a_bound_belongs_to_its_bucket(self) -> None:
-        assert Histogram.empty((1.0, 2.0)).with_one(1.0).counts == (1, 0, 0)
+        histogram = Histogram((1.0, 2.0))
+        histogram.add(1.0)
+
+        assert histogram.counts == [1, 0, 0]
 
     def test_a_look_at_offers_is_the_sdks_timer(self, scraped_of: Any) -> None:
         metrics = Metrics()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ def a_trace(*incidents: Any, steps: tuple[int, ...] = (100, 81), **more: Any) ->
     recoveries = Recoveries()
     states = restarted(*incidents, steps=steps, **more)
     *turns, last = turns_of(states)
-    turns.append(replace(last, ended_at=NOW + 12))
+    turns.append(last._replace(ended_at=NOW + 12))
     (found,) = [recovery for turn in turns for recovery in recoveries.follow(turn)]
     return spans(found)
 
