@@ -27,6 +27,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.report import checkpoint_step_of
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskRecord, TaskState
+from dcos_tensorflow.core.recovery.causes import KINDS
 from dcos_tensorflow.records import dataclass
 from dcos_tensorflow.scheduler.recoveries import PLANNED, Recoveries
 from dcos_tensorflow.scheduler.turn import Turn
@@ -66,6 +67,9 @@ COMMIT, CALLS = "commit_seconds", "calls_seconds"
 #: What every turn takes.
 _ALWAYS = (LATENCY, STEP, CALLS)
 PLACEMENT, RECOVERY, OFFERS = "placement_seconds", "recovery_seconds", "offers.process"
+#: A recovery is told apart by whether something has failed.
+FAILURE = "failure"
+_RECOVERIES = ((RECOVERY, FAILURE), (RECOVERY, PLANNED))
 
 
 class Histogram:
@@ -98,6 +102,8 @@ class Measured:
     counts: Mapping[str, int] = field(default_factory=dict)
     #: By name, and the value of the one label that it has; empty for none.
     histograms: Mapping[tuple[str, str], Histogram] = field(default_factory=dict)
+    #: Recoveries by their cause.
+    causes: Mapping[str, int] = field(default_factory=dict)
     lost_steps: int = 0
     #: The newest checkpoint's step, and since when it is known, in unix seconds; None for none.
     checkpoint: tuple[int, float] | None = None
@@ -118,11 +124,12 @@ class Metrics:
         self._counts: Counter[str] = Counter(dict.fromkeys(_COUNTERS, 0))
         self._histograms: dict[tuple[str, str], Histogram] = {
             **{(name, ""): Histogram(_OF_A_TURN) for name in (*_ALWAYS, COMMIT, OFFERS)},
-            **{key: Histogram(_OF_A_JOB) for key in ((PLACEMENT, ""), (RECOVERY, PLANNED))},
+            **{key: Histogram(_OF_A_JOB) for key in ((PLACEMENT, ""), *_RECOVERIES)},
         }
         self._waited, self._decided, self._performed = (
             self._histograms[name, ""] for name in _ALWAYS
         )
+        self._causes = dict.fromkeys((PLANNED, *KINDS), 0)
         self._lost_steps = 0
         self._checkpoint: tuple[int, float] | None = None
         self._recoveries = Recoveries()
@@ -159,14 +166,14 @@ class Metrics:
             for recovery in recovered:
                 self._lost_steps += recovery.lost_steps
                 if recovery.seconds is not None:
-                    self._took(RECOVERY, recovery.seconds, recovery.cause)
+                    known = self._causes.get(recovery.cause, 0)
+                    self._causes[recovery.cause] = known + 1
+                    kind = PLANNED if recovery.cause == PLANNED else FAILURE
+                    self._took(RECOVERY, recovery.seconds, kind)
             self._checkpoint = checkpoint if state.spec.units is None else None
 
     def _took(self, name: str, seconds: float, label: str = "") -> None:
-        known = self._histograms.get((name, label))
-        if known is None:
-            known = self._histograms[name, label] = Histogram(_OF_A_JOB)
-        known.add(seconds)
+        self._histograms[name, label].add(seconds)
 
     def measured(self) -> Measured:
         """Return all of it."""
@@ -175,6 +182,7 @@ class Metrics:
             return Measured(
                 dict(self._counts),
                 copy.deepcopy(self._histograms),
+                dict(self._causes),
                 self._lost_steps,
                 self._checkpoint,
                 waiting,

@@ -84,8 +84,9 @@ _OWN = {
     counters.CALLS: Family(_HISTOGRAM, "seconds that the calls of one decision took"),
     counters.PLACEMENT: Family(_HISTOGRAM, "seconds that a gang waited for places"),
     counters.RECOVERY: Family(
-        _HISTOGRAM, "seconds from what made members restart until all ran again", ("cause",)
+        _HISTOGRAM, "seconds from what made members restart until all ran again", ("kind",)
     ),
+    "recoveries_total": Family(_COUNTER, "restarts after which all ran again", ("cause",)),
     "lost_steps_total": Family(_COUNTER, "steps that were trained once more after a restart"),
     "epoch": Family(_GAUGE, "version of the ClusterSpec"),
     "job_restarts": Family(_GAUGE, "restarts of the gang after failures"),
@@ -147,6 +148,8 @@ def own_samples(state: ServiceState, measured: Measured, now: float) -> Iterator
         yield Sample("offers_total", state.desk.log.by_use.get(use, 0), (use,))
     yield Sample("events_waiting", measured.waiting)
     yield Sample("event_loop_busy_seconds", measured.busy_seconds)
+    for cause, count in measured.causes.items():
+        yield Sample("recoveries_total", count, (cause,))
     yield Sample("lost_steps_total", measured.lost_steps)
     yield Sample("job_restarts", state.job.restart.count)
     yield Sample("job_incidents", len(state.job.incidents))

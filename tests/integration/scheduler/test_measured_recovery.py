@@ -89,7 +89,8 @@ def waited_for(scheduler: SchedulerProcess, condition: Callable[[], Any], what: 
 def test_it_is_counted_with_the_steps_that_it_cost(recovered: Recovered) -> None:
     found = recovered.metrics()
 
-    assert found["dcos_tensorflow_recovery_seconds_count/failed"] == 1
+    assert found["dcos_tensorflow_recoveries_total/failed"] == 1
+    assert found["dcos_tensorflow_recovery_seconds_sum/failure"] > 0
     assert found["dcos_tensorflow_lost_steps_total"] >= 15
 
 

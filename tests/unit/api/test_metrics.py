@@ -17,6 +17,7 @@ from dcos_tensorflow.core.model.job import JobPhase
 from dcos_tensorflow.core.model.resources import Resources
 from dcos_tensorflow.core.model.service_state import ServiceState
 from dcos_tensorflow.core.model.task import TaskState
+from dcos_tensorflow.core.recovery.causes import KINDS
 from sample_states import (
     NOW,
     a_record,
@@ -263,12 +264,20 @@ class TestDurations:
         assert state.job.phase is JobPhase.STARTING
         assert scraped_of(metrics)["dcos_tensorflow_placement_seconds_count"] == 1
 
-    def test_what_a_restart_cost_is_told_by_its_cause(self, scraped_of: Any) -> None:
+    def test_a_restart_is_told_with_its_cause_and_what_it_took(self, scraped_of: Any) -> None:
         metrics = Metrics()
         for turn in turns_of(restarted(an_incident(at=NOW, kind="out of memory"))):
             metrics.observe(turn)
 
-        assert scraped_of(metrics)["dcos_tensorflow_recovery_seconds_sum/out of memory"] == 10
+        found = scraped_of(metrics)
+
+        assert found["dcos_tensorflow_recoveries_total/out of memory"] == 1
+        assert found["dcos_tensorflow_recovery_seconds_sum/failure"] == 10
+
+    def test_a_cause_is_there_before_it_is_one(self, scraped_of: Any) -> None:
+        found = scraped_of(Metrics())
+
+        assert {found[f"dcos_tensorflow_recoveries_total/{kind}"] for kind in KINDS} == {0}
 
     def test_lost_steps_are_counted(self, scraped_of: Any) -> None:
         metrics = Metrics()
@@ -294,7 +303,7 @@ class TestCheckpoints:
         assert scraped(everything())["dcos_tensorflow_checkpoint_lag_steps"] == 20
 
     def test_a_job_without_one_has_no_age(self, scraped: Any) -> None:
-        assert not [name for name in scraped(running()) if "checkpoint" in name]
+        assert not [name for name in scraped(running()) if "_checkpoint_" in name]
 
 
 class TestOffers:
